@@ -1,0 +1,49 @@
+//! What is said between a person, a model and its tools, and what follows from it.
+//!
+//! This crate holds the words of the conversation ([`Message`], [`ContentBlock`], [`Event`]), the one decision
+//! of a run ([`next`]), and the ports ([`Provider`], [`Tool`], [`Store`], [`Clock`]) through which the rest of
+//! the program reaches the outside. It does no I/O, reads no clock and makes no random numbers: time and ids are
+//! arguments, so everything here can be tested as a table. Vendors' formats, SQL, processes and terminals live in
+//! the crates around it and never meet each other.
+
+mod clock;
+mod environment;
+mod estimate;
+mod event;
+mod id;
+mod limits;
+mod message;
+mod model;
+mod next;
+mod permission;
+mod provider;
+mod repair;
+mod repetition;
+mod store;
+mod tool;
+mod transcript;
+mod usage;
+
+pub use clock::{Clock, Time};
+pub use environment::Environment;
+pub use estimate::{estimate_block, estimate_message, estimate_text};
+pub use event::{Event, EventKind, LoopAction};
+pub use id::{MessageId, SessionId, ToolUseId};
+pub use limits::{ExitReason, Limits};
+pub use message::{
+    ContentBlock, Image, Input, Message, Origin, Response, ResultBlock, Role, StopReason,
+    ToolResult, ToolUse,
+};
+pub use model::Model;
+pub use next::{Skip, Step, next};
+pub use permission::{Decision, PermissionMode, Permissions, Rule, RuleError};
+pub use provider::{
+    BlockStart, Delta, ErrorClass, EventStream, Provider, ProviderError, Request, RetryNotice,
+    StreamEvent, Thinking,
+};
+pub use repair::{close_open_calls, sendable};
+pub use repetition::{Repetition, repetition, signature};
+pub use store::{CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError};
+pub use tool::{Access, Content, Context, DisplayKey, Output, Spool, Tool, ToolSpec, Truncation};
+pub use transcript::{CallState, Transcript, trimmed};
+pub use usage::{Cost, Price, Usage};

@@ -1,0 +1,129 @@
+//! Makes every history one that a model accepts: each tool use has its result right after it, each result its use.
+//!
+//! A crash or an interrupt may leave calls without results, a deleted message results without calls, in any part.
+//! What was stored decides, never timing: a call whose result stands in the journal has that result.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::{
+    CallState, ContentBlock, Message, Origin, Role, ToolResult, ToolUse, ToolUseId, Transcript,
+};
+
+const MAY_HAVE_RUN: &str = "The session was interrupted while this tool ran. It may have run, wholly or in part, and \
+    was not run again: check its effects before you repeat it.";
+const NEVER_RAN: &str = "The session was interrupted before this tool ran; it did not run.";
+const UNKNOWN: &str =
+    "The result of this tool call is not in the conversation; it may or may not have run.";
+
+/// The results of the calls that an earlier process left open in the last answer, in order: what the journal has,
+/// and an error for the rest. A call that was started is never started again by itself.
+pub fn close_open_calls(transcript: &Transcript) -> Vec<ToolResult> {
+    let close = |call: &ToolUse| match transcript.call(&call.id) {
+        Some(CallState::Finished(result)) => result.clone(),
+        Some(CallState::Started { .. }) => ToolResult::error(call, MAY_HAVE_RUN),
+        None => ToolResult::error(call, NEVER_RAN),
+    };
+    transcript.open_calls().into_iter().map(close).collect()
+}
+
+/// `view` as a model accepts it: starts with a user message, no empty messages, every tool use answered in the
+/// message after it and every result asked for in the message before it. Sound messages are passed on as they are.
+pub fn sendable(view: &[Arc<Message>]) -> Vec<Arc<Message>> {
+    let mut sound: Vec<Arc<Message>> = Vec::with_capacity(view.len());
+    // The calls of the last answer that no result has answered yet.
+    let mut open: Vec<&ToolUse> = Vec::new();
+    for message in view.iter().filter(|message| !message.content.is_empty()) {
+        match message.role {
+            Role::Assistant => {
+                answer(&mut sound, &mut open);
+                if sound.is_empty() {
+                    continue;
+                }
+                open = message.tool_uses().collect();
+                sound.push(message.clone());
+            }
+            Role::User if is_sound(message, &open) => {
+                open.clear();
+                sound.push(message.clone());
+            }
+            Role::User => sound.extend(mended(message, &mut open)),
+        }
+    }
+    answer(&mut sound, &mut open);
+    sound
+}
+
+/// Whether the message answers just the open calls, before anything else that it says.
+fn is_sound(message: &Message, open: &[&ToolUse]) -> bool {
+    let results = message.tool_results().count();
+    let leads = message
+        .content
+        .iter()
+        .take(results)
+        .all(|block| matches!(block, ContentBlock::ToolResult(_)));
+    if results != open.len() || !leads {
+        return false;
+    }
+    let in_order = message
+        .tool_results()
+        .zip(open)
+        .all(|(result, call)| result.tool_use_id == call.id);
+    in_order || {
+        let asked: HashSet<_> = open.iter().map(|call| &call.id).collect();
+        let given: HashSet<_> = message
+            .tool_results()
+            .map(|result| &result.tool_use_id)
+            .collect();
+        asked == given
+    }
+}
+
+/// The message with one result for each open call and no other, results first; `None` if nothing is left of it.
+fn mended(message: &Message, open: &mut Vec<&ToolUse>) -> Option<Arc<Message>> {
+    let result_of = |id: &ToolUseId| {
+        message
+            .tool_results()
+            .find(|result| result.tool_use_id == *id)
+            .cloned()
+    };
+    let results = open
+        .drain(..)
+        .map(|call| result_of(&call.id).unwrap_or_else(|| ToolResult::error(call, UNKNOWN)));
+    let mut content: Vec<_> = results.map(ContentBlock::ToolResult).collect();
+    content.extend(
+        message
+            .content
+            .iter()
+            .filter(|block| !matches!(block, ContentBlock::ToolResult(_)))
+            .cloned(),
+    );
+    (!content.is_empty()).then(|| {
+        Arc::new(Message {
+            content,
+            ..message.clone()
+        })
+    })
+}
+
+/// Answers what is still open with a message of its own.
+fn answer(sound: &mut Vec<Arc<Message>>, open: &mut Vec<&ToolUse>) {
+    let Some(asking) = sound.last().filter(|_| !open.is_empty()) else {
+        return;
+    };
+    let content = open
+        .drain(..)
+        .map(|call| ContentBlock::ToolResult(ToolResult::error(call, UNKNOWN)))
+        .collect();
+    let answer = Message {
+        id: asking.id.clone(),
+        parent: Some(asking.id.clone()),
+        seq: asking.seq + 1,
+        role: Role::User,
+        origin: Origin::Results,
+        created_at: asking.created_at,
+        content,
+        response: None,
+    };
+    sound.push(Arc::new(answer));
+}

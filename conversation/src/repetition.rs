@@ -1,0 +1,83 @@
+//! Whether the model goes round in circles: how often it has asked for the very same calls in a row.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use crate::{Message, Role};
+
+/// The same calls, several times in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repetition {
+    /// How many turns in a row, at least 1.
+    pub count: usize,
+    /// What was asked for.
+    pub signature: String,
+}
+
+/// How often the last turn of `run` that asked for tools stands there in a row; `None` if none did. Every argument
+/// counts, so paging through a file is no repetition.
+pub fn repetition<M: AsRef<Message>>(run: &[M]) -> Option<Repetition> {
+    let mut turns =
+        run.iter().rev().map(AsRef::as_ref).filter(|message| {
+            message.role == Role::Assistant && message.tool_uses().next().is_some()
+        });
+    let last = turns.next()?;
+    let count = 1 + turns.take_while(|turn| asks_the_same(turn, last)).count();
+    Some(Repetition {
+        count,
+        signature: signature(last),
+    })
+}
+
+fn asks_the_same(one: &Message, other: &Message) -> bool {
+    let calls = |message: &Message| message.tool_uses().count();
+    calls(one) == calls(other)
+        && one
+            .tool_uses()
+            .zip(other.tool_uses())
+            .all(|(a, b)| a.name == b.name && a.input == b.input)
+}
+
+/// The calls of a turn as text: `name:{arguments}`, keys sorted, joined by `|`.
+pub fn signature(message: &Message) -> String {
+    let mut signature = String::new();
+    for call in message.tool_uses() {
+        if !signature.is_empty() {
+            signature.push('|');
+        }
+        signature.push_str(&call.name);
+        signature.push(':');
+        write_canonical(&mut signature, &call.input.to_value());
+    }
+    signature
+}
+
+fn write_canonical(out: &mut String, value: &Value) {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            out.push('{');
+            for (at, (key, value)) in entries.into_iter().enumerate() {
+                let comma = if at == 0 { "" } else { "," };
+                let _ = write!(out, "{comma}{}:", Value::String(key.clone()));
+                write_canonical(out, value);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write_canonical(out, item);
+            }
+            out.push(']');
+        }
+        scalar => {
+            let _ = write!(out, "{scalar}");
+        }
+    }
+}

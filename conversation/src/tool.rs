@@ -1,0 +1,205 @@
+//! Port: something the model may ask for.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::{Input, ResultBlock, ToolUse};
+
+/// Something the model may ask for. A failure is an answer to the model, so it is not a `Result`.
+///
+/// To stop a tool, drop the future: what it started must end with it.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What the model and the display are told of it.
+    fn spec(&self) -> &ToolSpec;
+
+    /// What this very call would touch: decides permission, concurrency and whether a crash may repeat it. The
+    /// input has passed the schema. Empty means that it touches nothing.
+    fn access(&self, input: &Input) -> Vec<Access>;
+
+    /// Runs the call. The input has passed the schema.
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output;
+}
+
+/// What the model and the display are told of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// The name on the wire.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of its input, an object.
+    pub input_schema: Arc<Value>,
+    /// Guidance for the system prompt, in its own section there.
+    pub guidance: Option<String>,
+    /// How much of its output the model sees.
+    pub truncation: Truncation,
+    /// Which argument stands for a call where there is room for one.
+    pub key: Option<DisplayKey>,
+}
+
+/// The argument that stands for a call on a display.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DisplayKey {
+    /// A path, shown relative to the working directory.
+    Path(&'static str),
+    /// A shell command, shown behind `$ `.
+    Command(&'static str),
+    /// Other text, shown as it is.
+    Text(String),
+}
+
+impl DisplayKey {
+    /// The argument's name.
+    pub fn argument(&self) -> &str {
+        match self {
+            Self::Path(name) | Self::Command(name) => name,
+            Self::Text(name) => name,
+        }
+    }
+}
+
+/// How much of a tool's output the model sees: a head and a tail with a notice between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Truncation {
+    /// At most so many bytes.
+    pub bytes: usize,
+    /// And at most so many lines.
+    pub lines: Option<usize>,
+}
+
+impl Truncation {
+    /// For tools that say nothing else.
+    pub const DEFAULT: Self = Self {
+        bytes: 30_000,
+        lines: None,
+    };
+}
+
+/// Something that a call touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    /// Reads this file, or what lies below this directory.
+    Read(PathBuf),
+    /// Writes this file, or below this directory.
+    Write(PathBuf),
+    /// Runs a shell command.
+    Command {
+        /// The command line.
+        line: String,
+        /// Whether every word of it was understood and none can change anything.
+        harmless: bool,
+    },
+    /// Talks to this host.
+    Host(String),
+    /// Asks the person at the other end.
+    Ask,
+    /// Who knows.
+    Unknown,
+}
+
+impl Access {
+    /// Whether it leaves everything as it was, so that it may run beside others and again.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Self::Read(_) | Self::Command { harmless: true, .. } => true,
+            Self::Write(_)
+            | Self::Command {
+                harmless: false, ..
+            }
+            | Self::Host(_)
+            | Self::Ask
+            | Self::Unknown => false,
+        }
+    }
+
+    /// One word for the journal: `read`, `write`, `command`, `host`, `ask` or `unknown`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Read(_) => "read",
+            Self::Write(_) => "write",
+            Self::Command { .. } => "command",
+            Self::Host(_) => "host",
+            Self::Ask => "ask",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a running call may use.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Where output too big for memory may go; the file does not exist yet, its directory may not either.
+    pub spool: PathBuf,
+}
+
+/// What a call gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// The output.
+    pub content: Content,
+    /// Whether the tool failed.
+    pub is_error: bool,
+    /// What it says of the output besides, for displays and programs.
+    pub details: Option<Value>,
+}
+
+impl Output {
+    /// A success.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: Content::Bytes(text.into().into_bytes()),
+            is_error: false,
+            details: None,
+        }
+    }
+
+    /// A failure; the text tells the model what to try.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self {
+            content: Content::Bytes(text.into().into_bytes()),
+            is_error: true,
+            details: None,
+        }
+    }
+
+    /// The same output with `details` beside it.
+    #[must_use]
+    pub fn with_details(self, details: Value) -> Self {
+        Self {
+            details: Some(details),
+            ..self
+        }
+    }
+}
+
+/// The output itself, whole.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Bytes as they came, not necessarily text.
+    Bytes(Vec<u8>),
+    /// So many bytes that they stand in a file.
+    Spool(Spool),
+    /// Pictures and text, sent to the model as they are.
+    Blocks(Vec<ResultBlock>),
+}
+
+/// Output kept in a file: already written and synced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spool {
+    /// The file.
+    pub path: PathBuf,
+    /// How many bytes the tool gave in all.
+    pub len: u64,
+    /// How many of them the file leaves out, between head and tail, since they went past the cap.
+    pub left_out: u64,
+    /// The hash of the file's bytes, in lower-case hexadecimal.
+    pub sha256: String,
+    /// The first bytes, at least as many as any truncation keeps.
+    pub head: Vec<u8>,
+    /// The last bytes, likewise; head and tail do not overlap.
+    pub tail: Vec<u8>,
+}

@@ -1,0 +1,215 @@
+//! The messages from the root to the current leaf, and the model's view of them.
+//!
+//! Together with the journal of the open tool calls this is the whole state of a run: nothing else says how far it
+//! has come.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::{
+    ContentBlock, Limits, Message, MessageId, Origin, Role, ToolResult, ToolUse, ToolUseId,
+    estimate_message,
+};
+
+/// The messages from the root to the current leaf. Messages before the view (see [`Transcript::view`]) may come
+/// without their content from the store; their usage and stop reasons still count.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Transcript {
+    messages: Vec<Arc<Message>>,
+    calls: HashMap<ToolUseId, CallState>,
+}
+
+/// How far a tool call of the last answer has come.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallState {
+    /// It was about to run.
+    Started {
+        /// Whether it might have changed something.
+        mutating: bool,
+    },
+    /// It has ended.
+    Finished(ToolResult),
+}
+
+impl Transcript {
+    /// A transcript of `messages`, root first, and of the journal's `calls`.
+    pub fn new(messages: Vec<Arc<Message>>, calls: HashMap<ToolUseId, CallState>) -> Self {
+        Self { messages, calls }
+    }
+
+    /// All messages, root first.
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// The current leaf.
+    pub fn last(&self) -> Option<&Arc<Message>> {
+        self.messages.last()
+    }
+
+    /// Adds a message that was stored.
+    pub fn push(&mut self, message: Arc<Message>) {
+        if message.tool_results().next().is_some() {
+            self.calls.clear();
+        }
+        self.messages.push(message);
+    }
+
+    /// Notes that a call is about to run.
+    pub fn start_call(&mut self, id: ToolUseId, mutating: bool) {
+        self.calls.insert(id, CallState::Started { mutating });
+    }
+
+    /// Notes that a call has ended.
+    pub fn finish_call(&mut self, result: ToolResult) {
+        self.calls
+            .insert(result.tool_use_id.clone(), CallState::Finished(result));
+    }
+
+    /// How far the call `id` of the last answer has come; `None` if it has not started.
+    pub fn call(&self, id: &ToolUseId) -> Option<&CallState> {
+        self.calls.get(id)
+    }
+
+    /// The tool calls of the last message, if it is an answer: those that still need their results message.
+    pub fn open_calls(&self) -> Vec<&ToolUse> {
+        match self.last() {
+            Some(message) if message.role == Role::Assistant => message.tool_uses().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The messages of the present run: from its prompt on.
+    pub fn run(&self) -> &[Arc<Message>] {
+        let start = self
+            .messages
+            .iter()
+            .rposition(|message| message.origin == Origin::Prompt)
+            .unwrap_or(0);
+        &self.messages[start..]
+    }
+
+    /// What the model is shown: from the last summary on, with the tail that the summary keeps, or everything.
+    pub fn view(&self) -> Vec<Arc<Message>> {
+        let Some(at) = self.last_summary() else {
+            return self.messages.clone();
+        };
+        let summary = &self.messages[at];
+        let kept = match &summary.origin {
+            Origin::Summary {
+                kept_from: Some(first),
+            } => self.position_before(at, first).unwrap_or(at),
+            _ => at,
+        };
+        let mut view = Vec::with_capacity(self.messages.len() - kept);
+        view.push(summary.clone());
+        view.extend(
+            self.messages[kept..at]
+                .iter()
+                .filter(|message| !message.is_summary())
+                .cloned(),
+        );
+        view.extend_from_slice(&self.messages[at + 1..]);
+        view
+    }
+
+    fn last_summary(&self) -> Option<usize> {
+        self.messages
+            .iter()
+            .rposition(|message| message.is_summary())
+    }
+
+    fn position_before(&self, end: usize, id: &MessageId) -> Option<usize> {
+        self.messages[..end]
+            .iter()
+            .rposition(|message| message.id == *id)
+    }
+
+    /// Tokens that the next request will take, without the answer: what the model reported of its last call, plus
+    /// an estimate of what was said since.
+    pub fn context_tokens(&self) -> u64 {
+        let since = self.last_summary().unwrap_or(0);
+        let reported = self.messages[since..]
+            .iter()
+            .rposition(|message| message.usage().total() > 0);
+        match reported {
+            Some(at) => {
+                let (answer, newer) = self.messages[since + at..]
+                    .split_first()
+                    .expect("found at this place");
+                answer.usage().total()
+                    + newer
+                        .iter()
+                        .map(|message| estimate_message(message))
+                        .sum::<u64>()
+            }
+            None => self
+                .view()
+                .iter()
+                .map(|message| estimate_message(message))
+                .sum(),
+        }
+    }
+
+    /// How full the window will be with the next request and its answer, in percent, rounded up.
+    pub fn fullness(&self, limits: &Limits) -> u64 {
+        let needed = self.context_tokens() + limits.reserved_output;
+        (needed * 100).div_ceil(limits.context_window.max(1))
+    }
+
+    /// Whether the model has answered since the last summary, so that another one would say something new.
+    pub fn has_answer_since_summary(&self) -> bool {
+        let since = self.last_summary().unwrap_or(0);
+        self.messages[since..]
+            .iter()
+            .any(|message| message.role == Role::Assistant)
+    }
+
+    /// The first message of a tail of the view that fits into `tokens`: never a message of results, whose calls
+    /// would be missing, and always at least the newest message. `None` if nothing would be left out.
+    pub fn tail_within(&self, tokens: u64) -> Option<MessageId> {
+        let view = self.view();
+        let mut used = 0;
+        let mut first = None;
+        for message in view.iter().rev() {
+            used += estimate_message(message);
+            if used > tokens && first.is_some() {
+                break;
+            }
+            if !message.is_results() && !message.is_summary() {
+                first = Some(message);
+            }
+        }
+        let first = first?;
+        (view.first().is_some_and(|oldest| oldest.id != first.id)).then(|| first.id.clone())
+    }
+}
+
+impl Message {
+    /// Whether it stands for all before it in the view.
+    pub fn is_summary(&self) -> bool {
+        matches!(self.origin, Origin::Summary { .. })
+    }
+
+    /// Whether it carries tool results.
+    pub fn is_results(&self) -> bool {
+        self.content
+            .iter()
+            .any(|block| matches!(block, ContentBlock::ToolResult(_)))
+    }
+}
+
+/// The newest messages of `view`, at most `count` of them, from a user message without tool results on: the
+/// setting `maxConversationMessages`. Where there is no such place among them, the next older one is taken.
+pub fn trimmed(view: Vec<Arc<Message>>, count: usize) -> Vec<Arc<Message>> {
+    if count == 0 || view.len() <= count {
+        return view;
+    }
+    let earliest = view.len() - count;
+    let is_safe = |at: &usize| view[*at].role == Role::User && !view[*at].is_results();
+    let start = (earliest..view.len())
+        .find(is_safe)
+        .or_else(|| (0..earliest).rev().find(is_safe))
+        .unwrap_or(0);
+    view[start..].to_vec()
+}

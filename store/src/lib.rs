@@ -1,0 +1,1 @@
+//! Keeps the conversation tree.
