@@ -1,1 +1,24 @@
+//! Drives a session: the loop, the tool calls, the system prompt, compaction.
+//!
+//! Nothing here knows a vendor, a database, a terminal or a particular tool: those come in through the ports of
+//! [`ah_conversation`].
 
+mod compaction;
+mod finish;
+mod frontend;
+pub mod git;
+pub mod project;
+pub mod prompt;
+mod request;
+mod response;
+mod schema;
+mod session;
+mod stop;
+mod tool_call;
+mod toolbox;
+mod truncate;
+
+pub use frontend::Frontend;
+pub use session::{Failure, Outcome, Ports, Session, Settings, ToolConcurrency};
+pub use stop::Stop;
+pub use toolbox::Toolbox;

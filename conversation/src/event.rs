@@ -28,7 +28,7 @@ pub enum EventKind {
         prompt: String,
         parent_id: Option<MessageId>,
     },
-    /// A run has ended; totals are of the run, input is uncached.
+    /// A run has ended; totals are of the run, input counts what came from and went into the cache too.
     AgentEnd {
         stop_reason: ExitReason,
         total_input_tokens: u64,

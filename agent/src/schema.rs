@@ -1,0 +1,133 @@
+//! Checks a call's input against its tool's schema, after mending what models often get wrong: numbers and booleans
+//! sent as text, and `path` under its other name.
+
+use std::sync::OnceLock;
+
+use ah_conversation::{Input, ToolSpec};
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+
+/// Two names for the same argument: tools know one of them, models send either.
+const PATH_NAMES: [&str; 2] = ["path", "file_path"];
+
+/// A tool's schema, compiled when it is first needed.
+#[derive(Debug, Default)]
+pub(crate) struct Schema(OnceLock<Option<Validator>>);
+
+impl Schema {
+    /// The input as the tool should get it, or all that is wrong with it at once, for the model to read.
+    pub(crate) fn check(&self, spec: &ToolSpec, input: &Input) -> Result<Input, String> {
+        let map = match input {
+            Input::Object(map) => map,
+            Input::Malformed(Value::String(text)) => {
+                return Err(format!("validation error: the arguments are not valid JSON: {}", start_of(text)));
+            }
+            Input::Malformed(other) => {
+                return Err(format!("validation error: the arguments must be a JSON object, not {}", start_of(&other.to_string())));
+            }
+        };
+        let value = Value::Object(mended(map.clone(), &spec.input_schema));
+        // A tool whose schema is none takes what comes.
+        let Some(validator) = self.0.get_or_init(|| jsonschema::validator_for(&spec.input_schema).ok()) else {
+            return Ok(value.into());
+        };
+        let faults: Vec<String> = validator.iter_errors(&value).map(|error| fault(&error)).collect();
+        if faults.is_empty() { Ok(value.into()) } else { Err(format!("validation error: {}", faults.join("; "))) }
+    }
+}
+
+fn fault(error: &jsonschema::ValidationError<'_>) -> String {
+    let place = error.instance_path().to_string();
+    let message = error.masked_with("the value").to_string();
+    match place.trim_start_matches('/') {
+        "" => message,
+        place => format!("`{place}`: {message}"),
+    }
+}
+
+fn mended(mut input: Map<String, Value>, schema: &Value) -> Map<String, Value> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return input };
+    for [known, other] in [PATH_NAMES, [PATH_NAMES[1], PATH_NAMES[0]]] {
+        if properties.contains_key(known) && !properties.contains_key(other) && !input.contains_key(known) {
+            if let Some(value) = input.shift_remove(other) {
+                input.insert(known.to_owned(), value);
+            }
+        }
+    }
+    for (name, property) in properties {
+        if let (Some(Value::String(text)), Some(kind)) = (input.get(name), property.get("type").and_then(Value::as_str))
+            && let Some(value) = coerced(text, kind)
+        {
+            input.insert(name.clone(), value);
+        }
+    }
+    input
+}
+
+fn coerced(text: &str, kind: &str) -> Option<Value> {
+    let text = text.trim();
+    match kind {
+        "integer" => text.parse::<i64>().ok().map(Value::from),
+        "number" => text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<f64>().map(Value::from)).ok(),
+        "boolean" => text.parse::<bool>().ok().map(Value::from),
+        _ => None,
+    }
+}
+
+fn start_of(text: &str) -> String {
+    const SHOWN: usize = 200;
+    if text.chars().count() <= SHOWN { text.to_owned() } else { text.chars().take(SHOWN).chain("…".chars()).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ah_conversation::Truncation;
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(input: &Value) -> String {
+        let spec = ToolSpec {
+            name: "read".into(),
+            description: String::new(),
+            input_schema: Arc::new(json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string"},
+                    "limit": {"type": "integer", "minimum": 1},
+                    "ratio": {"type": "number"},
+                    "all": {"type": "boolean"},
+                    "mode": {"enum": ["a", "b"]},
+                },
+                "required": ["path", "mode"],
+            })),
+            guidance: None,
+            truncation: Truncation::DEFAULT,
+            key: None,
+        };
+        match Schema::default().check(&spec, &input.clone().into()) {
+            Ok(input) => input.to_value().to_string(),
+            Err(faults) => faults,
+        }
+    }
+
+    #[test]
+    fn what_models_get_wrong_is_mended() {
+        let input = json!({"file_path": "x", "mode": "a", "limit": "2", "ratio": " 0.5", "all": "true"});
+        assert_eq!(check(&input), r#"{"mode":"a","limit":2,"ratio":0.5,"all":true,"path":"x"}"#);
+    }
+
+    #[test]
+    fn unknown_arguments_are_passed_on() {
+        assert_eq!(check(&json!({"path": "x", "mode": "b", "why": 1})), r#"{"path":"x","mode":"b","why":1}"#);
+    }
+
+    #[test]
+    fn all_faults_are_named_at_once() {
+        insta::assert_snapshot!(check(&json!({"path": 1, "limit": "two", "all": []})), @r#""#);
+        insta::assert_snapshot!(check(&json!("{\"path\": ")), @r#""#);
+        insta::assert_snapshot!(check(&json!([1])), @r#""#);
+    }
+}
