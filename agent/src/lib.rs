@@ -7,6 +7,8 @@ mod compaction;
 mod finish;
 mod frontend;
 pub mod git;
+mod mail;
+mod model_call;
 pub mod project;
 pub mod prompt;
 mod request;

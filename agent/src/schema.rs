@@ -20,19 +20,35 @@ impl Schema {
         let map = match input {
             Input::Object(map) => map,
             Input::Malformed(Value::String(text)) => {
-                return Err(format!("validation error: the arguments are not valid JSON: {}", start_of(text)));
+                return Err(format!(
+                    "validation error: the arguments are not valid JSON: {}",
+                    start_of(text)
+                ));
             }
             Input::Malformed(other) => {
-                return Err(format!("validation error: the arguments must be a JSON object, not {}", start_of(&other.to_string())));
+                return Err(format!(
+                    "validation error: the arguments must be a JSON object, not {}",
+                    start_of(&other.to_string())
+                ));
             }
         };
         let value = Value::Object(mended(map.clone(), &spec.input_schema));
         // A tool whose schema is none takes what comes.
-        let Some(validator) = self.0.get_or_init(|| jsonschema::validator_for(&spec.input_schema).ok()) else {
+        let Some(validator) = self
+            .0
+            .get_or_init(|| jsonschema::validator_for(&spec.input_schema).ok())
+        else {
             return Ok(value.into());
         };
-        let faults: Vec<String> = validator.iter_errors(&value).map(|error| fault(&error)).collect();
-        if faults.is_empty() { Ok(value.into()) } else { Err(format!("validation error: {}", faults.join("; "))) }
+        let faults: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|error| fault(&error))
+            .collect();
+        if faults.is_empty() {
+            Ok(value.into())
+        } else {
+            Err(format!("validation error: {}", faults.join("; ")))
+        }
     }
 }
 
@@ -46,17 +62,24 @@ fn fault(error: &jsonschema::ValidationError<'_>) -> String {
 }
 
 fn mended(mut input: Map<String, Value>, schema: &Value) -> Map<String, Value> {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return input };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return input;
+    };
     for [known, other] in [PATH_NAMES, [PATH_NAMES[1], PATH_NAMES[0]]] {
-        if properties.contains_key(known) && !properties.contains_key(other) && !input.contains_key(known) {
+        if properties.contains_key(known)
+            && !properties.contains_key(other)
+            && !input.contains_key(known)
+        {
             if let Some(value) = input.shift_remove(other) {
                 input.insert(known.to_owned(), value);
             }
         }
     }
     for (name, property) in properties {
-        if let (Some(Value::String(text)), Some(kind)) = (input.get(name), property.get("type").and_then(Value::as_str))
-            && let Some(value) = coerced(text, kind)
+        if let (Some(Value::String(text)), Some(kind)) = (
+            input.get(name),
+            property.get("type").and_then(Value::as_str),
+        ) && let Some(value) = coerced(text, kind)
         {
             input.insert(name.clone(), value);
         }
@@ -68,7 +91,11 @@ fn coerced(text: &str, kind: &str) -> Option<Value> {
     let text = text.trim();
     match kind {
         "integer" => text.parse::<i64>().ok().map(Value::from),
-        "number" => text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<f64>().map(Value::from)).ok(),
+        "number" => text
+            .parse::<i64>()
+            .map(Value::from)
+            .or_else(|_| text.parse::<f64>().map(Value::from))
+            .ok(),
         "boolean" => text.parse::<bool>().ok().map(Value::from),
         _ => None,
     }
@@ -76,7 +103,11 @@ fn coerced(text: &str, kind: &str) -> Option<Value> {
 
 fn start_of(text: &str) -> String {
     const SHOWN: usize = 200;
-    if text.chars().count() <= SHOWN { text.to_owned() } else { text.chars().take(SHOWN).chain("…".chars()).collect() }
+    if text.chars().count() <= SHOWN {
+        text.to_owned()
+    } else {
+        text.chars().take(SHOWN).chain("…".chars()).collect()
+    }
 }
 
 #[cfg(test)]
@@ -115,13 +146,20 @@ mod tests {
 
     #[test]
     fn what_models_get_wrong_is_mended() {
-        let input = json!({"file_path": "x", "mode": "a", "limit": "2", "ratio": " 0.5", "all": "true"});
-        assert_eq!(check(&input), r#"{"mode":"a","limit":2,"ratio":0.5,"all":true,"path":"x"}"#);
+        let input =
+            json!({"file_path": "x", "mode": "a", "limit": "2", "ratio": " 0.5", "all": "true"});
+        assert_eq!(
+            check(&input),
+            r#"{"mode":"a","limit":2,"ratio":0.5,"all":true,"path":"x"}"#
+        );
     }
 
     #[test]
     fn unknown_arguments_are_passed_on() {
-        assert_eq!(check(&json!({"path": "x", "mode": "b", "why": 1})), r#"{"path":"x","mode":"b","why":1}"#);
+        assert_eq!(
+            check(&json!({"path": "x", "mode": "b", "why": 1})),
+            r#"{"path":"x","mode":"b","why":1}"#
+        );
     }
 
     #[test]

@@ -13,7 +13,13 @@ pub(crate) fn truncate(content: &Content, limit: Truncation, call: &ToolUseId) -
             let (head, tail) = bytes.split_at(bytes.len() / 2);
             Cow::Owned(cut_bytes(head, tail, bytes.len() as u64, limit.bytes, call))
         }
-        Content::Spool(spool) => Cow::Owned(cut_bytes(&spool.head, &spool.tail, spool.len, limit.bytes, call)),
+        Content::Spool(spool) => Cow::Owned(cut_bytes(
+            &spool.head,
+            &spool.tail,
+            spool.len,
+            limit.bytes,
+            call,
+        )),
     };
     let text = match limit.lines {
         Some(lines) => cut_lines(&text, lines, call),
@@ -62,7 +68,11 @@ fn floor(bytes: &[u8]) -> &[u8] {
 
 /// Without the end of a character that the cut went through.
 fn ceil(bytes: &[u8]) -> &[u8] {
-    let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+    let cut = bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| **byte & 0xC0 == 0x80)
+        .count();
     &bytes[cut..]
 }
 
@@ -119,7 +129,10 @@ mod tests {
     #[test]
     fn a_cut_never_splits_a_character() {
         for limit in 1..12 {
-            assert!(!shown(&bytes("äöü€😀äöü€😀"), limit, None).contains('\u{FFFD}'), "{limit}");
+            assert!(
+                !shown(&bytes("äöü€😀äöü€😀"), limit, None).contains('\u{FFFD}'),
+                "{limit}"
+            );
         }
     }
 
@@ -135,7 +148,10 @@ mod tests {
             head: head.to_vec(),
             tail: tail[tail.len() - 2000..].to_vec(),
         };
-        assert_eq!(shown(&Content::Spool(spool), 1000, Some(9)), shown(&bytes(&text), 1000, Some(9)));
+        assert_eq!(
+            shown(&Content::Spool(spool), 1000, Some(9)),
+            shown(&bytes(&text), 1000, Some(9))
+        );
     }
 
     proptest! {

@@ -19,13 +19,13 @@ const CONTINUATIONS: usize = 3;
 
 /// The one thing the driver does before it asks again.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step<'a> {
+pub enum Step {
     /// Ask the model.
     CallModel,
     /// Run these calls, in this order, and store their results.
-    RunTools(Vec<&'a ToolUse>),
+    RunTools(Vec<ToolUse>),
     /// Answer these calls with an error instead of running them.
-    SkipTools(Vec<&'a ToolUse>, Skip),
+    SkipTools(Vec<ToolUse>, Skip),
     /// Tell the model that it repeats itself.
     Nudge(Repetition),
     /// Ask the model to go on where the output limit cut it.
@@ -74,7 +74,7 @@ impl Skip {
 }
 
 /// Decides the next step of a run at the time `now`.
-pub fn next<'a>(transcript: &'a Transcript, limits: &Limits, now: Time) -> Step<'a> {
+pub fn next(transcript: &Transcript, limits: &Limits, now: Time) -> Step {
     let Some(last) = transcript.last() else {
         return Step::Finish(ExitReason::EndTurn);
     };
@@ -82,7 +82,7 @@ pub fn next<'a>(transcript: &'a Transcript, limits: &Limits, now: Time) -> Step<
     match last.role {
         Role::User => before_call(transcript, last, limits, used_up),
         Role::Assistant => {
-            let calls: Vec<_> = last.tool_uses().collect();
+            let calls: Vec<_> = last.tool_uses().cloned().collect();
             match used_up {
                 Some(skip) if !calls.is_empty() => Step::SkipTools(calls, skip),
                 None if !calls.is_empty() => Step::RunTools(calls),
@@ -92,12 +92,12 @@ pub fn next<'a>(transcript: &'a Transcript, limits: &Limits, now: Time) -> Step<
     }
 }
 
-fn before_call<'a>(
+fn before_call(
     transcript: &Transcript,
     last: &Message,
     limits: &Limits,
     used_up: Option<Skip>,
-) -> Step<'a> {
+) -> Step {
     let run = transcript.run();
     if let Some(skip) = used_up {
         return Step::Finish(skip.exit_reason());
@@ -135,12 +135,12 @@ fn before_call<'a>(
     Step::CallModel
 }
 
-fn after_answer<'a>(
+fn after_answer(
     transcript: &Transcript,
     last: &Message,
     limits: &Limits,
     used_up: Option<Skip>,
-) -> Step<'a> {
+) -> Step {
     let Some(stop_reason) = last.stop_reason() else {
         return Step::Finish(ExitReason::EndTurn);
     };
@@ -160,12 +160,12 @@ fn after_answer<'a>(
 
 /// After an answer that was cut: summarise first where room is short or nothing of the answer is left, then ask to
 /// go on, a few times.
-fn after_cut<'a>(
+fn after_cut(
     transcript: &Transcript,
     last: &Message,
     limits: &Limits,
     used_up: Option<Skip>,
-) -> Step<'a> {
+) -> Step {
     let run = transcript.run();
     if let Some(skip) = used_up {
         return Step::Finish(skip.exit_reason());

@@ -1,0 +1,122 @@
+//! Puts a summary in the place of the older messages. The history stays as it is; the summary is one more message,
+//! and the model's view starts there.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use ah_conversation::{
+    Clock, ContentBlock, Message, MessageId, Origin, Request, Role, Thinking, Transcript,
+    estimate_message,
+};
+
+/// What the model is told when it is asked for a summary.
+const INSTRUCTIONS: &str = include_str!("compaction.md");
+/// How a summary begins, for the model and for everybody who reads the database.
+pub(crate) const MARKER: &str = "[COMPACTION SUMMARY]";
+/// What stands in the place of a summary that could not be had.
+pub(crate) const WITHOUT_SUMMARY: &str =
+    "Earlier messages were left out to make room; a summary of them could not be made.";
+/// How much of the window the newest messages keep, in percent.
+const TAIL: u64 = 40;
+/// How much of one text the summary is made from, in characters: half from its beginning, half from its end.
+const SHOWN: usize = 2_000;
+/// How long a summary may get, in tokens.
+const MAX_SUMMARY: u64 = 4_096;
+
+/// How the view is divided: what is summarised, and where the tail begins.
+#[derive(Debug)]
+pub(crate) struct Split {
+    older: Vec<Arc<Message>>,
+    pub(crate) kept_from: MessageId,
+}
+
+/// Divides the view so that the tail takes 40 % of the window; `None` if there is nothing to leave out.
+pub(crate) fn split(transcript: &Transcript, context_window: u64) -> Option<Split> {
+    let view = transcript.view();
+    let estimated: u64 = view.iter().map(|message| estimate_message(message)).sum();
+    // The estimate of the tail is brought to the scale of what the model reported of the whole.
+    let scaled = u128::from(context_window * TAIL / 100) * u128::from(estimated)
+        / u128::from(transcript.context_tokens().max(1));
+    let tail = u64::try_from(scaled).unwrap_or(u64::MAX);
+    let kept_from = transcript
+        .tail_within(tail)
+        .or_else(|| transcript.tail_within(0))?;
+    let older = view
+        .into_iter()
+        .take_while(|message| message.id != kept_from)
+        .collect();
+    Some(Split { older, kept_from })
+}
+
+impl Split {
+    /// The request for a summary: no tools, and the older messages as plain text in one user message, since a
+    /// history with tool calls is refused where no tools are named.
+    pub(crate) fn request(&self, clock: &dyn Clock) -> Request {
+        let mut text = String::from("The conversation so far:\n");
+        for message in &self.older {
+            write_message(&mut text, message);
+        }
+        text.push_str("\nWrite the summary now.");
+        let message = Message {
+            id: clock.message_id(),
+            parent: None,
+            seq: 0,
+            role: Role::User,
+            origin: Origin::Prompt,
+            created_at: clock.now(),
+            content: vec![ContentBlock::Text { text }],
+            response: None,
+        };
+        Request {
+            system: Arc::new([INSTRUCTIONS.to_owned()]),
+            tools: Arc::new([]),
+            messages: vec![Arc::new(message)],
+            max_output: MAX_SUMMARY,
+            thinking: Thinking::Unset,
+            temperature: None,
+        }
+    }
+}
+
+fn write_message(out: &mut String, message: &Message) {
+    let speaker = match message.role {
+        Role::User => "User",
+        Role::Assistant => "Assistant",
+    };
+    for block in &message.content {
+        let line = match block {
+            ContentBlock::Text { text } => format!("{speaker}: {}", shortened(text)),
+            ContentBlock::ToolUse(call) => format!(
+                "Tool call {}: {}",
+                call.name,
+                shortened(&call.input.to_value().to_string())
+            ),
+            ContentBlock::ToolResult(result) => {
+                let outcome = if result.is_error {
+                    "failed"
+                } else {
+                    "answered"
+                };
+                format!(
+                    "Tool {} {outcome}: {}",
+                    result.tool_name,
+                    shortened(&result.text())
+                )
+            }
+            ContentBlock::Image(_) => format!("{speaker}: (an image)"),
+            ContentBlock::Thinking { .. } | ContentBlock::RedactedThinking { .. } => continue,
+            ContentBlock::Other { raw } => format!("{speaker}: {}", shortened(&raw.to_string())),
+        };
+        let _ = writeln!(out, "\n{line}");
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= SHOWN {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(SHOWN / 2).collect();
+    let tail: String = text.chars().skip(count - SHOWN / 2).collect();
+    format!("{head} […] {tail}")
+}

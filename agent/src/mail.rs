@@ -1,0 +1,72 @@
+//! Words that reach a session from other processes: steering during a run, follow-ups when it would end.
+
+use ah_conversation::{ContentBlock, EventKind, Mail, MailKind, Message, Origin, StoreError};
+
+use crate::{Session, finish};
+
+/// How a steering message begins, for the model and for everybody who reads the database.
+const STEERING: &str = "[STEERING]";
+
+impl Session {
+    /// Appends the steering that has arrived; says whether there was any.
+    pub(crate) async fn take_steering(&mut self) -> Result<bool, StoreError> {
+        let mail = self.ports.store.mail(MailKind::Steer).await?;
+        let message_count = mail.len();
+        for letter in mail {
+            self.emit(EventKind::SteeringReceived {
+                content: letter.content.clone(),
+                message_count,
+            });
+            let text = format!("{STEERING} {}", letter.content);
+            self.deliver(letter, Origin::Steering, text).await?;
+        }
+        Ok(message_count > 0)
+    }
+
+    /// Appends what keeps a run going that would end; says whether there was anything.
+    pub(crate) async fn keeps_going(&mut self) -> Result<bool, StoreError> {
+        let reminder = self
+            .settings
+            .must_produce
+            .as_ref()
+            .and_then(|file| finish::reminder(self.transcript.run(), file));
+        if let Some(text) = reminder {
+            self.append(Origin::Reminder, vec![ContentBlock::text(text)])
+                .await?;
+            return Ok(true);
+        }
+        let mail = self.ports.store.mail(MailKind::FollowUp).await?;
+        let message_count = mail.len();
+        for letter in mail {
+            self.emit(EventKind::FollowupReceived {
+                content: letter.content.clone(),
+                message_count,
+            });
+            let text = letter.content.clone();
+            self.deliver(letter, Origin::FollowUp, text).await?;
+        }
+        Ok(message_count > 0)
+    }
+
+    /// The mail's id becomes the message's id: however often it is read, it is stored once.
+    async fn deliver(
+        &mut self,
+        letter: Mail,
+        origin: Origin,
+        text: String,
+    ) -> Result<(), StoreError> {
+        let message = self.message(
+            ah_conversation::Role::User,
+            origin,
+            vec![ContentBlock::Text { text }],
+        );
+        self.append_with(
+            Message {
+                id: letter.id,
+                ..message
+            },
+            Vec::new(),
+        )
+        .await
+    }
+}

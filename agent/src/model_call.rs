@@ -1,0 +1,211 @@
+//! Asks the model: for an answer, and for a summary of the older messages.
+
+use std::pin::pin;
+
+use ah_conversation::{
+    ContentBlock, Delta, ErrorClass, EventKind, Message, Origin, ProviderError, Response,
+    RetryNotice, Role, StreamEvent,
+};
+use futures_util::StreamExt;
+
+use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split};
+use crate::request::request;
+use crate::response::{Answer, Assembly};
+use crate::{Failure, Session, Stop};
+
+/// A request body over this many bytes is worth a warning.
+const PAYLOAD_WARN: u64 = 800_000;
+
+/// What came of asking.
+enum Asked {
+    Whole(Answer),
+    /// Stopped from outside, with what may be kept of the answer.
+    Stopped(Option<Answer>),
+}
+
+impl Session {
+    /// Asks for the next answer and stores it, whole or interrupted. A conversation that the server finds too long
+    /// is summarised instead, unless a summary is what was just made.
+    pub(crate) async fn call_model(&mut self, stop: &Stop) -> Result<(), Failure> {
+        let started = self.ports.clock.now();
+        let asked = self
+            .ask(
+                request(&self.transcript, &self.settings, &self.tools),
+                stop,
+                true,
+            )
+            .await;
+        let answer = match asked {
+            Ok(Asked::Whole(answer) | Asked::Stopped(Some(answer))) => answer,
+            Ok(Asked::Stopped(None)) => return Ok(()),
+            Err(error) if error.class == ErrorClass::ContextTooLong && self.can_compact() => {
+                return self.compact(stop).await;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let model = self.ports.provider.model();
+        let response = Response {
+            stop_reason: answer.stop_reason,
+            usage: answer.usage,
+            model: model.name.clone(),
+            provider: model.provider.clone(),
+            latency_ms: self.ports.clock.now().since(started),
+        };
+        let message = self.message(Role::Assistant, Origin::Model, answer.content);
+        let event = self.event(EventKind::ApiCallEnd {
+            message_id: message.id.clone(),
+            input_tokens: response.usage.input_tokens,
+            output_tokens: response.usage.output_tokens,
+            cache_creation_input_tokens: response.usage.cache_creation_input_tokens,
+            cache_read_input_tokens: response.usage.cache_read_input_tokens,
+            api_latency_ms: response.latency_ms,
+            model: response.model.clone(),
+        });
+        self.keep(event.clone());
+        self.append_with(
+            Message {
+                response: Some(response),
+                ..message
+            },
+            Vec::new(),
+        )
+        .await?;
+        self.ports.frontend.show(&event);
+        Ok(())
+    }
+
+    fn can_compact(&self) -> bool {
+        let was_just_compacted = self.transcript.last().is_some_and(|last| last.is_summary());
+        !was_just_compacted
+            && split(&self.transcript, self.settings.limits.context_window).is_some()
+    }
+
+    /// Asks for a summary of the older messages and stores it; where none can be had, the older messages are left
+    /// out of the view all the same.
+    pub(crate) async fn compact(&mut self, stop: &Stop) -> Result<(), Failure> {
+        let limits = &self.settings.limits;
+        let (input_tokens, context_limit) =
+            (self.transcript.context_tokens(), limits.context_window);
+        let Some(split) = split(&self.transcript, context_limit) else {
+            return Err(Failure::Overflow {
+                needed: input_tokens + limits.reserved_output,
+                window: context_limit,
+            });
+        };
+        self.emit(EventKind::CompactionTriggered {
+            input_tokens,
+            context_limit,
+        });
+        let asked = self
+            .ask(split.request(&*self.ports.clock), stop, false)
+            .await;
+        let answer = match asked {
+            Ok(Asked::Stopped(_)) => return Ok(()),
+            Ok(Asked::Whole(answer)) => answer,
+            Err(error) => {
+                self.emit(EventKind::Error {
+                    error: format!("no summary could be made: {error}"),
+                });
+                return self.store_summary(split, WITHOUT_SUMMARY).await;
+            }
+        };
+        let text = text_of(&answer.content);
+        if text.trim().is_empty() {
+            self.emit(EventKind::Error {
+                error: "no summary could be made: the model said nothing".to_owned(),
+            });
+            return self.store_summary(split, WITHOUT_SUMMARY).await;
+        }
+        self.store_summary(split, &text).await?;
+        let usage = answer.usage;
+        self.emit(EventKind::CompactionComplete {
+            input_tokens: usage.effective_input(),
+            output_tokens: usage.output_tokens,
+        });
+        Ok(())
+    }
+
+    async fn store_summary(&mut self, split: Split, text: &str) -> Result<(), Failure> {
+        let origin = Origin::Summary {
+            kept_from: Some(split.kept_from),
+        };
+        Ok(self
+            .append(
+                origin,
+                vec![ContentBlock::text(format!("{MARKER}\n{}", text.trim()))],
+            )
+            .await?)
+    }
+
+    /// Asks the model and gathers what it says; `aloud` shows its words as they arrive.
+    async fn ask(
+        &mut self,
+        request: ah_conversation::Request,
+        stop: &Stop,
+        aloud: bool,
+    ) -> Result<Asked, ProviderError> {
+        let mut stream = self.ports.provider.stream(request);
+        let clock = self.ports.clock.clone();
+        let mut stopped = pin!(stop.wait(&*clock));
+        let mut assembly = Assembly::default();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = &mut stopped => return Ok(Asked::Stopped(assembly.into_interrupted())),
+                event = stream.next() => event,
+            };
+            let event = match event {
+                Some(event) => event?,
+                None => break,
+            };
+            assembly.push(&event);
+            self.tell(event, aloud);
+        }
+        if assembly.is_whole() {
+            Ok(Asked::Whole(assembly.into_answer()))
+        } else {
+            Err(ProviderError::new(
+                ErrorClass::Protocol,
+                "the answer ended early",
+            ))
+        }
+    }
+
+    fn tell(&mut self, event: StreamEvent, aloud: bool) {
+        match event {
+            StreamEvent::Sent { payload_bytes } if aloud => {
+                self.emit(EventKind::ApiCallStart { payload_bytes });
+                if payload_bytes > PAYLOAD_WARN {
+                    self.emit(EventKind::PayloadWarn {
+                        payload_bytes,
+                        threshold: PAYLOAD_WARN,
+                    });
+                }
+            }
+            StreamEvent::Delta {
+                delta: Delta::Text(text),
+                ..
+            } if aloud => self.emit(EventKind::TextDelta { text }),
+            StreamEvent::Retry(RetryNotice {
+                attempt,
+                delay,
+                status,
+                error,
+            }) => self.emit(EventKind::Retry {
+                attempt,
+                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+                status: status.unwrap_or(0),
+                error,
+            }),
+            _ => {}
+        }
+    }
+}
+
+fn text_of(content: &[ContentBlock]) -> String {
+    let texts = content.iter().filter_map(|block| match block {
+        ContentBlock::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}

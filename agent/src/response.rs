@@ -1,0 +1,410 @@
+//! From the pieces of an answer to a message, whole or interrupted. Pure.
+
+use ah_conversation::{
+    BlockStart, ContentBlock, Delta, Input, StopReason, StreamEvent, ToolUse, ToolUseId, Usage,
+};
+use serde_json::{Map, Value};
+
+/// An answer as far as it has arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Assembly {
+    blocks: Vec<(usize, Partial)>,
+    usage: Usage,
+    stop_reason: Option<StopReason>,
+    is_whole: bool,
+}
+
+/// What the model said, in the end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) content: Vec<ContentBlock>,
+    pub(crate) stop_reason: StopReason,
+    pub(crate) usage: Usage,
+}
+
+#[derive(Debug)]
+enum Partial {
+    Text {
+        text: String,
+        others: Vec<Value>,
+    },
+    Thinking {
+        thinking: String,
+        signature: Option<String>,
+    },
+    Redacted {
+        data: String,
+    },
+    ToolUse {
+        id: ToolUseId,
+        name: String,
+        start: Value,
+        json: String,
+    },
+    Other {
+        raw: Value,
+        json: String,
+    },
+}
+
+impl Assembly {
+    /// Takes the next piece; an attempt that is retried starts anew.
+    pub(crate) fn push(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Sent { .. } => {}
+            StreamEvent::Retry(_) => *self = Self::default(),
+            StreamEvent::Started { usage, .. } => self.usage = *usage,
+            StreamEvent::BlockStarted { index, block } => {
+                self.blocks.push((*index, Partial::new(block)))
+            }
+            StreamEvent::Delta { index, delta } => {
+                if let Some((_, block)) = self.blocks.iter_mut().rev().find(|(at, _)| at == index) {
+                    block.grow(delta);
+                }
+            }
+            StreamEvent::BlockStopped { .. } => {}
+            StreamEvent::Stopping { stop_reason, usage } => {
+                self.stop_reason = Some(stop_reason.clone());
+                self.usage = *usage;
+            }
+            StreamEvent::Ended => self.is_whole = true,
+        }
+    }
+
+    /// Whether the answer has come to its end.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// The whole answer. Where the output limit cut it, a tool call at its end that lost its arguments is left out.
+    pub(crate) fn into_answer(self) -> Answer {
+        let stop_reason = self.stop_reason.unwrap_or(StopReason::EndTurn);
+        let is_cut = matches!(
+            stop_reason,
+            StopReason::MaxTokens | StopReason::ContextWindowExceeded
+        );
+        let last = self.blocks.len().saturating_sub(1);
+        let whole = |(at, (_, block)): (usize, (usize, Partial))| {
+            if is_cut && at == last && block.lost_its_arguments() {
+                None
+            } else {
+                block.into_block()
+            }
+        };
+        let content = self
+            .blocks
+            .into_iter()
+            .enumerate()
+            .filter_map(whole)
+            .collect();
+        Answer {
+            content,
+            stop_reason,
+            usage: self.usage,
+        }
+    }
+
+    /// What of the answer may be kept when it is interrupted: words and reasoning, but no tool call; `None` if
+    /// nothing of that has arrived.
+    pub(crate) fn into_interrupted(self) -> Option<Answer> {
+        let keeps =
+            |block: &Partial| !matches!(block, Partial::ToolUse { .. } | Partial::Other { .. });
+        let blocks = self
+            .blocks
+            .into_iter()
+            .map(|(_, block)| block)
+            .filter(keeps);
+        let content: Vec<_> = blocks.filter_map(Partial::into_block).collect();
+        let says_something = content
+            .iter()
+            .any(|block| matches!(block, ContentBlock::Text { .. }));
+        says_something.then_some(Answer {
+            content,
+            stop_reason: StopReason::Interrupted,
+            usage: self.usage,
+        })
+    }
+}
+
+impl Partial {
+    fn new(block: &BlockStart) -> Self {
+        match block {
+            BlockStart::Text(text) => Self::Text {
+                text: text.clone(),
+                others: Vec::new(),
+            },
+            BlockStart::Thinking(thinking) => Self::Thinking {
+                thinking: thinking.clone(),
+                signature: None,
+            },
+            BlockStart::RedactedThinking(data) => Self::Redacted { data: data.clone() },
+            BlockStart::ToolUse { id, name, input } => Self::ToolUse {
+                id: id.clone(),
+                name: name.clone(),
+                start: input.clone(),
+                json: String::new(),
+            },
+            BlockStart::Other(raw) => Self::Other {
+                raw: raw.clone(),
+                json: String::new(),
+            },
+        }
+    }
+
+    fn grow(&mut self, delta: &Delta) {
+        match (self, delta) {
+            (Self::Text { text, .. }, Delta::Text(more)) => text.push_str(more),
+            (Self::Text { others, .. }, Delta::Other(raw)) => others.push(raw.clone()),
+            (Self::Thinking { thinking, .. }, Delta::Thinking(more)) => thinking.push_str(more),
+            (Self::Thinking { signature, .. }, Delta::Signature(more)) => {
+                signature.get_or_insert_default().push_str(more);
+            }
+            (Self::ToolUse { json, .. } | Self::Other { json, .. }, Delta::InputJson(more)) => {
+                json.push_str(more)
+            }
+            (Self::Other { raw, .. }, Delta::Text(more)) => append(raw, "text", more),
+            (Self::Other { raw, .. }, Delta::Other(delta)) => {
+                for (name, value) in delta
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .filter(|(name, _)| *name != "type")
+                {
+                    match value {
+                        Value::String(more) => append(raw, name, more),
+                        other => drop(
+                            raw.as_object_mut()
+                                .map(|map| map.insert(name.clone(), other.clone())),
+                        ),
+                    }
+                }
+            }
+            // A delta of another block's kind has no place to go.
+            _ => {}
+        }
+    }
+
+    fn lost_its_arguments(&self) -> bool {
+        match self {
+            Self::ToolUse { json, .. } => serde_json::from_str::<Map<String, Value>>(json).is_err(),
+            _ => false,
+        }
+    }
+
+    /// The block, or `None` if there is nothing in it.
+    fn into_block(self) -> Option<ContentBlock> {
+        match self {
+            Self::Text { text, .. } if text.is_empty() => None,
+            Self::Text { text, others } if others.is_empty() => Some(ContentBlock::Text { text }),
+            Self::Text { text, others } => Some(ContentBlock::Other {
+                raw: cited(text, others),
+            }),
+            Self::Thinking {
+                thinking,
+                signature,
+            } => {
+                let signature = signature.filter(|signature| !signature.is_empty());
+                (!thinking.is_empty() || signature.is_some()).then_some(ContentBlock::Thinking {
+                    thinking,
+                    signature,
+                })
+            }
+            Self::Redacted { data } => Some(ContentBlock::RedactedThinking { data }),
+            Self::ToolUse {
+                id,
+                name,
+                start,
+                json,
+            } => Some(ContentBlock::ToolUse(ToolUse {
+                id,
+                name,
+                input: input(start, json),
+            })),
+            Self::Other { mut raw, json } => {
+                if let (false, Some(map)) = (json.is_empty(), raw.as_object_mut()) {
+                    map.insert("input".into(), input(Value::Null, json).to_value());
+                }
+                Some(ContentBlock::Other { raw })
+            }
+        }
+    }
+}
+
+/// The arguments: the pieces joined, or what stood in the start when there were none.
+fn input(start: Value, json: String) -> Input {
+    if json.trim().is_empty() {
+        return if start.is_null() {
+            Input::default()
+        } else {
+            start.into()
+        };
+    }
+    serde_json::from_str::<Value>(&json)
+        .map_or_else(|_| Input::Malformed(Value::String(json)), Input::from)
+}
+
+/// Words with the citations that came beside them, in the vendor's form.
+fn cited(text: String, others: Vec<Value>) -> Value {
+    let citations: Vec<Value> = others
+        .into_iter()
+        .filter_map(|mut other| Some(other.get_mut("citation")?.take()))
+        .collect();
+    serde_json::json!({"type": "text", "text": text, "citations": citations})
+}
+
+fn append(raw: &mut Value, name: &str, more: &str) {
+    let Some(map) = raw.as_object_mut() else {
+        return;
+    };
+    match map.get_mut(name) {
+        Some(Value::String(text)) => text.push_str(more),
+        _ => drop(map.insert(name.to_owned(), Value::String(more.to_owned()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn assemble(events: Vec<StreamEvent>) -> Assembly {
+        let mut assembly = Assembly::default();
+        events.iter().for_each(|event| assembly.push(event));
+        assembly
+    }
+
+    fn block(index: usize, block: BlockStart, deltas: Vec<Delta>) -> Vec<StreamEvent> {
+        let mut events = vec![StreamEvent::BlockStarted { index, block }];
+        events.extend(
+            deltas
+                .into_iter()
+                .map(|delta| StreamEvent::Delta { index, delta }),
+        );
+        events.push(StreamEvent::BlockStopped { index });
+        events
+    }
+
+    fn tool(index: usize, json: &[&str]) -> Vec<StreamEvent> {
+        let start = BlockStart::ToolUse {
+            id: "t".into(),
+            name: "bash".into(),
+            input: json!({}),
+        };
+        block(
+            index,
+            start,
+            json.iter()
+                .map(|piece| Delta::InputJson((*piece).into()))
+                .collect(),
+        )
+    }
+
+    fn text(index: usize, words: &str) -> Vec<StreamEvent> {
+        block(
+            index,
+            BlockStart::Text(String::new()),
+            vec![Delta::Text(words.into())],
+        )
+    }
+
+    fn stop(reason: &str) -> Vec<StreamEvent> {
+        vec![
+            StreamEvent::Stopping {
+                stop_reason: reason.into(),
+                usage: Usage::default(),
+            },
+            StreamEvent::Ended,
+        ]
+    }
+
+    fn content(parts: Vec<Vec<StreamEvent>>) -> String {
+        let assembly = assemble(parts.concat());
+        assert!(assembly.is_whole());
+        serde_json::to_string(&assembly.into_answer().content).unwrap()
+    }
+
+    #[test]
+    fn arguments_are_joined_and_parsed() {
+        for (pieces, expected) in [
+            (vec!["{\"command\"", ": \"ls\"}"], r#"{"command":"ls"}"#),
+            (vec![], "{}"),
+            (vec![""], "{}"),
+            (vec!["[1]"], "[1]"),
+            (vec!["{\"command\""], r#""{\"command\"""#),
+        ] {
+            let content = content(vec![tool(0, &pieces), stop("tool_use")]);
+            assert!(
+                content.contains(&format!("\"input\":{expected}")),
+                "{content}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_call_that_the_output_limit_cut_is_left_out() {
+        let cut =
+            |pieces: &[&str]| content(vec![text(0, "Well."), tool(1, pieces), stop("max_tokens")]);
+        let words = r#"[{"type":"text","text":"Well."}]"#;
+        assert_eq!(cut(&["{\"command\": \"rm "]), words);
+        assert_eq!(cut(&[]), words);
+        assert!(cut(&["{\"command\": \"ls\"}"]).contains("tool_use"));
+    }
+
+    #[test]
+    fn an_interrupted_answer_keeps_words_and_reasoning_but_no_call() {
+        let thinking = block(
+            0,
+            BlockStart::Thinking(String::new()),
+            vec![Delta::Thinking("Hm".into())],
+        );
+        let answer = assemble([thinking.clone(), text(1, "I wi"), tool(2, &["{}"])].concat())
+            .into_interrupted()
+            .unwrap();
+        assert_eq!(answer.stop_reason, StopReason::Interrupted);
+        assert_eq!(answer.content.len(), 2);
+        assert!(assemble(thinking).into_interrupted().is_none());
+    }
+
+    #[test]
+    fn a_retry_voids_what_came_before() {
+        let retry = ah_conversation::RetryNotice {
+            attempt: 0,
+            delay: std::time::Duration::ZERO,
+            status: None,
+            error: String::new(),
+        };
+        let parts = vec![
+            text(0, "half"),
+            vec![StreamEvent::Retry(retry)],
+            text(0, "whole"),
+            stop("end_turn"),
+        ];
+        assert_eq!(content(parts), r#"[{"type":"text","text":"whole"}]"#);
+    }
+
+    #[test]
+    fn unknown_blocks_and_deltas_are_kept() {
+        let server_tool = block(
+            0,
+            BlockStart::Other(json!({"type": "server_tool_use", "id": "s", "input": {}})),
+            vec![Delta::InputJson("{\"query\":1}".into())],
+        );
+        let summary = block(
+            1,
+            BlockStart::Other(json!({"type": "compaction", "content": ""})),
+            vec![Delta::Other(
+                json!({"type": "compaction_delta", "content": "So far"}),
+            )],
+        );
+        let cited = block(
+            2,
+            BlockStart::Text(String::new()),
+            vec![
+                Delta::Other(json!({"type": "citations_delta", "citation": {"url": "u"}})),
+                Delta::Text("Said.".into()),
+            ],
+        );
+        insta::assert_snapshot!(content(vec![server_tool, summary, cited, stop("end_turn")]), @"");
+    }
+}

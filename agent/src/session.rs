@@ -1,0 +1,462 @@
+//! A session and its loop: does each step that [`next`] names, stores what it gave, and asks again.
+//!
+//! A feature that wants a new `if` in the loop belongs elsewhere: it is a step, a tool, a rule inside `next`, or
+//! something that [`finish`](crate::finish) may still owe.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ah_conversation::{
+    Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message, Origin,
+    Permissions, Provider, ProviderError, Record, Repetition, Response, Role, Skip, Step, Store,
+    StoreError, Thinking, ToolUse, Transcript, Usage, close_open_calls, next,
+};
+
+use crate::{Frontend, Stop, Toolbox, request};
+
+/// What a session reaches the outside through.
+#[derive(Clone)]
+pub struct Ports {
+    /// The model.
+    pub provider: Arc<dyn Provider>,
+    /// Where the conversation is kept.
+    pub store: Arc<dyn Store>,
+    /// Time and fresh ids.
+    pub clock: Arc<dyn Clock>,
+    /// Where the run is shown.
+    pub frontend: Arc<dyn Frontend>,
+}
+
+/// How a session works.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The system prompt, part by part.
+    pub system: Arc<[String]>,
+    /// What bounds a run; `deadline` is set when the run begins, from `timeout_ms`.
+    pub limits: Limits,
+    /// How long a run may take.
+    pub timeout_ms: Option<u64>,
+    /// What is allowed.
+    pub permissions: Permissions,
+    /// Which tool calls of one answer run together.
+    pub concurrency: ToolConcurrency,
+    /// How many messages the model is shown at most (`maxConversationMessages`).
+    pub max_messages: Option<usize>,
+    /// A file that must exist when the run ends (`--must-produce`).
+    pub must_produce: Option<PathBuf>,
+    /// How much the model may think.
+    pub thinking: Thinking,
+    /// The sampling temperature, where one was set.
+    pub temperature: Option<f64>,
+}
+
+/// Which tool calls of one answer run together. Results always come in the order of the calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolConcurrency {
+    /// Neighbours that only read run together; every other call waits for those before it and holds those after it.
+    #[default]
+    Auto,
+    /// One after the other.
+    Serial,
+    /// All together.
+    Parallel,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Why.
+    pub reason: ExitReason,
+    /// What went wrong, where the reason is [`ExitReason::Error`].
+    pub failure: Option<Failure>,
+    /// The last words of the model in this run.
+    pub answer: String,
+    /// Model calls of the run.
+    pub turns: usize,
+    /// Their tokens.
+    pub usage: Usage,
+    /// The time spent waiting for them, in milliseconds.
+    pub api_ms: u64,
+    /// From the prompt to the end, in milliseconds.
+    pub duration_ms: u64,
+    /// Calls that were not allowed.
+    pub denials: Vec<ToolUse>,
+}
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The conversation could not be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The model could not be asked.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The conversation does not fit, and a summary would not help.
+    #[error("the conversation needs {needed} tokens, the model holds {window}")]
+    Overflow {
+        /// Tokens that the next request and its answer need.
+        needed: u64,
+        /// Tokens that the model can hold.
+        window: u64,
+    },
+    /// The model refused; its words are in the answer.
+    #[error("the model refused: {0}")]
+    Refusal(String),
+    /// A file that was demanded is not there.
+    #[error("the run ended without producing `{}`", .0.display())]
+    NotProduced(PathBuf),
+}
+
+impl Failure {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store(error) => error.hint.clone(),
+            Self::Provider(error) => error.hint.clone(),
+            Self::Overflow { .. } => Some(
+                "start a new session with `--new`, or use a model with a larger window".to_owned(),
+            ),
+            Self::Refusal(_) => Some(
+                "say it differently, or fork the conversation before this point with `@N`"
+                    .to_owned(),
+            ),
+            Self::NotProduced(_) => None,
+        }
+    }
+}
+
+/// A conversation being worked on.
+pub struct Session {
+    pub(crate) ports: Ports,
+    pub(crate) tools: Toolbox,
+    pub(crate) settings: Settings,
+    pub(crate) transcript: Transcript,
+    /// Events that ride along with the next thing stored.
+    pending: Vec<Record>,
+    pub(crate) denials: Vec<ToolUse>,
+}
+
+impl Session {
+    /// Takes up the conversation that the store holds. Calls that an earlier process left open are answered here,
+    /// from the journal; none of them runs again.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn open(
+        ports: Ports,
+        tools: Toolbox,
+        settings: Settings,
+    ) -> Result<Self, StoreError> {
+        let transcript = ports.store.load().await?;
+        let mut session = Self {
+            ports,
+            tools,
+            settings,
+            transcript,
+            pending: Vec::new(),
+            denials: Vec::new(),
+        };
+        let results = close_open_calls(&session.transcript);
+        if !results.is_empty() {
+            let count = results.len();
+            session
+                .append(
+                    Origin::Results,
+                    results.into_iter().map(ContentBlock::ToolResult).collect(),
+                )
+                .await?;
+            session.ports.frontend.notice(&format!(
+                "{count} tool calls of an earlier process were left open and are closed now"
+            ));
+        }
+        Ok(session)
+    }
+
+    /// The conversation so far.
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// Runs `prompt` to its end, or until `stop`.
+    ///
+    /// # Errors
+    /// When the conversation cannot be kept; every other failure is an [`Outcome`].
+    pub async fn run(
+        &mut self,
+        prompt: Vec<ContentBlock>,
+        stop: &Stop,
+    ) -> Result<Outcome, StoreError> {
+        let started = self.ports.clock.now();
+        self.settings.limits.deadline = self
+            .settings
+            .timeout_ms
+            .map(|timeout| started.plus(timeout));
+        let stop = stop.at(self.settings.limits.deadline);
+        self.begin(prompt).await?;
+        let (reason, failure) = match self.drive(&stop).await {
+            Ok(reason) => self.checked(reason),
+            Err(Failure::Store(error)) => return Err(error),
+            Err(failure) => (ExitReason::Error, Some(failure)),
+        };
+        let outcome = self.outcome(reason, failure, self.ports.clock.now().since(started));
+        self.end(&outcome).await?;
+        Ok(outcome)
+    }
+
+    /// The loop.
+    async fn drive(&mut self, stop: &Stop) -> Result<ExitReason, Failure> {
+        loop {
+            let now = self.ports.clock.now();
+            if let Some(reason) = stop.reason(now) {
+                return Ok(reason);
+            }
+            match next(&self.transcript, &self.settings.limits, now) {
+                Step::CallModel if self.take_steering().await? => {}
+                Step::CallModel => self.call_model(stop).await?,
+                Step::RunTools(calls) => self.run_tools(calls, stop).await?,
+                Step::SkipTools(calls, skip) => self.skip_tools(&calls, skip).await?,
+                Step::Nudge(repetition) => self.nudge(&repetition).await?,
+                Step::Continue => self.ask_to_continue().await?,
+                Step::Compact => self.compact(stop).await?,
+                Step::Overflow { needed, window } => {
+                    return Err(Failure::Overflow { needed, window });
+                }
+                Step::Finish(reason) if reason.is_end_of_turn() && self.keeps_going().await? => {}
+                Step::Finish(reason) => return Ok(reason),
+            }
+        }
+    }
+
+    async fn begin(&mut self, prompt: Vec<ContentBlock>) -> Result<(), StoreError> {
+        let start = EventKind::AgentStart {
+            model: self.ports.provider.model().name.clone(),
+            prompt: text_of(&prompt),
+            parent_id: self.transcript.last().map(|last| last.id.clone()),
+        };
+        self.emit(start);
+        self.emit_state("idle", "processing");
+        self.append(Origin::Prompt, prompt).await?;
+        let left_out = request::left_out(&self.transcript, self.settings.max_messages);
+        if left_out > 0 {
+            let limit = self.settings.max_messages.unwrap_or_default();
+            self.ports.frontend.notice(&format!(
+                "{left_out} older messages are left out (maxConversationMessages is {limit})"
+            ));
+        }
+        Ok(())
+    }
+
+    /// What the driver's reason means once what the run owed is looked at.
+    fn checked(&self, reason: ExitReason) -> (ExitReason, Option<Failure>) {
+        if reason == ExitReason::Refusal {
+            let words = self
+                .transcript
+                .last()
+                .map(|last| last.text())
+                .unwrap_or_default();
+            return (reason, Some(Failure::Refusal(words)));
+        }
+        match &self.settings.must_produce {
+            Some(file) if reason.is_end_of_turn() && !file.exists() => {
+                (ExitReason::Error, Some(Failure::NotProduced(file.clone())))
+            }
+            _ => (reason, None),
+        }
+    }
+
+    async fn end(&mut self, outcome: &Outcome) -> Result<(), StoreError> {
+        let error = outcome.failure.as_ref().map(ToString::to_string);
+        if let Some(error) = &error {
+            self.emit(EventKind::Error {
+                error: error.clone(),
+            });
+        }
+        match outcome.reason {
+            ExitReason::BudgetExceeded => self.emit(EventKind::BudgetExceeded {
+                total_input_tokens: outcome.usage.effective_input(),
+                total_output_tokens: outcome.usage.output_tokens,
+                max_tokens: self
+                    .settings
+                    .limits
+                    .max_tokens
+                    .or(self.settings.limits.max_context_tokens)
+                    .unwrap_or_default(),
+            }),
+            ExitReason::LoopDetected => {
+                if let Some(repetition) = ah_conversation::repetition(self.transcript.run()) {
+                    self.emit_loop(&repetition, LoopAction::Break);
+                }
+            }
+            _ => {}
+        }
+        self.emit_state("processing", "idle");
+        self.emit(EventKind::AgentEnd {
+            stop_reason: outcome.reason.clone(),
+            total_input_tokens: outcome.usage.effective_input(),
+            total_output_tokens: outcome.usage.output_tokens,
+            total_cache_read_tokens: outcome.usage.cache_read_input_tokens,
+            error,
+        });
+        self.store(Vec::new()).await
+    }
+
+    fn outcome(
+        &mut self,
+        reason: ExitReason,
+        failure: Option<Failure>,
+        duration_ms: u64,
+    ) -> Outcome {
+        let run = self.transcript.run();
+        let responses: Vec<&Response> = run
+            .iter()
+            .filter_map(|message| message.response.as_ref())
+            .collect();
+        let answer = run
+            .iter()
+            .rev()
+            .find(|message| message.role == Role::Assistant)
+            .map(|last| last.text());
+        Outcome {
+            reason,
+            failure,
+            answer: answer.unwrap_or_default(),
+            turns: responses.len(),
+            usage: responses
+                .iter()
+                .fold(Usage::default(), |sum, response| sum + response.usage),
+            api_ms: responses.iter().map(|response| response.latency_ms).sum(),
+            duration_ms,
+            denials: std::mem::take(&mut self.denials),
+        }
+    }
+
+    async fn nudge(&mut self, repetition: &Repetition) -> Result<(), StoreError> {
+        self.emit_loop(repetition, LoopAction::Warn);
+        let text = format!(
+            "[LOOP DETECTED] The last {} turns asked for exactly the same: {}. You may be stuck. Change your approach, \
+             or say what you need to go on.",
+            repetition.count,
+            repetition.signature.chars().take(400).collect::<String>(),
+        );
+        self.append(Origin::Nudge, vec![ContentBlock::text(text)])
+            .await
+    }
+
+    async fn ask_to_continue(&mut self) -> Result<(), StoreError> {
+        let text = "Your last answer was cut off by the output limit. Go on exactly where it stopped, in smaller steps.";
+        self.append(Origin::Continuation, vec![ContentBlock::text(text)])
+            .await
+    }
+
+    pub(crate) async fn skip_tools(
+        &mut self,
+        calls: &[ToolUse],
+        skip: Skip,
+    ) -> Result<(), StoreError> {
+        let results = calls
+            .iter()
+            .map(|call| ah_conversation::ToolResult::error(call, skip.reason()));
+        self.append(
+            Origin::Results,
+            results.map(ContentBlock::ToolResult).collect(),
+        )
+        .await
+    }
+
+    /// Shows an event, and stores it with the next message if it is of those that are kept.
+    pub(crate) fn emit(&mut self, kind: EventKind) {
+        let event = self.event(kind);
+        self.ports.frontend.show(&event);
+        self.keep(event);
+    }
+
+    pub(crate) fn event(&self, kind: EventKind) -> Event {
+        Event {
+            kind,
+            timestamp: self.ports.clock.now().seconds(),
+        }
+    }
+
+    pub(crate) fn keep(&mut self, event: Event) {
+        if event.kind.is_stored() {
+            self.pending.push(Record::Event(event));
+        }
+    }
+
+    fn emit_state(&mut self, from: &str, to: &str) {
+        self.emit(EventKind::StateChange {
+            from_state: from.to_owned(),
+            to_state: to.to_owned(),
+        });
+    }
+
+    fn emit_loop(&mut self, repetition: &Repetition, action: LoopAction) {
+        self.emit(EventKind::LoopDetected {
+            consecutive_count: repetition.count,
+            turn_signature: repetition.signature.clone(),
+            action,
+        });
+    }
+
+    /// Stores a user message of ours and adds it to the transcript.
+    pub(crate) async fn append(
+        &mut self,
+        origin: Origin,
+        content: Vec<ContentBlock>,
+    ) -> Result<(), StoreError> {
+        let message = self.message(Role::User, origin, content);
+        self.append_with(message, Vec::new()).await
+    }
+
+    /// A message that follows the present one.
+    pub(crate) fn message(
+        &self,
+        role: Role,
+        origin: Origin,
+        content: Vec<ContentBlock>,
+    ) -> Message {
+        let last = self.transcript.last();
+        Message {
+            id: self.ports.clock.message_id(),
+            parent: last.map(|last| last.id.clone()),
+            seq: last.map_or(0, |last| last.seq + 1),
+            role,
+            origin,
+            created_at: self.ports.clock.now(),
+            content,
+            response: None,
+        }
+    }
+
+    /// Stores `message` and whatever belongs with it in one transaction, then adds it to the transcript.
+    pub(crate) async fn append_with(
+        &mut self,
+        message: Message,
+        mut with: Vec<Record>,
+    ) -> Result<(), StoreError> {
+        let message = Arc::new(message);
+        with.push(Record::Message(message.clone()));
+        self.store(with).await?;
+        self.transcript.push(message);
+        Ok(())
+    }
+
+    /// Stores `records` in one transaction, with the events that waited.
+    pub(crate) async fn store(&mut self, mut records: Vec<Record>) -> Result<(), StoreError> {
+        records.append(&mut self.pending);
+        if records.is_empty() {
+            Ok(())
+        } else {
+            self.ports.store.append(records).await
+        }
+    }
+}
+
+fn text_of(content: &[ContentBlock]) -> String {
+    let texts = content.iter().filter_map(|block| match block {
+        ContentBlock::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,337 @@
+//! Tool calls, from the model's request to the stored result: find, validate, permission, run, truncate.
+//!
+//! A call is stored as started before it runs, and its result when it ends; the message with all results is stored
+//! in one transaction with the last of them. So a crash at any point leaves a journal that says what may have run.
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+
+use ah_conversation::{
+    Access, CallFinish, CallStart, ContentBlock, Context, Decision, Event, EventKind, Input,
+    MessageId, Origin, Output, Record, Role, StoreError, Time, Tool, ToolResult, ToolSpec, ToolUse,
+    Truncation, close_open_calls,
+};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+
+use crate::truncate::truncate;
+use crate::{Session, Stop, ToolConcurrency};
+
+/// How many calls run at once at most.
+const AT_ONCE: usize = 10;
+
+/// A call once it is known what becomes of it.
+struct Prepared {
+    call: ToolUse,
+    fate: Fate,
+}
+
+enum Fate {
+    /// It runs.
+    Run {
+        tool: Arc<dyn Tool>,
+        accesses: Vec<Access>,
+    },
+    /// It is answered without running.
+    Answer(Output),
+}
+
+impl Prepared {
+    fn is_read_only(&self) -> bool {
+        match &self.fate {
+            Fate::Run { accesses, .. } => accesses.iter().all(Access::is_read_only),
+            Fate::Answer(_) => true,
+        }
+    }
+}
+
+/// The calls of one answer on their way to their results.
+struct Batch {
+    asked_by: MessageId,
+    calls: Vec<Prepared>,
+    /// How many have their result.
+    ended: usize,
+    /// What has ended and is not stored yet.
+    unstored: Vec<Record>,
+}
+
+impl Session {
+    /// Runs the calls of the last answer and stores their results, in the order of the calls.
+    pub(crate) async fn run_tools(
+        &mut self,
+        calls: Vec<ToolUse>,
+        stop: &Stop,
+    ) -> Result<(), StoreError> {
+        let asked_by = self
+            .transcript
+            .last()
+            .expect("the calls stand in the last message")
+            .id
+            .clone();
+        let calls: Vec<Prepared> = calls.into_iter().map(|call| self.prepare(call)).collect();
+        let groups = groups(&calls, self.settings.concurrency);
+        let mut batch = Batch {
+            asked_by,
+            calls,
+            ended: 0,
+            unstored: Vec::new(),
+        };
+        for group in groups {
+            if stop.reason(self.ports.clock.now()).is_some() {
+                break;
+            }
+            self.run_group(&mut batch, group, stop).await?;
+        }
+        // What an interrupt left without a result is answered as what a crash left would be.
+        let results = close_open_calls(&self.transcript)
+            .into_iter()
+            .map(ContentBlock::ToolResult)
+            .collect();
+        let message = self.message(Role::User, Origin::Results, results);
+        self.append_with(message, batch.unstored).await
+    }
+
+    /// Finds the tool, checks the arguments and asks for permission.
+    fn prepare(&mut self, call: ToolUse) -> Prepared {
+        let Some(entry) = self.tools.find(&call.name) else {
+            let known: Vec<_> = self
+                .tools
+                .specs()
+                .iter()
+                .map(|spec| spec.name.as_str())
+                .collect();
+            let text = format!(
+                "there is no tool `{}`; the tools are {}",
+                call.name,
+                known.join(", ")
+            );
+            return Prepared {
+                call,
+                fate: Fate::Answer(Output::error(text)),
+            };
+        };
+        let tool = entry.tool.clone();
+        let input = match entry.schema.check(tool.spec(), &call.input) {
+            Ok(input) => input,
+            Err(faults) => {
+                return Prepared {
+                    call,
+                    fate: Fate::Answer(Output::error(faults)),
+                };
+            }
+        };
+        let call = ToolUse { input, ..call };
+        let accesses = tool.access(&call.input);
+        let fate = match self.settings.permissions.decide(&call, &accesses) {
+            Decision::Allow => Fate::Run { tool, accesses },
+            Decision::Deny(reason) => {
+                self.denials.push(call.clone());
+                Fate::Answer(Output::error(reason))
+            }
+        };
+        Prepared { call, fate }
+    }
+
+    /// Runs neighbouring calls together, each result stored when it comes.
+    async fn run_group(
+        &mut self,
+        batch: &mut Batch,
+        group: Range<usize>,
+        stop: &Stop,
+    ) -> Result<(), StoreError> {
+        self.note_start(batch, group.clone()).await?;
+        let clock = self.ports.clock.clone();
+        let mut stopped = pin!(stop.wait(&*clock));
+        let mut waiting = group;
+        let mut running = FuturesUnordered::new();
+        loop {
+            while running.len() < AT_ONCE
+                && let Some(at) = waiting.next()
+            {
+                self.emit_start(batch, at);
+                let context = Context {
+                    spool: self.ports.store.spool_path(&batch.calls[at].call.id),
+                };
+                let started = clock.now();
+                running.push(
+                    batch.calls[at]
+                        .run(context)
+                        .map(move |output| (at, output, started)),
+                );
+            }
+            let ended = tokio::select! {
+                biased;
+                ended = running.next() => ended,
+                () = &mut stopped => None,
+            };
+            let Some((at, output, started)) = ended else {
+                return Ok(());
+            };
+            self.finish(batch, at, output, started);
+            // The last of all is stored together with the message that holds them all.
+            if batch.ended < batch.calls.len() {
+                let unstored = std::mem::take(&mut batch.unstored);
+                self.store(unstored).await?;
+            }
+        }
+    }
+
+    /// Stores that the calls are about to run.
+    async fn note_start(&mut self, batch: &Batch, group: Range<usize>) -> Result<(), StoreError> {
+        let at = self.ports.clock.now();
+        let mut records = Vec::new();
+        for Prepared { call, fate } in &batch.calls[group] {
+            let Fate::Run { accesses, .. } = fate else {
+                continue;
+            };
+            self.transcript
+                .start_call(call.id.clone(), !accesses.iter().all(Access::is_read_only));
+            let words: Vec<_> = accesses.iter().map(Access::word).collect();
+            records.push(Record::CallStarted(CallStart {
+                tool_use_id: call.id.clone(),
+                message_id: batch.asked_by.clone(),
+                access: words.join(","),
+                at,
+            }));
+        }
+        if records.is_empty() {
+            Ok(())
+        } else {
+            self.store(records).await
+        }
+    }
+
+    /// Takes a call's output: what the model sees of it, and the whole for the store.
+    fn finish(&mut self, batch: &mut Batch, at: usize, output: Output, started: Time) {
+        let now = self.ports.clock.now();
+        let Prepared { call, fate } = &batch.calls[at];
+        let truncation = match fate {
+            Fate::Run { tool, .. } => tool.spec().truncation,
+            Fate::Answer(_) => Truncation::DEFAULT,
+        };
+        let result = ToolResult {
+            tool_use_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            content: truncate(&output.content, truncation, &call.id),
+            is_error: output.is_error,
+            duration_ms: now.since(started),
+            details: output.details,
+        };
+        self.emit_end(batch, at, &result);
+        if matches!(fate, Fate::Run { .. }) {
+            let message_id = batch.asked_by.clone();
+            let finish = CallFinish {
+                message_id,
+                result: result.clone(),
+                output: output.content,
+                at: now,
+            };
+            batch.unstored.push(Record::CallFinished(finish));
+        }
+        self.transcript.finish_call(result);
+        batch.ended += 1;
+    }
+
+    fn emit_start(&mut self, batch: &Batch, at: usize) {
+        let call = &batch.calls[at].call;
+        self.emit(EventKind::ToolCallStart {
+            tool_name: call.name.clone(),
+            tool_input: call.input.to_value().to_string(),
+            tool_key: self.key(call),
+            tool_index: at + 1,
+            tool_count: batch.calls.len(),
+        });
+    }
+
+    /// The watcher sees what the model sees; the log has no output, since the store has it whole.
+    fn emit_end(&mut self, batch: &Batch, at: usize, result: &ToolResult) {
+        let kind = |tool_output| EventKind::ToolCallEnd {
+            tool_name: result.tool_name.clone(),
+            tool_output,
+            is_error: result.is_error,
+            duration_ms: result.duration_ms,
+            tool_key: self.key(&batch.calls[at].call),
+            tool_index: at + 1,
+            tool_count: batch.calls.len(),
+        };
+        let shown = self.event(kind(result.text()));
+        let kept = Event {
+            kind: kind(String::new()),
+            timestamp: shown.timestamp,
+        };
+        self.ports.frontend.show(&shown);
+        self.keep(kept);
+    }
+
+    fn key(&self, call: &ToolUse) -> String {
+        self.tools
+            .find(&call.name)
+            .map(|entry| key(entry.tool.spec(), &call.input))
+            .unwrap_or_default()
+    }
+}
+
+impl Prepared {
+    /// The call's run, which holds on to nothing of ours; a tool that panics has failed.
+    fn run(&self, context: Context) -> impl Future<Output = Output> + Send + 'static {
+        let (tool, answer) = match &self.fate {
+            Fate::Run { tool, .. } => (Some(tool.clone()), None),
+            Fate::Answer(output) => (None, Some(output.clone())),
+        };
+        let call = self.call.clone();
+        async move {
+            let Some(tool) = tool else {
+                return answer.expect("a call runs or has its answer");
+            };
+            match AssertUnwindSafe(tool.run(&call, &context))
+                .catch_unwind()
+                .await
+            {
+                Ok(output) => output,
+                Err(panic) => Output::error(format!(
+                    "the tool `{}` broke: {}",
+                    call.name,
+                    panic_text(&*panic)
+                )),
+            }
+        }
+    }
+}
+
+/// Which calls run together: ranges that cover all, in order.
+fn groups(calls: &[Prepared], concurrency: ToolConcurrency) -> Vec<Range<usize>> {
+    let joins = |at: usize| match concurrency {
+        ToolConcurrency::Serial => false,
+        ToolConcurrency::Parallel => true,
+        ToolConcurrency::Auto => calls[at - 1].is_read_only() && calls[at].is_read_only(),
+    };
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for at in 0..calls.len() {
+        match groups.last_mut() {
+            Some(group) if joins(at) => group.end = at + 1,
+            _ => groups.push(at..at + 1),
+        }
+    }
+    groups
+}
+
+/// What stands for a call on a display: the argument that its tool names, or nothing.
+fn key(spec: &ToolSpec, input: &Input) -> String {
+    let argument = spec.key.as_ref().and_then(|key| input.get(key.argument()));
+    argument
+        .map(|value| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        })
+        .unwrap_or_default()
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("it panicked")
+}
