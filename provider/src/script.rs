@@ -1,1 +1,274 @@
-//! The scripted model: plays a scenario from a file in the place of a vendor.
+//! The scripted model: a provider that plays a scenario from a file and needs neither network nor key.
+//!
+//! It is there to test one's own tools, skills and hooks, to show what `ah` does (`script:demo`), to replay a run that
+//! was recorded, and to test `ah` itself. A scenario is YAML or JSON, a list of turns, each the answer to one request:
+//!
+//! ```yaml
+//! turns:
+//!   - text: Let me look at the tests.
+//!     tool: {name: bash, input: {command: sh test.sh}}
+//!   - expect: {results: [{text: FAIL, is_error: true}]}
+//!     error: {status: 529, type: overloaded_error}   # a failed try; the next turn answers the next one
+//!   - thinking: The name is not quoted.
+//!     text: The name is not quoted. I know what to do.
+//! ```
+//!
+//! All fields stand in [`format`]; `docs/scripted-model.md` shows them in use.
+//!
+//! **Which turn answers.** Within a process the turns are played one after the other, whatever the request: a turn
+//! that fails is used up too, so a retry meets the next one. A process that starts with a conversation in which this
+//! scenario has answered already goes on behind its last answer; so a killed run is resumed, and `ah -c` continued,
+//! with the same file. What was answered is known by the model's name on the messages, and what a compaction has
+//! taken out of the request by the summary, which is an answer as well. `resume: false` starts from the top.
+//!
+//! Playing is deterministic: the same requests give the same events, ids included. Retries are left to whoever
+//! wraps the provider, files are read once, and nothing is stored.
+
+pub mod expect;
+pub mod format;
+pub mod play;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ah_conversation::{
+    ErrorClass, EventStream, Message, Model, Origin, Provider, ProviderError, Request, Role,
+    StopReason, StreamEvent,
+};
+use futures_util::{StreamExt, stream};
+
+use self::format::Scenario;
+use self::play::{Question, Step, cut_off, said};
+
+const DEMO: &str = include_str!("script/demo.yaml");
+const CONTEXT_WINDOW: u64 = 200_000;
+const MAX_OUTPUT: u64 = 32_000;
+
+/// Why a scenario cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// The file cannot be read.
+    #[error("cannot read the scenario {path}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not a scenario.
+    #[error("the scenario {name} is not valid: {fault}")]
+    Invalid {
+        /// The file, or the scenario's name.
+        name: String,
+        /// What is wrong, and where.
+        fault: String,
+    },
+}
+
+impl ScriptError {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { .. } => {
+                Some("`script:demo` is built in; any other name is a path".to_owned())
+            }
+            Self::Invalid { .. } => {
+                Some("docs/scripted-model.md lists what a scenario may say".to_owned())
+            }
+        }
+    }
+}
+
+/// A model that says what a scenario says. Clones play the same copy of it.
+#[derive(Debug, Clone)]
+pub struct Script(Arc<Played>);
+
+#[derive(Debug)]
+struct Played {
+    model: Model,
+    scenario: Scenario,
+    /// The turns in the order in which they are played.
+    order: Vec<usize>,
+    /// The place in `order` of the next turn, once there was a request.
+    next: Mutex<Option<usize>>,
+}
+
+impl Script {
+    /// The scenario in the file `path`, or the built-in one that is called `demo`.
+    pub fn open(path: &Path) -> Result<Self, ScriptError> {
+        if path == Path::new("demo") {
+            return Ok(Self::demo());
+        }
+        let text = std::fs::read_to_string(path).map_err(|source| ScriptError::Read {
+            path: path.display().to_string(),
+            source,
+        })?;
+        let invalid = |fault| ScriptError::Invalid {
+            name: path.display().to_string(),
+            fault,
+        };
+        let scenario = Scenario::parse(&text).map_err(invalid)?;
+        let stem = path.file_stem().unwrap_or(path.as_os_str());
+        Self::new(&stem.to_string_lossy(), scenario)
+    }
+
+    /// The little repair that `ah demo` shows.
+    pub fn demo() -> Self {
+        let scenario = Scenario::parse(DEMO).expect("a test plays the built-in scenario");
+        Self::new("demo", scenario).expect("a parsed scenario was checked")
+    }
+
+    /// `scenario` under `name`, unless it names its model itself.
+    pub fn new(name: &str, scenario: Scenario) -> Result<Self, ScriptError> {
+        scenario.check().map_err(|fault| ScriptError::Invalid {
+            name: name.to_owned(),
+            fault,
+        })?;
+        let model = Model {
+            provider: "script".to_owned(),
+            name: scenario.model.clone().unwrap_or_else(|| name.to_owned()),
+            context_window: scenario.context_window.unwrap_or(CONTEXT_WINDOW),
+            max_output: scenario.max_output.unwrap_or(MAX_OUTPUT),
+            price: scenario.price.map(format::PricePerMillion::to_price),
+        };
+        Ok(Self(Arc::new(Played {
+            model,
+            order: scenario.order(),
+            scenario,
+            next: Mutex::new(None),
+        })))
+    }
+}
+
+impl Provider for Script {
+    fn model(&self) -> &Model {
+        &self.0.model
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        let played = self.0.clone();
+        let answer = async move { stream::iter(played.answer(&request)) };
+        Box::pin(stream::once(answer).flatten().filter_map(perform))
+    }
+}
+
+/// Waits, or gives what the step says.
+async fn perform(step: Step) -> Option<Result<StreamEvent, ProviderError>> {
+    match step {
+        Step::Wait(time) => {
+            tokio::time::sleep(time).await;
+            None
+        }
+        Step::Event(event) => Some(Ok(event)),
+        Step::Fail(error) => Some(Err(error)),
+        Step::Cut => Some(Err(cut_off())),
+        Step::Hang => std::future::pending().await,
+    }
+}
+
+impl Played {
+    /// Takes the next turn and gives what it says to `request`.
+    fn answer(&self, request: &Request) -> Vec<Step> {
+        let at = self.take(request);
+        let sent = Step::Event(StreamEvent::Sent { payload_bytes: 0 });
+        let Some(turn) = self.order.get(at).map(|place| &self.scenario.turns[*place]) else {
+            return vec![sent, Step::Fail(self.ended(request))];
+        };
+        let faults = turn
+            .expect
+            .as_ref()
+            .map(|expect| expect.unmet(request))
+            .unwrap_or_default();
+        if !faults.is_empty() {
+            return vec![sent, Step::Fail(self.refuse(at, &faults.join("\n")))];
+        }
+        let question = Question::new(request, at + 1, !self.scenario.strict);
+        let mut steps = vec![sent];
+        steps.extend(turn.steps(&question, self.scenario.chunk_delay_ms));
+        steps
+    }
+
+    fn take(&self, request: &Request) -> usize {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = next.unwrap_or_else(|| self.position(request));
+        *next = Some(at + 1);
+        at
+    }
+
+    /// The place in `order` behind the last answer that `request` carries.
+    fn position(&self, request: &Request) -> usize {
+        if !self.scenario.resume {
+            return 0;
+        }
+        let summary = request
+            .messages
+            .first()
+            .filter(|message| message.is_summary());
+        let start = summary.map_or(0, |summary| self.behind_summary(summary));
+        let is_own = |message: &&Arc<Message>| {
+            message.role == Role::Assistant
+                && message.was_written_by(&self.model.provider, &self.model.name)
+                && summary.is_none_or(|summary| message.seq > summary.seq)
+        };
+        let answers = request.messages.iter().filter(is_own);
+        answers.fold(start, |at, answer| self.behind(at, answer))
+    }
+
+    /// The place behind the turn, at `at` or later, that gave `answer`.
+    fn behind(&self, at: usize, answer: &Message) -> usize {
+        let was_cut = answer.stop_reason() == Some(&StopReason::Interrupted);
+        let gave = |place: &usize| {
+            let turn = &self.scenario.turns[*place];
+            turn.answers() || (was_cut && turn.error.is_none())
+        };
+        let from = at.min(self.order.len());
+        self.order[from..]
+            .iter()
+            .position(gave)
+            .map_or(self.order.len(), |found| from + found + 1)
+    }
+
+    /// The place behind the turn whose words became `summary`.
+    fn behind_summary(&self, summary: &Message) -> usize {
+        debug_assert!(
+            matches!(summary.origin, Origin::Summary { .. }),
+            "only called for summaries"
+        );
+        let text = summary.text();
+        let wrote = |place: &usize| {
+            let words = self.scenario.turns[*place].text.as_ref();
+            words.is_some_and(|words| text.contains(words.whole().trim()))
+        };
+        self.order.iter().rposition(wrote).map_or(0, |at| at + 1)
+    }
+
+    fn ended(&self, request: &Request) -> ProviderError {
+        let said = said(request);
+        let asked = match said.lines().next() {
+            Some(line) => format!("; it was asked: {line}"),
+            None => String::new(),
+        };
+        ProviderError {
+            hint: Some("add a turn to the scenario, or begin a new session".to_owned()),
+            ..ProviderError::new(
+                ErrorClass::Script,
+                format!(
+                    "the scenario `{}` has ended: all of its {} turns were played{asked}",
+                    self.model.name,
+                    self.order.len()
+                ),
+            )
+        }
+    }
+
+    fn refuse(&self, at: usize, faults: &str) -> ProviderError {
+        ProviderError::new(
+            ErrorClass::Script,
+            format!(
+                "the request is not what turn {} of the scenario `{}` expects: {faults}",
+                at + 1,
+                self.model.name
+            ),
+        )
+    }
+}

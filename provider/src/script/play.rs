@@ -1,0 +1,281 @@
+//! What a turn gives when it is played: a list of steps, made without waiting for any of them.
+//!
+//! Whoever plays them waits, sends the events and ends as the last step says: the scripted model as a stream, a
+//! test's server over a socket.
+
+use std::time::Duration;
+
+use ah_conversation::{
+    BlockStart, Delta, ErrorClass, Message, ProviderError, Request, Role, StopReason, StreamEvent,
+    Usage,
+};
+use serde_json::{Map, Value};
+
+use super::format::{Call, Part, Turn, Words};
+
+/// One step of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Time passes.
+    Wait(Duration),
+    /// The model says something.
+    Event(StreamEvent),
+    /// The request fails, or the answer breaks off.
+    Fail(ProviderError),
+    /// The connection ends.
+    Cut,
+    /// Nothing comes any more.
+    Hang,
+}
+
+/// What a turn needs to know of the request that it answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Question {
+    /// Tells the answer's ids from those of all others in the conversation.
+    pub id: String,
+    /// The number of the turn, counted from 1 and with repetitions: `{{turn}}`.
+    pub turn: usize,
+    /// What was said since the model's last answer: `{{user}}`.
+    pub user: String,
+    /// What the last tool answered: `{{result}}`.
+    pub result: String,
+    /// Whether the marks in double braces stand for these.
+    pub templates: bool,
+}
+
+impl Question {
+    /// What turn `turn` (from 1) needs to know of `request`.
+    pub fn new(request: &Request, turn: usize, templates: bool) -> Self {
+        let new = since_answer(request);
+        let result = new.iter().flat_map(|message| message.tool_results()).last();
+        Self {
+            id: request
+                .messages
+                .last()
+                .map_or_else(|| "0".to_owned(), |message| message.id.to_string()),
+            turn,
+            user: said(request),
+            result: result.map(|result| result.text()).unwrap_or_default(),
+            templates,
+        }
+    }
+
+    fn fill(&self, text: &str) -> String {
+        if !self.templates || !text.contains("{{") {
+            return text.to_owned();
+        }
+        // One pass, so that nothing is replaced in what was put in.
+        let mut filled = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("{{") {
+            filled.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let marks = [
+                ("{{user}}", self.user.clone()),
+                ("{{result}}", self.result.clone()),
+                ("{{turn}}", self.turn.to_string()),
+            ];
+            match marks.into_iter().find(|(mark, _)| rest.starts_with(mark)) {
+                Some((mark, value)) => {
+                    filled.push_str(&value);
+                    rest = &rest[mark.len()..];
+                }
+                None => {
+                    filled.push_str("{{");
+                    rest = &rest[2..];
+                }
+            }
+        }
+        filled.push_str(rest);
+        filled
+    }
+
+    fn fill_value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.fill(text)),
+            Value::Array(values) => {
+                Value::Array(values.iter().map(|value| self.fill_value(value)).collect())
+            }
+            Value::Object(map) => Value::Object(self.fill_map(map)),
+            other => other.clone(),
+        }
+    }
+
+    fn fill_map(&self, map: &Map<String, Value>) -> Map<String, Value> {
+        map.iter()
+            .map(|(key, value)| (key.clone(), self.fill_value(value)))
+            .collect()
+    }
+}
+
+/// The messages of `request` after the model's last answer.
+pub fn since_answer(request: &Request) -> &[std::sync::Arc<Message>] {
+    let answered = request
+        .messages
+        .iter()
+        .rposition(|message| message.role == Role::Assistant);
+    &request.messages[answered.map_or(0, |at| at + 1)..]
+}
+
+/// The words of the messages after the model's last answer, tool results aside.
+pub fn said(request: &Request) -> String {
+    let texts = since_answer(request).iter().map(|message| message.text());
+    let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
+    texts.join("\n")
+}
+
+impl Turn {
+    /// The turn as an answer to `question`, with `chunk_delay_ms` where it names no delay of its own.
+    pub fn steps(&self, question: &Question, chunk_delay_ms: Option<u64>) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if let Some(delay) = self.delay_ms {
+            steps.push(Step::Wait(Duration::from_millis(delay)));
+        }
+        if let Some(failure) = &self.error {
+            steps.push(Step::Fail(failure.to_error()));
+            return steps;
+        }
+        let usage = self.usage.unwrap_or_default();
+        steps.push(Step::Event(StreamEvent::Started {
+            id: format!("msg_{}", question.id),
+            usage: Usage {
+                output_tokens: 0,
+                ..usage
+            },
+        }));
+        let pace = Pace {
+            delay: self
+                .chunk_delay_ms
+                .or(chunk_delay_ms)
+                .filter(|delay| *delay > 0)
+                .map(Duration::from_millis),
+            pieces: self.pieces,
+        };
+        let parts = self.parts();
+        for (index, part) in parts.iter().enumerate() {
+            block(&mut steps, index, *part, question, &pace);
+            if self.answers() || index + 1 < parts.len() {
+                steps.push(Step::Event(StreamEvent::BlockStopped { index }));
+            }
+        }
+        self.end(&mut steps, &parts, usage);
+        steps
+    }
+
+    fn end(&self, steps: &mut Vec<Step>, parts: &[Part<'_>], usage: Usage) {
+        if let Some(failure) = &self.stream_error {
+            steps.push(Step::Fail(failure.to_error()));
+        } else if self.cut {
+            steps.push(Step::Cut);
+        } else if self.hang {
+            steps.push(Step::Hang);
+        } else {
+            let stop_reason = match &self.stop_reason {
+                Some(word) => word.as_str().into(),
+                None if parts.iter().any(|part| matches!(part, Part::Tool(_))) => {
+                    StopReason::ToolUse
+                }
+                None => StopReason::EndTurn,
+            };
+            steps.push(Step::Event(StreamEvent::Stopping { stop_reason, usage }));
+            steps.push(Step::Event(StreamEvent::Ended));
+        }
+    }
+}
+
+/// How an answer is cut into pieces, and how fast they come.
+struct Pace {
+    delay: Option<Duration>,
+    pieces: Option<usize>,
+}
+
+impl Pace {
+    fn cut(&self, text: &str) -> Vec<String> {
+        match (self.pieces, self.delay) {
+            (Some(count), _) => in_pieces(text, count),
+            (None, Some(_)) => text.split_inclusive(' ').map(str::to_owned).collect(),
+            (None, None) => in_pieces(text, 1),
+        }
+    }
+
+    fn cut_words(&self, words: &Words, question: &Question) -> Vec<String> {
+        match words {
+            Words::Whole(text) => self.cut(&question.fill(text)),
+            Words::Pieces(pieces) => pieces.iter().map(|piece| question.fill(piece)).collect(),
+        }
+    }
+}
+
+/// `text` in `count` pieces of about the same number of characters, none of them empty.
+fn in_pieces(text: &str, count: usize) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    let size = characters.len().div_ceil(count.max(1)).max(1);
+    characters
+        .chunks(size)
+        .map(|piece| piece.iter().collect())
+        .collect()
+}
+
+/// The steps of one block, without its end.
+fn block(steps: &mut Vec<Step>, index: usize, part: Part<'_>, question: &Question, pace: &Pace) {
+    let (start, deltas): (_, Vec<Delta>) = match part {
+        Part::Text(words) => {
+            let pieces = pace.cut_words(words, question);
+            (
+                BlockStart::Text(String::new()),
+                pieces.into_iter().map(Delta::Text).collect(),
+            )
+        }
+        Part::Thinking(words, signature) => {
+            let pieces = pace
+                .cut_words(words, question)
+                .into_iter()
+                .map(Delta::Thinking);
+            let seal = Some(signature).filter(|signature| !signature.is_empty());
+            let seal = seal.map(|signature| Delta::Signature(signature.to_owned()));
+            (
+                BlockStart::Thinking(String::new()),
+                pieces.chain(seal).collect(),
+            )
+        }
+        Part::RedactedThinking(data) => (BlockStart::RedactedThinking(data.to_owned()), Vec::new()),
+        Part::Tool(call) => {
+            let id = call
+                .id
+                .clone()
+                .unwrap_or_else(|| format!("toolu_{}_{index}", question.id));
+            let start = BlockStart::ToolUse {
+                id: id.into(),
+                name: call.name.clone(),
+                input: Value::Object(Map::new()),
+            };
+            let pieces = pace.cut(&arguments(call, question));
+            (start, pieces.into_iter().map(Delta::InputJson).collect())
+        }
+        Part::Other(raw) => (BlockStart::Other(raw.clone()), Vec::new()),
+    };
+    steps.push(Step::Event(StreamEvent::BlockStarted {
+        index,
+        block: start,
+    }));
+    for delta in deltas {
+        steps.extend(pace.delay.map(Step::Wait));
+        steps.push(Step::Event(StreamEvent::Delta { index, delta }));
+    }
+}
+
+fn arguments(call: &Call, question: &Question) -> String {
+    if question.templates && call.input_json.is_none() {
+        Value::Object(question.fill_map(&call.input)).to_string()
+    } else {
+        call.json()
+    }
+}
+
+/// The error of an answer that breaks off without one of its own.
+pub fn cut_off() -> ProviderError {
+    ProviderError::new(
+        ErrorClass::Protocol,
+        "the answer ended before it was whole (scripted)",
+    )
+}
