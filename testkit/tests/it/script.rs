@@ -1,0 +1,43 @@
+use std::sync::Arc;
+
+use ah_conversation::{Provider, ProviderError, Request, StreamEvent, Thinking};
+use ah_testkit::script::{Scripted, fails, says, uses};
+use futures_util::StreamExt;
+use serde_json::json;
+
+fn request() -> Request {
+    Request {
+        system: Arc::default(),
+        tools: Arc::default(),
+        messages: Vec::new(),
+        max_output: 1_000,
+        thinking: Thinking::Unset,
+        temperature: None,
+    }
+}
+
+async fn answer(model: &Scripted) -> Vec<Result<StreamEvent, ProviderError>> {
+    model.stream(request()).collect().await
+}
+
+#[tokio::test]
+async fn a_test_says_what_the_model_says() {
+    let model = Scripted::new([
+        uses("bash", json!({"command": "ls"})),
+        fails(529, "overloaded_error"),
+        says("Two files."),
+    ]);
+    for expected in ["\"command\\\":\\\"ls", "API error 529", "Two files."] {
+        let events = answer(&model).await;
+        let text = format!(
+            "{events:?}{}",
+            events
+                .iter()
+                .filter_map(|event| event.as_ref().err())
+                .map(ToString::to_string)
+                .collect::<String>()
+        );
+        assert!(text.contains(expected), "no {expected} in {text}");
+    }
+    assert_eq!(model.requests().len(), 3);
+}
