@@ -1,1 +1,51 @@
-fn main() {}
+//! The workshop: checks, tests and measurements of this repository, started with `cargo xtask`.
+//!
+//! Whatever a check needs beyond cargo itself is written here, so that a machine with Rust and git is set up.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool of the workshop: printing is its output"
+)]
+
+mod arrows;
+mod check;
+mod licenses;
+mod suites;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  check   format, house rules, arrows between crates, licences, clippy, documentation
+  test    check, then every test suite; says at the end which were left out
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["check"] => check::check(),
+        ["test"] => suites::test(),
+        [] | ["-h" | "--help" | "help"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        _ => bail!("unknown command `{}`\n{USAGE}", words.join(" ")),
+    }
+}

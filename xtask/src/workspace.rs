@@ -1,0 +1,94 @@
+//! Where the repository is, what cargo says about it, and how a command is run in it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("this crate lies one folder below the root")
+}
+
+/// Whether nothing may be left out: set on the machines that decide what is merged.
+pub fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
+}
+
+/// A cargo command of the toolchain that built this program, at the root.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Prints a command, runs it with our own output, and fails when it does.
+pub fn run(command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    eprintln!("==> {shown}");
+    let status = command
+        .status()
+        .with_context(|| format!("starting `{shown}`"))?;
+    if !status.success() {
+        bail!("`{shown}` failed");
+    }
+    Ok(())
+}
+
+/// Runs a command quietly and gives what it wrote to stdout.
+pub fn output(command: &mut Command) -> Result<String> {
+    let shown = shown(command);
+    let output = command
+        .output()
+        .with_context(|| format!("starting `{shown}`"))?;
+    if !output.status.success() {
+        bail!(
+            "`{shown}` failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("`{shown}` printed something that isn't text"))
+}
+
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or_else(|| command.get_program());
+    std::iter::once(program)
+        .chain(command.get_args())
+        .map(OsStr::to_string_lossy)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// One of our own crates, as cargo knows it.
+#[derive(Deserialize)]
+pub struct Package {
+    pub name: String,
+    pub dependencies: Vec<Dependency>,
+}
+
+/// A line of a crate's manifest.
+#[derive(Deserialize)]
+pub struct Dependency {
+    pub name: String,
+    /// `None` for an ordinary dependency, else `dev` or `build`.
+    pub kind: Option<String>,
+}
+
+/// Our own crates.
+pub fn packages() -> Result<Vec<Package>> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        packages: Vec<Package>,
+    }
+    let json = output(cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata: Metadata =
+        serde_json::from_str(&json).context("reading what cargo metadata printed")?;
+    Ok(metadata.packages)
+}
