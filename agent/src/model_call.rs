@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use ah_conversation::{
     ContentBlock, Delta, ErrorClass, EventKind, Message, Origin, ProviderError, Response,
-    RetryNotice, Role, StreamEvent,
+    RetryNotice, Role, StreamEvent, text_of,
 };
 use futures_util::StreamExt;
 
@@ -200,12 +200,4 @@ impl Session {
             _ => {}
         }
     }
-}
-
-fn text_of(content: &[ContentBlock]) -> String {
-    let texts = content.iter().filter_map(|block| match block {
-        ContentBlock::Text { text } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect()
 }

@@ -189,7 +189,34 @@ mod tests {
             timeout_seconds: Some(60),
             append: Some("Be brief."),
         };
-        insta::assert_snapshot!(prompt.assemble().join("\n=====\n"), @"");
+        insta::assert_snapshot!(prompt.assemble().join("\n=====\n"), @"
+        You are an agent.
+
+        Work carefully.
+
+        # Tools
+
+        Tools: bash, read.
+
+        ## bash
+
+        Prefer short commands.
+
+        # AGENTS.md
+
+        Use tabs.
+        =====
+        # Environment
+
+        Date: 2026-03-01
+        Working directory: /w
+        Git branch: main
+
+        Before you finish, the file `plan.md` must exist: producing it is part of the task.
+        You have 60 seconds for the whole task.
+
+        Be brief.
+        ");
     }
 
     #[test]

@@ -405,6 +405,6 @@ mod tests {
                 Delta::Text("Said.".into()),
             ],
         );
-        insta::assert_snapshot!(content(vec![server_tool, summary, cited, stop("end_turn")]), @"");
+        insta::assert_snapshot!(content(vec![server_tool, summary, cited, stop("end_turn")]), @r#"[{"type":"other","raw":{"type":"server_tool_use","id":"s","input":{"query":1}}},{"type":"other","raw":{"type":"compaction","content":"So far"}},{"type":"other","raw":{"type":"text","text":"Said.","citations":[{"url":"u"}]}}]"#);
     }
 }

@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn all_faults_are_named_at_once() {
-        insta::assert_snapshot!(check(&json!({"path": 1, "limit": "two", "all": []})), @r#""#);
-        insta::assert_snapshot!(check(&json!("{\"path\": ")), @r#""#);
-        insta::assert_snapshot!(check(&json!([1])), @r#""#);
+        insta::assert_snapshot!(check(&json!({"path": 1, "limit": "two", "all": []})), @r#"validation error: "mode" is a required property; `path`: the value is not of type "string"; `limit`: the value is not of type "integer"; `all`: the value is not of type "boolean""#);
+        insta::assert_snapshot!(check(&json!("{\"path\": ")), @r#"validation error: the arguments are not valid JSON: {"path": "#);
+        insta::assert_snapshot!(check(&json!([1])), @r#"validation error: the arguments must be a JSON object, not [1]"#);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ah_conversation::{
     Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message, Origin,
     Permissions, Provider, ProviderError, Record, Repetition, Response, Role, Skip, Step, Store,
-    StoreError, Thinking, ToolUse, Transcript, Usage, close_open_calls, next,
+    StoreError, Thinking, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
 };
 
 use crate::{Frontend, Stop, Toolbox, request};
@@ -451,12 +451,4 @@ impl Session {
             self.ports.store.append(records).await
         }
     }
-}
-
-fn text_of(content: &[ContentBlock]) -> String {
-    let texts = content.iter().filter_map(|block| match block {
-        ContentBlock::Text { text } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }

@@ -32,7 +32,7 @@ pub use id::{MessageId, SessionId, ToolUseId};
 pub use limits::{ExitReason, Limits};
 pub use message::{
     ContentBlock, Image, Input, Message, Origin, Response, ResultBlock, Role, StopReason,
-    ToolResult, ToolUse,
+    ToolResult, ToolUse, text_of,
 };
 pub use model::Model;
 pub use next::{Skip, Step, next};

@@ -187,6 +187,22 @@ impl ContentBlock {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
+
+    /// The words of a text block, also of one that is kept verbatim for what else it holds.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            Self::Other { raw } if raw.get("type")?.as_str()? == "text" => {
+                raw.get("text")?.as_str()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The words of `content`, its text blocks joined as they are.
+pub fn text_of(content: &[ContentBlock]) -> String {
+    content.iter().filter_map(ContentBlock::as_text).collect()
 }
 
 /// A picture, encoded as the wire wants it.
@@ -331,11 +347,7 @@ impl Message {
 
     /// The words of the message, its text blocks joined as they are.
     pub fn text(&self) -> String {
-        let texts = self.content.iter().filter_map(|block| match block {
-            ContentBlock::Text { text } => Some(text.as_str()),
-            _ => None,
-        });
-        texts.collect()
+        text_of(&self.content)
     }
 
     /// Why the model stopped, on an assistant message.
