@@ -20,6 +20,8 @@ mod provider;
 mod repair;
 mod repetition;
 mod store;
+#[cfg(test)]
+mod testing;
 mod tool;
 mod transcript;
 mod usage;

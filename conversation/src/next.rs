@@ -253,3 +253,287 @@ fn continuations(run: &[Arc<Message>]) -> usize {
         .filter(|message| message.origin == Origin::Continuation)
         .count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Price;
+    use crate::testing::{limits, transcript};
+
+    fn shown(step: &Step) -> String {
+        let calls = |calls: &[ToolUse]| {
+            calls
+                .iter()
+                .map(|call| call.name.as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        match step {
+            Step::CallModel => "call".to_owned(),
+            Step::RunTools(tools) => format!("run {}", calls(tools)),
+            Step::SkipTools(tools, skip) => format!("skip {} {skip:?}", calls(tools)),
+            Step::Nudge(repetition) => format!("nudge {}", repetition.count),
+            Step::Continue => "continue".to_owned(),
+            Step::Compact => "compact".to_owned(),
+            Step::Overflow { needed, window } => format!("overflow {needed}/{window}"),
+            Step::Finish(reason) => format!("finish {reason}"),
+        }
+    }
+
+    fn check(cases: &[(&str, &str)], limits: &Limits) {
+        for (line, expected) in cases {
+            let step = next(&transcript(line), limits, Time(100));
+            assert_eq!(shown(&step), *expected, "after {line}");
+        }
+    }
+
+    #[test]
+    fn the_last_message_says_what_comes_next() {
+        let cases = [
+            ("", "finish end_turn"),
+            ("user", "call"),
+            ("user assistant:tool_use(bash ls)", "run bash"),
+            ("user assistant:tool_use(bash ls, read a)", "run bash read"),
+            ("user assistant:tool_use(bash ls) results", "call"),
+            ("user assistant:tool_use", "finish end_turn"), // No calls, and yet `tool_use`: an answer all the same.
+            ("user assistant:end_turn", "finish end_turn"),
+            ("user assistant:end_turn(bash ls)", "run bash"), // What is asked for counts, not the word for it.
+            ("user assistant:stop_sequence", "finish stop_sequence"),
+            ("user assistant:refusal", "finish refusal"),
+            ("user assistant:interrupted", "finish interrupted"),
+            ("user assistant:pause_turn", "call"),
+            ("user assistant:something_new", "finish something_new"),
+            ("user assistant:end_turn followup", "call"),
+            ("user steering", "call"),
+        ];
+        check(&cases, &limits());
+    }
+
+    #[test]
+    fn a_cut_answer_is_continued_three_times() {
+        let cases = [
+            ("user assistant:max_tokens", "continue"),
+            ("user assistant:max_tokens continue", "call"),
+            (
+                "user assistant:max_tokens continue assistant:max_tokens",
+                "continue",
+            ),
+            (
+                "user assistant:max_tokens continue assistant:max_tokens continue assistant:max_tokens continue \
+                 assistant:max_tokens",
+                "finish max_tokens",
+            ),
+            (
+                "user assistant:max_tokens continue assistant:max_tokens continue assistant:tool_use(bash) results \
+                 assistant:max_tokens",
+                "continue",
+            ),
+            ("user assistant:max_tokens(bash ls)", "run bash"),
+        ];
+        check(&cases, &limits());
+    }
+
+    #[test]
+    fn a_cut_answer_without_room_is_summarised_first_and_once() {
+        let cases = [
+            (
+                "user assistant:end_turn user assistant:max_tokens@90%",
+                "compact",
+            ),
+            (
+                "user assistant:end_turn user assistant:max_tokens(nothing)",
+                "compact",
+            ),
+            (
+                "user assistant:end_turn user assistant:model_context_window_exceeded",
+                "compact",
+            ),
+            (
+                "user assistant:end_turn user assistant:max_tokens@90% summary(3)",
+                "continue",
+            ),
+            (
+                "user assistant:end_turn user assistant:max_tokens@90% summary(3) continue",
+                "call",
+            ),
+            ("user assistant:max_tokens(nothing)", "continue"), // There is nothing to summarise.
+            (
+                "user assistant:end_turn user assistant:max_tokens@90% summary(3) continue assistant:max_tokens@90%",
+                "continue",
+            ),
+        ];
+        check(&cases, &limits());
+    }
+
+    #[test]
+    fn the_window_is_summarised_past_80_percent_and_never_overflows() {
+        let cases = [
+            ("user assistant:tool_use(bash)@79% results", "call"),
+            ("user assistant:tool_use(bash)@80% results", "compact"), // The results take it past 80 %.
+            ("user assistant:tool_use(bash)@99% results", "compact"),
+            ("user assistant:tool_use(bash)@99%", "run bash"),
+            ("user assistant:end_turn@90% user", "compact"),
+            ("user assistant:end_turn@90% user summary(2)", "call"),
+        ];
+        check(&cases, &limits());
+        let reserved = Limits {
+            reserved_output: 100,
+            ..limits()
+        };
+        check(
+            &[
+                ("user assistant:end_turn@70% user", "compact"),
+                ("user assistant:end_turn@60% user", "call"),
+            ],
+            &reserved,
+        );
+        check(
+            &[("user", "overflow 979/1000")],
+            &Limits {
+                reserved_output: 974,
+                ..limits()
+            },
+        );
+    }
+
+    #[test]
+    fn repetition_is_told_at_three_and_four_and_ends_at_five() {
+        let turns = |count: usize| {
+            format!(
+                "user{}",
+                " assistant:tool_use(bash ls) results".repeat(count)
+            )
+        };
+        let mut line = turns(2);
+        check(&[(&line, "call")], &limits());
+        for (told, expected) in [("nudge 3", "call"), ("nudge 4", "call")] {
+            line.push_str(" assistant:tool_use(bash ls) results");
+            check(&[(&line, told)], &limits());
+            line.push_str(" nudge");
+            check(&[(&line, expected)], &limits());
+        }
+        line.push_str(" assistant:tool_use(bash ls) results");
+        check(&[(&line, "finish loop_detected")], &limits());
+        let varied = "user assistant:tool_use(bash 1) results assistant:tool_use(bash 2) results assistant:tool_use(bash 3) results";
+        check(
+            &[(varied, "call"), (&format!("{} user", turns(4)), "call")],
+            &limits(),
+        );
+    }
+
+    #[test]
+    fn turns_are_counted_from_the_prompt() {
+        let two = Limits {
+            max_turns: Some(2),
+            ..limits()
+        };
+        let cases = [
+            ("user assistant:tool_use(bash) results", "call"),
+            (
+                "user assistant:tool_use(bash) results assistant:tool_use(read)",
+                "run read",
+            ),
+            (
+                "user assistant:tool_use(bash) results assistant:tool_use(read) results",
+                "finish max_turns",
+            ),
+            (
+                "user assistant:tool_use(bash) results assistant:end_turn",
+                "finish end_turn",
+            ),
+            (
+                "user assistant:end_turn user assistant:end_turn user",
+                "call",
+            ),
+            (
+                "user assistant:max_tokens continue assistant:max_tokens",
+                "finish max_turns",
+            ),
+        ];
+        check(&cases, &two);
+    }
+
+    #[test]
+    fn a_used_up_budget_answers_open_calls_and_ends_the_run() {
+        let tokens = Limits {
+            max_tokens: Some(500),
+            ..limits()
+        };
+        let cases = [
+            ("user assistant:tool_use(bash)@50%", "run bash"),
+            ("user assistant:tool_use(bash)@51%", "skip bash Tokens"),
+            (
+                "user assistant:tool_use(bash)@51% results",
+                "finish budget_exceeded",
+            ),
+            (
+                "user assistant:tool_use(bash)@30% results assistant:tool_use(read)@30%",
+                "skip read Tokens",
+            ),
+            ("user assistant:end_turn@60%", "finish end_turn"),
+            ("user assistant:end_turn@60% user", "call"),
+        ];
+        check(&cases, &tokens);
+        let context = Limits {
+            max_context_tokens: Some(500),
+            ..limits()
+        };
+        check(
+            &[(
+                "user assistant:tool_use(a)@40% results assistant:tool_use(b)@40%",
+                "run b",
+            )],
+            &context,
+        );
+        check(
+            &[(
+                "user assistant:tool_use(a)@40% results assistant:tool_use(b)@51%",
+                "skip b Tokens",
+            )],
+            &context,
+        );
+        let price = Price {
+            input: 1,
+            output: 1,
+            cache_read: 1,
+            cache_write: 1,
+            cache_write_1h: 1,
+        };
+        let money = Limits {
+            max_budget: Some((Cost(500), price)),
+            ..limits()
+        };
+        check(
+            &[
+                ("user assistant:tool_use(a)@49%", "run a"),
+                ("user assistant:tool_use(a)@50%", "skip a Money"),
+            ],
+            &money,
+        );
+        check(
+            &[(
+                "user assistant:tool_use(a)@50% results",
+                "finish error_max_budget_usd",
+            )],
+            &money,
+        );
+        let late = Limits {
+            deadline: Some(Time(100)),
+            ..limits()
+        };
+        check(
+            &[
+                ("user", "finish timeout"),
+                ("user assistant:tool_use(a)", "skip a Time"),
+            ],
+            &late,
+        );
+        check(
+            &[("user", "call")],
+            &Limits {
+                deadline: Some(Time(101)),
+                ..limits()
+            },
+        );
+    }
+}

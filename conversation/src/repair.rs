@@ -127,3 +127,87 @@ fn answer(sound: &mut Vec<Arc<Message>>, open: &mut Vec<&ToolUse>) {
     };
     sound.push(Arc::new(answer));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{messages, shown, transcript};
+
+    #[test]
+    fn histories_are_mended_per_id_and_both_ways() {
+        for (line, expected) in [
+            (
+                "user assistant:tool_use(a, b) results",
+                "user(user) assistant(words t1? t2?) user(t1= t2=)",
+            ),
+            (
+                "user assistant:tool_use(a, b) results(t2)",
+                "user(user) assistant(words t1? t2?) user(t1! t2=)",
+            ),
+            (
+                "user assistant:tool_use(a) user",
+                "user(user) assistant(words t1?) user(t1! user)",
+            ),
+            (
+                "user assistant:tool_use(a)",
+                "user(user) assistant(words t1?) user(t1!)",
+            ),
+            (
+                "user assistant:tool_use(a) assistant:end_turn",
+                "user(user) assistant(words t1?) user(t1!) assistant(words)",
+            ),
+            (
+                "user results(t9) assistant:end_turn",
+                "user(user) assistant(words)",
+            ),
+            (
+                "user assistant:tool_use(a) results(t1, t9)",
+                "user(user) assistant(words t1?) user(t1=)",
+            ),
+            ("assistant:end_turn user", "user(user)"),
+            (
+                "user empty assistant:max_tokens(nothing) user",
+                "user(user) user(user)",
+            ),
+            (
+                "user assistant:tool_use(a) results steering",
+                "user(user) assistant(words t1?) user(t1=) user(steering)",
+            ),
+        ] {
+            assert_eq!(shown(&sendable(&messages(line))), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_sound_history_is_passed_on_as_it_is() {
+        let sound =
+            messages("user assistant:tool_use(a, b) results steering assistant:end_turn user");
+        assert!(
+            sendable(&sound)
+                .iter()
+                .zip(&sound)
+                .all(|(sent, stored)| Arc::ptr_eq(sent, stored))
+        );
+    }
+
+    #[test]
+    fn open_calls_are_closed_from_the_journal() {
+        let mut transcript = transcript("user assistant:tool_use(a, b, c, d)");
+        transcript.start_call("t1".into(), true);
+        transcript.start_call("t3".into(), true);
+        let call = ToolUse {
+            id: "t3".into(),
+            name: "c".into(),
+            input: crate::Input::default(),
+        };
+        transcript.finish_call(ToolResult {
+            is_error: false,
+            ..ToolResult::error(&call, "done")
+        });
+        let results: Vec<String> = close_open_calls(&transcript)
+            .iter()
+            .map(ToolResult::text)
+            .collect();
+        assert_eq!(results, [MAY_HAVE_RUN, NEVER_RAN, "done", NEVER_RAN]);
+    }
+}

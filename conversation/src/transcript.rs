@@ -213,3 +213,73 @@ pub fn trimmed(view: Vec<Arc<Message>>, count: usize) -> Vec<Arc<Message>> {
         .unwrap_or(0);
     view[start..].to_vec()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{limits, messages, transcript};
+
+    fn ids(messages: &[Arc<Message>]) -> String {
+        messages
+            .iter()
+            .map(|message| message.id.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    #[test]
+    fn the_view_starts_at_the_last_summary_with_its_tail() {
+        for (line, view) in [
+            ("user assistant:end_turn user", "m0 m1 m2"),
+            (
+                "user assistant:end_turn user summary(2) assistant:end_turn",
+                "m3 m2 m4",
+            ),
+            ("user assistant:end_turn user summary", "m3"),
+            (
+                "user assistant:end_turn user summary(1) assistant:end_turn user summary(2) user",
+                "m6 m2 m4 m5 m7",
+            ),
+        ] {
+            assert_eq!(ids(&transcript(line).view()), view, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_tail_never_begins_with_results() {
+        let line = "user assistant:tool_use(a) results assistant:tool_use(b) results";
+        for (tokens, kept) in [(0, Some("m3")), (15, Some("m3")), (1_000, None)] {
+            let first = transcript(line).tail_within(tokens);
+            assert_eq!(first.as_ref().map(MessageId::as_str), kept, "{tokens}");
+        }
+    }
+
+    #[test]
+    fn trimming_starts_at_a_safe_message() {
+        let line = "user assistant:tool_use(a) results assistant:end_turn user assistant:end_turn";
+        for (count, kept) in [
+            (6, "m0 m1 m2 m3 m4 m5"),
+            (5, "m4 m5"),
+            (2, "m4 m5"),
+            (1, "m4 m5"),
+            (0, "m0 m1 m2 m3 m4 m5"),
+        ] {
+            assert_eq!(ids(&trimmed(messages(line), count)), kept, "{count}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_what_was_reported_and_an_estimate_of_the_rest() {
+        let reported = transcript("user assistant:end_turn@50%").context_tokens();
+        assert_eq!(reported, 500);
+        let with_prompt = transcript("user assistant:end_turn@50% user").context_tokens();
+        assert_eq!(with_prompt, 505);
+        assert_eq!(
+            transcript("user assistant:end_turn@50% user").fullness(&limits()),
+            51
+        );
+        let after_summary =
+            transcript("user assistant:end_turn@90% user summary(2)").context_tokens();
+        assert!(after_summary < 20, "{after_summary}");
+    }
+}
