@@ -1,1 +1,52 @@
+//! The program `ah`: reads the command line, puts the engine together and shows what it does.
+//!
+//! This is the only crate that reads the environment, names concrete types and touches the terminal. The way of a
+//! command: [`args`] (what was typed) → [`config`](crate) (what holds, with files and environment) → `commands`.
 
+pub mod args;
+pub mod error;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use args::{Action, Invocation, Names};
+use error::CliError;
+
+/// Runs the program with the arguments of the process.
+pub fn main() -> ExitCode {
+    let arguments = std::env::args_os().skip(1).collect();
+    match run(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            report(&error);
+            ExitCode::from(error.code)
+        }
+    }
+}
+
+fn run(arguments: Vec<OsString>) -> Result<u8, CliError> {
+    let names = Names {
+        is_tool: &|_| false,
+        is_session: &|_| false,
+    };
+    let Invocation { action, .. } = args::parse(arguments, &names)?;
+    match action {
+        Action::Print(text) => {
+            std::io::stdout().write_all(text.as_bytes())?;
+            Ok(0)
+        }
+        _ => Ok(0),
+    }
+}
+
+/// Tells why the program stops. Where even standard error is closed, the exit code has to say it all.
+fn report(error: &CliError) {
+    let mut stderr = anstream::stderr().lock();
+    if !error.message.is_empty() {
+        let _ = writeln!(stderr, "error: {}", error.message);
+    }
+    if let Some(hint) = &error.hint {
+        let _ = writeln!(stderr, "hint: {hint}");
+    }
+}

@@ -1,1 +1,7 @@
-fn main() {}
+//! The binary: all of it is in the library beside it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ah::main()
+}

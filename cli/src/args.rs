@@ -1,0 +1,251 @@
+//! What was typed, and what it means.
+//!
+//! [`options`] and [`subcommands`] are the command line as a person types it; [`Invocation`] is what they want.
+//! Nothing here reads a file or the environment.
+
+mod faults;
+mod grammar;
+pub mod options;
+pub mod subcommands;
+mod words;
+
+use std::ffi::OsString;
+
+use ah_conversation::PermissionMode;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, FromArgMatches as _};
+
+use crate::error::{CliError, FAILURE, USAGE};
+use faults::{as_prompt, explain};
+pub use grammar::command;
+use grammar::{NOT_YET, RESERVED, WITHOUT_MEANING};
+use options::{InputFormat, Options, OutputFormat};
+use subcommands::Subcommands;
+pub use words::Names;
+
+/// What the program is asked to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Invocation {
+    /// What.
+    pub action: Action,
+    /// In which manner.
+    pub manner: Manner,
+    /// With which options.
+    pub options: Options,
+    /// Options that were accepted and mean nothing here, for the log.
+    pub without_meaning: Vec<String>,
+}
+
+/// One thing that the program does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Runs the agent.
+    Run(Prompt),
+    /// Leaves words for a session.
+    Mail,
+    /// Does what a subcommand says.
+    Command(Subcommands),
+    /// Prints this text.
+    Print(String),
+}
+
+/// A prompt as it was typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prompt {
+    /// The message to fork at (`@N`).
+    pub fork_at: Option<u32>,
+    /// The words; `None`: to be read from standard input.
+    pub text: Option<String>,
+}
+
+/// Whom the program behaves for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Manner {
+    /// For people.
+    #[default]
+    Own,
+    /// For programs that know another agent's command line (`-p`, JSON formats).
+    DropIn,
+}
+
+/// Reads a command line (without the program's name).
+pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, CliError> {
+    let manner = manner_of(&arguments);
+    understand(arguments, names, manner).map_err(|error| match (manner, error.code) {
+        // Programs that start another agent expect no other code.
+        (Manner::DropIn, USAGE) if !error.message.ends_with(NOT_YET_WORDS) => error.code(FAILURE),
+        _ => error,
+    })
+}
+
+const NOT_YET_WORDS: &str = "does not work yet";
+
+fn understand(
+    arguments: Vec<OsString>,
+    names: &Names<'_>,
+    manner: Manner,
+) -> Result<Invocation, CliError> {
+    let mut command = command();
+    // Global options reach the subcommands only now.
+    command.build();
+    let is_subcommand =
+        |word: &str| RESERVED.contains(&word) || command.find_subcommand(word).is_some();
+    let sorted = words::sort(arguments, &command, is_subcommand, names);
+    let mut line = vec![OsString::from("ah")];
+    line.extend(sorted.options);
+    if let Some((name, rest)) = &sorted.subcommand {
+        if RESERVED.contains(&name.as_str()) {
+            let error = CliError::usage(format!("`ah {name}` {NOT_YET_WORDS}"));
+            return Err(error.hint(as_prompt(name, rest)));
+        }
+        line.push(name.into());
+        line.extend(rest.iter().cloned());
+    } else {
+        line.push("--".into());
+        line.extend(sorted.words.iter().cloned());
+    }
+    let matches = match command.try_get_matches_from_mut(line) {
+        Ok(matches) => matches,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            return Ok(Invocation {
+                action: Action::Print(error.render().to_string()),
+                manner,
+                options: Options::default(),
+                without_meaning: Vec::new(),
+            });
+        }
+        Err(error) => return Err(explain(&error, sorted.subcommand.as_ref())),
+    };
+    let mut without_meaning = foreign_options(&matches)?;
+    let options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
+    check(&options)?;
+    if options.output.verbose {
+        without_meaning.push("--verbose".to_owned());
+    }
+    let action = if options.version.version {
+        Action::Print(concat!(env!("CARGO_PKG_VERSION"), " (ah)\n").to_owned())
+    } else if options.version.name_and_version {
+        Action::Print(concat!("ah ", env!("CARGO_PKG_VERSION"), "\n").to_owned())
+    } else if sorted.subcommand.is_some() {
+        let subcommand = Subcommands::from_arg_matches(&matches);
+        Action::Command(subcommand.map_err(|error| explain(&error, None))?)
+    } else if options.mail.steer.is_empty() && options.mail.followup.is_empty() {
+        Action::Run(prompt(sorted.words)?)
+    } else {
+        mail(&sorted.words)?
+    };
+    Ok(Invocation {
+        action,
+        manner,
+        options,
+        without_meaning,
+    })
+}
+
+/// The options of other agents that were given: those without meaning here are accepted.
+fn foreign_options(matches: &ArgMatches) -> Result<Vec<String>, CliError> {
+    let given =
+        |(name, _): &&(&str, bool)| matches.value_source(name) == Some(ValueSource::CommandLine);
+    if let Some((name, _)) = NOT_YET.iter().find(given) {
+        return Err(CliError::usage(format!("`--{name}` {NOT_YET_WORDS}")));
+    }
+    let accepted = WITHOUT_MEANING.iter().filter(given);
+    Ok(accepted.map(|(name, _)| format!("--{name}")).collect())
+}
+
+fn mail(words: &[OsString]) -> Result<Action, CliError> {
+    let Some(word) = words.first() else {
+        return Ok(Action::Mail);
+    };
+    let word = word.to_string_lossy();
+    let error = CliError::usage(format!("unexpected `{word}` after a message for a session"));
+    Err(error.hint("put the whole message in quotes"))
+}
+
+/// Decides the manner from what was typed, so that even a command line that cannot be read ends as it should.
+fn manner_of(arguments: &[OsString]) -> Manner {
+    let mut arguments = arguments
+        .iter()
+        .filter_map(|argument| argument.to_str())
+        .take_while(|argument| *argument != "--")
+        .peekable();
+    while let Some(argument) = arguments.next() {
+        let (name, value) = match argument.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (argument, arguments.peek().copied()),
+        };
+        let is_drop_in = match words::kebab_case(name).as_str() {
+            "-p" | "--print" => true,
+            "--output-format" => matches!(value, Some("json" | "stream-json")),
+            "--input-format" => value == Some("stream-json"),
+            _ => false,
+        };
+        if is_drop_in {
+            return Manner::DropIn;
+        }
+    }
+    Manner::Own
+}
+
+fn check(options: &Options) -> Result<(), CliError> {
+    let output = &options.output;
+    if output.output_format == Some(OutputFormat::StreamJson)
+        || output.input_format == Some(InputFormat::StreamJson)
+    {
+        return Err(CliError::usage(format!("`stream-json` {NOT_YET_WORDS}"))
+            .hint("`--output-format events` prints one event per line"));
+    }
+    if output.verbose && output.output_format == Some(OutputFormat::Json) {
+        return Err(CliError::usage(format!(
+            "`--verbose` with `--output-format json` {NOT_YET_WORDS}"
+        )));
+    }
+    if let Some(id) = &options.resume.session_id
+        && !words::is_uuid(id)
+    {
+        return Err(CliError::usage(format!("`{id}` is not a UUID")));
+    }
+    let chosen = options.safety.permission_mode;
+    if options.safety.dangerously_skip_permissions
+        && chosen.is_some_and(|mode| mode != PermissionMode::BypassPermissions)
+    {
+        return Err(CliError::usage(
+            "`--dangerously-skip-permissions` contradicts `--permission-mode`",
+        ));
+    }
+    Ok(())
+}
+
+/// What the words of a prompt say; a first word `@N` is where to fork.
+fn prompt(words: Vec<OsString>) -> Result<Prompt, CliError> {
+    let mut texts = Vec::with_capacity(words.len());
+    for word in words {
+        texts.push(word.into_string().map_err(|word| {
+            CliError::usage(format!(
+                "the prompt is not valid UTF-8: `{}`",
+                word.to_string_lossy()
+            ))
+        })?);
+    }
+    let fork_at = texts
+        .first()
+        .and_then(|word| word.strip_prefix('@'))
+        .filter(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+    let fork_at = match fork_at {
+        Some(number) => Some(
+            number
+                .parse()
+                .map_err(|_| CliError::usage(format!("there is no message @{number}")))?,
+        ),
+        None => None,
+    };
+    let text = texts[usize::from(fork_at.is_some())..].join(" ");
+    Ok(Prompt {
+        fork_at,
+        text: Some(text).filter(|text| !text.is_empty()),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! What the parser found wrong, said in our form.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::error::CliError;
+
+/// The command line that sends the words of a subcommand to the model.
+pub fn as_prompt(name: &str, rest: &[OsString]) -> String {
+    let mut line = format!("for a prompt that begins so: ah -- {name}");
+    for word in rest {
+        line.push(' ');
+        line.push_str(&word.to_string_lossy());
+    }
+    line
+}
+
+/// Says in our form what the parser found.
+pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>) -> CliError {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+        _ => None,
+    };
+    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    let words = subcommand.filter(|(_, rest)| {
+        rest.iter()
+            .any(|word| !word.to_string_lossy().starts_with('-'))
+    });
+    let words_as_prompt = words.map(|(name, rest)| as_prompt(name, rest));
+    let message = match error.kind() {
+        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+            let option = argument.split('=').next().unwrap_or_default();
+            format!("unknown option `{option}`")
+        }
+        ErrorKind::UnknownArgument => format!("unexpected `{argument}`"),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            let name = subcommand.map_or("", |(name, _)| name.as_str());
+            return CliError::usage(format!("`ah {name}` needs a command"))
+                .hint(format!("`ah {name} --help` lists them"));
+        }
+        _ => first_paragraph(error),
+    };
+    let hint = match (error.kind(), text(ContextKind::SuggestedArg)) {
+        (ErrorKind::UnknownArgument, Some(known)) if argument.starts_with('-') => {
+            Some(format!("did you mean `{known}`?"))
+        }
+        _ => words_as_prompt.or_else(|| {
+            text(ContextKind::SuggestedValue).map(|known| format!("did you mean `{known}`?"))
+        }),
+    };
+    CliError::usage(message)
+        .hint(hint.unwrap_or_else(|| "`ah --help` lists all options and commands".to_owned()))
+}
+
+/// The parser's own words, without its frame.
+fn first_paragraph(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let paragraph = text.split("\n\n").next().unwrap_or_default();
+    let lines: Vec<_> = paragraph.lines().map(str::trim).collect();
+    lines.join(" ").replace('\'', "`")
+}

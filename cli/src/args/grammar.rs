@@ -1,0 +1,109 @@
+//! The command line as the parser knows it, with what is kept free or accepted for others.
+
+use std::ffi::OsString;
+
+use clap::{Arg, ArgAction, Args as _, Command, Subcommand as _};
+
+use super::options::Options;
+use super::subcommands::Subcommands;
+
+/// Options with a meaning that this version does not have yet. Each takes a value or none.
+pub const NOT_YET: &[(&str, bool)] = &[
+    ("fallback-model", true),
+    ("effort", true),
+    ("betas", true),
+    ("skill", true),
+    ("agents", true),
+    ("agent", true),
+    ("json-schema", true),
+    ("tool", true),
+    ("mcp-config", true),
+    ("sandbox", false),
+    ("allow-host", true),
+    ("allow-http", true),
+    ("unveil", true),
+    ("env", true),
+    ("include-partial-messages", false),
+    ("resume-session-at", true),
+    ("permission-prompt-tool", true),
+    ("replay-user-messages", false),
+    ("include-hook-events", false),
+    ("session-mirror", false),
+];
+
+/// Options that other agents know and that change nothing here. Each takes a value or none.
+pub const WITHOUT_MEANING: &[(&str, bool)] = &[
+    ("add-dir", true),
+    ("allow-dangerously-skip-permissions", false),
+    ("await-initialize", false),
+    ("channels", true),
+    ("initialize-fields", true),
+    ("managed-settings", true),
+    ("managed-settings-in-initialize", false),
+    ("no-sandbox", false),
+    ("permission-prompts", true),
+    ("plugin-dir", true),
+    ("plugin-dir-no-mcp", true),
+    ("project-config-root", true),
+    ("resume-drops-turn", true),
+    ("strict-mcp-config", false),
+    ("task-budget", true),
+    ("thinking", true),
+    ("thinking-display", true),
+    ("trust", false),
+];
+
+/// Subcommands of later versions, kept free so that no prompt comes to depend on their names.
+pub const RESERVED: &[&str] = &[
+    "mcp", "prompt", "logs", "work", "sandbox", "proxy", "embed", "extract",
+];
+
+/// The whole command line, for the parser and for completions.
+pub fn command() -> Command {
+    let mut command = Command::new("ah")
+        .override_usage("ah [OPTIONS] [PROMPT]...\n       ah [OPTIONS] <COMMAND>\n       ah [OPTIONS] @N PROMPT...   (forks at message N)")
+        .disable_version_flag(true)
+        .disable_help_subcommand(true)
+        .max_term_width(100);
+    command = Subcommands::augment_subcommands(Options::augment_args(command))
+        .about("Runs an agent on the session of this folder.")
+        .subcommand_required(false)
+        .arg_required_else_help(false)
+        .disable_help_flag(true)
+        .arg(
+            Arg::new("help")
+                .short('h')
+                .long("help")
+                .action(ArgAction::HelpShort)
+                .global(true)
+                .help("Print help")
+                .help_heading("Help"),
+        );
+    for (name, takes_value) in NOT_YET.iter().chain(WITHOUT_MEANING) {
+        let action = if *takes_value {
+            ArgAction::Append
+        } else {
+            ArgAction::SetTrue
+        };
+        let option = Arg::new(*name).long(*name).action(action).hide(true);
+        command = command.arg(match *name {
+            "tool" => option.short('t'),
+            // `--sandbox=landlock` is a value only behind the sign.
+            "sandbox" => option
+                .action(ArgAction::Set)
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("")
+                .value_name("TIER"),
+            _ => option,
+        });
+    }
+    command.arg(
+        Arg::new("prompt")
+            .value_name("PROMPT")
+            .num_args(0..)
+            .value_parser(clap::value_parser!(OsString))
+            .help("What the agent is to do; without it, standard input")
+            .help_heading("Arguments"),
+    )
+}

@@ -1,0 +1,317 @@
+//! The options as they are typed, group by group as the help text shows them.
+
+use std::path::PathBuf;
+
+use ah_conversation::PermissionMode;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+
+/// All options of a run.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct Options {
+    /// Which session.
+    #[command(flatten)]
+    pub session: SessionOptions,
+    /// What a run does with it.
+    #[command(flatten)]
+    pub resume: ResumeOptions,
+    /// Which model.
+    #[command(flatten)]
+    pub model: ModelOptions,
+    /// How far.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+    /// What it is told.
+    #[command(flatten)]
+    pub prompt: PromptOptions,
+    /// With which tools.
+    #[command(flatten)]
+    pub tools: ToolOptions,
+    /// What may happen.
+    #[command(flatten)]
+    pub safety: SafetyOptions,
+    /// How it is shown.
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// From which settings.
+    #[command(flatten)]
+    pub settings: SettingsOptions,
+    /// Words for a session from another process.
+    #[command(flatten)]
+    pub mail: MailOptions,
+    /// The version, and no more.
+    #[command(flatten)]
+    pub version: VersionOptions,
+}
+
+/// Which session is meant, for runs and for the commands that look at one.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Session")]
+pub struct SessionOptions {
+    /// Use the session whose id begins so, or that has this name
+    #[arg(short = 'S', long, value_name = "PREFIX", global = true)]
+    pub session: Option<String>,
+    /// Use the session of this name; a run creates it where there is none
+    #[arg(long, value_name = "NAME", global = true)]
+    pub name: Option<String>,
+    /// Use this database file
+    #[arg(long, value_name = "PATH", global = true)]
+    pub db: Option<PathBuf>,
+}
+
+/// What a run does with its session.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Session")]
+pub struct ResumeOptions {
+    /// Start a new session
+    #[arg(short = 'n', long, conflicts_with_all = ["session", "name", "continue_last", "resume"])]
+    pub new: bool,
+    /// Go on with the session that was used last
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["session", "name", "resume"])]
+    pub continue_last: bool,
+    /// Go on with this session: an id, its beginning, or a name; without one, the session used last
+    #[arg(
+        short = 'r',
+        long,
+        value_name = "ID",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with_all = ["session", "name"]
+    )]
+    pub resume: Option<String>,
+    /// Give the new session this UUID
+    #[arg(long, value_name = "UUID")]
+    pub session_id: Option<String>,
+    /// Go on in a copy of the session
+    #[arg(long)]
+    pub fork_session: bool,
+    /// Keep nothing of the session on disk
+    #[arg(long)]
+    pub no_session_persistence: bool,
+}
+
+/// Which model is asked.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Model")]
+pub struct ModelOptions {
+    /// Model: opus, sonnet, haiku, a full name, PROVIDER/NAME, or script:FILE
+    #[arg(short = 'm', long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Thinking budget in tokens; 0 turns thinking off
+    #[arg(long, value_name = "N")]
+    pub max_thinking_tokens: Option<u32>,
+    /// Write the run down as a scenario that script:FILE plays
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}
+
+/// What ends a run early.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitOptions {
+    /// Stop after this many model calls
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_turns: Option<u32>,
+    /// Stop after this many input and output tokens, summed over the run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+    /// Stop when the last call took this many input and output tokens
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_context_tokens: Option<u64>,
+    /// Stop after this much money
+    #[arg(long, value_name = "USD", value_parser = positive)]
+    pub max_budget_usd: Option<f64>,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub timeout: Option<f64>,
+}
+
+/// What the model is told besides the prompt.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Prompt")]
+pub struct PromptOptions {
+    /// Replace the built-in system prompt
+    #[arg(long, value_name = "TEXT", conflicts_with = "system_prompt_file")]
+    pub system_prompt: Option<String>,
+    /// Replace the built-in system prompt by this file
+    #[arg(long, value_name = "FILE")]
+    pub system_prompt_file: Option<PathBuf>,
+    /// Add to the system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub append_system_prompt: Option<String>,
+    /// Fail unless this file exists at the end; the model is reminded once
+    #[arg(long, value_name = "FILE")]
+    pub must_produce: Option<PathBuf>,
+}
+
+/// Which tools there are.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Tools")]
+pub struct ToolOptions {
+    /// Set of tools
+    #[arg(long, value_enum)]
+    pub profile: Option<Profile>,
+    /// Only these built-in tools, separated by commas; "" for none
+    #[arg(long, value_name = "LIST", num_args = 1)]
+    pub tools: Option<Vec<String>>,
+    /// Allow these calls without asking: Bash, "Bash(git log:*)"
+    #[arg(long, value_name = "RULES", num_args = 1)]
+    pub allowed_tools: Vec<String>,
+    /// Deny these calls, whatever else allows them
+    #[arg(long, value_name = "RULES", num_args = 1)]
+    pub disallowed_tools: Vec<String>,
+    /// Whether calls of one answer run together; auto: those that only read
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub tool_concurrency: Option<Concurrency>,
+}
+
+/// What may happen.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Safety")]
+pub struct SafetyOptions {
+    /// What is allowed where no rule says otherwise
+    #[arg(long, value_name = "MODE", value_parser = permission_mode())]
+    pub permission_mode: Option<PermissionMode>,
+    /// Allow every call, as --permission-mode bypassPermissions
+    #[arg(long)]
+    pub dangerously_skip_permissions: bool,
+}
+
+/// How a run is shown.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputOptions {
+    /// Print the last answer only, as a drop-in for other agents' -p
+    #[arg(short = 'p', long)]
+    pub print: bool,
+    /// What standard output carries
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub output_format: Option<OutputFormat>,
+    /// What standard input carries
+    #[arg(long, value_enum, value_name = "FORMAT", hide = true)]
+    pub input_format: Option<InputFormat>,
+    /// No colours and no spinner
+    #[arg(long)]
+    pub plain: bool,
+    /// Accepted for the official SDKs
+    #[arg(long, hide = true)]
+    pub verbose: bool,
+}
+
+/// Where settings come from, and how the program tells what it does.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Settings")]
+pub struct SettingsOptions {
+    /// More settings: a file, or a JSON object
+    #[arg(long, value_name = "FILE|JSON", global = true)]
+    pub settings: Option<String>,
+    /// Which settings files count: user, project, local; "" for none
+    #[arg(long, value_name = "LIST", global = true)]
+    pub setting_sources: Option<String>,
+    /// Work in this folder
+    #[arg(long, value_name = "DIR", global = true)]
+    pub cd: Option<PathBuf>,
+    /// Log to standard error
+    #[arg(
+        long,
+        value_name = "FILTER",
+        global = true,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "debug"
+    )]
+    pub debug: Option<String>,
+    /// Log to this file
+    #[arg(long, value_name = "FILE", global = true)]
+    pub debug_file: Option<PathBuf>,
+}
+
+/// Words for a session from another process.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "From another process")]
+pub struct MailOptions {
+    /// Tell a running session something before its next step
+    #[arg(long, value_name = "MESSAGE")]
+    pub steer: Vec<String>,
+    /// Give a session a prompt for when it has answered
+    #[arg(long, value_name = "MESSAGE")]
+    pub followup: Vec<String>,
+}
+
+/// The two ways to ask for the version: the official SDKs read the digits of the second.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Help")]
+pub struct VersionOptions {
+    /// Print the program's name and version
+    #[arg(short = 'V')]
+    pub name_and_version: bool,
+    /// Print the version
+    #[arg(short = 'v', long)]
+    pub version: bool,
+}
+
+/// What standard output carries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// The model's words
+    #[default]
+    Text,
+    /// One event per line, as JSON
+    Events,
+    /// The result as one JSON object
+    Json,
+    /// The messages of the Agent SDK
+    #[value(hide = true)]
+    StreamJson,
+}
+
+/// What standard input carries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum InputFormat {
+    /// The prompt
+    #[default]
+    Text,
+    /// The messages of the Agent SDK
+    StreamJson,
+}
+
+/// A set of tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// All built-in tools
+    #[default]
+    Default,
+    /// read, write, edit and bash
+    Minimal,
+}
+
+/// Whether the tool calls of one answer run together.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Deserialize, serde::Serialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Concurrency {
+    /// Calls that only read run together, the others alone
+    #[default]
+    Auto,
+    /// One after the other
+    Serial,
+    /// All together
+    Parallel,
+}
+
+fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
+    let known = PermissionMode::ALL.map(|mode| clap::builder::PossibleValue::new(mode.as_str()));
+    // What other agents call them; both mean `default`.
+    let others = ["manual", "auto"].map(|word| clap::builder::PossibleValue::new(word).hide(true));
+    PossibleValuesParser::new(known.into_iter().chain(others))
+        .try_map(|word| word.parse::<PermissionMode>())
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("expected a number above 0".to_owned()),
+    }
+}

@@ -1,0 +1,174 @@
+//! The subcommands as they are typed.
+
+use clap::Subcommand;
+use clap_complete::Shell;
+
+/// A subcommand. Each has a file of its name in `commands/`.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum Subcommands {
+    /// List the sessions of this folder, newest first
+    Sessions {
+        /// What to do with one
+        #[command(subcommand)]
+        action: Option<SessionsAction>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
+    },
+    /// Print a message of the session
+    Show {
+        /// The message's number; without one, the last message
+        #[arg(value_name = "N", value_parser = message_number)]
+        message: Option<u32>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
+    },
+    /// List the messages of the branch
+    Scan(Json),
+    /// Draw all branches of the session
+    Tree(Json),
+    /// List the ends of all branches, newest first
+    Branches(Json),
+    /// Go on from an earlier message or another branch
+    Checkout {
+        /// The message
+        #[arg(value_name = "@N", value_parser = message_number)]
+        message: u32,
+    },
+    /// Work on one branch
+    #[command(subcommand_required = true)]
+    Branch {
+        /// What to do
+        #[command(subcommand)]
+        action: BranchAction,
+    },
+    /// Show where two branches part, and what each has of its own
+    Diff {
+        /// A message of one branch
+        #[arg(value_name = "@A", value_parser = message_number)]
+        left: u32,
+        /// A message of the other
+        #[arg(value_name = "@B", value_parser = message_number)]
+        right: u32,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
+    },
+    /// Delete single messages
+    Rmm {
+        /// Their numbers
+        #[arg(value_name = "N", required = true, value_parser = message_number)]
+        messages: Vec<u32>,
+    },
+    /// Sum up tokens and money of the session
+    Usage(Json),
+    /// Print the session as a document
+    Export {
+        /// As what
+        #[arg(long, value_enum, default_value_t)]
+        format: ExportFormat,
+    },
+    /// Delete old sessions of this folder
+    Gc {
+        /// Those not used for this many days
+        #[arg(long, value_name = "DAYS", default_value_t = 30)]
+        older_than: u32,
+        /// Only say which
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
+    },
+    /// Check the installation: version, keys, settings, sessions, terminal
+    Doctor(Json),
+    /// List the models that are known
+    Models(Json),
+    /// List the tools that the model has
+    Tools(Json),
+    /// Print settings
+    #[command(subcommand_required = true)]
+    Config {
+        /// What to do
+        #[command(subcommand)]
+        action: ConfigAction,
+    },
+    /// Watch a small repair in a temporary folder; needs no key
+    Demo,
+    /// Print the completion script of a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+}
+
+/// For lists: JSON in place of a list for people.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
+pub struct Json {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to do with sessions.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum SessionsAction {
+    /// Delete sessions
+    Rm {
+        /// Ids, their beginnings, or names
+        #[arg(value_name = "SESSION", required = true)]
+        sessions: Vec<String>,
+    },
+    /// Name a session
+    Rename {
+        /// Its id, the beginning of it, or its name
+        session: String,
+        /// The new name
+        name: String,
+    },
+}
+
+/// What to do with a branch.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum BranchAction {
+    /// Delete a message and all that follows it
+    Rm {
+        /// The message
+        #[arg(value_name = "@N", value_parser = message_number)]
+        message: u32,
+    },
+}
+
+/// What to do with settings.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum ConfigAction {
+    /// Print the settings in force
+    Show {
+        /// Say where each comes from
+        #[arg(long)]
+        origin: bool,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
+    },
+}
+
+/// As what a session is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportFormat {
+    /// Markdown, for people
+    #[default]
+    Md,
+    /// One message per line, as JSON
+    Jsonl,
+}
+
+/// The number of a message, with or without the `@`.
+fn message_number(text: &str) -> Result<u32, String> {
+    let number = text.strip_prefix('@').unwrap_or(text);
+    number
+        .parse()
+        .map_err(|_| "expected a message's number, as `ah scan` lists them".to_owned())
+}

@@ -1,0 +1,310 @@
+use super::*;
+
+fn parse_words(words: &[&str]) -> Result<Invocation, CliError> {
+    let names = Names {
+        is_tool: &|word| ["bash", "read", "grep"].contains(&word.to_lowercase().as_str()),
+        is_session: &|word| word == "refactoring",
+    };
+    parse(words.iter().map(OsString::from).collect(), &names)
+}
+
+fn parsed(words: &[&str]) -> Invocation {
+    parse_words(words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+}
+
+#[test]
+fn options_stand_anywhere_around_a_prompt() {
+    for words in [
+        &["-m", "opus", "fix", "it"] as &[_],
+        &["fix", "it", "-m", "opus"],
+        &["fix", "-mopus", "it"],
+        &["--model=opus", "--", "fix", "it"],
+        &["fix it", "--model", "opus"],
+    ] {
+        let invocation = parsed(words);
+        assert_eq!(
+            invocation.options.model.model.as_deref(),
+            Some("opus"),
+            "{words:?}"
+        );
+        let prompt = Prompt {
+            fork_at: None,
+            text: Some("fix it".to_owned()),
+        };
+        assert_eq!(invocation.action, Action::Run(prompt), "{words:?}");
+    }
+}
+
+#[test]
+fn only_the_first_word_may_be_a_subcommand() {
+    for (words, expected) in [
+        (&["scan"] as &[_], "scan"),
+        (&["-S", "01", "scan"], "scan"),
+        (&["scan", "-S", "01", "--json"], "scan"),
+        (&["--", "scan"], "prompt scan"),
+        (&["please", "scan"], "prompt please scan"),
+        (&["-n", "please", "show", "me"], "prompt please show me"),
+        (&["scan it all"], "prompt scan it all"),
+        (&["@3", "show", "me"], "@3 show me"),
+        (&["@3"], "@3 stdin"),
+        (&["@file.rs", "explain"], "prompt @file.rs explain"),
+        (&[], "prompt stdin"),
+        (&["-"], "prompt -"),
+    ] {
+        let shown = match parsed(words).action {
+            Action::Command(Subcommands::Scan(_)) => "scan".to_owned(),
+            Action::Run(prompt) => {
+                let fork = prompt
+                    .fork_at
+                    .map_or("prompt".to_owned(), |at| format!("@{at}"));
+                format!(
+                    "{fork} {}",
+                    prompt.text.unwrap_or_else(|| "stdin".to_owned())
+                )
+            }
+            other => format!("{other:?}"),
+        };
+        assert_eq!(shown, expected, "{words:?}");
+    }
+}
+
+#[test]
+fn lists_of_tools_take_further_words_only_while_they_are_tools() {
+    for (words, allowed, text) in [
+        (
+            &["--allowedTools", "Bash", "Read", "fix", "it"] as &[_],
+            &["Bash", "Read"] as &[_],
+            Some("fix it"),
+        ),
+        (
+            &["--allowed-tools", "Bash(git log:*)", "Edit(src/**)", "go"],
+            &["Bash(git log:*)", "Edit(src/**)"],
+            Some("go"),
+        ),
+        (
+            &["--allowedTools", "Anything", "go"],
+            &["Anything"],
+            Some("go"),
+        ),
+        (
+            &["--allowedTools", "mcp__a", "mcp__b__c", "--print", "Read"],
+            &["mcp__a", "mcp__b__c"],
+            Some("Read"),
+        ),
+        (&["--allowedTools=Bash", "Read"], &["Bash"], Some("Read")),
+        (
+            &["--allowedTools", "Bash,Read", "grep"],
+            &["Bash,Read", "grep"],
+            None,
+        ),
+    ] {
+        let invocation = parsed(words);
+        assert_eq!(invocation.options.tools.allowed_tools, allowed, "{words:?}");
+        assert_eq!(
+            invocation.action,
+            Action::Run(Prompt {
+                fork_at: None,
+                text: text.map(str::to_owned)
+            }),
+            "{words:?}"
+        );
+    }
+    assert_eq!(
+        parsed(&["--tools", ""]).options.tools.tools,
+        Some(vec![String::new()])
+    );
+}
+
+#[test]
+fn resume_takes_a_word_only_if_it_names_a_session() {
+    for (words, resume, text) in [
+        (
+            &["-r", "refactoring", "go"] as &[_],
+            "refactoring",
+            Some("go"),
+        ),
+        (&["-r", "fix", "it"], "", Some("fix it")),
+        (
+            &["--resume", "01ARZ3NDEKTSV4RRFFQ69G5FAV"],
+            "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+            None,
+        ),
+        (
+            &["--resume", "123e4567-e89b-12d3-a456-426614174000", "go"],
+            "123e4567-e89b-12d3-a456-426614174000",
+            Some("go"),
+        ),
+        (&["--resume=01ARZ", "go"], "01ARZ", Some("go")),
+        (&["-r", "-m", "opus"], "", None),
+    ] {
+        let invocation = parsed(words);
+        assert_eq!(
+            invocation.options.resume.resume.as_deref(),
+            Some(resume),
+            "{words:?}"
+        );
+        assert_eq!(
+            invocation.action,
+            Action::Run(Prompt {
+                fork_at: None,
+                text: text.map(str::to_owned)
+            }),
+            "{words:?}"
+        );
+    }
+}
+
+#[test]
+fn the_manner_follows_from_the_formats() {
+    for (words, manner) in [
+        (&["hi"] as &[_], Manner::Own),
+        (&["--output-format", "events", "hi"], Manner::Own),
+        (&["-p", "hi"], Manner::DropIn),
+        (&["hi", "--output-format=json"], Manner::DropIn),
+        (&["--outputFormat", "json", "hi"], Manner::DropIn),
+        (&["--", "-p"], Manner::Own),
+    ] {
+        assert_eq!(parsed(words).manner, manner, "{words:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_said_with_advice() {
+    let cases: Vec<String> = [
+        &["--modle", "x"] as &[_],
+        &["--completely-unheard-of"],
+        &["-p", "--modle", "x"],
+        &["show", "me", "the", "tests"],
+        &["work", "on", "the", "login", "bug"],
+        &["branch"],
+        &["sessions", "mv"],
+        &["-n", "--name", "x", "hi"],
+        &["--max-turns", "0", "hi"],
+        &["--permission-mode", "yolo", "hi"],
+        &["--model"],
+        &["--model", "--new"],
+        &["--session-id", "7", "hi"],
+        &["--output-format", "stream-json", "hi"],
+        &["--sandbox", "hi"],
+        &["--steer", "left", "now"],
+        &["@99999999999", "hi"],
+    ]
+    .iter()
+    .map(|words| {
+        let error = parse_words(words).expect_err("an error");
+        format!(
+            "{}\n  {} {}\n  {}",
+            words.join(" "),
+            error.code,
+            error.message,
+            error.hint.unwrap_or_default()
+        )
+    })
+    .collect();
+    insta::assert_snapshot!(cases.join("\n"), @r#"
+--modle x
+  2 unknown option `--modle`
+  did you mean `--model`?
+--completely-unheard-of
+  2 unknown option `--completely-unheard-of`
+  `ah --help` lists all options and commands
+-p --modle x
+  1 unknown option `--modle`
+  did you mean `--model`?
+show me the tests
+  2 unexpected `the`
+  for a prompt that begins so: ah -- show me the tests
+work on the login bug
+  2 `ah work` does not work yet
+  for a prompt that begins so: ah -- work on the login bug
+branch
+  2 `ah branch` needs a command
+  `ah branch --help` lists them
+sessions mv
+  2 unrecognized subcommand `mv`
+  for a prompt that begins so: ah -- sessions mv
+-n --name x hi
+  2 the argument `--new` cannot be used with `--name <NAME>`
+  `ah --help` lists all options and commands
+--max-turns 0 hi
+  2 invalid value `0` for `--max-turns <N>`: 0 is not in 1..=4294967295
+  `ah --help` lists all options and commands
+--permission-mode yolo hi
+  2 invalid value `yolo` for `--permission-mode <MODE>` [possible values: default, acceptEdits, plan, dontAsk, delegate, bypassPermissions]
+  `ah --help` lists all options and commands
+--model
+  2 a value is required for `--model <NAME>` but none was supplied
+  `ah --help` lists all options and commands
+--model --new
+  2 a value is required for `--model <NAME>` but none was supplied
+  `ah --help` lists all options and commands
+--session-id 7 hi
+  2 `7` is not a UUID
+  
+--output-format stream-json hi
+  2 `stream-json` does not work yet
+  `--output-format events` prints one event per line
+--sandbox hi
+  2 `--sandbox` does not work yet
+  
+--steer left now
+  2 unexpected `now` after a message for a session
+  put the whole message in quotes
+@99999999999 hi
+  2 there is no message @99999999999
+"#);
+}
+
+#[test]
+fn every_long_option_has_the_form_of_the_official_sdks() {
+    let invocation = parsed(&[
+        "--maxTurns",
+        "3",
+        "--appendSystemPrompt=x",
+        "--permissionMode",
+        "acceptEdits",
+        "hi",
+    ]);
+    assert_eq!(invocation.options.limits.max_turns, Some(3));
+    assert_eq!(
+        invocation.options.prompt.append_system_prompt.as_deref(),
+        Some("x")
+    );
+    assert_eq!(
+        invocation.options.safety.permission_mode,
+        Some(PermissionMode::AcceptEdits)
+    );
+}
+
+#[test]
+fn options_of_other_agents_are_accepted_and_noted() {
+    let invocation = parsed(&["--plugin-dir", "x", "--verbose", "--add-dir=/tmp", "hi"]);
+    assert_eq!(
+        invocation.without_meaning,
+        ["--add-dir", "--plugin-dir", "--verbose"]
+    );
+    assert_eq!(
+        invocation.action,
+        Action::Run(Prompt {
+            fork_at: None,
+            text: Some("hi".to_owned())
+        })
+    );
+}
+
+#[test]
+fn versions_and_help_are_printed() {
+    for (words, start) in [
+        (&["-V"] as &[_], "ah 0.1.0\n"),
+        (&["-v"], "0.1.0 (ah)\n"),
+        (&["--version"], "0.1.0 (ah)\n"),
+        (&["--help"], "Runs an agent"),
+        (&["-h"], "Runs an agent"),
+        (&["tree", "--help"], "Draw all branches"),
+    ] {
+        match parsed(words).action {
+            Action::Print(text) => assert!(text.starts_with(start), "{words:?}: {text}"),
+            other => panic!("{words:?}: {other:?}"),
+        }
+    }
+}

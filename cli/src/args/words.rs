@@ -1,0 +1,184 @@
+//! Tells options from words before the parser sees them.
+//!
+//! Three rules are more than the parser can express: options may stand before, between and after the words of a
+//! prompt, whose first word alone may name a subcommand; lists of tools take further words as long as they are
+//! tools; and `-r` takes a word only if it names a session. So options are gathered here, each glued to its value,
+//! and what they mean is left to the parser.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Arg, Command};
+
+/// What names things outside the command line.
+pub struct Names<'a> {
+    /// Whether a word is the name of a tool.
+    pub is_tool: &'a dyn Fn(&str) -> bool,
+    /// Whether a word is the name of a session.
+    pub is_session: &'a dyn Fn(&str) -> bool,
+}
+
+/// A command line taken apart.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Sorted {
+    /// The options, each one item: `--model=opus`, `-n`.
+    pub options: Vec<OsString>,
+    /// A subcommand, and all that stands after it as it was typed.
+    pub subcommand: Option<(String, Vec<OsString>)>,
+    /// The words of the prompt.
+    pub words: Vec<OsString>,
+}
+
+/// Takes the command line (without the program's name) apart, by the options that `command` knows.
+pub fn sort(
+    arguments: impl IntoIterator<Item = OsString>,
+    command: &Command,
+    is_subcommand: impl Fn(&str) -> bool,
+    names: &Names<'_>,
+) -> Sorted {
+    let mut arguments = arguments.into_iter().peekable();
+    let mut sorted = Sorted::default();
+    while let Some(argument) = arguments.next() {
+        let argument = in_kebab_case(argument, command);
+        let text = argument.to_str().unwrap_or_default();
+        if text == "--" {
+            sorted.words.extend(arguments);
+            break;
+        }
+        if !text.starts_with('-') || text == "-" {
+            if sorted.words.is_empty() && is_subcommand(text) {
+                sorted.subcommand = Some((text.to_owned(), arguments.collect()));
+                break;
+            }
+            sorted.words.push(argument);
+            continue;
+        }
+        let Some(option) = awaits_value(command, text) else {
+            sorted.options.push(argument);
+            continue;
+        };
+        let mut takes = |accepts: &dyn Fn(&str) -> bool| {
+            arguments.next_if(|next| next.to_str().is_none_or(accepts))
+        };
+        if option.get_id() == "resume" {
+            let names_session = |word: &str| is_session_id(word) || (names.is_session)(word);
+            let value = takes(&|word| !word.starts_with('-') && names_session(word));
+            sorted
+                .options
+                .push(glue("--resume", &value.unwrap_or_default()));
+        } else if option.is_require_equals_set() {
+            sorted.options.push(argument);
+        } else {
+            let is_value = |word: &str| !is_known_option(command, word);
+            match takes(&is_value) {
+                Some(value) => sorted.options.push(glue(text, &value)),
+                // The parser says what is missing.
+                None => sorted.options.push(argument.clone()),
+            }
+            if is_tool_list(option) {
+                while let Some(tool) = takes(&|word| is_tool_rule(word, names)) {
+                    sorted.options.push(glue(text, &tool));
+                }
+            }
+        }
+    }
+    sorted
+}
+
+/// The official SDKs write some long options in camel case.
+fn in_kebab_case(argument: OsString, command: &Command) -> OsString {
+    let Some(text) = argument.to_str().filter(|text| text.starts_with("--")) else {
+        return argument;
+    };
+    let (name, value) = text.split_at(text.find('=').unwrap_or(text.len()));
+    let kebab = kebab_case(name);
+    match find_long(command, &kebab) {
+        Some(_) => format!("{kebab}{value}").into(),
+        None => argument,
+    }
+}
+
+/// `maxTurns` as `max-turns`.
+pub fn kebab_case(name: &str) -> String {
+    let mut kebab = String::with_capacity(name.len() + 4);
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            kebab.push('-');
+        }
+        kebab.push(c.to_ascii_lowercase());
+    }
+    kebab
+}
+
+/// Lists that may go on over several words.
+fn is_tool_list(option: &Arg) -> bool {
+    ["tools", "allowed_tools", "disallowed_tools"].contains(&option.get_id().as_str())
+}
+
+fn is_tool_rule(word: &str, names: &Names<'_>) -> bool {
+    let first = word.split(',').next().unwrap_or_default();
+    !word.starts_with('-')
+        && (first.starts_with("mcp__")
+            || (first.contains('(') && word.ends_with(')'))
+            || (names.is_tool)(first))
+}
+
+/// Whether `word` has the form of a UUID.
+pub fn is_uuid(word: &str) -> bool {
+    word.len() == 36
+        && word.char_indices().all(|(at, c)| match at {
+            8 | 13 | 18 | 23 => c == '-',
+            _ => c.is_ascii_hexdigit(),
+        })
+}
+
+fn is_session_id(word: &str) -> bool {
+    is_uuid(word) || ulid::Ulid::from_string(word).is_ok()
+}
+
+/// The option that `text` ends with, if it takes a value that `text` does not hold yet.
+fn awaits_value<'a>(command: &'a Command, text: &str) -> Option<&'a Arg> {
+    if text.starts_with("--") {
+        return find_long(command, text).filter(|option| option.get_action().takes_values());
+    }
+    let mut letters = text[1..].chars();
+    while let Some(letter) = letters.next() {
+        let option = command
+            .get_arguments()
+            .find(|option| option.get_short() == Some(letter))?;
+        if option.get_action().takes_values() {
+            return letters.as_str().is_empty().then_some(option);
+        }
+    }
+    None
+}
+
+fn is_known_option(command: &Command, text: &str) -> bool {
+    if text.starts_with("--") {
+        let name = text.split('=').next().unwrap_or_default();
+        return text == "--" || find_long(command, name).is_some();
+    }
+    let Some(letter) = text.strip_prefix('-').and_then(|rest| rest.chars().next()) else {
+        return false;
+    };
+    text.len() == 2
+        && command
+            .get_arguments()
+            .any(|option| option.get_short() == Some(letter))
+}
+
+fn find_long<'a>(command: &'a Command, text: &str) -> Option<&'a Arg> {
+    let name = text.strip_prefix("--")?;
+    command
+        .get_arguments()
+        .find(|option| option.get_long() == Some(name))
+}
+
+fn glue(option: &str, value: &OsStr) -> OsString {
+    let mut glued = OsString::from(option);
+    // A short option takes its value without a sign between them.
+    if option.starts_with("--") {
+        glued.push("=");
+    }
+    glued.push(value);
+    glued
+}
