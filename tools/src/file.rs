@@ -1,0 +1,87 @@
+//! Opens and replaces files as every file tool must: never waiting on a pipe or device, never leaving half a file.
+
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// Why there is no file to work on.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Nothing is there.
+    Missing,
+    /// A directory is there.
+    Directory,
+    /// Something is there whose bytes may never end or never come.
+    Special(&'static str),
+    /// The system says no.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// What is at `path`, if it is a regular file.
+pub(crate) fn regular(path: &Path) -> Result<Metadata, Fault> {
+    check_regular(fs::metadata(path)?)
+}
+
+/// Opens the regular file at `path` for reading.
+pub(crate) fn open(path: &Path) -> Result<(File, Metadata), Fault> {
+    regular(path)?;
+    // Another process may have put a pipe there since, and some files below `/proc` wait for news.
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(path)?;
+    let metadata = check_regular(file.metadata()?)?;
+    Ok((file, metadata))
+}
+
+fn check_regular(metadata: Metadata) -> Result<Metadata, Fault> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        Ok(metadata)
+    } else if kind.is_dir() {
+        Err(Fault::Directory)
+    } else if kind.is_fifo() {
+        Err(Fault::Special("a pipe"))
+    } else if kind.is_socket() {
+        Err(Fault::Special("a socket"))
+    } else {
+        Err(Fault::Special("a device"))
+    }
+}
+
+/// Puts a file with `content` at `path`, whose directory exists: whoever reads it sees the old content or the new,
+/// whole. An existing file keeps its mode and, where we may give it, its owner.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut file = tempfile::Builder::new()
+        .prefix(".ah-")
+        .suffix(".tmp")
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(folder)?;
+    file.write_all(content)?;
+    if let Ok(old) = fs::metadata(path) {
+        let new = file.as_file().metadata()?;
+        if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+            // Only root may, and for others the file is theirs from now on, as with any editor.
+            let _ = std::os::unix::fs::chown(file.path(), Some(old.uid()), Some(old.gid()));
+        }
+        file.as_file().set_permissions(old.permissions())?;
+    }
+    // Without this a power cut could leave the new name with no content behind it.
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}

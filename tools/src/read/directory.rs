@@ -1,0 +1,37 @@
+//! What a directory holds, for a model that asks to read one.
+
+use std::path::Path;
+use std::{fs, io};
+
+use ah_conversation::Output;
+use serde_json::json;
+
+/// How many names are listed.
+const LISTED: usize = 1000;
+
+/// The names in the directory, sorted, folders with a slash behind.
+pub(super) fn list(typed: &str, path: &Path) -> Result<Output, String> {
+    let mut names = names(path).map_err(|error| format!("cannot list `{typed}`: {error}"))?;
+    names.sort_unstable();
+    let count = names.len();
+    let mut text = format!("`{typed}` is a directory with {count} entries");
+    for name in names.iter().take(LISTED) {
+        text.push('\n');
+        text.push_str(name);
+    }
+    if count > LISTED {
+        text.push_str(&format!("\n[{} more]", count - LISTED));
+    }
+    Ok(
+        Output::text(text)
+            .with_details(json!({ "path": path.to_string_lossy(), "entries": count })),
+    )
+}
+
+fn names(path: &Path) -> io::Result<Vec<String>> {
+    let name = |entry: fs::DirEntry| {
+        let slash = if entry.path().is_dir() { "/" } else { "" };
+        format!("{}{slash}", entry.file_name().to_string_lossy())
+    };
+    fs::read_dir(path)?.map(|entry| entry.map(name)).collect()
+}

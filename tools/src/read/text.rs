@@ -1,0 +1,125 @@
+//! Numbered lines of a file, read as a stream: what is skipped or too long is counted, never held.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, Read};
+
+use crate::blocking::Stop;
+
+/// How many bytes of one line are given, and of all lines together.
+const LINE_BYTES: usize = 10_000;
+const TEXT_BYTES: usize = 8 << 20;
+/// How many lines pass between two looks at whether anyone still waits.
+const LINES_PER_LOOK: u64 = 1024;
+
+/// Which lines are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    /// The first, from 1.
+    pub(super) first: u64,
+    /// How many; `None` for all.
+    pub(super) limit: Option<u64>,
+}
+
+/// The lines that were read.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// `number<TAB>line`, joined by line feeds, with remarks in brackets behind.
+    pub(super) text: String,
+    /// How many lines it holds.
+    pub(super) count: u64,
+    /// How many lines were passed over before them.
+    pub(super) skipped: u64,
+    /// Whether the file goes on behind them.
+    pub(super) more: bool,
+}
+
+/// Why a file that starts like this is not text: a phrase to put behind the fact, possibly empty.
+pub(super) fn why_binary(start: &[u8]) -> Option<&'static str> {
+    if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
+        return Some(" that looks like text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`");
+    }
+    let is_control = |byte: &&u8| byte.is_ascii_control() && !b"\t\n\r".contains(byte);
+    let controls = start.iter().filter(is_control).count();
+    (start.contains(&0) || controls * 10 > start.len()).then_some("")
+}
+
+/// Reads the lines of `window`. A line ends at a line feed, with or without a carriage return before it; one at the
+/// very end starts no further line.
+pub(super) fn read(source: impl Read, window: Window, stop: &Stop) -> io::Result<Lines> {
+    let mut source = BufReader::with_capacity(64 * 1024, source);
+    let mut lines = Lines::default();
+    while lines.skipped + 1 < window.first && source.skip_until(b'\n')? > 0 {
+        lines.skipped += 1;
+        if lines.skipped.is_multiple_of(LINES_PER_LOOK) && stop.is_requested() {
+            return Ok(lines);
+        }
+    }
+    let mut is_lossy = false;
+    let mut line = Vec::new();
+    while window.limit.is_none_or(|limit| lines.count < limit) {
+        if lines.text.len() >= TEXT_BYTES || stop.is_requested() {
+            break;
+        }
+        line.clear();
+        let read = (&mut source)
+            .take(LINE_BYTES as u64)
+            .read_until(b'\n', &mut line)?;
+        if read == 0 {
+            break;
+        }
+        let left_out = match (line.last(), source.fill_buf()?.first()) {
+            (Some(b'\n'), _) | (_, None) => 0,
+            (_, Some(b'\n')) => {
+                source.consume(1);
+                0
+            }
+            _ => source.skip_until(b'\n')?,
+        };
+        let number = window.first + lines.count;
+        if number == 1 && line.starts_with(b"\xef\xbb\xbf") {
+            line.drain(..3);
+        }
+        if lines.count > 0 {
+            lines.text.push('\n');
+        }
+        is_lossy |= push_line(&mut lines.text, number, &line, left_out);
+        lines.count += 1;
+    }
+    lines.more = !source.fill_buf()?.is_empty();
+    push_remarks(&mut lines, window, is_lossy);
+    Ok(lines)
+}
+
+/// Adds one line, and says whether bytes of it were not UTF-8.
+fn push_line(text: &mut String, number: u64, line: &[u8], left_out: usize) -> bool {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let whole = line.strip_suffix(b"\r").unwrap_or(line);
+    // A cut may fall into a character, whose beginning then is not shown.
+    let cut = match (left_out, std::str::from_utf8(whole)) {
+        (1.., Err(fault)) if fault.error_len().is_none() => &whole[..fault.valid_up_to()],
+        _ => whole,
+    };
+    let shown = String::from_utf8_lossy(cut);
+    let _ = write!(text, "{number}\t{shown}");
+    if left_out > 0 {
+        let bytes = left_out + whole.len() - cut.len();
+        let _ = write!(text, " [{bytes} more bytes in this line]");
+    }
+    matches!(shown, std::borrow::Cow::Owned(_))
+}
+
+fn push_remarks(lines: &mut Lines, window: Window, is_lossy: bool) {
+    let next = window.first + lines.count;
+    let is_whole = window.limit.is_some_and(|limit| lines.count >= limit);
+    if lines.count == 0 && !lines.more && window.first == 1 {
+        lines.text.push_str("[the file is empty]");
+    }
+    if lines.more && !is_whole {
+        let _ = write!(lines.text, "\n[the file goes on: read from offset {next}]");
+    }
+    if is_lossy {
+        lines
+            .text
+            .push_str("\n[not all of it is UTF-8: \u{fffd} stands for other bytes]");
+    }
+}

@@ -1,0 +1,1 @@
+//! The tools, run as a session runs them.
