@@ -55,7 +55,7 @@ impl Assembly {
             StreamEvent::Retry(_) => *self = Self::default(),
             StreamEvent::Started { usage, .. } => self.usage = *usage,
             StreamEvent::BlockStarted { index, block } => {
-                self.blocks.push((*index, Partial::new(block)))
+                self.blocks.push((*index, Partial::new(block)));
             }
             StreamEvent::Delta { index, delta } => {
                 if let Some((_, block)) = self.blocks.iter_mut().rev().find(|(at, _)| at == index) {
@@ -160,7 +160,7 @@ impl Partial {
                 signature.get_or_insert_default().push_str(more);
             }
             (Self::ToolUse { json, .. } | Self::Other { json, .. }, Delta::InputJson(more)) => {
-                json.push_str(more)
+                json.push_str(more);
             }
             (Self::Other { raw, .. }, Delta::Text(more)) => append(raw, "text", more),
             (Self::Other { raw, .. }, Delta::Other(delta)) => {
@@ -197,7 +197,7 @@ impl Partial {
             Self::Text { text, .. } if text.is_empty() => None,
             Self::Text { text, others } if others.is_empty() => Some(ContentBlock::Text { text }),
             Self::Text { text, others } => Some(ContentBlock::Other {
-                raw: cited(text, others),
+                raw: cited(&text, others),
             }),
             Self::Thinking {
                 thinking,
@@ -244,7 +244,7 @@ fn input(start: Value, json: String) -> Input {
 }
 
 /// Words with the citations that came beside them, in the vendor's form.
-fn cited(text: String, others: Vec<Value>) -> Value {
+fn cited(text: &str, others: Vec<Value>) -> Value {
     let citations: Vec<Value> = others
         .into_iter()
         .filter_map(|mut other| Some(other.get_mut("citation")?.take()))
@@ -268,7 +268,7 @@ mod tests {
 
     use super::*;
 
-    fn assemble(events: Vec<StreamEvent>) -> Assembly {
+    fn assemble(events: &[StreamEvent]) -> Assembly {
         let mut assembly = Assembly::default();
         events.iter().for_each(|event| assembly.push(event));
         assembly
@@ -318,8 +318,8 @@ mod tests {
         ]
     }
 
-    fn content(parts: Vec<Vec<StreamEvent>>) -> String {
-        let assembly = assemble(parts.concat());
+    fn content(parts: &[Vec<StreamEvent>]) -> String {
+        let assembly = assemble(&parts.concat());
         assert!(assembly.is_whole());
         serde_json::to_string(&assembly.into_answer().content).unwrap()
     }
@@ -333,7 +333,7 @@ mod tests {
             (vec!["[1]"], "[1]"),
             (vec!["{\"command\""], r#""{\"command\"""#),
         ] {
-            let content = content(vec![tool(0, &pieces), stop("tool_use")]);
+            let content = content(&[tool(0, &pieces), stop("tool_use")]);
             assert!(
                 content.contains(&format!("\"input\":{expected}")),
                 "{content}"
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn a_call_that_the_output_limit_cut_is_left_out() {
         let cut =
-            |pieces: &[&str]| content(vec![text(0, "Well."), tool(1, pieces), stop("max_tokens")]);
+            |pieces: &[&str]| content(&[text(0, "Well."), tool(1, pieces), stop("max_tokens")]);
         let words = r#"[{"type":"text","text":"Well."}]"#;
         assert_eq!(cut(&["{\"command\": \"rm "]), words);
         assert_eq!(cut(&[]), words);
@@ -358,12 +358,12 @@ mod tests {
             BlockStart::Thinking(String::new()),
             vec![Delta::Thinking("Hm".into())],
         );
-        let answer = assemble([thinking.clone(), text(1, "I wi"), tool(2, &["{}"])].concat())
+        let answer = assemble(&[thinking.clone(), text(1, "I wi"), tool(2, &["{}"])].concat())
             .into_interrupted()
             .unwrap();
         assert_eq!(answer.stop_reason, StopReason::Interrupted);
         assert_eq!(answer.content.len(), 2);
-        assert!(assemble(thinking).into_interrupted().is_none());
+        assert!(assemble(&thinking).into_interrupted().is_none());
     }
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
             text(0, "whole"),
             stop("end_turn"),
         ];
-        assert_eq!(content(parts), r#"[{"type":"text","text":"whole"}]"#);
+        assert_eq!(content(&parts), r#"[{"type":"text","text":"whole"}]"#);
     }
 
     #[test]
@@ -405,6 +405,6 @@ mod tests {
                 Delta::Text("Said.".into()),
             ],
         );
-        insta::assert_snapshot!(content(vec![server_tool, summary, cited, stop("end_turn")]), @r#"[{"type":"other","raw":{"type":"server_tool_use","id":"s","input":{"query":1}}},{"type":"other","raw":{"type":"compaction","content":"So far"}},{"type":"other","raw":{"type":"text","text":"Said.","citations":[{"url":"u"}]}}]"#);
+        insta::assert_snapshot!(content(&[server_tool, summary, cited, stop("end_turn")]), @r#"[{"type":"other","raw":{"type":"server_tool_use","id":"s","input":{"query":1}}},{"type":"other","raw":{"type":"compaction","content":"So far"}},{"type":"other","raw":{"type":"text","text":"Said.","citations":[{"url":"u"}]}}]"#);
     }
 }

@@ -69,10 +69,9 @@ fn mended(mut input: Map<String, Value>, schema: &Value) -> Map<String, Value> {
         if properties.contains_key(known)
             && !properties.contains_key(other)
             && !input.contains_key(known)
+            && let Some(value) = input.shift_remove(other)
         {
-            if let Some(value) = input.shift_remove(other) {
-                input.insert(known.to_owned(), value);
-            }
+            input.insert(known.to_owned(), value);
         }
     }
     for (name, property) in properties {

@@ -55,7 +55,7 @@ impl Stop {
         let timed_out = async {
             match self.deadline {
                 Some(deadline) => {
-                    tokio::time::sleep(Duration::from_millis(deadline.since(clock.now()))).await
+                    tokio::time::sleep(Duration::from_millis(deadline.since(clock.now()))).await;
                 }
                 None => std::future::pending().await,
             }

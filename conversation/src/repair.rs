@@ -130,6 +130,8 @@ fn answer(sound: &mut Vec<Arc<Message>>, open: &mut Vec<&ToolUse>) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::testing::{messages, shown, transcript};
 
@@ -209,5 +211,81 @@ mod tests {
             .map(ToolResult::text)
             .collect();
         assert_eq!(results, [MAY_HAVE_RUN, NEVER_RAN, "done", NEVER_RAN]);
+    }
+
+    /// What the Messages API demands of a history, written as it checks it.
+    fn fault(history: &[Arc<Message>]) -> Option<String> {
+        let mut asked: Vec<ToolUseId> = Vec::new();
+        for (at, message) in history.iter().enumerate() {
+            let given: Vec<_> = message
+                .tool_results()
+                .map(|result| result.tool_use_id.clone())
+                .collect();
+            let is_user = message.role == Role::User;
+            if message.content.is_empty() {
+                return Some(format!("message {at} is empty"));
+            }
+            if at == 0 && !is_user {
+                return Some("the first message is not the user's".to_owned());
+            }
+            if given != asked {
+                return Some(format!(
+                    "message {at} answers {given:?}, asked were {asked:?}"
+                ));
+            }
+            let leads = message
+                .content
+                .iter()
+                .take(given.len())
+                .all(|block| matches!(block, ContentBlock::ToolResult(_)));
+            if !leads {
+                return Some(format!("message {at} says something before its results"));
+            }
+            asked = message.tool_uses().map(|call| call.id.clone()).collect();
+        }
+        (!asked.is_empty()).then(|| "the last calls have no results".to_owned())
+    }
+
+    fn word() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec![
+            "user",
+            "empty",
+            "steering",
+            "results",
+            "results(t1)",
+            "results(t2, t3)",
+            "summary",
+            "summary(1)",
+            "summary(3)",
+            "assistant:end_turn",
+            "assistant:max_tokens(nothing)",
+            "assistant:tool_use(a)",
+            "assistant:tool_use(a, b)",
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn every_history_becomes_one_that_is_accepted(words in prop::collection::vec(word(), 0..14)) {
+            let view = transcript(&words.join(" ")).view();
+            let sent = sendable(&view);
+            prop_assert_eq!(fault(&sent), None, "{}", shown(&sent));
+            prop_assert_eq!(shown(&sendable(&sent)), shown(&sent));
+            let said = |messages: &[Arc<Message>]| messages.iter().filter(|message| message.role == Role::User).map(|message| message.text()).collect::<String>();
+            prop_assert_eq!(said(&sent), said(&view));
+        }
+
+        #[test]
+        fn a_summary_keeps_the_newest_message_in_view(words in prop::collection::vec(word(), 1..14), tokens in 0u64..60) {
+            let mut line = words.join(" ");
+            let before = transcript(&line);
+            let Some(first) = before.tail_within(tokens) else { return Ok(()) };
+            let newest = before.last().map(|last| last.id.clone());
+            line.push_str(&format!(" summary({}) user", first.as_str().trim_start_matches('m')));
+            let view = transcript(&line).view();
+            let newest_is_summary = before.last().is_some_and(|last| last.is_summary());
+            prop_assert!(newest_is_summary || view.iter().any(|message| Some(&message.id) == newest.as_ref()));
+            prop_assert_eq!(fault(&sendable(&view)), None);
+        }
     }
 }
