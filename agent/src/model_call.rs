@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use ah_conversation::{
-    ContentBlock, Delta, ErrorClass, EventKind, Message, Origin, ProviderError, Response,
+    ContentBlock, Delta, ErrorClass, EventKind, Message, Origin, ProviderError, Request, Response,
     RetryNotice, Role, StreamEvent, text_of,
 };
 use futures_util::StreamExt;
@@ -15,6 +15,15 @@ use crate::{Failure, Session, Stop};
 
 /// A request body over this many bytes is worth a warning.
 const PAYLOAD_WARN: u64 = 800_000;
+
+/// What the model is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// The next answer, shown as it arrives.
+    Answer,
+    /// A summary of the older messages, which nobody watches.
+    Summary,
+}
 
 /// What came of asking.
 enum Asked {
@@ -28,13 +37,8 @@ impl Session {
     /// is summarised instead, unless a summary is what was just made.
     pub(crate) async fn call_model(&mut self, stop: &Stop) -> Result<(), Failure> {
         let started = self.ports.clock.now();
-        let asked = self
-            .ask(
-                request(&self.transcript, &self.settings, &self.tools),
-                stop,
-                true,
-            )
-            .await;
+        let request = request(&self.transcript, &self.settings, &self.tools);
+        let asked = self.ask(Purpose::Answer, request, stop).await;
         let answer = match asked {
             Ok(Asked::Whole(answer) | Asked::Stopped(Some(answer))) => answer,
             Ok(Asked::Stopped(None)) => return Ok(()),
@@ -96,9 +100,8 @@ impl Session {
             input_tokens,
             context_limit,
         });
-        let asked = self
-            .ask(split.request(&*self.ports.clock), stop, false)
-            .await;
+        let request = split.request(&*self.ports.clock);
+        let asked = self.ask(Purpose::Summary, request, stop).await;
         let answer = match asked {
             Ok(Asked::Stopped(_)) => return Ok(()),
             Ok(Asked::Whole(answer)) => answer,
@@ -137,14 +140,18 @@ impl Session {
             .await?)
     }
 
-    /// Asks the model and gathers what it says; `aloud` shows its words as they arrive.
+    /// Asks the model and gathers what it says.
     async fn ask(
         &mut self,
-        request: ah_conversation::Request,
+        purpose: Purpose,
+        request: Request,
         stop: &Stop,
-        aloud: bool,
     ) -> Result<Asked, ProviderError> {
-        let mut stream = self.ports.provider.stream(request);
+        let provider = match purpose {
+            Purpose::Answer => &self.ports.provider,
+            Purpose::Summary => &self.ports.summarizer,
+        };
+        let mut stream = provider.stream(request);
         let clock = self.ports.clock.clone();
         let mut stopped = pin!(stop.wait(&*clock));
         let mut assembly = Assembly::default();
@@ -159,7 +166,7 @@ impl Session {
                 None => break,
             };
             assembly.push(&event);
-            self.tell(event, aloud);
+            self.tell(purpose, event);
         }
         if assembly.is_whole() {
             Ok(Asked::Whole(assembly.into_answer()))
@@ -171,9 +178,9 @@ impl Session {
         }
     }
 
-    fn tell(&mut self, event: StreamEvent, aloud: bool) {
+    fn tell(&mut self, purpose: Purpose, event: StreamEvent) {
         match event {
-            StreamEvent::Sent { payload_bytes } if aloud => {
+            StreamEvent::Sent { payload_bytes } if purpose == Purpose::Answer => {
                 self.emit(EventKind::ApiCallStart { payload_bytes });
                 if payload_bytes > PAYLOAD_WARN {
                     self.emit(EventKind::PayloadWarn {
@@ -185,7 +192,7 @@ impl Session {
             StreamEvent::Delta {
                 delta: Delta::Text(text),
                 ..
-            } if aloud => self.emit(EventKind::TextDelta { text }),
+            } if purpose == Purpose::Answer => self.emit(EventKind::TextDelta { text }),
             StreamEvent::Retry(RetryNotice {
                 attempt,
                 delay,

@@ -19,6 +19,8 @@ use crate::{Frontend, Stop, Toolbox, request};
 pub struct Ports {
     /// The model.
     pub provider: Arc<dyn Provider>,
+    /// The model that summarises older messages; usually the same.
+    pub summarizer: Arc<dyn Provider>,
     /// Where the conversation is kept.
     pub store: Arc<dyn Store>,
     /// Time and fresh ids.
