@@ -96,7 +96,6 @@ fn is_allowed(license: &str, allowed: &[Licensee]) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test says what is wrong by failing")]
 mod tests {
     use super::*;
 

@@ -9,6 +9,7 @@
 )]
 
 mod arrows;
+mod bench;
 mod check;
 mod licenses;
 mod suites;
@@ -24,6 +25,7 @@ usage: cargo xtask <command>
 
   check   format, house rules, arrows between crates, licences, clippy, documentation
   test    check, then every test suite; says at the end which were left out
+  bench   measures the binary against the budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn run(arguments: &[String]) -> Result<()> {
     match words.as_slice() {
         ["check"] => check::check(),
         ["test"] => suites::test(),
+        ["bench", rest @ ..] => bench::bench(rest),
         [] | ["-h" | "--help" | "help"] => {
             print!("{USAGE}");
             Ok(())

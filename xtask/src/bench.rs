@@ -1,0 +1,92 @@
+//! Measures the binary against the budget and prints the comparison as a Markdown table.
+//!
+//! Not a test: figures belong to a machine, so nothing fails here. Every run has a folder, a home and an
+//! environment of its own, talks to a server in this process, and must end well to be counted. What is measured
+//! stands in `rows.rs`, how in `process.rs` and `server.rs`.
+
+mod answer;
+mod machine;
+mod process;
+mod rows;
+mod server;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{cargo, root, run};
+use process::Agent;
+use rows::GROUPS;
+use server::Server;
+use table::Row;
+
+/// What is to be measured.
+struct Plan<'a> {
+    profile: &'a str,
+    /// A binary that is there already.
+    binary: Option<&'a str>,
+    /// Names of groups of rows; all of them when empty.
+    groups: Vec<&'a str>,
+}
+
+/// Builds the binary, measures, prints.
+pub fn bench(arguments: &[&str]) -> Result<()> {
+    let plan = parse(arguments)?;
+    let binary = match plan.binary {
+        Some(path) => std::path::absolute(path)?,
+        None => build(plan.profile)?,
+    };
+    let agent = Agent::new(&binary, Server::start()?)?;
+    print!("{}", machine::describe(&binary)?);
+
+    let mut rows: Vec<Row> = Vec::new();
+    for (name, measure) in GROUPS {
+        if plan.groups.is_empty() || plan.groups.contains(&name) {
+            eprintln!("==> {name}");
+            rows.extend(measure(&agent).with_context(|| format!("measuring {name}"))?);
+        }
+    }
+    print!("\n{}", table::render(&rows));
+    Ok(())
+}
+
+fn parse<'a>(arguments: &[&'a str]) -> Result<Plan<'a>> {
+    let mut plan = Plan {
+        profile: "dist",
+        binary: None,
+        groups: Vec::new(),
+    };
+    let mut words = arguments.iter();
+    while let Some(&word) = words.next() {
+        let mut value = || {
+            words
+                .next()
+                .copied()
+                .with_context(|| format!("{word} needs a value"))
+        };
+        match word {
+            "--profile" => plan.profile = value()?,
+            "--binary" => plan.binary = Some(value()?),
+            name if GROUPS.iter().any(|(group, _)| *group == name) => plan.groups.push(name),
+            _ => {
+                let groups = GROUPS.map(|(name, _)| name).join(", ");
+                bail!("bench does not know `{word}`; it measures {groups}");
+            }
+        }
+    }
+    Ok(plan)
+}
+
+fn build(profile: &str) -> Result<PathBuf> {
+    run(cargo().args(["build", "--package", "ah", "--profile", profile]))?;
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    // The one profile whose folder is not named after it.
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let binary = target.join(folder).join("ah");
+    Path::new(&binary)
+        .is_file()
+        .then_some(binary)
+        .context("cargo built no binary `ah`")
+}

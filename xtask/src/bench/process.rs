@@ -1,0 +1,263 @@
+//! Runs the agent and says how long it took and what it used.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use tempfile::TempDir;
+
+use super::server::{Exchange, Script, Server};
+
+/// The binary, the server it asks, and a place for its runs.
+pub struct Agent {
+    pub binary: PathBuf,
+    server: Server,
+    place: TempDir,
+    runs: Cell<usize>,
+}
+
+/// What one run was seen to do.
+pub struct Run {
+    pub started: Instant,
+    pub wall: Duration,
+    /// User and system time, that of its commands included.
+    pub cpu: Duration,
+    /// The most memory it ever had resident, in bytes.
+    pub peak: u64,
+    pub exchanges: Vec<Exchange>,
+}
+
+impl Run {
+    /// From its start to its first request.
+    pub fn to_first_request(&self) -> Duration {
+        self.exchanges[0].asked - self.started
+    }
+
+    /// From the end of the answer to this request (counted from 0) to the next request.
+    pub fn gap_after(&self, index: usize) -> Duration {
+        self.exchanges[index + 1]
+            .asked
+            .saturating_duration_since(self.exchanges[index].answered)
+    }
+}
+
+impl Agent {
+    pub fn new(binary: &Path, server: Server) -> Result<Self> {
+        ensure!(binary.is_file(), "no binary {}", binary.display());
+        let place = TempDir::with_prefix("ah-bench-").context("making a folder for the runs")?;
+        Ok(Self {
+            binary: binary.to_path_buf(),
+            server,
+            place,
+            runs: Cell::new(0),
+        })
+    }
+
+    /// An empty folder to run in.
+    pub fn folder(&self) -> Result<PathBuf> {
+        let folder = self.place.path().join(format!("run-{}", self.count()));
+        fs::create_dir(&folder)?;
+        Ok(folder)
+    }
+
+    /// The binary with these arguments in an environment of its own: no settings, no keys but the one given.
+    pub fn command(&self, folder: &Path, key: &str, arguments: &[&str]) -> Result<Command> {
+        let home = self.place.path().join("home");
+        fs::create_dir_all(&home)?;
+        let mut command = Command::new(&self.binary);
+        command
+            .args(arguments)
+            .current_dir(folder)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &home)
+            .env("LANG", "C.UTF-8")
+            .env(
+                "ANTHROPIC_BASE_URL",
+                format!("http://{}", self.server.address),
+            )
+            .env("ANTHROPIC_API_KEY", key)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(folder.join("stderr"))?);
+        Ok(command)
+    }
+
+    /// One run in a new session, which must make exactly this many requests and end well.
+    pub fn run(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
+        self.go(folder, &["-n", "go"], requests, script)
+    }
+
+    /// The same in the session that the folder already holds.
+    pub fn go_on(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
+        self.go(folder, &["go on"], requests, script)
+    }
+
+    fn go(
+        &self,
+        folder: &Path,
+        arguments: &[&str],
+        requests: usize,
+        script: Script,
+    ) -> Result<Run> {
+        let key = format!("bench-{}", self.count());
+        self.server.open(&key, script);
+        let mut command = self.command(folder, &key, arguments)?;
+        let cpu_before = cpu_of_children()?;
+        let started = Instant::now();
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("starting {}", self.binary.display()))?;
+        let (status, peak) = watching(&[child.id()], Duration::from_millis(2), peak_memory, || {
+            child.wait()
+        });
+        let wall = started.elapsed();
+        let status = status?;
+        let exchanges = self.server.close(&key);
+        if !status.success() || exchanges.len() != requests {
+            let said = fs::read_to_string(folder.join("stderr")).unwrap_or_default();
+            let tail: Vec<&str> = said.lines().rev().take(5).collect();
+            bail!(
+                "a run ended with {status} after {} of {requests} requests; its last words: {}",
+                exchanges.len(),
+                tail.into_iter().rev().collect::<Vec<_>>().join(" | ")
+            );
+        }
+        Ok(Run {
+            started,
+            wall,
+            cpu: cpu_of_children()?.saturating_sub(cpu_before),
+            peak,
+            exchanges,
+        })
+    }
+
+    /// So many runs at once, each in a folder of its own: the time until the last has ended, and the most memory
+    /// that they had together, shared pages counted once.
+    pub fn run_together(
+        &self,
+        count: usize,
+        requests: usize,
+        script: &Script,
+    ) -> Result<(Duration, u64)> {
+        let keys: Vec<String> = (0..count)
+            .map(|_| format!("bench-{}", self.count()))
+            .collect();
+        let mut commands = Vec::new();
+        for key in &keys {
+            self.server.open(key, script.clone());
+            commands.push(self.command(&self.folder()?, key, &["-n", "go"])?);
+        }
+        let started = Instant::now();
+        let mut children = commands
+            .iter_mut()
+            .map(Command::spawn)
+            .collect::<Result<Vec<Child>, _>>()?;
+        let ids: Vec<u32> = children.iter().map(Child::id).collect();
+        let wait = || {
+            children
+                .iter_mut()
+                .map(|child| child.wait())
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let (statuses, memory) = watching(&ids, Duration::from_millis(100), shared_memory, wait);
+        let wall = started.elapsed();
+        let failed = statuses?.iter().filter(|status| !status.success()).count();
+        ensure!(failed == 0, "{failed} of {count} runs failed");
+        for key in &keys {
+            let made = self.server.close(key).len();
+            ensure!(made == requests, "a run made {made} of {requests} requests");
+        }
+        Ok((wall, memory))
+    }
+
+    fn count(&self) -> usize {
+        self.runs.replace(self.runs.get() + 1)
+    }
+}
+
+/// How long a command takes from its start to its end.
+pub fn time(command: &mut Command) -> Result<Duration> {
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let started = Instant::now();
+    let status = command.status()?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(started.elapsed())
+}
+
+/// Does something while looking, again and again, at processes; gives the greatest sum that was seen.
+fn watching<T>(
+    ids: &[u32],
+    every: Duration,
+    look: fn(u32) -> Option<u64>,
+    act: impl FnOnce() -> T,
+) -> (T, u64) {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut greatest = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                greatest = greatest.max(ids.iter().filter_map(|id| look(*id)).sum());
+                thread::park_timeout(every);
+            }
+            greatest
+        });
+        let result = act();
+        is_over.store(true, Ordering::Relaxed);
+        watcher.thread().unpark();
+        (result, watcher.join().unwrap_or_default())
+    })
+}
+
+/// The high-water mark of what a process had resident, which only grows: the last look before its end is the best.
+fn peak_memory(id: u32) -> Option<u64> {
+    kilobytes(
+        &fs::read_to_string(format!("/proc/{id}/status")).ok()?,
+        "VmHWM:",
+    )
+}
+
+/// What a process has resident now, its part of what it shares with others.
+fn shared_memory(id: u32) -> Option<u64> {
+    kilobytes(
+        &fs::read_to_string(format!("/proc/{id}/smaps_rollup")).ok()?,
+        "Pss:",
+    )
+}
+
+/// The bytes of a line like `VmHWM:     5124 kB`.
+fn kilobytes(text: &str, label: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(label))?;
+    let number: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(number * 1024)
+}
+
+/// What all processes that this one has waited for have used so far.
+fn cpu_of_children() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let microseconds =
+        usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(microseconds.try_into()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_from_the_kernels_files() {
+        assert_eq!(
+            kilobytes("VmPeak:\t 9 kB\nVmHWM:\t    5124 kB\n", "VmHWM:"),
+            Some(5124 * 1024)
+        );
+        assert_eq!(kilobytes("", "VmHWM:"), None);
+        assert!(peak_memory(std::process::id()).is_some_and(|bytes| bytes > 100_000));
+    }
+}

@@ -1,0 +1,244 @@
+//! What is measured, and what it may cost.
+//!
+//! The last two columns were measured once on the machine where the budget was set.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::answer::{runs, says, says_in_pieces};
+use super::machine::bare_bash;
+use super::process::{Agent, Run, time};
+use super::table::{Figure, Row, median};
+
+/// Measures some rows that come from the same runs.
+pub type Measure = fn(&Agent) -> Result<Vec<Row>>;
+
+/// All of them, by the names that ask for them.
+pub const GROUPS: [(&str, Measure); 9] = [
+    ("version", version),
+    ("one-shot", one_shot),
+    ("turns", turns),
+    ("deltas", deltas),
+    ("output", output),
+    ("resume", resume),
+    ("together", together),
+    ("fleet", fleet),
+    ("size", size),
+];
+
+/// Turns of the long session, and the windows of turns that stand for its beginning and its end.
+const TURNS: usize = 1_025;
+const EARLY: Range<usize> = 25..75;
+const LATE: Range<usize> = 975..1_025;
+
+fn version(agent: &Agent) -> Result<Vec<Row>> {
+    let folder = agent.folder()?;
+    let times = (0..100).map(|_| time(&mut agent.command(&folder, "unused", &["--version"])?));
+    let wall = median(times.collect::<Result<Vec<_>>>()?);
+    Ok(vec![Row {
+        what: "`ah --version`",
+        figures: vec![Figure::milliseconds(wall, 3.0)],
+        least: "1.3 ms",
+        best: "8.7 ms",
+    }])
+}
+
+fn one_shot(agent: &Agent) -> Result<Vec<Row>> {
+    let runs = repeat(30, || {
+        agent.run(&agent.folder()?, 1, Arc::new(|_| says("Done.")))
+    })?;
+    Ok(vec![Row {
+        what: "one-shot with one model call: to the first request, wall",
+        figures: vec![
+            Figure::milliseconds(median_of(&runs, Run::to_first_request), 12.0),
+            Figure::milliseconds(median_of(&runs, |run| run.wall), 20.0),
+        ],
+        least: "6 / 9 ms",
+        best: "136 / 170 ms",
+    }])
+}
+
+fn turns(agent: &Agent) -> Result<Vec<Row>> {
+    let bash = bare_bash()?;
+    let gap = |run: &Run, turns: Range<usize>| {
+        median(turns.map(|turn| run.gap_after(turn)).collect()).saturating_sub(bash)
+    };
+    let runs = repeat(3, || long_session(agent, &agent.folder()?))?;
+    let early = median_of(&runs, |run| gap(run, EARLY));
+    let late = median_of(&runs, |run| gap(run, LATE));
+    Ok(vec![
+        Row {
+            what: "gap from the end of a response to the next request, one `bash` call of `true`, less a bare \
+                   `bash -c true`; everything stored with `synchronous=FULL`",
+            figures: vec![Figure::milliseconds(early, 2.5)],
+            least: "1.5 ms",
+            best: "5.5 ms",
+        },
+        Row {
+            what: "the same at turn 1,000 over turn 50",
+            figures: vec![Figure::times(late.as_secs_f64() / early.as_secs_f64(), 1.1)],
+            least: "1.0 ×",
+            best: "1.05 × (2.3 × for the fastest)",
+        },
+        Row {
+            what: "peak memory after 1,000 turns",
+            figures: vec![Figure::megabytes(median_of(&runs, |run| run.peak), 24.0)],
+            least: "5 MB",
+            best: "156 MB",
+        },
+    ])
+}
+
+/// A run that calls `bash` once in each turn. No two calls are alike: an agent that repeats itself is stopped.
+fn long_session(agent: &Agent, folder: &Path) -> Result<Run> {
+    let script = |turn| match turn {
+        TURNS => says("Done."),
+        _ => runs(turn, [format!("true {turn}").as_str()]),
+    };
+    agent.run(folder, TURNS + 1, Arc::new(script))
+}
+
+fn deltas(agent: &Agent) -> Result<Vec<Row>> {
+    let piece = format!("{:-<99}\n", "a hundred bytes ");
+    let runs = repeat(5, || {
+        let piece = piece.clone();
+        agent.run(
+            &agent.folder()?,
+            1,
+            Arc::new(move |_| says_in_pieces(&piece, 20_000)),
+        )
+    })?;
+    Ok(vec![Row {
+        what: "one answer of 2 MB in 20,000 deltas: CPU",
+        figures: vec![Figure::milliseconds(median_of(&runs, |run| run.cpu), 90.0)],
+        least: "48 ms",
+        best: "665 ms",
+    }])
+}
+
+fn output(agent: &Agent) -> Result<Vec<Row>> {
+    const BYTES: u64 = 50_000_000;
+    let command =
+        format!("yes 'a line of output that is neither long nor short' | head -c {BYTES}");
+    let runs = repeat(3, || {
+        let command = command.clone();
+        let folder = agent.folder()?;
+        let script = move |turn| {
+            if turn == 0 {
+                runs(turn, [command.as_str()])
+            } else {
+                says("Done.")
+            }
+        };
+        let run = agent.run(&folder, 2, Arc::new(script))?;
+        let kept = size_of(&folder)?;
+        ensure!(kept >= BYTES, "only {kept} of {BYTES} bytes were kept");
+        fs::remove_dir_all(folder)?;
+        Ok(run)
+    })?;
+    Ok(vec![Row {
+        what: "one command that prints 50 MB, all of it kept: gap, peak memory",
+        figures: vec![
+            Figure::milliseconds(median_of(&runs, |run| run.gap_after(0)), 200.0),
+            Figure::megabytes(median_of(&runs, |run| run.peak), 32.0),
+        ],
+        least: "68 ms, 5 MB",
+        best: "119 ms, 160 MB (keeps 41 kB)",
+    }])
+}
+
+fn resume(agent: &Agent) -> Result<Vec<Row>> {
+    let folder = agent.folder()?;
+    long_session(agent, &folder)?;
+    let runs = repeat(15, || agent.go_on(&folder, 1, Arc::new(|_| says("Done."))))?;
+    Ok(vec![Row {
+        what: "resume a session of 1,000 turns: to the first request",
+        figures: vec![Figure::milliseconds(
+            median_of(&runs, Run::to_first_request),
+            15.0,
+        )],
+        least: "4 ms",
+        best: "242 ms",
+    }])
+}
+
+fn together(agent: &Agent) -> Result<Vec<Row>> {
+    let script = |turn| {
+        if turn == 0 {
+            runs(turn, ["sleep 0.5"; 8])
+        } else {
+            says("Done.")
+        }
+    };
+    let runs = repeat(5, || agent.run(&agent.folder()?, 2, Arc::new(script)))?;
+    Ok(vec![Row {
+        what: "8 × `sleep 0.5` in one response (recognised as harmless, so together)",
+        figures: vec![Figure::milliseconds(
+            median_of(&runs, |run| run.gap_after(0)),
+            560.0,
+        )],
+        least: "512 ms",
+        best: "552 ms",
+    }])
+}
+
+fn fleet(agent: &Agent) -> Result<Vec<Row>> {
+    const TURNS: usize = 10;
+    let script = |turn| {
+        let answer = if turn + 1 == TURNS {
+            says("Done.")
+        } else {
+            runs(turn, [format!("true {turn}").as_str()])
+        };
+        answer.after(Duration::from_millis(200))
+    };
+    let measured = repeat(3, || {
+        agent.run_together(20, TURNS, &(Arc::new(script) as _))
+    })?;
+    Ok(vec![Row {
+        what: "20 runs at once, 10 turns each, 200 ms of model time per call: wall, memory in all (PSS)",
+        figures: vec![
+            Figure::seconds(median_of(&measured, |(wall, _)| *wall), 2.7),
+            Figure::megabytes(median_of(&measured, |(_, memory)| *memory), 150.0),
+        ],
+        least: "2.5 s, 12 MB",
+        best: "7.0 s, 591 MB",
+    }])
+}
+
+fn size(agent: &Agent) -> Result<Vec<Row>> {
+    Ok(vec![Row {
+        what: "the `dist` binary with everything in it",
+        figures: vec![Figure::megabytes(fs::metadata(&agent.binary)?.len(), 30.0)],
+        least: "2.9 MB",
+        best: "143 MB",
+    }])
+}
+
+fn repeat<T>(times: usize, mut measure: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
+    (0..times).map(|_| measure()).collect()
+}
+
+fn median_of<T, V: Copy + Ord>(measured: &[T], value: impl Fn(&T) -> V) -> V {
+    median(measured.iter().map(value).collect())
+}
+
+/// All bytes in the files below a folder.
+fn size_of(folder: &Path) -> Result<u64> {
+    let mut size = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        size += if metadata.is_dir() {
+            size_of(&entry.path())?
+        } else {
+            metadata.len()
+        };
+    }
+    Ok(size)
+}

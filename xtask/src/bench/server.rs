@@ -1,0 +1,202 @@
+//! A Messages API that only keeps time.
+//!
+//! Tests have a server that checks each history as the real API would; its work would be measured along with the
+//! agent's. This one looks at nothing: it notes when a request begins to arrive, and when its answer was handed to
+//! the kernel. Runs at the same time are told apart by their API key.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use super::answer::Answer;
+
+/// Gives the answer to the n-th request of a session, counted from 0.
+pub type Script = Arc<dyn Fn(usize) -> Answer + Send + Sync>;
+
+/// One request and its answer.
+#[derive(Clone, Copy)]
+pub struct Exchange {
+    /// When the first byte of the request was there.
+    pub asked: Instant,
+    /// When the last byte of the answer was sent off.
+    pub answered: Instant,
+}
+
+/// A server on the loopback interface; it lives as long as this process.
+pub struct Server {
+    pub address: SocketAddr,
+    sessions: Sessions,
+}
+
+#[derive(Clone, Default)]
+struct Sessions(Arc<Mutex<HashMap<String, Session>>>);
+
+struct Session {
+    script: Script,
+    asked: usize,
+    exchanges: Vec<Exchange>,
+}
+
+impl Server {
+    /// Listens on a free port.
+    pub fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        let sessions = Sessions::default();
+        let ours = sessions.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let sessions = sessions.clone();
+                // A client that goes away in the middle is not this server's trouble.
+                thread::spawn(move || drop(serve(&stream, &sessions)));
+            }
+        });
+        Ok(Self {
+            address,
+            sessions: ours,
+        })
+    }
+
+    /// Answers requests with this key by this script, from its beginning.
+    pub fn open(&self, key: &str, script: Script) {
+        let session = Session {
+            script,
+            asked: 0,
+            exchanges: Vec::new(),
+        };
+        self.sessions
+            .with(|sessions| sessions.insert(key.to_owned(), session));
+    }
+
+    /// What was asked with this key; later requests with it are refused.
+    pub fn close(&self, key: &str) -> Vec<Exchange> {
+        self.sessions
+            .with(|sessions| sessions.remove(key))
+            .map(|session| session.exchanges)
+            .unwrap_or_default()
+    }
+}
+
+impl Sessions {
+    fn with<T>(&self, f: impl FnOnce(&mut HashMap<String, Session>) -> T) -> T {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn next_answer(&self, key: &str) -> Option<Answer> {
+        let (script, index) = self.with(|sessions| {
+            let session = sessions.get_mut(key)?;
+            session.asked += 1;
+            Some((Arc::clone(&session.script), session.asked - 1))
+        })?;
+        Some(script(index))
+    }
+}
+
+fn serve(stream: &TcpStream, sessions: &Sessions) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::with_capacity(1 << 16, stream);
+    let mut writer = stream;
+    while !reader.fill_buf()?.is_empty() {
+        let asked = Instant::now();
+        let key = read_request(&mut reader)?;
+        let Some(answer) = sessions.next_answer(&key) else {
+            return writer.write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n");
+        };
+        thread::sleep(answer.delay);
+        // Taken before the write: the client may be reading before the kernel has returned to us.
+        let answered = Instant::now();
+        writer.write_all(&answer.bytes)?;
+        sessions.with(|sessions| {
+            if let Some(session) = sessions.get_mut(&key) {
+                session.exchanges.push(Exchange { asked, answered });
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Reads one request to its end and gives its API key.
+fn read_request(reader: &mut impl BufRead) -> io::Result<String> {
+    let (mut key, mut length, mut is_chunked) = (String::new(), 0, false);
+    loop {
+        let line = read_line(reader)?;
+        if line.is_empty() {
+            break;
+        }
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        let value = value.trim();
+        match name.to_ascii_lowercase().as_str() {
+            "x-api-key" => value.clone_into(&mut key),
+            "content-length" => length = value.parse().map_err(io::Error::other)?,
+            "transfer-encoding" => is_chunked = value.eq_ignore_ascii_case("chunked"),
+            _ => {}
+        }
+    }
+    if is_chunked {
+        loop {
+            let size = u64::from_str_radix(&read_line(reader)?, 16).map_err(io::Error::other)?;
+            skip(reader, size + 2)?;
+            if size == 0 {
+                return Ok(key);
+            }
+        }
+    }
+    skip(reader, length)?;
+    Ok(key)
+}
+
+fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    Ok(line.trim_end().to_owned())
+}
+
+fn skip(reader: &mut impl Read, length: u64) -> io::Result<()> {
+    io::copy(&mut reader.take(length), &mut io::sink()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answer::says;
+    use super::*;
+
+    #[test]
+    fn a_session_is_played_in_order_on_one_connection() {
+        let server = Server::start().unwrap();
+        server.open("a", Arc::new(|index| says(&format!("answer {index}."))));
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        for (request, expected) in [
+            ("x-api-key: a\r\ncontent-length: 2\r\n\r\n{}", "answer 0."),
+            (
+                "X-Api-Key: a\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+                "answer 1.",
+            ),
+        ] {
+            write!(stream, "POST /v1/messages HTTP/1.1\r\n{request}").unwrap();
+            let mut received = String::new();
+            let mut reader = BufReader::new(&stream);
+            while !received.ends_with("\r\n0\r\n\r\n") {
+                reader.read_line(&mut received).unwrap();
+            }
+            assert!(received.contains(expected), "{received}");
+        }
+        write!(stream, "POST / HTTP/1.1\r\nx-api-key: b\r\n\r\n").unwrap();
+        let mut refusal = String::new();
+        stream.read_to_string(&mut refusal).unwrap();
+        assert!(refusal.starts_with("HTTP/1.1 401 "), "{refusal}");
+
+        let exchanges = server.close("a");
+        assert_eq!(exchanges.len(), 2);
+        assert!(
+            exchanges
+                .iter()
+                .all(|exchange| exchange.asked <= exchange.answered)
+        );
+        assert!(exchanges[0].answered <= exchanges[1].asked);
+    }
+}
