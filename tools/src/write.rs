@@ -89,6 +89,10 @@ fn write(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Ou
     };
     let failed = |error| format!("cannot write `{typed}`: {error}");
     if let Some(folder) = path.parent() {
+        if let Some(file) = folder.ancestors().find(|above| above.is_file()) {
+            let file = workspace.show(file);
+            return Err(format!("cannot write `{typed}`: `{file}` is a file"));
+        }
         fs::create_dir_all(folder).map_err(failed)?;
     }
     stop.check()?;

@@ -121,7 +121,7 @@ fn nearest(lines: &[&str], wanted: &[&str]) -> Option<Range<usize>> {
 fn alike(lines: &[&str], wanted: &[&str]) -> f32 {
     let pairs = lines.iter().zip(wanted);
     let sum: f32 = pairs
-        .map(|(line, wanted)| TextDiff::from_chars(&narrow(line), &narrow(wanted)).ratio())
+        .map(|(line, wanted)| TextDiff::from_chars(narrow(line), narrow(wanted)).ratio())
         .sum();
     sum / wanted.len() as f32
 }

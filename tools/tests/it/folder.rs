@@ -1,0 +1,94 @@
+//! A temporary folder with files in it, and the file tools at work there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ah_conversation::{Content, Context, Output, ResultBlock, Tool, ToolUse};
+use ah_tools::Workspace;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The folder; gone when dropped.
+pub struct Folder {
+    dir: TempDir,
+}
+
+impl Folder {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir }
+    }
+
+    /// A folder with these files.
+    pub fn with(files: &[(&str, &str)]) -> Self {
+        let folder = Self::new();
+        for (name, content) in files {
+            folder.put(name, content);
+        }
+        folder
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub fn get(&self, name: &str) -> String {
+        String::from_utf8(fs::read(self.path(name)).unwrap()).unwrap()
+    }
+
+    /// The names in the folder, hidden ones too, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path()).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    pub fn workspace(&self) -> Arc<Workspace> {
+        Arc::new(Workspace::new(self.dir.path(), None, &[]))
+    }
+}
+
+/// Runs one call of the tool to its end.
+pub fn run(tool: &dyn Tool, input: Value) -> Output {
+    let call = ToolUse {
+        id: "call".into(),
+        name: tool.spec().name.clone(),
+        input: input.into(),
+    };
+    let context = Context {
+        spool: Path::new("/nonexistent/spool").to_owned(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(tool.run(&call, &context))
+}
+
+/// The text of an output, behind `error: ` if it is one; pictures as their media type in brackets.
+pub fn text(output: &Output) -> String {
+    let text = match &output.content {
+        Content::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+        Content::Spool(spool) => panic!("spooled to {}", spool.path.display()),
+        Content::Blocks(blocks) => {
+            let shown = blocks.iter().map(|block| match block {
+                ResultBlock::Text { text } => text.clone(),
+                ResultBlock::Image(image) => format!("[{}]", image.media_type),
+            });
+            shown.collect::<Vec<_>>().join("\n")
+        }
+    };
+    match output.is_error {
+        true => format!("error: {text}"),
+        false => text,
+    }
+}
