@@ -6,6 +6,7 @@
 mod faults;
 mod grammar;
 pub mod options;
+mod session;
 pub mod subcommands;
 mod words;
 
@@ -21,6 +22,7 @@ use faults::{as_prompt, explain};
 pub use grammar::command;
 use grammar::{NOT_YET, RESERVED, WITHOUT_MEANING};
 use options::{InputFormat, Options, OutputFormat};
+pub use session::{SessionChoice, SessionPlan};
 use subcommands::Subcommands;
 pub use words::Names;
 
@@ -31,6 +33,8 @@ pub struct Invocation {
     pub action: Action,
     /// In which manner.
     pub manner: Manner,
+    /// On which session.
+    pub session: SessionPlan,
     /// With which options.
     pub options: Options,
     /// Options that were accepted and mean nothing here, for the log.
@@ -111,6 +115,7 @@ fn understand(
             return Ok(Invocation {
                 action: Action::Print(error.render().to_string()),
                 manner,
+                session: SessionPlan::default(),
                 options: Options::default(),
                 without_meaning: Vec::new(),
             });
@@ -120,6 +125,11 @@ fn understand(
     let mut without_meaning = foreign_options(&matches)?;
     let options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
     check(&options)?;
+    // A command looks at a session that is there, whatever `-p` would do.
+    let session = match sorted.subcommand {
+        Some(_) => SessionPlan::of(&options, Manner::Own)?,
+        None => SessionPlan::of(&options, manner)?,
+    };
     if options.output.verbose {
         without_meaning.push("--verbose".to_owned());
     }
@@ -138,6 +148,7 @@ fn understand(
     Ok(Invocation {
         action,
         manner,
+        session,
         options,
         without_meaning,
     })
@@ -200,11 +211,6 @@ fn check(options: &Options) -> Result<(), CliError> {
         return Err(CliError::usage(format!(
             "`--verbose` with `--output-format json` {NOT_YET_WORDS}"
         )));
-    }
-    if let Some(id) = &options.resume.session_id
-        && !words::is_uuid(id)
-    {
-        return Err(CliError::usage(format!("`{id}` is not a UUID")));
     }
     let chosen = options.safety.permission_mode;
     if options.safety.dangerously_skip_permissions

@@ -1,9 +1,11 @@
 //! The program `ah`: reads the command line, puts the engine together and shows what it does.
 //!
 //! This is the only crate that reads the environment, names concrete types and touches the terminal. The way of a
-//! command: [`args`] (what was typed) → [`config`](crate) (what holds, with files and environment) → `commands`.
+//! command: [`args`] (what was typed) → [`config`] (what holds, with files and environment) → `commands`.
 
 pub mod args;
+pub mod config;
+pub mod environment;
 pub mod error;
 
 use std::ffi::OsString;

@@ -1,0 +1,343 @@
+//! What holds: options, environment and settings files resolved once, into values that are handed down.
+
+pub mod layers;
+pub mod settings;
+
+use std::path::PathBuf;
+
+use ah_conversation::{Environment, PermissionMode, Permissions, Rule};
+use serde_json::{Value, json};
+
+use crate::args::Manner;
+use crate::args::options::{Concurrency, Options};
+use crate::error::CliError;
+use layers::{Folders, Layer, Origin, Sources};
+use settings::Settings;
+
+/// The model where nobody names one.
+const DEFAULT_MODEL: &str = "opus";
+/// How much of one tool's output is kept where no setting says otherwise.
+const MAX_TOOL_OUTPUT: u64 = 64 * 1024 * 1024;
+
+/// A value and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// What holds in this process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Variables, with those that the settings and `.env` add; working directory.
+    pub environment: Environment,
+    /// Whom the program behaves for.
+    pub manner: Manner,
+    /// The user's folder: `AH_HOME` or `~/.ah`.
+    pub home: Option<PathBuf>,
+    /// The top of the project: of the git repository, or the working directory.
+    pub project_root: PathBuf,
+    /// Whether the project's files (settings, instructions) count, and the user's.
+    pub sources: Sources,
+    /// The model's name.
+    pub model: Sourced<String>,
+    /// How many messages the model is shown at most.
+    pub max_conversation_messages: Option<Sourced<usize>>,
+    /// Whether tool calls run together.
+    pub tool_concurrency: Sourced<Concurrency>,
+    /// How much of one tool's output is kept.
+    pub max_tool_output_bytes: Sourced<u64>,
+    /// The sampling temperature.
+    pub temperature: Option<Sourced<f64>>,
+    /// What is allowed where no rule says otherwise.
+    pub permission_mode: Sourced<PermissionMode>,
+    /// Calls that are allowed.
+    pub allow: Vec<Sourced<Rule>>,
+    /// Calls that are denied.
+    pub deny: Vec<Sourced<Rule>>,
+    /// How often a failed request is sent again.
+    pub retries: u32,
+    /// The settings files in force, the first one counting most.
+    pub files: Vec<PathBuf>,
+    /// What the user should know of the settings.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// Resolves what holds for `options` in `environment`.
+    ///
+    /// # Errors
+    ///
+    /// Where a settings file cannot be read, or a value in one of these places is none.
+    pub fn resolve(
+        options: &Options,
+        manner: Manner,
+        mut environment: Environment,
+    ) -> Result<Self, CliError> {
+        let sources = Sources::parse(options.settings.setting_sources.as_deref())?;
+        let project_root = project_root(&environment);
+        let folders = folders(&environment, &project_root);
+        let (layers, warnings) =
+            layers::read(&folders, sources, options.settings.settings.as_deref())?;
+        for layer in &layers {
+            for (name, value) in &layer.settings.env {
+                environment.set_default(name, value);
+            }
+        }
+        add_key_of_dot_env(&mut environment);
+        let first = First { layers: &layers };
+        Ok(Self {
+            manner,
+            home: folders.home,
+            project_root,
+            sources,
+            model: model(options, &environment, &first),
+            max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
+            tool_concurrency: given(options.tools.tool_concurrency)
+                .or_else(|| first.value(|settings| settings.tool_concurrency))
+                .unwrap_or_else(|| built_in(Concurrency::default())),
+            max_tool_output_bytes: first
+                .value(|settings| settings.max_tool_output_bytes)
+                .unwrap_or_else(|| built_in(MAX_TOOL_OUTPUT)),
+            temperature: first.value(|settings| settings.temperature),
+            permission_mode: permission_mode(options, manner, &first),
+            allow: rules(&options.tools.allowed_tools, &layers, |settings| {
+                &settings.permissions.allow
+            })?,
+            deny: rules(&options.tools.disallowed_tools, &layers, |settings| {
+                &settings.permissions.deny
+            })?,
+            retries: retries(manner, &environment)?,
+            files: files(&layers),
+            warnings,
+            environment,
+        })
+    }
+
+    /// What a session allows.
+    pub fn permissions(&self) -> Permissions {
+        let rules = |rules: &[Sourced<Rule>]| rules.iter().map(|rule| rule.value.clone()).collect();
+        Permissions {
+            mode: self.permission_mode.value,
+            allow: rules(&self.allow),
+            deny: rules(&self.deny),
+        }
+    }
+
+    /// Whether tools run unasked because nobody has said anything about it.
+    pub fn is_unasked_by_default(&self) -> bool {
+        self.permission_mode.value == PermissionMode::BypassPermissions
+            && self.permission_mode.origin == Origin::BuiltIn
+    }
+
+    /// The settings in force, as `ah config show` lists them: key, value and where it comes from.
+    pub fn entries(&self) -> Vec<(&'static str, Value, &Origin)> {
+        let mut entries = vec![("model", json!(self.model.value), &self.model.origin)];
+        if let Some(count) = &self.max_conversation_messages {
+            entries.push(("maxConversationMessages", json!(count.value), &count.origin));
+        }
+        let concurrency = &self.tool_concurrency;
+        entries.push((
+            "toolConcurrency",
+            json!(concurrency.value),
+            &concurrency.origin,
+        ));
+        let cap = &self.max_tool_output_bytes;
+        entries.push(("maxToolOutputBytes", json!(cap.value), &cap.origin));
+        if let Some(temperature) = &self.temperature {
+            entries.push(("temperature", json!(temperature.value), &temperature.origin));
+        }
+        let mode = &self.permission_mode;
+        entries.push(("permissions.defaultMode", json!(mode.value), &mode.origin));
+        for (key, rules) in [
+            ("permissions.allow", &self.allow),
+            ("permissions.deny", &self.deny),
+        ] {
+            entries.extend(
+                rules
+                    .iter()
+                    .map(|rule| (key, json!(rule.value.to_string()), &rule.origin)),
+            );
+        }
+        entries
+    }
+}
+
+/// The first layer that says something counts.
+struct First<'a> {
+    layers: &'a [Layer],
+}
+
+impl First<'_> {
+    fn value<T>(&self, of: impl Fn(&Settings) -> Option<T>) -> Option<Sourced<T>> {
+        self.layers.iter().find_map(|layer| {
+            let value = of(&layer.settings)?;
+            Some(Sourced {
+                value,
+                origin: layer.origin.clone(),
+            })
+        })
+    }
+}
+
+fn given<T>(option: Option<T>) -> Option<Sourced<T>> {
+    option.map(|value| Sourced {
+        value,
+        origin: Origin::CommandLine,
+    })
+}
+
+fn built_in<T>(value: T) -> Sourced<T> {
+    Sourced {
+        value,
+        origin: Origin::BuiltIn,
+    }
+}
+
+fn project_root(environment: &Environment) -> PathBuf {
+    let cwd = environment.cwd();
+    let root = cwd.ancestors().find(|folder| folder.join(".git").exists());
+    root.unwrap_or(cwd).to_owned()
+}
+
+fn folders(environment: &Environment, project_root: &PathBuf) -> Folders {
+    let user = environment.home();
+    let folder = |variable, name| {
+        let given = environment.get(variable).map(PathBuf::from);
+        given.or_else(|| Some(user.as_ref()?.join(name)))
+    };
+    let above = environment
+        .cwd()
+        .ancestors()
+        .take_while(|folder| folder.starts_with(project_root));
+    Folders {
+        project: above
+            .filter(|folder| user.as_deref() != Some(folder))
+            .map(PathBuf::from)
+            .collect(),
+        home: folder("AH_HOME", ".ah"),
+        foreign_home: folder("CLAUDE_CONFIG_DIR", ".claude"),
+    }
+}
+
+/// The key that `.env` in the working directory holds. The file is a project's own: nothing else in it is for us.
+fn add_key_of_dot_env(environment: &mut Environment) {
+    const KEY: &str = "ANTHROPIC_API_KEY";
+    let Ok(text) = std::fs::read_to_string(environment.cwd().join(".env")) else {
+        return;
+    };
+    let value = text.lines().find_map(|line| {
+        let line = line.trim();
+        let (name, value) = line
+            .strip_prefix("export ")
+            .unwrap_or(line)
+            .split_once('=')?;
+        (name.trim() == KEY).then(|| unquoted(value.trim()).to_owned())
+    });
+    if let Some(value) = value {
+        environment.set_default(KEY, &value);
+    }
+}
+
+/// `text` without one layer of quotes.
+fn unquoted(text: &str) -> &str {
+    let inner = |quote| text.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(text)
+}
+
+fn model(options: &Options, environment: &Environment, first: &First<'_>) -> Sourced<String> {
+    let of_environment = || {
+        let value = environment.get("AH_MODEL")?.to_owned();
+        Some(Sourced {
+            value,
+            origin: Origin::Environment("AH_MODEL"),
+        })
+    };
+    given(options.model.model.clone())
+        .or_else(of_environment)
+        .or_else(|| first.value(|settings| settings.model.clone()))
+        .unwrap_or_else(|| built_in(DEFAULT_MODEL.to_owned()))
+}
+
+fn permission_mode(
+    options: &Options,
+    manner: Manner,
+    first: &First<'_>,
+) -> Sourced<PermissionMode> {
+    let skip = options.safety.dangerously_skip_permissions;
+    let option = skip
+        .then_some(PermissionMode::BypassPermissions)
+        .or(options.safety.permission_mode);
+    given(option)
+        .or_else(|| first.value(|settings| settings.permissions.default_mode))
+        .unwrap_or_else(|| {
+            built_in(match manner {
+                Manner::Own => PermissionMode::BypassPermissions,
+                Manner::DropIn => PermissionMode::Default,
+            })
+        })
+}
+
+/// The rules of an option and of all layers: lists add up.
+fn rules(
+    option: &[String],
+    layers: &[Layer],
+    of: impl Fn(&Settings) -> &Vec<Rule>,
+) -> Result<Vec<Sourced<Rule>>, CliError> {
+    let mut rules = Vec::new();
+    for text in option.iter().flat_map(|list| split_rules(list)) {
+        let value = text
+            .parse::<Rule>()
+            .map_err(|error| CliError::usage(error.to_string()))?;
+        rules.push(Sourced {
+            value,
+            origin: Origin::CommandLine,
+        });
+    }
+    for layer in layers {
+        let origin = &layer.origin;
+        rules.extend(of(&layer.settings).iter().map(|rule| Sourced {
+            value: rule.clone(),
+            origin: origin.clone(),
+        }));
+    }
+    Ok(rules)
+}
+
+/// The rules of a list: commas and blanks separate them, but not within parentheses.
+fn split_rules(list: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let pieces = list.split(move |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (c == ',' || c.is_whitespace())
+    });
+    pieces.filter(|piece| !piece.is_empty()).collect()
+}
+
+fn retries(manner: Manner, environment: &Environment) -> Result<u32, CliError> {
+    const VARIABLE: &str = "CLAUDE_CODE_MAX_RETRIES";
+    match (manner, environment.get(VARIABLE)) {
+        (Manner::Own, _) => Ok(3),
+        (Manner::DropIn, None) => Ok(10),
+        (Manner::DropIn, Some(text)) => text.trim().parse().map_err(|_| {
+            CliError::failure(format!("{VARIABLE} is `{text}`, which is not a number"))
+        }),
+    }
+}
+
+fn files(layers: &[Layer]) -> Vec<PathBuf> {
+    let paths = layers.iter().filter_map(|layer| match &layer.origin {
+        Origin::File(path) => Some(path.clone()),
+        _ => None,
+    });
+    paths.collect()
+}
+
+#[cfg(test)]
+mod tests;

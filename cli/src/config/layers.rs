@@ -1,0 +1,165 @@
+//! Where settings come from, in the order in which they count.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::settings::{self, Settings};
+use crate::error::{CliError, USAGE};
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// An option.
+    CommandLine,
+    /// A variable.
+    Environment(&'static str),
+    /// `--settings` with JSON in place of a file.
+    Inline,
+    /// A settings file.
+    File(PathBuf),
+    /// The program itself.
+    BuiltIn,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CommandLine => f.write_str("command line"),
+            Self::Environment(variable) => f.write_str(variable),
+            Self::Inline => f.write_str("--settings"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::BuiltIn => f.write_str("built in"),
+        }
+    }
+}
+
+/// The settings of one place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// Which place.
+    pub origin: Origin,
+    /// What it says.
+    pub settings: Settings,
+}
+
+/// Which settings files count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sources {
+    /// Those of the user's folders.
+    pub user: bool,
+    /// `settings.json` of the project.
+    pub project: bool,
+    /// `settings.local.json` of the project.
+    pub local: bool,
+}
+
+impl Sources {
+    /// Reads the value of `--setting-sources`; without one, all count.
+    pub fn parse(list: Option<&str>) -> Result<Self, CliError> {
+        let all = list.is_none();
+        let mut sources = Self {
+            user: all,
+            project: all,
+            local: all,
+        };
+        for word in list.unwrap_or_default().split(',').map(str::trim) {
+            match word {
+                "" => {}
+                "user" => sources.user = true,
+                "project" => sources.project = true,
+                "local" => sources.local = true,
+                _ => {
+                    let error = CliError::usage(format!("unknown setting source `{word}`"));
+                    return Err(error.hint("known are user, project and local"));
+                }
+            }
+        }
+        Ok(sources)
+    }
+}
+
+/// The folders that settings are sought in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folders {
+    /// The working directory and those above it up to the top of the project, nearest first. The home directory is
+    /// none of them: its settings are the user's.
+    pub project: Vec<PathBuf>,
+    /// The user's folder of ours.
+    pub home: Option<PathBuf>,
+    /// The user's folder of the other agent.
+    pub foreign_home: Option<PathBuf>,
+}
+
+/// Reads all layers, the first one counting most; the second value warns of what means nothing.
+pub fn read(
+    folders: &Folders,
+    sources: Sources,
+    given: Option<&str>,
+) -> Result<(Vec<Layer>, Vec<String>), CliError> {
+    let mut layers = Vec::new();
+    let mut warnings = Vec::new();
+    let mut add = |origin: Origin, text: &str, is_foreign| {
+        let (settings, unknown) = settings::read(&origin.to_string(), text, is_foreign)?;
+        layers.push(Layer { origin, settings });
+        warnings.extend(unknown);
+        Ok::<_, CliError>(())
+    };
+    match given {
+        Some(json) if json.trim_start().starts_with('{') => add(Origin::Inline, json, false)?,
+        Some(path) => {
+            let text = fs::read_to_string(path)
+                .map_err(|error| unreadable(Path::new(path), &error).code(USAGE))?;
+            add(Origin::File(path.into()), &text, false)?;
+        }
+        None => {}
+    }
+    for (path, is_foreign) in files(folders, sources) {
+        match fs::read_to_string(&path) {
+            Ok(text) => add(Origin::File(path), &text, is_foreign)?,
+            Err(error) if is_absence(&error) => {}
+            Err(error) => return Err(unreadable(&path, &error)),
+        }
+    }
+    Ok((layers, warnings))
+}
+
+/// The files that may be there, the first one counting most, and whether each is another agent's.
+fn files(folders: &Folders, sources: Sources) -> Vec<(PathBuf, bool)> {
+    let mut files = Vec::new();
+    for (name, counts) in [
+        ("settings.local.json", sources.local),
+        ("settings.json", sources.project),
+    ] {
+        for (folder, is_foreign) in [(".ah", false), (".claude", true)] {
+            if counts {
+                let paths = folders.project.iter();
+                files.extend(paths.map(|project| (project.join(folder).join(name), is_foreign)));
+            }
+        }
+    }
+    if sources.user {
+        let ours = folders.home.iter().map(|folder| (folder, false));
+        let foreign = folders.foreign_home.iter().map(|folder| (folder, true));
+        files.extend(
+            ours.chain(foreign)
+                .map(|(folder, is_foreign)| (folder.join("settings.json"), is_foreign)),
+        );
+    }
+    files
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> CliError {
+    CliError::failure(format!(
+        "cannot read the settings in `{}`: {error}",
+        path.display()
+    ))
+}

@@ -1,0 +1,325 @@
+//! One settings file: JSON whose keys are known, with the place of every fault.
+
+use std::collections::BTreeMap;
+
+use ah_conversation::{PermissionMode, Rule};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::args::options::Concurrency;
+use crate::error::CliError;
+
+/// What one settings file says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// The model.
+    pub model: Option<String>,
+    /// How many messages the model is shown at most.
+    pub max_conversation_messages: Option<usize>,
+    /// Whether tool calls run together.
+    pub tool_concurrency: Option<Concurrency>,
+    /// How much of one tool's output is kept.
+    pub max_tool_output_bytes: Option<u64>,
+    /// The sampling temperature.
+    pub temperature: Option<f64>,
+    /// What may happen.
+    pub permissions: PermissionSettings,
+    /// Variables for the session, where the environment has none of the name.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What a settings file says of permissions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PermissionSettings {
+    /// Calls that are allowed.
+    pub allow: Vec<Rule>,
+    /// Calls that are denied.
+    pub deny: Vec<Rule>,
+    /// What is allowed where no rule says otherwise.
+    pub default_mode: Option<PermissionMode>,
+}
+
+/// Keys that other agents' settings have and whose absence changes nothing that a user could miss here.
+const FOREIGN: [&str; 8] = [
+    "cleanupPeriodDays",
+    "enabledPlugins",
+    "extraKnownMarketplaces",
+    "includeCoAuthoredBy",
+    "outputStyle",
+    "spinnerTipsEnabled",
+    "statusLine",
+    "theme",
+];
+
+/// Reads the settings in `text`; the second value warns of keys that mean nothing. `source` names the text in
+/// messages. Where `is_foreign`, the file belongs to another agent and may have keys for it alone.
+pub fn read(
+    source: &str,
+    text: &str,
+    is_foreign: bool,
+) -> Result<(Settings, Vec<String>), CliError> {
+    let mut settings = Settings::default();
+    let text = text.trim_start_matches('\u{FEFF}');
+    if text.trim().is_empty() {
+        return Ok((settings, Vec::new()));
+    }
+    let mut file = File {
+        source,
+        text,
+        warnings: Vec::new(),
+    };
+    let top = serde_json::from_str::<&RawValue>(text).map_err(|error| file.fault(&error, 0))?;
+    for (key, value) in file.object(top)? {
+        match key.as_str() {
+            "$schema" => {}
+            "model" => settings.model = Some(file.value(value)?),
+            "maxConversationMessages" => {
+                settings.max_conversation_messages = Some(file.value(value)?);
+            }
+            "toolConcurrency" => settings.tool_concurrency = Some(file.value(value)?),
+            "maxToolOutputBytes" => settings.max_tool_output_bytes = Some(file.value(value)?),
+            "temperature" => settings.temperature = Some(file.value(value)?),
+            "permissions" => settings.permissions = file.permissions(value)?,
+            "env" => {
+                for (name, value) in file.object(value)? {
+                    settings.env.insert(name, file.value(value)?);
+                }
+            }
+            _ if is_foreign && FOREIGN.contains(&key.as_str()) => {}
+            _ => file.warn_unknown(&key, value),
+        }
+    }
+    Ok((settings, file.warnings))
+}
+
+/// A settings file being read.
+struct File<'a> {
+    source: &'a str,
+    text: &'a str,
+    warnings: Vec<String>,
+}
+
+impl<'a> File<'a> {
+    fn permissions(&mut self, value: &'a RawValue) -> Result<PermissionSettings, CliError> {
+        let mut permissions = PermissionSettings::default();
+        for (key, value) in self.object(value)? {
+            match key.as_str() {
+                "allow" => permissions.allow = self.rules(value)?,
+                "deny" => permissions.deny = self.rules(value)?,
+                "defaultMode" => {
+                    let word: String = self.value(value)?;
+                    let mode = word
+                        .parse()
+                        .map_err(|error: String| self.fault_at(&error, value))?;
+                    permissions.default_mode = Some(mode);
+                }
+                _ => self.warn_unknown(&format!("permissions.{key}"), value),
+            }
+        }
+        Ok(permissions)
+    }
+
+    fn rules(&self, value: &'a RawValue) -> Result<Vec<Rule>, CliError> {
+        let items: Vec<&RawValue> = self.value_of(value)?;
+        let rule = |item: &'a RawValue| {
+            let text: String = self.value(item)?;
+            text.parse::<Rule>()
+                .map_err(|error| self.fault_at(&error.to_string(), item))
+        };
+        items.into_iter().map(rule).collect()
+    }
+
+    /// The entries of an object, in their order.
+    fn object(&self, value: &'a RawValue) -> Result<Vec<(String, &'a RawValue)>, CliError> {
+        let entries: BTreeMap<String, &'a RawValue> = self.value_of(value)?;
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort_by_key(|(_, value)| self.offset(value));
+        Ok(entries)
+    }
+
+    fn value<T: DeserializeOwned>(&self, value: &RawValue) -> Result<T, CliError> {
+        serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
+    }
+
+    fn value_of<T: serde::Deserialize<'a>>(&self, value: &'a RawValue) -> Result<T, CliError> {
+        serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
+    }
+
+    /// Where a value begins in the text that it borrows from.
+    fn offset(&self, value: &RawValue) -> usize {
+        let start = value.get().as_ptr() as usize;
+        start.saturating_sub(self.text.as_ptr() as usize)
+    }
+
+    /// Line and column of a byte, both from 1.
+    fn place(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..self.text.floor_char_boundary(offset)];
+        let line = before.matches('\n').count() + 1;
+        let column = before
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .count()
+            + 1;
+        (line, column)
+    }
+
+    fn warn_unknown(&mut self, key: &str, value: &RawValue) {
+        let (line, _) = self.place(self.offset(value));
+        let warning = format!("{}:{line}: unknown setting `{key}`", self.source);
+        self.warnings.push(warning);
+    }
+
+    /// What the JSON parser found in the text from `start` on. It says where a value ends that it cannot use; the
+    /// user looks for where it begins, which for a plain value is `start`.
+    fn fault(&self, error: &serde_json::Error, start: usize) -> CliError {
+        let text = error.to_string();
+        let message = text.split(" at line ").next().unwrap_or_default();
+        let (line, column) = self.place(start);
+        let is_plain = error.is_data() && !self.text[start..].trim_start().starts_with(['{', '[']);
+        if is_plain || error.line() == 0 {
+            return self.fault_in(message, line, column);
+        }
+        match error.line() {
+            1 => self.fault_in(message, line, column + error.column().saturating_sub(1)),
+            further => self.fault_in(message, line + further - 1, error.column()),
+        }
+    }
+
+    fn fault_at(&self, message: &str, value: &RawValue) -> CliError {
+        let (line, column) = self.place(self.offset(value));
+        self.fault_in(message, line, column)
+    }
+
+    fn fault_in(&self, message: &str, line: usize, column: usize) -> CliError {
+        CliError::failure(format!("{}:{line}:{column}: {message}", self.source))
+            .hint("`docs/settings.schema.json` says which settings there are")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_keys_are_read() {
+        let text = r#"{
+            "$schema": "x",
+            "model": "haiku",
+            "maxConversationMessages": 40,
+            "toolConcurrency": "serial",
+            "maxToolOutputBytes": 1000,
+            "temperature": 0.5,
+            "permissions": {"allow": ["Bash(git log:*)"], "deny": ["Edit"], "defaultMode": "acceptEdits"},
+            "env": {"A": "b"}
+        }"#;
+        let (settings, warnings) = read("s.json", text, false).unwrap();
+        assert!(warnings.is_empty());
+        let expected = Settings {
+            model: Some("haiku".to_owned()),
+            max_conversation_messages: Some(40),
+            tool_concurrency: Some(Concurrency::Serial),
+            max_tool_output_bytes: Some(1000),
+            temperature: Some(0.5),
+            permissions: PermissionSettings {
+                allow: vec!["Bash(git log:*)".parse().unwrap()],
+                deny: vec!["Edit".parse().unwrap()],
+                default_mode: Some(PermissionMode::AcceptEdits),
+            },
+            env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
+        };
+        assert_eq!(settings, expected);
+        assert_eq!(read("s.json", " \n", false).unwrap().0, Settings::default());
+    }
+
+    #[test]
+    fn faults_say_where() {
+        for (text, expected) in [
+            (
+                "{\"model\": 3}",
+                "s.json:1:11: invalid type: integer `3`, expected a string",
+            ),
+            (
+                "{\n  \"env\": {\n    \"A\": 1}}",
+                "s.json:3:10: invalid type: integer `1`, expected a string",
+            ),
+            (
+                "{\n  \"permissions\": {\"allow\": \"Bash\"}}",
+                "s.json:2:28: invalid type: string \"Bash\", expected a sequence",
+            ),
+            (
+                "{\"permissions\": {\"allow\": [\"Bash\",\n \"Bash(\"]}}",
+                "s.json:2:2: `Bash(` is not a rule: expected `Tool` or `Tool(content)`",
+            ),
+            (
+                "{\"toolConcurrency\": \"often\"}",
+                "s.json:1:21: unknown variant `often`, expected one of `auto`, `serial`, `parallel`",
+            ),
+            (
+                "{\"maxConversationMessages\": -1}",
+                "s.json:1:29: invalid value: integer `-1`, expected usize",
+            ),
+            ("[1]", "s.json:1:1: invalid type: sequence, expected a map"),
+            ("{\"model\": \"x\",}", "s.json:1:15: key must be a string"),
+            ("{\"model\"", "s.json:1:8: EOF while parsing an object"),
+        ] {
+            let error = read("s.json", text, false).expect_err(text);
+            assert_eq!(error.message, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_warned_about_unless_they_are_another_agents() {
+        let text = "{\n \"theme\": 1,\n \"modle\": \"x\",\n \"permissions\": {\n  \"ask\": []}}";
+        for (is_foreign, expected) in [
+            (
+                false,
+                &[
+                    "s.json:2: unknown setting `theme`",
+                    "s.json:3: unknown setting `modle`",
+                    "s.json:5: unknown setting `permissions.ask`",
+                ] as &[_],
+            ),
+            (
+                true,
+                &[
+                    "s.json:3: unknown setting `modle`",
+                    "s.json:5: unknown setting `permissions.ask`",
+                ],
+            ),
+        ] {
+            assert_eq!(read("s.json", text, is_foreign).unwrap().1, expected);
+        }
+    }
+
+    #[test]
+    fn the_schema_names_the_same_keys() {
+        let schema: serde_json::Value =
+            serde_json::from_str(include_str!("../../../docs/settings.schema.json")).unwrap();
+        let properties = schema["properties"].as_object().unwrap();
+        // Every key of the schema with a value of a wrong type: what is known complains, what is unknown warns.
+        for (key, value) in properties.iter().filter(|(key, _)| *key != "$schema") {
+            let wrong = if value["type"] == "array" {
+                "{}"
+            } else {
+                "[[]]"
+            };
+            let text = format!("{{\"{key}\": {wrong}}}");
+            assert!(read("s.json", &text, false).is_err(), "{key} is no setting");
+        }
+        let permissions = properties["permissions"]["properties"].as_object().unwrap();
+        for key in permissions.keys() {
+            let text = format!("{{\"permissions\": {{\"{key}\": 7}}}}");
+            assert!(
+                read("s.json", &text, false).is_err(),
+                "permissions.{key} is no setting"
+            );
+        }
+        assert_eq!(
+            (properties.len(), permissions.len()),
+            (8, 3),
+            "a setting is missing in the schema"
+        );
+    }
+}

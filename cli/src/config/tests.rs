@@ -1,0 +1,250 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A home directory with a project in it, and a folder in the project.
+struct World {
+    folder: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+impl World {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("home/project/.git")).unwrap();
+        fs::create_dir_all(folder.path().join("home/project/sub")).unwrap();
+        for (name, text) in files {
+            let path = folder.path().join("home").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let home = folder.path().join("home").display().to_string();
+        Self {
+            folder,
+            variables: vec![("HOME".to_owned(), home)],
+        }
+    }
+
+    fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("home").join(name)
+    }
+
+    fn resolve(&self, cwd: &str, options: &Options, manner: Manner) -> Result<Config, CliError> {
+        let environment = Environment::new(self.variables.clone(), self.path(cwd));
+        Config::resolve(options, manner, environment)
+    }
+
+    /// The settings in force, with paths from the home directory on.
+    fn show(&self, cwd: &str, options: &Options) -> String {
+        let config = self.resolve(cwd, options, Manner::Own).unwrap();
+        let home = format!("{}/", self.path("").display()).replace("//", "/");
+        let line = |(key, value, origin): (&str, Value, &Origin)| {
+            format!("{key} {value} ({origin})").replace(&home, "~/")
+        };
+        config
+            .entries()
+            .into_iter()
+            .map(line)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+fn options(set: impl FnOnce(&mut Options)) -> Options {
+    let mut options = Options::default();
+    set(&mut options);
+    options
+}
+
+#[test]
+fn without_settings_the_defaults_hold() {
+    let world = World::new(&[]);
+    insta::assert_snapshot!(world.show("project", &Options::default()), @r#"
+model "opus" (built in)
+toolConcurrency "auto" (built in)
+maxToolOutputBytes 67108864 (built in)
+permissions.defaultMode "bypassPermissions" (built in)
+"#);
+}
+
+#[test]
+fn of_two_layers_the_first_counts_and_lists_add_up() {
+    let files: Vec<(String, String)> = [
+        "project/sub/.ah/settings.local.json",
+        "project/.ah/settings.local.json",
+        "project/sub/.claude/settings.local.json",
+        "project/.ah/settings.json",
+        "project/.claude/settings.json",
+        ".ah/settings.json",
+        ".claude/settings.json",
+    ]
+    .iter()
+    .map(|name| {
+        let text = format!(r#"{{"model": "{name}", "permissions": {{"deny": ["Tool({name})"]}}}}"#);
+        ((*name).to_owned(), text)
+    })
+    .collect();
+    let files: Vec<_> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    // Taking the first file away, the next one counts.
+    for start in 0..files.len() {
+        let world = World::new(&files[start..]);
+        let config = world
+            .resolve("project/sub", &Options::default(), Manner::Own)
+            .unwrap();
+        assert_eq!(config.model.value, files[start].0);
+        assert_eq!(config.deny.len(), files.len() - start);
+        assert_eq!(config.files.len(), files.len() - start);
+    }
+}
+
+#[test]
+fn the_command_line_counts_before_variables_and_files() {
+    let world = World::new(&[(
+        "project/.ah/settings.json",
+        r#"{"model": "of-file", "toolConcurrency": "serial"}"#,
+    )]);
+    let model = |world: &World, options: &Options| {
+        world
+            .resolve("project", options, Manner::Own)
+            .unwrap()
+            .model
+            .value
+    };
+    assert_eq!(model(&world, &Options::default()), "of-file");
+    let inline =
+        options(|options| options.settings.settings = Some(r#"{"model": "inline"}"#.to_owned()));
+    assert_eq!(model(&world, &inline), "inline");
+    let world = world.with("AH_MODEL", "of-variable");
+    assert_eq!(model(&world, &inline), "of-variable");
+    let typed = options(|options| {
+        options.model.model = Some("typed".to_owned());
+        options.tools.tool_concurrency = Some(Concurrency::Parallel);
+        options.tools.allowed_tools = vec!["Bash(git log:*, x),Read Edit".to_owned()];
+    });
+    insta::assert_snapshot!(world.show("project", &typed), @r#"
+model "typed" (command line)
+toolConcurrency "parallel" (command line)
+maxToolOutputBytes 67108864 (built in)
+permissions.defaultMode "bypassPermissions" (built in)
+permissions.allow "Bash(git log:*, x)" (command line)
+permissions.allow "Read" (command line)
+permissions.allow "Edit" (command line)
+"#);
+}
+
+#[test]
+fn in_the_home_directory_the_project_layer_is_the_users() {
+    let world = World::new(&[(".ah/settings.json", r#"{"permissions": {"deny": ["X"]}}"#)]);
+    let config = world.resolve("", &Options::default(), Manner::Own).unwrap();
+    assert_eq!(config.deny.len(), 1);
+}
+
+#[test]
+fn sources_choose_among_the_files() {
+    let files = [
+        (
+            "project/.ah/settings.local.json",
+            r#"{"permissions": {"deny": ["Local"]}}"#,
+        ),
+        (
+            "project/.claude/settings.json",
+            r#"{"permissions": {"deny": ["Project"]}}"#,
+        ),
+        (
+            ".ah/settings.json",
+            r#"{"permissions": {"deny": ["User"]}}"#,
+        ),
+    ];
+    let world = World::new(&files);
+    for (sources, expected) in [
+        (None, "Local Project User"),
+        (Some("user"), "User"),
+        (Some("local, project"), "Local Project"),
+        (Some(""), ""),
+    ] {
+        let options =
+            options(|options| options.settings.setting_sources = sources.map(str::to_owned));
+        let config = world.resolve("project", &options, Manner::Own).unwrap();
+        let rules: Vec<_> = config
+            .deny
+            .iter()
+            .map(|rule| rule.value.to_string())
+            .collect();
+        assert_eq!(rules.join(" "), expected, "{sources:?}");
+    }
+    let unknown = options(|options| options.settings.setting_sources = Some("system".to_owned()));
+    assert!(world.resolve("project", &unknown, Manner::Own).is_err());
+}
+
+#[test]
+fn the_manner_decides_what_happens_unasked() {
+    let world = World::new(&[]).with("CLAUDE_CODE_MAX_RETRIES", "4");
+    for (manner, mode, retries) in [
+        (Manner::Own, PermissionMode::BypassPermissions, 3),
+        (Manner::DropIn, PermissionMode::Default, 4),
+    ] {
+        let config = world
+            .resolve("project", &Options::default(), manner)
+            .unwrap();
+        assert_eq!(
+            (config.permission_mode.value, config.retries),
+            (mode, retries)
+        );
+    }
+    let asked = options(|options| options.safety.permission_mode = Some(PermissionMode::Plan));
+    let config = world.resolve("project", &asked, Manner::Own).unwrap();
+    assert!(!config.is_unasked_by_default());
+}
+
+#[test]
+fn settings_and_dot_env_add_variables_that_are_not_set() {
+    let world = World::new(&[
+        (
+            "project/.ah/settings.json",
+            r#"{"env": {"FROM_SETTINGS": "1", "SET": "2", "AH_MODEL": "haiku"}}"#,
+        ),
+        (
+            "project/.env",
+            "OTHER=x\n# ANTHROPIC_API_KEY=no\nexport ANTHROPIC_API_KEY=\"sk-1\"\n",
+        ),
+    ])
+    .with("SET", "already");
+    let config = world
+        .resolve("project", &Options::default(), Manner::Own)
+        .unwrap();
+    let variables = ["FROM_SETTINGS", "SET", "ANTHROPIC_API_KEY", "OTHER"]
+        .map(|name| config.environment.get(name));
+    assert_eq!(variables, [Some("1"), Some("already"), Some("sk-1"), None]);
+    assert_eq!(config.model.origin, Origin::Environment("AH_MODEL"));
+}
+
+#[test]
+fn faults_name_the_file() {
+    let world = World::new(&[("project/.ah/settings.json", "{\n  \"model\": 3\n}")]);
+    let error = world
+        .resolve("project", &Options::default(), Manner::Own)
+        .unwrap_err();
+    let path = world.path("project/.ah/settings.json");
+    assert_eq!(
+        error.message,
+        format!(
+            "{}:2:12: invalid type: integer `3`, expected a string",
+            path.display()
+        )
+    );
+    let missing = options(|options| options.settings.settings = Some("none.json".to_owned()));
+    let error = World::new(&[])
+        .resolve("project", &missing, Manner::Own)
+        .unwrap_err();
+    assert!(error.message.contains("none.json"), "{error}");
+}
