@@ -1,0 +1,195 @@
+//! Keeps what a child writes: little of it in memory, all of it in a file up to a cap, its head and tail always.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use ah_conversation::{Content, Spool};
+use sha2::{Digest, Sha256};
+
+use crate::Keep;
+
+/// How many bytes of head and of tail are at hand when the rest is in a file; twice what any tool shows a model.
+const ENDS: usize = 64 * 1024;
+
+/// Output as it comes in.
+pub(crate) struct Recorder {
+    keep: Keep,
+    place: Place,
+    /// All there is, as long as it is in memory; then the first bytes.
+    head: Vec<u8>,
+    /// The last bytes that are not in the head, sometimes more than are kept in the end.
+    tail: Vec<u8>,
+    total: u64,
+}
+
+enum Place {
+    Memory,
+    File(SpoolFile),
+    /// The file could not be written: the ends are all there is.
+    Nowhere(io::Error),
+}
+
+struct SpoolFile {
+    file: File,
+    hash: Sha256,
+    written: u64,
+}
+
+impl Recorder {
+    pub(crate) fn new(keep: Keep) -> Self {
+        Self {
+            keep,
+            place: Place::Memory,
+            head: Vec::new(),
+            tail: Vec::new(),
+            total: 0,
+        }
+    }
+
+    /// Takes the next bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        if let Place::Memory = self.place {
+            self.head.extend_from_slice(bytes);
+            if self.head.len() > self.keep.in_memory {
+                self.spill();
+            }
+            return;
+        }
+        let (first, rest) = bytes.split_at(bytes.len().min(ENDS - self.head.len()));
+        self.head.extend_from_slice(first);
+        push_tail(&mut self.tail, rest);
+        self.store(bytes);
+    }
+
+    /// Adds a line of our own.
+    pub(crate) fn note(&mut self, line: &str) {
+        let last = self.tail.last().or(self.head.last());
+        if last.is_some_and(|last| *last != b'\n') {
+            self.write(b"\n");
+        }
+        self.write(line.as_bytes());
+    }
+
+    fn spill(&mut self) {
+        let all = std::mem::take(&mut self.head);
+        let (head, rest) = all.split_at(all.len().min(ENDS));
+        self.head = head.to_vec();
+        push_tail(&mut self.tail, rest);
+        self.place = match SpoolFile::create(&self.keep.path) {
+            Ok(file) => Place::File(file),
+            Err(error) => Place::Nowhere(error),
+        };
+        self.store(&all);
+    }
+
+    /// Writes as much of `bytes` as the file has room for before the tail.
+    fn store(&mut self, bytes: &[u8]) {
+        let Place::File(file) = &mut self.place else {
+            return;
+        };
+        let limit = self.keep.cap.max(2 * ENDS as u64) - ENDS as u64;
+        let room = usize::try_from(limit - file.written).unwrap_or(usize::MAX);
+        if let Err(error) = file.write(&bytes[..bytes.len().min(room)]) {
+            self.place = Place::Nowhere(discard(&self.keep.path, error));
+        }
+    }
+
+    /// Ends the output; a file is complete and synced.
+    pub(crate) fn finish(mut self) -> Content {
+        let surplus = self.tail.len().saturating_sub(ENDS);
+        self.tail.drain(..surplus);
+        let fault = match self.place {
+            Place::Memory => return Content::Bytes(self.head),
+            Place::Nowhere(error) => error,
+            Place::File(mut file) => match file.complete(&self.tail, self.total, &self.keep.path) {
+                Ok(left_out) => {
+                    return Content::Spool(Spool {
+                        path: self.keep.path,
+                        len: self.total,
+                        left_out,
+                        sha256: hexadecimal(&file.hash.finalize()),
+                        head: self.head,
+                        tail: self.tail,
+                    });
+                }
+                Err(error) => discard(&self.keep.path, error),
+            },
+        };
+        let left_out = self.total - (self.head.len() + self.tail.len()) as u64;
+        let path = self.keep.path.display();
+        let notice = format!("\n[{left_out} bytes left out: cannot write `{path}`: {fault}]\n");
+        self.head.extend_from_slice(notice.as_bytes());
+        self.head.append(&mut self.tail);
+        Content::Bytes(self.head)
+    }
+}
+
+/// Removes a file that could not be written: half an output is of no use, and the disk may be full.
+fn discard(path: &Path, fault: io::Error) -> io::Error {
+    let _ = fs::remove_file(path);
+    fault
+}
+
+impl SpoolFile {
+    fn create(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
+        Ok(Self {
+            file,
+            hash: Sha256::new(),
+            written: 0,
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.hash.update(bytes);
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes what of `total` bytes is missing, as far as the tail has it, and syncs file and name. Gives the number
+    /// of bytes that are in neither.
+    fn complete(&mut self, tail: &[u8], total: u64, path: &Path) -> io::Result<u64> {
+        let missing = total - self.written;
+        let at_hand = tail
+            .len()
+            .min(usize::try_from(missing).unwrap_or(usize::MAX));
+        self.write(&tail[tail.len() - at_hand..])?;
+        self.file.sync_data()?;
+        if let Some(folder) = path.parent() {
+            File::open(folder)?.sync_data()?;
+        }
+        Ok(missing - at_hand as u64)
+    }
+}
+
+fn push_tail(tail: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.len() >= ENDS {
+        tail.clear();
+    } else if tail.len() > 2 * ENDS {
+        tail.drain(..tail.len() - ENDS);
+    }
+    tail.extend_from_slice(&bytes[bytes.len().saturating_sub(ENDS)..]);
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,222 @@
+//! A child and all that came from it, also what left its process group or became a daemon.
+//!
+//! This process adopts orphans (it is a child subreaper), so whatever a child started is either below the child or
+//! below an orphan among our own children. Such an orphan is the child's if it is in its group, or has its mark in
+//! the environment. A process that leaves its group, drops its environment and loses its parent is not found; where
+//! that must not be, a process namespace helps.
+
+use std::collections::HashSet;
+use std::fs;
+use std::sync::Once;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, getsid, kill_process,
+    kill_process_group, set_child_subreaper, waitid, waitpid,
+};
+
+use crate::living;
+
+/// The variable that marks a child and all that it starts: the names of the children from the outermost on, joined
+/// by colons, for one of them may be such a program as this.
+pub(crate) const MARK: &str = "AH_CALL";
+
+/// How long a process may take to end once it was asked to.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Makes this process the parent of its children's orphans.
+pub(crate) fn adopt_orphans() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Where it fails, daemons go unnoticed and all else works.
+        let _ = set_child_subreaper(Some(getpid()));
+    });
+}
+
+/// A child, its group and its descendants.
+pub(crate) struct Tree {
+    leader: Pid,
+    name: String,
+    is_reaped: bool,
+    /// Who was asked to end already; a second TERM means haste to many.
+    asked: HashSet<Pid>,
+}
+
+impl Tree {
+    /// The tree of the child `leader`, marked with `name`.
+    pub(crate) fn new(leader: Pid, name: String) -> Self {
+        Self {
+            leader,
+            name,
+            is_reaped: false,
+            asked: HashSet::new(),
+        }
+    }
+
+    /// Asks all that were not asked yet to end.
+    pub(crate) fn terminate(&mut self) {
+        self.terminate_group();
+        let members = self.members(processes());
+        self.terminate_each(&members);
+    }
+
+    /// Ends all that is there.
+    pub(crate) fn kill(&self) {
+        if !self.is_reaped {
+            let _ = kill_process_group(self.leader, Signal::KILL);
+        }
+        kill_each(&self.members(processes()));
+    }
+
+    /// Asks the group to end and says goodbye to the dead leader, which the caller reaps next: its number may be
+    /// given to another process then, and what is left of the tree descends from orphans among our children.
+    pub(crate) fn leave_leader(&mut self) {
+        self.terminate_group();
+        self.is_reaped = true;
+    }
+
+    /// Ends what the leader has left behind: asks, and kills at `kill_at`. Blocks until nothing is left.
+    pub(crate) fn clear(&mut self, kill_at: Instant) {
+        let give_up_at = kill_at + GRACE;
+        while has_children() {
+            let all = processes();
+            self.reap_orphans(&all);
+            let survivors = self.members(all);
+            let now = Instant::now();
+            if survivors.is_empty() || now > give_up_at {
+                return;
+            }
+            if now < kill_at {
+                self.terminate_each(&survivors);
+            } else {
+                kill_each(&survivors);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn terminate_group(&mut self) {
+        if !self.is_reaped && self.asked.insert(self.leader) {
+            let _ = kill_process_group(self.leader, Signal::TERM);
+        }
+    }
+
+    fn terminate_each(&mut self, members: &[Process]) {
+        for member in members {
+            let had_it_with_the_group = member.group == self.leader;
+            if self.asked.insert(member.pid) && !had_it_with_the_group {
+                let _ = kill_process(member.pid, Signal::TERM);
+            }
+        }
+    }
+
+    /// The processes of the tree that are alive.
+    fn members(&self, all: Vec<Process>) -> Vec<Process> {
+        let leaders = living::groups();
+        let is_root = |process: &Process| match process.pid == self.leader {
+            true => !self.is_reaped,
+            false => process.is_orphan(&leaders) && self.owns(process),
+        };
+        let (mut members, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_root);
+        let mut next = 0;
+        while let Some(parent) = members.get(next).map(|process| process.pid) {
+            members.extend(others.extract_if(.., |process| process.parent == Some(parent)));
+            next += 1;
+        }
+        members.retain(|process| !process.is_dead);
+        members
+    }
+
+    fn owns(&self, orphan: &Process) -> bool {
+        orphan.group == self.leader || self.has_marked(orphan.pid)
+    }
+
+    fn has_marked(&self, pid: Pid) -> bool {
+        let Ok(environment) = fs::read(format!("/proc/{}/environ", pid.as_raw_pid())) else {
+            return false;
+        };
+        environment
+            .split(|byte| *byte == 0)
+            .filter_map(|variable| std::str::from_utf8(variable).ok()?.split_once('='))
+            .any(|(name, names)| name == MARK && names.split(':').any(|name| name == self.name))
+    }
+
+    /// Takes dead orphans off the list of processes. A dead one has no environment any more, so whose it was is told
+    /// by its group, or by a session that is not ours: other children of this process stay with those who wait for
+    /// them.
+    fn reap_orphans(&self, all: &[Process]) {
+        let leaders = living::groups();
+        let session = getsid(None).ok();
+        let is_ours = |process: &&Process| {
+            let group = process.group;
+            let is_known = group == self.leader || leaders.contains(&group);
+            process.is_dead
+                && process.is_orphan(&leaders)
+                && (is_known || process.session != session)
+        };
+        for orphan in all.iter().filter(is_ours) {
+            let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG);
+        }
+    }
+}
+
+fn kill_each(members: &[Process]) {
+    for member in members {
+        let _ = kill_process(member.pid, Signal::KILL);
+    }
+}
+
+/// Whether this process has any child, dead or alive, its own or adopted. Far cheaper than to look at them all.
+fn has_children() -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
+}
+
+/// A process as the kernel lists it.
+struct Process {
+    pid: Pid,
+    parent: Option<Pid>,
+    group: Pid,
+    session: Option<Pid>,
+    is_dead: bool,
+}
+
+impl Process {
+    /// Reads a line of `/proc/PID/stat`: the number, the name in parentheses, which may hold anything, the state,
+    /// and the numbers of parent, group and session.
+    fn parse(stat: &str) -> Option<Self> {
+        let (pid, _) = stat.split_once(' ')?;
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let mut fields = rest.split(' ');
+        let state = fields.next()?;
+        let mut number = || fields.next()?.parse().ok().map(Pid::from_raw);
+        Some(Self {
+            pid: Pid::from_raw(pid.parse().ok()?)?,
+            parent: number()?,
+            group: number()??,
+            session: number()?,
+            is_dead: matches!(state, "Z" | "X" | "x"),
+        })
+    }
+
+    /// Whether it is a child of this process that we did not start.
+    fn is_orphan(&self, leaders: &[Pid]) -> bool {
+        self.parent == Some(getpid()) && !leaders.contains(&self.pid)
+    }
+}
+
+fn processes() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit())
+        // A process that ends meanwhile is no fault. Its name need not be text.
+        .filter_map(|entry| fs::read(entry.path().join("stat")).ok())
+        .filter_map(|stat| Process::parse(&String::from_utf8_lossy(&stat)))
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! What a child writes is kept, in order and whole.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use ah_conversation::{Content, Spool};
+use ah_process::{Ending, Keep};
+use sha2::{Digest, Sha256};
+
+use crate::shell::{Place, text};
+
+#[tokio::test]
+async fn output_arrives_in_order() {
+    let place = Place::new();
+    for (script, ending, output) in [
+        ("true", Ending::Exited(0), ""),
+        (
+            "echo out; echo err >&2; echo out",
+            Ending::Exited(0),
+            "out\nerr\nout\n",
+        ),
+        ("printf half; exit 3", Ending::Exited(3), "half"),
+        ("kill -9 $$", Ending::Killed(9), ""),
+        ("cat; echo end", Ending::Exited(0), "end\n"),
+        (
+            "pwd -P >/dev/null; echo $AH_CALL | tr -d '0-9a-f-'",
+            Ending::Exited(0),
+            "\n",
+        ),
+    ] {
+        assert_eq!(
+            place.run(script).await,
+            (ending, output.to_owned()),
+            "{script}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn stdin_is_given_whole_and_need_not_be_read() {
+    let place = Place::new();
+    let input = vec![b'x'; 3 << 20];
+    for (script, output) in [("wc -c", "3145728\n"), ("exec <&-; echo no", "no\n")] {
+        let mut command = place.command(script);
+        command.stdin = input.clone();
+        let (ending, text) = text(command.run().await.unwrap());
+        assert_eq!(
+            (ending, text.trim_start()),
+            (Ending::Exited(0), output),
+            "{script}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_kept() {
+    let place = Place::new();
+    let outcome = place
+        .command(r"printf '\377\000\355\240\200'")
+        .run()
+        .await
+        .unwrap();
+    assert_eq!(
+        outcome.output,
+        Content::Bytes(b"\xff\0\xed\xa0\x80".to_vec())
+    );
+}
+
+#[tokio::test]
+async fn a_note_is_a_line_of_its_own() {
+    let place = Place::new();
+    for (script, output) in [
+        ("exit 3", "code 3"),
+        ("echo a; exit 3", "a\ncode 3"),
+        ("printf a; exit 3", "a\ncode 3"),
+    ] {
+        let mut command = place.command(script);
+        command.note = |ending| Some(format!("code {}", ending.code()));
+        assert_eq!(text(command.run().await.unwrap()).1, output);
+    }
+}
+
+/// The numbers from 1 on, a line each, as `seq` writes them.
+fn numbers(last: usize) -> Vec<u8> {
+    (1..=last)
+        .flat_map(|number| format!("{number}\n").into_bytes())
+        .collect()
+}
+
+async fn spooled(place: &Place, script: &str, keep: Keep) -> (Spool, Vec<u8>) {
+    let mut command = place.command(script);
+    command.keep = keep;
+    let Content::Spool(spool) = command.run().await.unwrap().output else {
+        panic!("a long output");
+    };
+    let bytes = fs::read(&spool.path).unwrap();
+    let sum = Sha256::digest(&bytes);
+    let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(spool.sha256, sum);
+    assert_eq!(spool.len - spool.left_out, bytes.len() as u64);
+    (spool, bytes)
+}
+
+#[tokio::test]
+async fn a_long_output_stands_whole_in_a_private_file() {
+    let place = Place::new();
+    let path = place.path("out/spool");
+    let (spool, bytes) = spooled(&place, "seq 300000", Keep::new(path.clone(), 64 << 20)).await;
+    let all = numbers(300_000);
+    assert!(bytes == all, "the file is what was written");
+    assert_eq!((spool.len, spool.left_out), (all.len() as u64, 0));
+    assert!(all.starts_with(&spool.head) && all.ends_with(&spool.tail));
+    assert_eq!((spool.head.len(), spool.tail.len()), (64 << 10, 64 << 10));
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+}
+
+#[tokio::test]
+async fn past_the_cap_head_and_tail_are_kept() {
+    let place = Place::new();
+    let all = numbers(300_000);
+    for cap in [128 << 10, 1 << 20, all.len() - 1, all.len()] {
+        let keep = Keep::new(place.path("out"), cap as u64);
+        let (spool, bytes) = spooled(&place, "seq 300000", keep).await;
+        assert_eq!(spool.len, all.len() as u64);
+        assert_eq!(bytes.len(), cap);
+        let (head, tail) = bytes.split_at(cap - spool.tail.len());
+        assert!(all.starts_with(head) && all.ends_with(tail) && tail == spool.tail);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_costs_the_middle_only() {
+    let place = Place::new();
+    fs::write(place.path("file"), "").unwrap();
+    let mut command = place.command("seq 300000");
+    command.keep.path = place.path("file/below");
+    let (ending, text) = text(command.run().await.unwrap());
+    assert_eq!(ending, Ending::Exited(0));
+    assert!(text.starts_with("1\n2\n") && text.ends_with("\n300000\n"));
+    assert!(text.contains("bytes left out: cannot write `"));
+}
