@@ -24,9 +24,12 @@
 //! Playing is deterministic: the same requests give the same events, ids included. Retries are left to whoever
 //! wraps the provider, files are read once, and nothing is stored.
 
-pub mod expect;
+pub mod demo;
+mod expect;
 pub mod format;
+pub mod normal;
 pub mod play;
+pub mod record;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,10 +40,11 @@ use ah_conversation::{
 };
 use futures_util::{StreamExt, stream};
 
-use self::format::Scenario;
+use self::expect::difference;
+use self::format::{Recorded, Scenario, Turn};
+use self::normal::Normal;
 use self::play::{Question, Step, cut_off, said};
 
-const DEMO: &str = include_str!("script/demo.yaml");
 const CONTEXT_WINDOW: u64 = 200_000;
 const MAX_OUTPUT: u64 = 32_000;
 
@@ -81,7 +85,10 @@ impl ScriptError {
 
 /// A model that says what a scenario says. Clones play the same copy of it.
 #[derive(Debug, Clone)]
-pub struct Script(Arc<Played>);
+pub struct Script {
+    played: Arc<Played>,
+    normal: Arc<Normal>,
+}
 
 #[derive(Debug)]
 struct Played {
@@ -96,7 +103,7 @@ struct Played {
 impl Script {
     /// The scenario in the file `path`, or the built-in one that is called `demo`.
     pub fn open(path: &Path) -> Result<Self, ScriptError> {
-        if path == Path::new("demo") {
+        if path == Path::new(demo::NAME) {
             return Ok(Self::demo());
         }
         let text = std::fs::read_to_string(path).map_err(|source| ScriptError::Read {
@@ -114,8 +121,8 @@ impl Script {
 
     /// The little repair that `ah demo` shows.
     pub fn demo() -> Self {
-        let scenario = Scenario::parse(DEMO).expect("a test plays the built-in scenario");
-        Self::new("demo", scenario).expect("a parsed scenario was checked")
+        let scenario = Scenario::parse(demo::SCENARIO).expect("a test plays the built-in scenario");
+        Self::new(demo::NAME, scenario).expect("a parsed scenario was checked")
     }
 
     /// `scenario` under `name`, unless it names its model itself.
@@ -131,23 +138,36 @@ impl Script {
             max_output: scenario.max_output.unwrap_or(MAX_OUTPUT),
             price: scenario.price.map(format::PricePerMillion::to_price),
         };
-        Ok(Self(Arc::new(Played {
+        let played = Played {
             model,
             order: scenario.order(),
             scenario,
             next: Mutex::new(None),
-        })))
+        };
+        Ok(Self {
+            played: Arc::new(played),
+            normal: Arc::default(),
+        })
+    }
+
+    /// The same script, comparing requests with recorded ones as `normal` shows them.
+    #[must_use]
+    pub fn comparing(self, normal: Normal) -> Self {
+        Self {
+            normal: Arc::new(normal),
+            ..self
+        }
     }
 }
 
 impl Provider for Script {
     fn model(&self) -> &Model {
-        &self.0.model
+        &self.played.model
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let played = self.0.clone();
-        let answer = async move { stream::iter(played.answer(&request)) };
+        let Self { played, normal } = self.clone();
+        let answer = async move { stream::iter(played.answer(&request, &normal)) };
         Box::pin(stream::once(answer).flatten().filter_map(perform))
     }
 }
@@ -168,24 +188,61 @@ async fn perform(step: Step) -> Option<Result<StreamEvent, ProviderError>> {
 
 impl Played {
     /// Takes the next turn and gives what it says to `request`.
-    fn answer(&self, request: &Request) -> Vec<Step> {
+    fn answer(&self, request: &Request, normal: &Normal) -> Vec<Step> {
         let at = self.take(request);
-        let sent = Step::Event(StreamEvent::Sent { payload_bytes: 0 });
-        let Some(turn) = self.order.get(at).map(|place| &self.scenario.turns[*place]) else {
-            return vec![sent, Step::Fail(self.ended(request))];
-        };
-        let faults = turn
+        let mut steps = vec![Step::Event(StreamEvent::Sent { payload_bytes: 0 })];
+        match self.turn_for(at, request, normal) {
+            Ok(turn) => {
+                let question = Question::new(request, at + 1, !self.scenario.strict);
+                steps.extend(turn.steps(&question, self.scenario.chunk_delay_ms));
+            }
+            Err(error) => steps.push(Step::Fail(error)),
+        }
+        steps
+    }
+
+    /// The turn at `at`, if the request is what it expects.
+    fn turn_for(
+        &self,
+        at: usize,
+        request: &Request,
+        normal: &Normal,
+    ) -> Result<&Turn, ProviderError> {
+        let place = *self.order.get(at).ok_or_else(|| self.ended(request))?;
+        let turn = &self.scenario.turns[place];
+        let mut faults = turn
             .expect
             .as_ref()
             .map(|expect| expect.unmet(request))
             .unwrap_or_default();
-        if !faults.is_empty() {
-            return vec![sent, Step::Fail(self.refuse(at, &faults.join("\n")))];
+        if self.scenario.strict
+            && let Some(expected) = self.recorded(place)
+        {
+            faults.extend(difference(&expected, &normal.request(request)));
         }
-        let question = Question::new(request, at + 1, !self.scenario.strict);
-        let mut steps = vec![sent];
-        steps.extend(turn.steps(&question, self.scenario.chunk_delay_ms));
-        steps
+        if faults.is_empty() {
+            Ok(turn)
+        } else {
+            Err(self.refuse(at, &faults.join("\n")))
+        }
+    }
+
+    /// The whole recorded request of the turn `place`: what did not change stands with an earlier turn.
+    fn recorded(&self, place: usize) -> Option<Recorded> {
+        let messages = self.scenario.turns[place]
+            .request
+            .as_ref()?
+            .messages
+            .clone();
+        let earlier = || {
+            let turns = self.scenario.turns[..=place].iter().rev();
+            turns.filter_map(|turn| turn.request.as_ref())
+        };
+        Some(Recorded {
+            system: earlier().find_map(|request| request.system.clone()),
+            tools: earlier().find_map(|request| request.tools.clone()),
+            messages,
+        })
     }
 
     fn take(&self, request: &Request) -> usize {
@@ -244,16 +301,16 @@ impl Played {
 
     fn ended(&self, request: &Request) -> ProviderError {
         let said = said(request);
-        let asked = match said.lines().next() {
-            Some(line) => format!("; it was asked: {line}"),
-            None => String::new(),
-        };
+        let asked = said
+            .lines()
+            .next()
+            .map_or_else(String::new, |line| format!(": {line}"));
         ProviderError {
             hint: Some("add a turn to the scenario, or begin a new session".to_owned()),
             ..ProviderError::new(
                 ErrorClass::Script,
                 format!(
-                    "the scenario `{}` has ended: all of its {} turns were played{asked}",
+                    "the scenario `{}` ends with turn {}, but there was another request{asked}",
                     self.model.name,
                     self.order.len()
                 ),

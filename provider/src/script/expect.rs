@@ -3,7 +3,7 @@
 use ah_conversation::{Request, ToolResult};
 use similar::TextDiff;
 
-use super::format::{Exactly, Expect, ExpectResult, Match};
+use super::format::{Exactly, Expect, ExpectResult, Match, Recorded};
 use super::play::{said, since_answer};
 
 /// The longest text that is shown whole in an explanation, in characters.
@@ -130,8 +130,33 @@ impl Exactly {
     }
 }
 
+/// How `actual` differs from what was recorded, as a diff; `None` if it does not. Parts that were not recorded may be
+/// anything.
+pub fn difference(expected: &Recorded, actual: &Recorded) -> Option<String> {
+    let text = |request: &Recorded| {
+        let mut text = String::new();
+        if let (Some(_), Some(system)) = (&expected.system, &request.system) {
+            text.push_str(system.trim_end());
+            text.push('\n');
+        }
+        if let (Some(_), Some(tools)) = (&expected.tools, &request.tools) {
+            text.push_str("tools: ");
+            text.push_str(tools);
+            text.push('\n');
+        }
+        text + &request.messages
+    };
+    let (expected, actual) = (text(expected), text(actual));
+    (expected != actual).then(|| {
+        format!(
+            "it differs from the recorded one:\n{}",
+            diff(&expected, &actual)
+        )
+    })
+}
+
 /// A unified diff from what the scenario says to what the request says.
-pub fn diff(expected: &str, actual: &str) -> String {
+fn diff(expected: &str, actual: &str) -> String {
     TextDiff::from_lines(expected, actual)
         .unified_diff()
         .missing_newline_hint(false)

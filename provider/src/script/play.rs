@@ -158,11 +158,21 @@ impl Turn {
                 steps.push(Step::Event(StreamEvent::BlockStopped { index }));
             }
         }
-        self.end(&mut steps, &parts, usage);
+        self.end(&mut steps, usage);
         steps
     }
 
-    fn end(&self, steps: &mut Vec<Step>, parts: &[Part<'_>], usage: Usage) {
+    /// Why the model stops if the turn does not say it.
+    pub fn implied_stop_reason(&self) -> StopReason {
+        let mut parts = self.parts().into_iter();
+        if parts.any(|part| matches!(part, Part::Tool(_))) {
+            StopReason::ToolUse
+        } else {
+            StopReason::EndTurn
+        }
+    }
+
+    fn end(&self, steps: &mut Vec<Step>, usage: Usage) {
         if let Some(failure) = &self.stream_error {
             steps.push(Step::Fail(failure.to_error()));
         } else if self.cut {
@@ -172,10 +182,7 @@ impl Turn {
         } else {
             let stop_reason = match &self.stop_reason {
                 Some(word) => word.as_str().into(),
-                None if parts.iter().any(|part| matches!(part, Part::Tool(_))) => {
-                    StopReason::ToolUse
-                }
-                None => StopReason::EndTurn,
+                None => self.implied_stop_reason(),
             };
             steps.push(Step::Event(StreamEvent::Stopping { stop_reason, usage }));
             steps.push(Step::Event(StreamEvent::Ended));

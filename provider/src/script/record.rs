@@ -1,0 +1,428 @@
+//! Turns any run into a scenario: a provider around another one that writes down what was asked and answered.
+//!
+//! The file is a whole, playable scenario after each turn: it is written beside its place and renamed, before the
+//! end of the answer is passed on. Requests are written in the readable form of `normal.rs`, answers as they came but
+//! for secrets; when something arrived, and in which pieces, is left out. A turn that was abandoned ends with
+//! `hang: true`, for that is all that the model's side saw of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use ah_conversation::{
+    BlockStart, Delta, ErrorClass, EventStream, Model, Price, Provider, ProviderError, Request,
+    RetryNotice, StopReason, StreamEvent, Usage,
+};
+use futures_core::Stream;
+use serde_json::Value;
+
+use super::format::{
+    Block, Call, Class, Failure, PricePerMillion, Recorded, Scenario, Turn, Words,
+};
+use super::normal::Normal;
+
+/// A file that a run is written into. Clones write into the same file.
+#[derive(Debug, Clone)]
+pub struct Recording(Arc<Mutex<File>>);
+
+#[derive(Debug)]
+struct File {
+    path: PathBuf,
+    normal: Normal,
+    /// All that was written so far.
+    text: String,
+    /// The last system prompt and tools that were written.
+    system: Option<String>,
+    tools: Option<String>,
+}
+
+impl Recording {
+    /// A recording in the file `path`, replaced if there is one, for a run of `model`.
+    pub fn create(path: &Path, model: &Model, normal: Normal) -> io::Result<Self> {
+        let scenario = Scenario {
+            model: Some(model.name.clone()),
+            context_window: Some(model.context_window),
+            max_output: Some(model.max_output),
+            price: model.price.map(per_million),
+            strict: true,
+            ..Scenario::default()
+        };
+        let text = yaml(&scenario)?.replace("turns: []\n", "turns:\n");
+        let mut file = File {
+            path: path.to_owned(),
+            normal,
+            text,
+            system: None,
+            tools: None,
+        };
+        file.save()?;
+        Ok(Self(Arc::new(Mutex::new(file))))
+    }
+
+    /// `inner`, with all that it is asked and answers written down.
+    pub fn of(&self, inner: Arc<dyn Provider>) -> Recorder {
+        Recorder {
+            inner,
+            recording: self.clone(),
+        }
+    }
+
+    fn add(&self, turn: Turn) -> Result<(), ProviderError> {
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        file.add(turn).map_err(|error| {
+            ProviderError::new(
+                ErrorClass::Script,
+                format!(
+                    "cannot write the recording {}: {error}",
+                    file.path.display()
+                ),
+            )
+        })
+    }
+
+    fn normal(&self) -> Normal {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .normal
+            .clone()
+    }
+}
+
+impl File {
+    fn add(&mut self, mut turn: Turn) -> io::Result<()> {
+        if let Some(request) = &mut turn.request {
+            keep_if_new(&mut self.system, &mut request.system);
+            keep_if_new(&mut self.tools, &mut request.tools);
+        }
+        self.text.push_str(&yaml(&[turn])?);
+        self.save()
+    }
+
+    /// Writes the whole file beside its place, then puts it there.
+    fn save(&mut self) -> io::Result<()> {
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(".part");
+        let mut file = fs::File::create(&beside)?;
+        file.write_all(self.text.as_bytes())?;
+        fs::rename(&beside, &self.path)
+    }
+}
+
+/// Leaves `value` out if it is the one that was written last.
+fn keep_if_new(last: &mut Option<String>, value: &mut Option<String>) {
+    if *last == *value {
+        *value = None;
+    } else {
+        last.clone_from(value);
+    }
+}
+
+fn yaml(value: &impl serde::Serialize) -> io::Result<String> {
+    let options = serde_saphyr::ser_options! {
+        // A folded line is hard to compare; a long one is not.
+        folded_wrap_chars: usize::MAX,
+    };
+    serde_saphyr::to_string_with_options(value, options).map_err(io::Error::other)
+}
+
+fn per_million(price: Price) -> PricePerMillion {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "exact to 2⁵³ pico-dollars per token"
+    )]
+    let dollars = |pico: u64| pico as f64 / 1e6;
+    PricePerMillion {
+        input: dollars(price.input),
+        output: dollars(price.output),
+        cache_read: dollars(price.cache_read),
+        cache_write: dollars(price.cache_write),
+        cache_write_1h: dollars(price.cache_write_1h),
+    }
+}
+
+/// A provider whose answers are written down.
+pub struct Recorder {
+    inner: Arc<dyn Provider>,
+    recording: Recording,
+}
+
+impl Provider for Recorder {
+    fn model(&self) -> &Model {
+        self.inner.model()
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        let normal = self.recording.normal();
+        Box::pin(Taping {
+            asked: normal.request(&request),
+            normal,
+            recording: self.recording.clone(),
+            stream: self.inner.stream(request),
+            begun: false,
+            answer: None,
+        })
+    }
+}
+
+/// An answer on its way through.
+struct Taping {
+    stream: EventStream,
+    recording: Recording,
+    normal: Normal,
+    asked: Recorded,
+    /// Whether anyone has asked at all: a stream that is never polled sends nothing.
+    begun: bool,
+    /// What has arrived of the present try; `None` before it begins and after it was written.
+    answer: Option<Answer>,
+}
+
+#[derive(Default)]
+struct Answer {
+    blocks: BTreeMap<usize, Open>,
+    stop_reason: Option<StopReason>,
+    usage: Usage,
+}
+
+/// A block as far as it has arrived.
+enum Open {
+    Text(String),
+    Thinking(String, String),
+    RedactedThinking(String),
+    Tool(Call, String),
+    Other(Value),
+}
+
+impl Stream for Taping {
+    type Item = Result<StreamEvent, ProviderError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.answer = Some(Answer::default());
+        }
+        let item = std::task::ready!(self.stream.as_mut().poll_next(context));
+        let written = match &item {
+            Some(Ok(event)) => self.hear(event),
+            Some(Err(error)) => self.write(Ending::Failed(failure(error))),
+            None => self.write(Ending::Cut),
+        };
+        Poll::Ready(match written {
+            Ok(()) => item,
+            Err(error) => Some(Err(error)),
+        })
+    }
+}
+
+impl Drop for Taping {
+    fn drop(&mut self) {
+        // Nobody is left to hear of a failure; the file stays as it was after the turn before.
+        let _ = self.write(Ending::Hung);
+    }
+}
+
+/// How a try ended.
+enum Ending {
+    Whole,
+    Failed(Failure),
+    Cut,
+    Hung,
+}
+
+impl Taping {
+    fn hear(&mut self, event: &StreamEvent) -> Result<(), ProviderError> {
+        let Some(answer) = &mut self.answer else {
+            return Ok(());
+        };
+        match event {
+            StreamEvent::Sent { .. }
+            | StreamEvent::Started { .. }
+            | StreamEvent::BlockStopped { .. } => {}
+            StreamEvent::BlockStarted { index, block } => {
+                answer.blocks.insert(*index, Open::new(block));
+            }
+            StreamEvent::Delta { index, delta } => {
+                if let Some(block) = answer.blocks.get_mut(index) {
+                    block.grow(delta);
+                }
+            }
+            StreamEvent::Stopping { stop_reason, usage } => {
+                answer.stop_reason = Some(stop_reason.clone());
+                answer.usage = *usage;
+            }
+            StreamEvent::Retry(notice) => {
+                self.write(Ending::Failed(retried(notice)))?;
+                self.answer = Some(Answer::default());
+            }
+            StreamEvent::Ended => self.write(Ending::Whole)?,
+        }
+        Ok(())
+    }
+
+    /// Writes what has arrived of the present try, once.
+    fn write(&mut self, ending: Ending) -> Result<(), ProviderError> {
+        let Some(answer) = self.answer.take() else {
+            return Ok(());
+        };
+        let mut turn = answer.into_turn(&self.normal);
+        turn.request = Some(self.asked.clone());
+        match ending {
+            Ending::Whole => {}
+            Ending::Failed(mut failure) => {
+                failure.message = failure
+                    .message
+                    .map(|message| (self.normal.redact)(&message));
+                if turn.parts().is_empty() {
+                    turn.error = Some(failure);
+                } else {
+                    turn.stream_error = Some(failure);
+                }
+            }
+            Ending::Cut => turn.cut = true,
+            Ending::Hung => turn.hang = true,
+        }
+        if !turn.answers() {
+            turn.stop_reason = None;
+            turn.usage = None;
+        }
+        self.recording.add(turn)
+    }
+}
+
+impl Answer {
+    fn into_turn(self, normal: &Normal) -> Turn {
+        let content: Vec<_> = self
+            .blocks
+            .into_values()
+            .map(|block| block.into_block(normal))
+            .collect();
+        let mut turn = plain(&content).unwrap_or(Turn {
+            content,
+            ..Turn::default()
+        });
+        turn.usage = Some(self.usage).filter(|usage| *usage != Usage::default());
+        let implied = turn.implied_stop_reason();
+        turn.stop_reason = self
+            .stop_reason
+            .filter(|reason| *reason != implied || turn.parts().is_empty())
+            .map(String::from);
+        turn
+    }
+}
+
+/// `content` in the plain form, if it is at most reasoning, then words, then tool calls.
+fn plain(content: &[Block]) -> Option<Turn> {
+    let mut turn = Turn::default();
+    let mut rest = content.iter().peekable();
+    if let Some(block) = rest.next_if(|block| block.thinking.is_some()) {
+        turn.thinking.clone_from(&block.thinking);
+        turn.signature.clone_from(&block.signature);
+    }
+    if let Some(block) = rest.next_if(|block| block.text.is_some()) {
+        turn.text.clone_from(&block.text);
+    }
+    turn.tools = rest
+        .map(|block| block.tool.clone())
+        .collect::<Option<_>>()?;
+    if turn.tools.len() == 1 {
+        turn.tool = turn.tools.pop();
+    }
+    Some(turn)
+}
+
+impl Open {
+    fn new(start: &BlockStart) -> Self {
+        match start {
+            BlockStart::Text(text) => Self::Text(text.clone()),
+            BlockStart::Thinking(thinking) => Self::Thinking(thinking.clone(), String::new()),
+            BlockStart::RedactedThinking(data) => Self::RedactedThinking(data.clone()),
+            BlockStart::ToolUse { id, name, input } => Self::Tool(
+                Call {
+                    name: name.clone(),
+                    id: Some(id.to_string()),
+                    input: input.as_object().cloned().unwrap_or_default(),
+                    input_json: None,
+                },
+                String::new(),
+            ),
+            BlockStart::Other(raw) => Self::Other(raw.clone()),
+        }
+    }
+
+    fn grow(&mut self, delta: &Delta) {
+        match (self, delta) {
+            (Self::Text(text), Delta::Text(more))
+            | (Self::Thinking(text, _), Delta::Thinking(more)) => {
+                text.push_str(more);
+            }
+            (Self::Thinking(_, signature), Delta::Signature(more)) => signature.push_str(more),
+            (Self::Tool(_, json), Delta::InputJson(more)) => json.push_str(more),
+            // A delta of a kind that this version does not know has no place in a scenario.
+            _ => {}
+        }
+    }
+
+    fn into_block(self, normal: &Normal) -> Block {
+        let redact = |text: String| (normal.redact)(&text);
+        let words = |text: String| Some(Words::Whole(redact(text)));
+        match self {
+            Self::Text(text) => Block {
+                text: words(text),
+                ..Block::default()
+            },
+            Self::Thinking(thinking, signature) => Block {
+                thinking: words(thinking),
+                signature: Some(signature),
+                ..Block::default()
+            },
+            Self::RedactedThinking(data) => Block {
+                redacted_thinking: Some(data),
+                ..Block::default()
+            },
+            Self::Tool(call, json) => Block {
+                tool: Some(whole_call(call, &redact(json))),
+                ..Block::default()
+            },
+            Self::Other(raw) => Block {
+                other: Some(raw),
+                ..Block::default()
+            },
+        }
+    }
+}
+
+/// The call with its arguments, as text where they are no JSON object.
+fn whole_call(call: Call, json: &str) -> Call {
+    if json.is_empty() {
+        return call;
+    }
+    match serde_json::from_str(json) {
+        Ok(Value::Object(input)) => Call { input, ..call },
+        _ => Call {
+            input_json: Some(json.to_owned()),
+            input: serde_json::Map::new(),
+            ..call
+        },
+    }
+}
+
+fn failure(error: &ProviderError) -> Failure {
+    Failure {
+        status: error.status,
+        kind: None,
+        class: Some(Class(error.class)),
+        message: Some(error.message.clone()),
+        retry_after: error.retry_after.map(|wait| wait.as_secs_f64()),
+    }
+}
+
+fn retried(notice: &RetryNotice) -> Failure {
+    Failure {
+        status: notice.status,
+        message: Some(notice.error.clone()),
+        ..Failure::default()
+    }
+}
