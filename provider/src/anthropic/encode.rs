@@ -1,0 +1,311 @@
+//! A question to the model, as the bytes of a request body.
+//!
+//! Messages do not change, so neither do their bytes: what was encoded for one request is kept and used again by the
+//! next, as far as both begin with the same messages. So a turn costs what is new in it, however long the session.
+//! Only two things move from request to request, the prompt cache's breakpoints, and they are put between the bytes
+//! that are kept. Nothing here does I/O.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ah_conversation::{
+    ContentBlock, Image, Input, Message, Model, Request, ResultBlock, Role, Thinking, ToolResult,
+};
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::rope::Rope;
+use super::wire;
+use crate::catalog::ThinkingForm;
+
+/// Conversations whose bytes are kept at a time: one session and its subagents share a provider.
+const CONVERSATIONS: usize = 4;
+/// The API takes no smaller thinking budget, and an answer needs as much beside it.
+const LEAST_TOKENS: u64 = 1_024;
+
+/// What goes before the last `}` of a block to let the prompt cache end there.
+const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
+/// What stands in the place of a user's message that is all white space, which the API refuses.
+const EMPTY_MESSAGE: &str = "(empty message)";
+
+/// Encodes requests to one model and remembers their bytes.
+#[derive(Debug)]
+pub struct Encoder {
+    model: Model,
+    /// The most that the model can write, where [`Model::max_output`] is only what we usually ask for.
+    output_limit: u64,
+    thinking: ThinkingForm,
+    /// The one used last stands last.
+    conversations: Vec<Conversation>,
+}
+
+impl Encoder {
+    /// An encoder for requests to `model`, which can write `output_limit` tokens and is told to think in this form.
+    pub fn new(model: Model, output_limit: u64, thinking: ThinkingForm) -> Self {
+        Self {
+            model,
+            output_limit,
+            thinking,
+            conversations: Vec::new(),
+        }
+    }
+
+    /// The model that is asked.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The body of `request`, in pieces.
+    pub fn encode(&mut self, request: &Request) -> Vec<Bytes> {
+        let known = self
+            .conversations
+            .iter()
+            .position(|conversation| conversation.begins_like(&request.messages));
+        let mut conversation = match known {
+            Some(index) => self.conversations.remove(index),
+            None => Conversation::default(),
+        };
+        conversation.extend_to(&request.messages, &self.model);
+        let mut body = vec![self.head(request)];
+        body.extend(conversation.messages());
+        if self.conversations.len() == CONVERSATIONS {
+            self.conversations.remove(0);
+        }
+        self.conversations.push(conversation);
+        body
+    }
+
+    /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
+    fn head(&self, request: &Request) -> Bytes {
+        let (max_tokens, thinking) = self.output(request);
+        let thinks = !matches!(thinking, None | Some(wire::Thinking::Disabled));
+        let last_tool = request.tools.len().saturating_sub(1);
+        let tools = request.tools.iter().enumerate();
+        let tools = tools.map(|(index, tool)| wire::Tool {
+            name: &tool.name,
+            description: &tool.description,
+            input_schema: &tool.input_schema,
+            cache_control: (index == last_tool).then_some(wire::CacheControl::Ephemeral),
+        });
+        let parts = request.system.iter().map(String::as_str);
+        let mut system: Vec<_> = parts
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| wire::SystemBlock {
+                text,
+                cache_control: None,
+            })
+            .collect();
+        if let Some(last) = system.last_mut() {
+            last.cache_control = Some(wire::CacheControl::Ephemeral);
+        }
+        let mut head = json(&wire::Head {
+            model: &self.model.name,
+            max_tokens,
+            stream: true,
+            thinking,
+            // The API takes none together with thinking.
+            temperature: request.temperature.filter(|_| !thinks),
+            tools: tools.collect(),
+            system,
+        });
+        head.pop();
+        head.extend_from_slice(br#","messages":["#);
+        head.into()
+    }
+
+    /// How much may be written, and how much of it thought. What is thought counts as written, so room for the answer
+    /// is added to the budget as far as the model goes.
+    fn output(&self, request: &Request) -> (u64, Option<wire::Thinking>) {
+        let wanted = request.max_output;
+        let budget = match request.thinking {
+            Thinking::Unset => return (wanted, None),
+            Thinking::Budget(0) => return (wanted, Some(wire::Thinking::Disabled)),
+            Thinking::Budget(budget) => u64::from(budget).max(LEAST_TOKENS),
+        };
+        let max_tokens = (wanted + budget).min(self.output_limit.max(wanted));
+        if self.thinking == ThinkingForm::Adaptive {
+            return (max_tokens, Some(wire::Thinking::Adaptive));
+        }
+        let budget_tokens = budget.min(max_tokens.saturating_sub(LEAST_TOKENS));
+        if budget_tokens < LEAST_TOKENS {
+            return (wanted, None);
+        }
+        (max_tokens, Some(wire::Thinking::Enabled { budget_tokens }))
+    }
+}
+
+/// The bytes of a conversation's messages, without the end of the last one.
+#[derive(Debug, Default)]
+struct Conversation {
+    messages: Vec<(Arc<Message>, Mark)>,
+    bytes: Rope,
+}
+
+/// How far the bytes have come with a message.
+#[derive(Debug, Default, Clone, Copy)]
+struct Mark {
+    end: usize,
+    /// Whose message is still open, so that more blocks of this role belong to it.
+    open: Option<Role>,
+    /// Where a breakpoint may go in the last two user messages, in order.
+    breakpoints: [Option<usize>; 2],
+}
+
+impl Conversation {
+    fn begins_like(&self, messages: &[Arc<Message>]) -> bool {
+        match (self.messages.first(), messages.first()) {
+            (Some((known, _)), Some(first)) => Arc::ptr_eq(known, first),
+            _ => false,
+        }
+    }
+
+    /// Makes this the conversation of `messages`, keeping the bytes of those it begins with already.
+    fn extend_to(&mut self, messages: &[Arc<Message>], model: &Model) {
+        let same = self
+            .messages
+            .iter()
+            .zip(messages)
+            .take_while(|((known, _), message)| Arc::ptr_eq(known, message))
+            .count();
+        self.messages.truncate(same);
+        self.bytes.truncate(self.mark().end);
+        for message in &messages[same..] {
+            let mark = self.append(message, model);
+            self.messages.push((message.clone(), mark));
+        }
+    }
+
+    fn mark(&self) -> Mark {
+        self.messages
+            .last()
+            .map(|(_, mark)| *mark)
+            .unwrap_or_default()
+    }
+
+    /// Adds the bytes of `message`, to the message before it if the same speaks on.
+    fn append(&mut self, message: &Message, model: &Model) -> Mark {
+        let mut mark = self.mark();
+        for block in blocks(message, model) {
+            if mark.open == Some(message.role) {
+                self.bytes.push(b",");
+            } else {
+                self.bytes.push(match (mark.open, message.role) {
+                    (None, Role::User) => br#"{"role":"user","content":["#,
+                    (None, Role::Assistant) => br#"{"role":"assistant","content":["#,
+                    (Some(_), Role::User) => br#"]},{"role":"user","content":["#,
+                    (Some(_), Role::Assistant) => br#"]},{"role":"assistant","content":["#,
+                });
+                mark.open = Some(message.role);
+                if message.role == Role::User {
+                    mark.breakpoints = [mark.breakpoints[1], None];
+                }
+            }
+            self.bytes.push(&json(&block));
+            if message.role == Role::User {
+                mark.breakpoints[1] = Some(self.bytes.len() - 1);
+            }
+        }
+        self.bytes.seal();
+        mark.end = self.bytes.len();
+        mark
+    }
+
+    /// The bytes of all messages with their breakpoints, and the end of the body.
+    fn messages(&self) -> Vec<Bytes> {
+        let mark = self.mark();
+        let breakpoints: Vec<_> = mark.breakpoints.into_iter().flatten().collect();
+        let mut pieces = self.bytes.split_by(&breakpoints, BREAKPOINT);
+        let end: &[u8] = if mark.open.is_some() { b"]}]}" } else { b"]}" };
+        pieces.push(Bytes::from_static(end));
+        pieces
+    }
+}
+
+/// The blocks of `message` that the API takes.
+fn blocks<'a>(message: &'a Message, model: &Model) -> Vec<wire::Block<'a>> {
+    let is_own = message.was_written_by(&model.provider, &model.name);
+    let mut blocks: Vec<_> = message
+        .content
+        .iter()
+        .filter_map(|block| self::block(block, is_own))
+        .collect();
+    // The API refuses an answer that ends with thinking, as one does that was interrupted there.
+    while let Some(wire::Block::Thinking { .. } | wire::Block::RedactedThinking { .. }) =
+        blocks.last()
+    {
+        blocks.pop();
+    }
+    if blocks.is_empty() && message.role == Role::User {
+        blocks.push(wire::Block::Text {
+            text: EMPTY_MESSAGE,
+        });
+    }
+    blocks
+}
+
+/// `block` as it is sent, or `None` for what the API refuses: empty text, and thinking that it did not sign.
+fn block(block: &ContentBlock, is_own: bool) -> Option<wire::Block<'_>> {
+    Some(match block {
+        ContentBlock::Text { text } => self::text(text)?,
+        ContentBlock::Thinking {
+            thinking,
+            signature,
+        } => wire::Block::Thinking {
+            thinking,
+            signature: signature
+                .as_deref()
+                .filter(|seal| is_own && !seal.is_empty())?,
+        },
+        ContentBlock::RedactedThinking { data } if is_own => wire::Block::RedactedThinking { data },
+        ContentBlock::RedactedThinking { .. } => return None,
+        ContentBlock::Image(image) => self::image(image),
+        ContentBlock::ToolUse(call) => wire::Block::ToolUse {
+            id: tool_use_id(call.id.as_str()),
+            name: &call.name,
+            input: match &call.input {
+                Input::Malformed(malformed_input) => wire::ToolInput::Malformed { malformed_input },
+                object @ Input::Object(_) => wire::ToolInput::Object(object),
+            },
+        },
+        ContentBlock::ToolResult(result) => tool_result(result),
+        ContentBlock::Other { raw } => wire::Block::Other(raw),
+    })
+}
+
+fn tool_result(result: &ToolResult) -> wire::Block<'_> {
+    let content = result.content.iter().filter_map(|block| match block {
+        ResultBlock::Text { text } => self::text(text),
+        ResultBlock::Image(image) => Some(self::image(image)),
+    });
+    wire::Block::ToolResult {
+        tool_use_id: tool_use_id(result.tool_use_id.as_str()),
+        content: content.collect(),
+        is_error: result.is_error,
+    }
+}
+
+fn text(text: &str) -> Option<wire::Block<'_>> {
+    (!text.trim().is_empty()).then_some(wire::Block::Text { text })
+}
+
+fn image(image: &Image) -> wire::Block<'_> {
+    wire::Block::Image {
+        source: wire::ImageSource {
+            media_type: &image.media_type,
+            data: &image.data,
+        },
+    }
+}
+
+/// The id as the API takes it: other vendors' ids may hold characters that it refuses.
+fn tool_use_id(id: &str) -> Cow<'_, str> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if id.chars().all(is_fine) {
+        return Cow::Borrowed(id);
+    }
+    Cow::Owned(id.replace(|c| !is_fine(c), "_"))
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("the wire's types have text for keys")
+}

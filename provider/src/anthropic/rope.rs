@@ -1,0 +1,100 @@
+//! Bytes that grow at the end, are cut there, and are handed out without being copied.
+
+use bytes::Bytes;
+
+/// From this size on bytes are sealed: shared from then on, and never written again.
+const SEALED: usize = 64 << 10;
+
+/// Bytes in shareable pieces, with a small open end.
+#[derive(Debug, Default)]
+pub struct Rope {
+    sealed: Vec<Bytes>,
+    sealed_len: usize,
+    open: Vec<u8>,
+}
+
+impl Rope {
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.sealed_len + self.open.len()
+    }
+
+    /// Adds `bytes` at the end.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.open.extend_from_slice(bytes);
+    }
+
+    /// Makes what was pushed shareable, once it is enough to be worth it.
+    pub fn seal(&mut self) {
+        if self.open.len() >= SEALED {
+            let piece = Bytes::from(std::mem::take(&mut self.open));
+            self.sealed_len += piece.len();
+            self.sealed.push(piece);
+        }
+    }
+
+    /// Cuts all but the first `len` bytes off.
+    pub fn truncate(&mut self, len: usize) {
+        while self.sealed_len > len {
+            let Some(piece) = self.sealed.pop() else {
+                break;
+            };
+            self.sealed_len -= piece.len();
+            self.open = piece.into();
+        }
+        self.open.truncate(len - self.sealed_len);
+    }
+
+    /// All bytes in order, with `inserted` put in at each of the places `at`, which ascend.
+    pub fn split_by(&self, at: &[usize], inserted: &'static str) -> Vec<Bytes> {
+        let mut pieces = Vec::with_capacity(self.sealed.len() + 2 * at.len() + 2);
+        let mut places = at.iter().copied().peekable();
+        let mut start = 0;
+        let open = Bytes::copy_from_slice(&self.open);
+        for mut piece in self.sealed.iter().cloned().chain([open]) {
+            let end = start + piece.len();
+            while let Some(place) = places.next_if(|place| *place < end) {
+                pieces.push(piece.split_to(place - start));
+                pieces.push(Bytes::from_static(inserted.as_bytes()));
+                start = place;
+            }
+            pieces.push(piece);
+            start = end;
+        }
+        pieces
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn behaves_like_plain_bytes(
+            steps in proptest::collection::vec((0usize..60_000, 0usize..300_000), 1..12),
+        ) {
+            let mut rope = Rope::default();
+            let mut plain = Vec::new();
+            for (number, (pushed, kept)) in steps.into_iter().enumerate() {
+                let bytes = vec![b'a' + u8::try_from(number).unwrap_or(0); pushed];
+                rope.push(&bytes);
+                rope.seal();
+                plain.extend_from_slice(&bytes);
+                let kept = kept.min(plain.len());
+                rope.truncate(kept);
+                plain.truncate(kept);
+                prop_assert_eq!(rope.len(), plain.len());
+            }
+            let places = [plain.len() / 3, plain.len() / 2];
+            let places = if plain.is_empty() { &[][..] } else { &places[..] };
+            let split = rope.split_by(places, "--").concat();
+            for place in places.iter().rev() {
+                plain.splice(place..place, *b"--");
+            }
+            prop_assert_eq!(split, plain);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The JSON of the Messages API, as far as we write and read it. Nobody outside `anthropic` knows these shapes.
+
+use std::borrow::Cow;
+
+use ah_conversation::{Input, StopReason};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Everything of a request but its messages, which follow as text.
+#[derive(Serialize)]
+pub struct Head<'a> {
+    pub model: &'a str,
+    pub max_tokens: u64,
+    pub stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub system: Vec<SystemBlock<'a>>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Thinking {
+    Enabled { budget_tokens: u64 },
+    Adaptive,
+    Disabled,
+}
+
+#[derive(Serialize)]
+pub struct Tool<'a> {
+    pub name: &'a str,
+    pub description: &'a str,
+    pub input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "text")]
+pub struct SystemBlock<'a> {
+    pub text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<CacheControl>,
+}
+
+/// A prompt cache breakpoint.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CacheControl {
+    Ephemeral,
+}
+
+/// A content block of a message that is sent.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    Image {
+        source: ImageSource<'a>,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: ToolInput<'a>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        content: Vec<Block<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+    #[serde(untagged)]
+    Other(&'a Value),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "base64")]
+pub struct ImageSource<'a> {
+    pub media_type: &'a str,
+    pub data: &'a str,
+}
+
+/// A tool's arguments; the API takes nothing but an object.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum ToolInput<'a> {
+    Object(&'a Input),
+    Malformed { malformed_input: &'a Value },
+}
+
+/// One event of the answer. Which of the fields are there depends on the type.
+#[derive(Deserialize)]
+pub struct Event<'a> {
+    #[serde(rename = "type", borrow, default)]
+    pub kind: Cow<'a, str>,
+    pub index: Option<usize>,
+    pub message: Option<MessageStart>,
+    pub content_block: Option<Value>,
+    #[serde(borrow)]
+    pub delta: Option<&'a RawValue>,
+    pub usage: Option<Usage>,
+    pub error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+pub struct MessageStart {
+    pub id: String,
+    pub usage: Option<Usage>,
+}
+
+/// Tokens, as far as the server tells them in this event.
+#[derive(Deserialize)]
+pub struct Usage {
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    pub cache_creation_input_tokens: Option<u64>,
+    pub cache_read_input_tokens: Option<u64>,
+    pub cache_creation: Option<CacheCreation>,
+}
+
+#[derive(Deserialize)]
+pub struct CacheCreation {
+    pub ephemeral_1h_input_tokens: Option<u64>,
+}
+
+/// The `delta` of `message_delta`.
+#[derive(Deserialize)]
+pub struct MessageDelta {
+    pub stop_reason: Option<StopReason>,
+}
+
+/// The fields of all kinds of deltas that we know.
+#[derive(Deserialize)]
+pub struct Delta<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Cow<'a, str>,
+    pub text: Option<String>,
+    pub thinking: Option<String>,
+    pub signature: Option<String>,
+    pub partial_json: Option<String>,
+}

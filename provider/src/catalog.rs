@@ -1,0 +1,294 @@
+//! What is known of models before they are asked: aliases, limits, prices, and where each of these was read.
+//!
+//! The facts built in are dated and may be overtaken, so files of the user in the same form add to them and override
+//! them, field by field. Reading those files is left to the caller.
+
+use std::collections::BTreeMap;
+
+use ah_conversation::{Model, Price};
+use serde::Deserialize;
+
+const BUILT_IN: &str = include_str!("models.json");
+
+/// The window of a model that nothing is known of.
+const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
+/// How much a model is let write at once, unless it can only write less.
+const USUAL_OUTPUT: u64 = 16_384;
+
+/// Models and aliases by name.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    aliases: BTreeMap<String, String>,
+    models: BTreeMap<String, Entry>,
+}
+
+/// What is known of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// How many tokens it can read and write in all.
+    pub context_window: u64,
+    /// How many tokens it can write in one response.
+    pub max_output: u64,
+    /// What its tokens cost, if known.
+    pub price: Option<Price>,
+    /// From how many input tokens on which other price holds.
+    pub long_price: Option<(u64, Price)>,
+    /// How it is told to think.
+    pub thinking: ThinkingForm,
+    /// Where the entry, or the newest part of it, was read.
+    pub origin: String,
+}
+
+/// How a model is told how much to think.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingForm {
+    /// By a number of tokens.
+    #[default]
+    Budget,
+    /// It decides by itself and takes no number.
+    Adaptive,
+}
+
+/// A file is not a catalogue.
+#[derive(Debug, thiserror::Error)]
+#[error("the model catalogue {origin} is not valid")]
+pub struct CatalogError {
+    /// Which file.
+    pub origin: String,
+    /// What is wrong with it, and where.
+    pub source: serde_json::Error,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, rename = "source")]
+    _source: Option<String>,
+    date: Option<String>,
+    #[serde(default)]
+    aliases: BTreeMap<String, String>,
+    #[serde(default)]
+    models: BTreeMap<String, Facts>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Facts {
+    context_window: Option<u64>,
+    max_output: Option<u64>,
+    thinking: Option<ThinkingForm>,
+    price: Option<Dollars>,
+    long_price: Option<LongDollars>,
+}
+
+/// US dollars per million tokens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dollars {
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+    cache_write_1h: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct LongDollars {
+    above: u64,
+    #[serde(flatten)]
+    price: Dollars,
+}
+
+impl From<Dollars> for Price {
+    /// Where no price of its own is told for a use of the cache, the token costs what any input token does.
+    fn from(dollars: Dollars) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a float's `as` saturates"
+        )]
+        let pico_dollars = |dollars: f64| (dollars * 1e6).round() as u64;
+        let cache_write = dollars.cache_write.unwrap_or(dollars.input);
+        Self {
+            input: pico_dollars(dollars.input),
+            output: pico_dollars(dollars.output),
+            cache_read: pico_dollars(dollars.cache_read.unwrap_or(dollars.input)),
+            cache_write: pico_dollars(cache_write),
+            cache_write_1h: pico_dollars(dollars.cache_write_1h.unwrap_or(cache_write)),
+        }
+    }
+}
+
+impl Default for Entry {
+    fn default() -> Self {
+        Self {
+            context_window: DEFAULT_CONTEXT_WINDOW,
+            max_output: USUAL_OUTPUT,
+            price: None,
+            long_price: None,
+            thinking: ThinkingForm::default(),
+            origin: "assumed".to_owned(),
+        }
+    }
+}
+
+impl Catalog {
+    /// The facts built in.
+    pub fn built_in() -> Self {
+        let mut catalog = Self::default();
+        catalog
+            .extend(BUILT_IN, "built in")
+            .expect("a test reads the file that is built in");
+        catalog
+    }
+
+    /// Adds the facts of a file, which stand above those known so far. `origin` says where they were read.
+    pub fn extend(&mut self, json: &str, origin: &str) -> Result<(), CatalogError> {
+        let file: File = serde_json::from_str(json).map_err(|source| CatalogError {
+            origin: origin.to_owned(),
+            source,
+        })?;
+        let origin = match file.date {
+            Some(date) => format!("{origin}, {date}"),
+            None => origin.to_owned(),
+        };
+        self.aliases.extend(file.aliases);
+        for (name, facts) in file.models {
+            self.models.entry(name).or_default().learn(facts, &origin);
+        }
+        Ok(())
+    }
+
+    /// The name that `name` stands for: an alias's model, else itself.
+    pub fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
+        self.aliases.get(name).map_or(name, String::as_str)
+    }
+
+    /// What is known of the model `name`, no alias; what is usual, for one that nothing is known of.
+    pub fn entry(&self, name: &str) -> Entry {
+        self.models.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The model `name` as `provider` serves it.
+    pub fn model(&self, provider: &str, name: &str) -> Model {
+        let entry = self.entry(name);
+        Model {
+            provider: provider.to_owned(),
+            name: name.to_owned(),
+            context_window: entry.context_window,
+            max_output: entry.max_output.min(USUAL_OUTPUT),
+            price: entry.price,
+        }
+    }
+
+    /// All models that something is known of, by name.
+    pub fn models(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.models
+            .iter()
+            .map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// All aliases with what they stand for.
+    pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
+        let aliases = self.aliases.iter();
+        aliases.map(|(alias, name)| (alias.as_str(), name.as_str()))
+    }
+}
+
+impl Entry {
+    fn learn(&mut self, facts: Facts, origin: &str) {
+        self.context_window = facts.context_window.unwrap_or(self.context_window);
+        self.max_output = facts.max_output.unwrap_or(self.max_output);
+        self.thinking = facts.thinking.unwrap_or(self.thinking);
+        if let Some(price) = facts.price {
+            self.price = Some(price.into());
+            self.long_price = None;
+        }
+        if let Some(LongDollars { above, price }) = facts.long_price {
+            self.long_price = Some((above, price.into()));
+        }
+        origin.clone_into(&mut self.origin);
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_and_facts_are_built_in() {
+        let catalog = Catalog::built_in();
+        for (name, expected) in [
+            ("opus", "claude-opus-4-6"),
+            ("sonnet", "claude-sonnet-4-5-20250929"),
+            ("haiku", "claude-haiku-4-5-20251001"),
+            ("claude-x", "claude-x"),
+        ] {
+            assert_eq!(catalog.resolve(name), expected);
+        }
+        for (alias, name) in catalog.aliases() {
+            let entry = catalog.entry(name);
+            assert!(entry.price.is_some(), "{alias}");
+            assert_eq!(entry.origin, "built in, 2026-11-20");
+        }
+        let sonnet = catalog.model("anthropic", catalog.resolve("sonnet"));
+        let price = Price {
+            input: 3_000_000,
+            output: 15_000_000,
+            cache_read: 300_000,
+            cache_write: 3_750_000,
+            cache_write_1h: 6_000_000,
+        };
+        assert_eq!(
+            (sonnet.context_window, sonnet.max_output),
+            (200_000, 16_384)
+        );
+        assert_eq!(sonnet.price, Some(price));
+    }
+
+    #[test]
+    fn nothing_is_invented_for_an_unknown_model() {
+        let model = Catalog::built_in().model("anthropic", "claude-next");
+        assert_eq!((model.context_window, model.max_output), (200_000, 16_384));
+        assert_eq!(model.price, None);
+    }
+
+    #[test]
+    fn a_file_overrides_field_by_field() {
+        let mut catalog = Catalog::built_in();
+        let before = catalog.entry("claude-opus-4-6");
+        let file = r#"{
+            "aliases": {"opus": "claude-next", "mine": "local"},
+            "models": {
+                "claude-opus-4-6": {"max_output": 100},
+                "claude-haiku-5-5": {"price": {"input": 1, "output": 2}},
+                "local": {"context_window": 8192}
+            }
+        }"#;
+        catalog.extend(file, "~/.ah/models.json").unwrap();
+        assert_eq!(catalog.resolve("opus"), "claude-next");
+        let after = catalog.entry("claude-opus-4-6");
+        assert_eq!((after.max_output, after.price), (100, before.price));
+        assert_eq!(after.origin, "~/.ah/models.json");
+        assert_eq!(
+            catalog.model("anthropic", "claude-opus-4-6").max_output,
+            100
+        );
+        assert_eq!(catalog.entry("claude-haiku-5-5").long_price, None);
+        assert_eq!(catalog.entry("local").context_window, 8_192);
+        assert_eq!(catalog.entry("local").price, None);
+    }
+
+    #[test]
+    fn a_file_with_a_fault_is_refused() {
+        for file in ["", "[]", r#"{"models": {"x": {"contextwindow": 1}}}"#] {
+            let error = Catalog::default().extend(file, "models.json").unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "the model catalogue models.json is not valid"
+            );
+        }
+    }
+}

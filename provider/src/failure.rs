@@ -1,0 +1,358 @@
+//! What a server's refusal means: its class, its words, and how long it asks us to wait. Pure; vendors differ in where
+//! they put the words, so all the usual places are looked at. What to do about a failure is decided in [`retry`].
+//!
+//! [`retry`]: crate::retry
+
+use std::time::{Duration, SystemTime};
+
+use ah_conversation::{ErrorClass, ProviderError};
+use serde_json::Value;
+
+/// How much of a server's words is repeated.
+const LONGEST_MESSAGE: usize = 500;
+/// Longer request ids are left out of messages.
+const LONGEST_REQUEST_ID: usize = 40;
+
+/// Words by which servers say that the conversation does not fit, all in lower case.
+const TOO_LONG: [&str; 6] = [
+    "prompt is too long",
+    "exceed context limit",
+    "context_length_exceeded",
+    "contextwindowexceeded",
+    "maximum context length",
+    "request_too_large",
+];
+
+/// The error that an answer with a status other than success stands for.
+pub fn in_response<'a>(
+    status: u16,
+    header: impl Fn(&str) -> Option<&'a str>,
+    body: &str,
+    now: SystemTime,
+) -> ProviderError {
+    let json: Option<Value> = serde_json::from_str(body).ok();
+    let (kind, words) = match &json {
+        Some(json) => words_of(json),
+        None => (None, None),
+    };
+    let mut message = match words {
+        Some(words) => excerpt(words, LONGEST_MESSAGE),
+        None if body.trim().is_empty() => "the server gave no reason".to_owned(),
+        None => html_title(body).unwrap_or_else(|| excerpt(body, LONGEST_MESSAGE)),
+    };
+    let request_id = header("request-id").or_else(|| json.as_ref()?.get("request_id")?.as_str());
+    if let Some(id) = request_id.filter(|id| id.len() <= LONGEST_REQUEST_ID) {
+        message.push_str(&format!(" (request {id})"));
+    }
+    let class = match status {
+        300..=399 => ErrorClass::InvalidRequest,
+        _ => class(Some(status), kind, body),
+    };
+    if let (300..=399, Some(target)) = (status, header("location")) {
+        message = format!("the server sends us elsewhere: {}", excerpt(target, 200));
+    }
+    ProviderError {
+        status: Some(status),
+        retry_after: asked_wait(header, body, now),
+        ..ProviderError::new(class, message)
+    }
+}
+
+/// The error that an `error` event inside an answer stands for.
+pub fn in_stream(error: Option<&Value>) -> ProviderError {
+    let (kind, words) = match error {
+        Some(Value::String(words)) => (None, Some(words.as_str())),
+        Some(error) => (text(error, "type"), text(error, "message")),
+        None => (None, None),
+    };
+    let words = words.unwrap_or("the server broke the answer off without a reason");
+    let message = match kind {
+        Some(kind) => format!("{} ({kind})", excerpt(words, LONGEST_MESSAGE)),
+        None => excerpt(words, LONGEST_MESSAGE),
+    };
+    ProviderError {
+        retry_after: wait_in_words(words),
+        ..ProviderError::new(class(None, kind, words), message)
+    }
+}
+
+/// The class of a failure with this status, the server's own word for it, and all that it said.
+fn class(status: Option<u16>, kind: Option<&str>, text: &str) -> ErrorClass {
+    let text = text.to_ascii_lowercase();
+    let says = |words: &str| text.contains(words);
+    match (status, kind.unwrap_or_default()) {
+        (_, "billing_error") | (Some(402), _) => ErrorClass::Billing,
+        _ if says("credit balance is too low") => ErrorClass::Billing,
+        (Some(401 | 403), _) | (None, "authentication_error" | "permission_error") => {
+            ErrorClass::Authentication
+        }
+        (Some(429), _) | (None, "rate_limit_error") => ErrorClass::RateLimit,
+        (Some(404), _) | (None, "not_found_error") if says("model") => ErrorClass::ModelNotFound,
+        (Some(413), _) => ErrorClass::ContextTooLong,
+        _ if TOO_LONG.iter().any(|words| says(words)) => ErrorClass::ContextTooLong,
+        (Some(529), _) | (_, "overloaded_error") => ErrorClass::Overloaded,
+        _ if says("overloaded") => ErrorClass::Overloaded,
+        _ if says("rate limit") || says("rate_limit") => ErrorClass::RateLimit,
+        (Some(408 | 409 | 500..), _) => ErrorClass::Server,
+        (None, "invalid_request_error" | "not_found_error") => ErrorClass::InvalidRequest,
+        // Inside an answer nothing else can be meant: the request was accepted.
+        (None, _) => ErrorClass::Server,
+        (Some(400..=499), _) => ErrorClass::InvalidRequest,
+        (Some(_), _) => ErrorClass::Unknown,
+    }
+}
+
+/// How long the server asks us to wait, where it says so.
+fn asked_wait<'a>(
+    header: impl Fn(&str) -> Option<&'a str>,
+    body: &str,
+    now: SystemTime,
+) -> Option<Duration> {
+    let in_header = |name: &str, unit: f64| seconds(header(name)?.trim().parse().ok()?, unit);
+    let date = || {
+        let date = httpdate::parse_http_date(header("retry-after")?).ok()?;
+        Some(date.duration_since(now).unwrap_or_default())
+    };
+    in_header("retry-after-ms", 0.001)
+        .or_else(|| in_header("retry-after", 1.0))
+        .or_else(date)
+        .or_else(|| in_header("x-ratelimit-reset-after", 1.0))
+        .or_else(|| wait_in_words(body))
+}
+
+/// A wait in the midst of a sentence: `retry in 20s`, `reset after 300ms`.
+fn wait_in_words(text: &str) -> Option<Duration> {
+    let text = text.to_ascii_lowercase();
+    ["retry in ", "try again in ", "reset after "]
+        .into_iter()
+        .find_map(|words| {
+            let (_, rest) = text.split_once(words)?;
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+            let (number, unit) = rest.split_at(end);
+            let unit = unit.trim_start();
+            let number = number.parse().ok()?;
+            if unit.starts_with("ms") || unit.starts_with("milli") {
+                seconds(number, 0.001)
+            } else if unit.starts_with('s') {
+                seconds(number, 1.0)
+            } else if unit.starts_with('m') {
+                seconds(number, 60.0)
+            } else {
+                None
+            }
+        })
+}
+
+fn seconds(number: f64, unit: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(number * unit).ok()
+}
+
+/// The server's own word for a failure and its explanation, from wherever in the body it put them.
+fn words_of(body: &Value) -> (Option<&str>, Option<&str>) {
+    let error = body.get("error").unwrap_or(body);
+    let words = [
+        text(error, "message"),
+        error.as_str(),
+        text(body, "message"),
+        text(body, "detail"),
+    ];
+    (text(error, "type"), words.into_iter().flatten().next())
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get(field)?.as_str()
+}
+
+/// What a web page that stands in an answer's place is called.
+pub fn html_title(body: &str) -> Option<String> {
+    let lower = body.to_ascii_lowercase();
+    if !["<html", "<!doctype html"]
+        .iter()
+        .any(|start| lower.trim_start().starts_with(start))
+    {
+        return None;
+    }
+    let title = lower.split_once("<title").and_then(|(before, rest)| {
+        let start = before.len() + "<title".len() + rest.find('>')? + 1;
+        let end = start + lower[start..].find("</title")?;
+        Some(excerpt(&body[start..end], 100))
+    });
+    Some(match title {
+        Some(title) => format!("a web page instead of an answer: {title}"),
+        None => "a web page instead of an answer".to_owned(),
+    })
+}
+
+/// `text` on one line and no longer than `limit` bytes or so.
+pub fn excerpt(text: &str, limit: usize) -> String {
+    let mut excerpt = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        if !excerpt.is_empty() {
+            excerpt.push(' ');
+        }
+        let room = limit.saturating_sub(excerpt.len());
+        excerpt.push_str(&word[..word.floor_char_boundary(room)]);
+        if word.len() > room {
+            excerpt.push('…');
+            break;
+        }
+    }
+    excerpt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(status: u16, headers: &[(&str, &'static str)], body: &str) -> ProviderError {
+        let header = |name: &str| {
+            let found = headers.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| *value)
+        };
+        let now = httpdate::parse_http_date("Fri, 20 Nov 2026 12:00:00 GMT").expect("a date");
+        in_response(status, header, body, now)
+    }
+
+    #[test]
+    fn classes() {
+        use ErrorClass as E;
+        let cut = "input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000";
+        for (status, body, expected) in [
+            (
+                400,
+                r#"{"error":{"type":"invalid_request_error","message":"no"}}"#,
+                E::InvalidRequest,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"prompt is too long: 2 > 1"}}"#,
+                E::ContextTooLong,
+            ),
+            (400, cut, E::ContextTooLong),
+            (400, "Your credit balance is too low", E::Billing),
+            (402, "", E::Billing),
+            (401, "", E::Authentication),
+            (
+                403,
+                r#"{"error":{"type":"permission_error"}}"#,
+                E::Authentication,
+            ),
+            (
+                404,
+                r#"{"error":{"type":"not_found_error","message":"model: x"}}"#,
+                E::ModelNotFound,
+            ),
+            (404, "<html>nginx</html>", E::InvalidRequest),
+            (408, "", E::Server),
+            (413, "", E::ContextTooLong),
+            (429, "", E::RateLimit),
+            (400, "rate limit reached", E::RateLimit),
+            (500, "", E::Server),
+            (
+                500,
+                r#"{"error":{"type":"api_error","message":"Overloaded"}}"#,
+                E::Overloaded,
+            ),
+            (502, "", E::Server),
+            (503, "<html><title>503</title>", E::Server),
+            (504, "", E::Server),
+            (529, "", E::Overloaded),
+            (302, "", E::InvalidRequest),
+            (102, "", E::Unknown),
+        ] {
+            assert_eq!(
+                failure(status, &[], body).class,
+                expected,
+                "{status} {body}"
+            );
+        }
+    }
+
+    #[test]
+    fn words() {
+        let id = ("request-id", "req_1");
+        let long = "x".repeat(600);
+        let cut = format!("{}…", "x".repeat(500));
+        for (headers, body, expected) in [
+            (
+                vec![id],
+                r#"{"error":{"message":"no\nway"}}"#,
+                "no way (request req_1)",
+            ),
+            (
+                vec![],
+                r#"{"error":{"message":"no"},"request_id":"req_2"}"#,
+                "no (request req_2)",
+            ),
+            (vec![], r#"{"error":"no"}"#, "no"),
+            (vec![], r#"{"detail":"no"}"#, "no"),
+            (vec![], "Internal Server Error", "Internal Server Error"),
+            (vec![], " ", "the server gave no reason"),
+            (
+                vec![],
+                "<!DOCTYPE html>\n<html><head><TITLE lang=en>Bad\n Gateway</TITLE>…",
+                "a web page instead of an answer: Bad Gateway",
+            ),
+            (vec![], "<html>", "a web page instead of an answer"),
+            (vec![], &long, &cut),
+            (
+                vec![("request-id", "0123456789012345678901234567890123456789x")],
+                "no",
+                "no",
+            ),
+        ] {
+            assert_eq!(failure(500, &headers, body).message, expected);
+        }
+        let moved = failure(301, &[("location", "https://elsewhere/")], "");
+        assert_eq!(
+            moved.message,
+            "the server sends us elsewhere: https://elsewhere/"
+        );
+    }
+
+    #[test]
+    fn waits() {
+        for (headers, body, expected) in [
+            (vec![("retry-after", "7")], "", Some(7_000)),
+            (vec![("retry-after", "0.5")], "", Some(500)),
+            (
+                vec![("retry-after-ms", "250"), ("retry-after", "7")],
+                "",
+                Some(250),
+            ),
+            (
+                vec![("retry-after", "Fri, 20 Nov 2026 12:00:30 GMT")],
+                "",
+                Some(30_000),
+            ),
+            (
+                vec![("retry-after", "Fri, 20 Nov 2026 11:00:00 GMT")],
+                "",
+                Some(0),
+            ),
+            (
+                vec![("retry-after", "soon"), ("x-ratelimit-reset-after", "3")],
+                "",
+                Some(3_000),
+            ),
+            (vec![("retry-after", "-1")], "", None),
+            (vec![("retry-after", "1e300")], "", None),
+            (vec![], "Please retry in 20s.", Some(20_000)),
+            (vec![], "retry in 300ms", Some(300)),
+            (vec![], "Please try again in 1.5 seconds", Some(1_500)),
+            (vec![], "quota will Reset after 2 min", Some(120_000)),
+            (vec![], "retry in a while", None),
+            (vec![], "retry in 5", None),
+        ] {
+            let wait = failure(429, &headers, body).retry_after;
+            assert_eq!(
+                wait,
+                expected.map(Duration::from_millis),
+                "{headers:?} {body}"
+            );
+        }
+    }
+}
