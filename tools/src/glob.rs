@@ -1,0 +1,160 @@
+//! The `glob` tool: files by their names.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ah_conversation::{
+    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+};
+use async_trait::async_trait;
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::WalkBuilder;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::blocking::{self, Stop};
+use crate::missing;
+use crate::naming::Naming;
+use crate::walk;
+use crate::workspace::Workspace;
+
+/// How many paths are given.
+const SHOWN: usize = 1000;
+
+/// The tool.
+pub struct Glob {
+    spec: ToolSpec,
+    workspace: Arc<Workspace>,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    pattern: String,
+    path: Option<String>,
+}
+
+impl Glob {
+    /// The tool, for the files of `workspace`.
+    pub fn new(workspace: Arc<Workspace>, naming: Naming) -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "pattern": { "type": "string", "description": "The pattern that paths have to match" },
+                "path": { "type": "string", "description": "The folder to look in (default: the working directory)" },
+            },
+            "required": ["pattern"],
+        });
+        let spec = ToolSpec {
+            name: naming.pick("glob", "Glob").into(),
+            description: include_str!("glob.md").trim_end().into(),
+            input_schema: Arc::new(schema),
+            guidance: None,
+            truncation: Truncation::DEFAULT,
+            key: Some(DisplayKey::Text("pattern".into())),
+        };
+        Self { spec, workspace }
+    }
+}
+
+#[async_trait]
+impl Tool for Glob {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, input: &Input) -> Vec<Access> {
+        let pattern = input.text("pattern").unwrap_or_default();
+        let scope = Scope::of(pattern, input.text("path"));
+        vec![Access::Read(self.workspace.resolve(&scope.folder))]
+    }
+
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        let workspace = self.workspace.clone();
+        blocking::answer(call, move |arguments, stop| {
+            glob(&workspace, &arguments, stop)
+        })
+        .await
+    }
+}
+
+fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
+    let Arguments { pattern, path } = arguments;
+    let scope = Scope::of(pattern, path.as_deref());
+    let matcher = scope
+        .matcher()
+        .map_err(|error| format!("bad pattern `{pattern}`: {}", error.kind()))?;
+    let root = workspace.resolve(&scope.folder);
+    if !root.exists() {
+        return Err(missing::no_file(workspace, &scope.folder, &root));
+    }
+    let mut builder = WalkBuilder::new(&root);
+    builder.hidden(!scope.names_hidden());
+    let found = walk::walk(&builder, stop, |entry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let below = entry.path().strip_prefix(&root);
+        !is_folder && below.is_ok_and(|below| matcher.is_match(below))
+    });
+    stop.check()?;
+    Ok(report(workspace, &found))
+}
+
+fn report(workspace: &Workspace, found: &walk::Walk) -> Output {
+    let shown = found.files.iter().take(SHOWN);
+    let paths: Vec<_> = shown.map(|path| workspace.show(path)).collect();
+    let count = found.files.len();
+    let mut text = match count {
+        0 => "no files match".to_owned(),
+        _ => paths.join("\n"),
+    };
+    if count > SHOWN {
+        text.push_str(&format!(
+            "\n[{} more of {count}: narrow the pattern]",
+            count - SHOWN
+        ));
+    }
+    text.push_str(&walk::remark(&found.faults));
+    Output::text(text).with_details(json!({ "count": count, "shown": paths.len() }))
+}
+
+/// A pattern taken apart: where to begin, and what to match below.
+struct Scope {
+    folder: String,
+    pattern: String,
+}
+
+impl Scope {
+    /// The plain names at the front of a pattern lead to the folder; `/etc/*.conf` or `../*` may leave `path`.
+    fn of(pattern: &str, path: Option<&str>) -> Self {
+        let is_plain = |part: &&str| !part.contains(['*', '?', '[', '{', '\\']);
+        let parts: Vec<_> = pattern.split('/').collect();
+        let names = parts[..parts.len() - 1].iter();
+        let plain = names.take_while(|part| is_plain(part)).count();
+        let (front, rest) = parts.split_at(plain);
+        let pattern = match parts.len() {
+            1 => format!("**/{pattern}"),
+            _ => rest.join("/"),
+        };
+        // With the slash behind, the front of `/*` is the root.
+        let front: String = front.iter().map(|name| format!("{name}/")).collect();
+        let is_anchored = front.starts_with(['/', '~']);
+        let folder = match path {
+            Some(path) if !path.is_empty() && !is_anchored => format!("{path}/{front}"),
+            _ => front,
+        };
+        Self { folder, pattern }
+    }
+
+    fn matcher(&self) -> Result<GlobMatcher, globset::Error> {
+        let glob = GlobBuilder::new(&self.pattern)
+            .literal_separator(true)
+            .build()?;
+        Ok(glob.compile_matcher())
+    }
+
+    fn names_hidden(&self) -> bool {
+        let parts = Path::new(&self.pattern).components();
+        parts
+            .filter_map(|part| part.as_os_str().to_str())
+            .any(|part| part.starts_with('.'))
+    }
+}

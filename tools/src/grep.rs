@@ -1,0 +1,217 @@
+//! The `grep` tool: files by what is in them, on the libraries that `rg` is made of.
+
+mod search;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ah_conversation::{
+    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+};
+use async_trait::async_trait;
+use bstr::ByteSlice;
+use ignore::WalkBuilder;
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::types::{Types, TypesBuilder};
+use serde::Deserialize;
+use serde_json::json;
+
+use self::search::Search;
+use crate::blocking::{self, Stop};
+use crate::missing;
+use crate::naming::Naming;
+use crate::walk::{self, Walk};
+use crate::workspace::Workspace;
+
+/// The tool.
+pub struct Grep {
+    spec: ToolSpec,
+    workspace: Arc<Workspace>,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    pattern: String,
+    path: Option<String>,
+    glob: Option<String>,
+    #[serde(rename = "type")]
+    file_type: Option<String>,
+    #[serde(default)]
+    output_mode: OutputMode,
+    #[serde(default, rename = "-A", deserialize_with = "blocking::count")]
+    after: Option<u64>,
+    #[serde(default, rename = "-B", deserialize_with = "blocking::count")]
+    before: Option<u64>,
+    #[serde(
+        default,
+        rename = "-C",
+        alias = "context",
+        deserialize_with = "blocking::count"
+    )]
+    around: Option<u64>,
+    #[serde(rename = "-n")]
+    numbers: Option<bool>,
+    #[serde(rename = "-i")]
+    ignore_case: Option<bool>,
+    multiline: Option<bool>,
+    #[serde(default, deserialize_with = "blocking::count")]
+    head_limit: Option<u64>,
+    #[serde(default, deserialize_with = "blocking::count")]
+    offset: Option<u64>,
+}
+
+/// What is told of the files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OutputMode {
+    /// Each line that matches.
+    Content,
+    /// The path of each file that has one.
+    #[default]
+    FilesWithMatches,
+    /// How many there are in each file.
+    Count,
+}
+
+impl Grep {
+    /// The tool, for the files of `workspace`.
+    pub fn new(workspace: Arc<Workspace>, naming: Naming) -> Self {
+        let count = |what: &str| json!({ "type": "integer", "minimum": 0, "description": what });
+        let switch = |what: &str| json!({ "type": "boolean", "description": what });
+        let text = |what: &str| json!({ "type": "string", "description": what });
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "pattern": text("The regular expression to search for"),
+                "path": text("File or folder to search (default: the working directory)"),
+                "glob": text("Only files that match this, as \"*.js\" or \"!**/vendor/**\""),
+                "type": text("Only files of this type, as \"rust\", \"py\" or \"js\""),
+                "output_mode": {
+                    "type": "string",
+                    "enum": ["content", "files_with_matches", "count"],
+                    "description": "What to show of the matches (default files_with_matches)",
+                },
+                "-A": count("Lines to show after each match, in mode content"),
+                "-B": count("Lines to show before each match, in mode content"),
+                "-C": count("Lines to show around each match, in mode content"),
+                "-n": switch("Number the lines, in mode content (default true)"),
+                "-i": switch("Ignore case"),
+                "multiline": switch("Let a match span lines"),
+                "head_limit": count("Show at most so many lines of output; absent or 0: all"),
+                "offset": count("Pass over so many lines of output first"),
+            },
+            "required": ["pattern"],
+        });
+        let spec = ToolSpec {
+            name: naming.pick("grep", "Grep").into(),
+            description: include_str!("grep.md").trim_end().into(),
+            input_schema: Arc::new(schema),
+            guidance: None,
+            truncation: Truncation::DEFAULT,
+            key: Some(DisplayKey::Text("pattern".into())),
+        };
+        Self { spec, workspace }
+    }
+}
+
+#[async_trait]
+impl Tool for Grep {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, input: &Input) -> Vec<Access> {
+        let path = input.text("path").unwrap_or_default();
+        vec![Access::Read(self.workspace.resolve(path))]
+    }
+
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        let workspace = self.workspace.clone();
+        blocking::answer(call, move |arguments, stop| {
+            grep(&workspace, &arguments, stop)
+        })
+        .await
+    }
+}
+
+fn grep(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
+    let typed = arguments.path.as_deref().unwrap_or_default();
+    let root = workspace.resolve(typed);
+    if !root.exists() {
+        return Err(missing::no_file(workspace, typed, &root));
+    }
+    let search = Search::new(arguments, root.is_file())?;
+    let Walk { files, faults } = files(workspace, arguments, &root, stop)?;
+    let offset = arguments.offset.unwrap_or(0);
+    let limit = arguments.head_limit.filter(|limit| *limit > 0);
+    let wanted = limit.map(|limit| offset.saturating_add(limit));
+    let mut found = search.search(workspace, &files, wanted, stop);
+    stop.check()?;
+    found.faults.splice(0..0, faults);
+    Ok(report(&found, offset, limit))
+}
+
+/// The files that are to be searched; a file named outright is, whatever it is called.
+fn files(
+    workspace: &Workspace,
+    arguments: &Arguments,
+    root: &Path,
+    stop: &Stop,
+) -> Result<Walk, String> {
+    let overrides = overrides(workspace, arguments.glob.as_deref())?;
+    let types = types(arguments.file_type.as_deref())?;
+    let mut builder = WalkBuilder::new(root);
+    builder.overrides(overrides).types(types);
+    let is_root = |path: &Path| path == root;
+    Ok(walk::walk(&builder, stop, |entry| {
+        is_root(entry.path()) && !root.is_dir()
+            || entry.file_type().is_some_and(|kind| kind.is_file())
+    }))
+}
+
+fn overrides(workspace: &Workspace, glob: Option<&str>) -> Result<Override, String> {
+    let Some(glob) = glob.filter(|glob| !glob.is_empty()) else {
+        return Ok(Override::empty());
+    };
+    let mut builder = OverrideBuilder::new(workspace.cwd());
+    let built = builder.add(glob).and_then(|builder| builder.build());
+    built.map_err(|error| format!("bad glob `{glob}`: {error}"))
+}
+
+fn types(name: Option<&str>) -> Result<Types, String> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        return Ok(Types::empty());
+    };
+    let mut builder = TypesBuilder::new();
+    let built = builder.add_defaults().select(name).build();
+    built.map_err(|error| format!("{error}; `glob` takes any pattern"))
+}
+
+/// The lines of the page, and a remark on what else there is.
+fn report(found: &search::Found, offset: u64, limit: Option<u64>) -> Output {
+    let lines = found.text.lines().count() as u64;
+    let first = offset.min(lines);
+    let last = limit.map_or(lines, |limit| (first + limit).min(lines));
+    let page = found.text.lines_with_terminator();
+    let page = page.skip(first as usize).take((last - first) as usize);
+    let mut text = page.collect::<Vec<_>>().concat();
+    if text.last() == Some(&b'\n') {
+        text.pop();
+    }
+    let remark = match (lines, last - first) {
+        (0, _) => "no matches".to_owned(),
+        (_, 0) => format!("[no output behind line {lines}]"),
+        _ if last < lines || (found.more && limit.is_some()) => {
+            format!("\n[more: set offset to {last}]")
+        }
+        _ if found.more => "\n[more: narrow the search, or set head_limit and offset]".to_owned(),
+        _ => String::new(),
+    };
+    text.extend_from_slice(remark.as_bytes());
+    text.extend_from_slice(walk::remark(&found.faults).as_bytes());
+    Output {
+        content: ah_conversation::Content::Bytes(text),
+        is_error: false,
+        details: Some(json!({ "lines": last - first, "more": last < lines || found.more })),
+    }
+}

@@ -1,0 +1,274 @@
+//! Searches many files at once, with the output of one after the other, as `rg --sort path` prints it.
+
+use std::io::{self, Read, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bstr::ByteSlice;
+use grep_printer::{StandardBuilder, SummaryBuilder, SummaryKind};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+
+use super::{Arguments, OutputMode};
+use crate::blocking::Stop;
+use crate::file;
+use crate::workspace::Workspace;
+
+/// How much output is gathered, however much more there were.
+const MAX_OUTPUT: usize = 1 << 20;
+/// How much of one line is shown.
+const MAX_COLUMNS: u64 = 2000;
+/// How much memory a search of one file may take: a line, or with `multiline` all of the file, has to fit.
+const MAX_HEAP: usize = 64 << 20;
+/// How many files are searched before the output is looked at: few at first, since they may already give enough.
+const FIRST_BATCH: usize = 32;
+const LARGEST_BATCH: usize = 1024;
+
+/// A search, ready to be done.
+pub(super) struct Search {
+    matcher: RegexMatcher,
+    searcher: SearcherBuilder,
+    mode: OutputMode,
+    has_context: bool,
+    names_files: bool,
+}
+
+/// What a search found.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The output, in lines.
+    pub(super) text: Vec<u8>,
+    /// Whether there would have been more.
+    pub(super) more: bool,
+    /// What could not be read, and why.
+    pub(super) faults: Vec<String>,
+}
+
+impl Search {
+    /// Prepares a search of a folder, or of a single file, whose name then is not repeated with each line.
+    pub(super) fn new(arguments: &Arguments, is_single_file: bool) -> Result<Self, String> {
+        let multiline = arguments.multiline.unwrap_or(false);
+        let mut pattern = RegexMatcherBuilder::new();
+        pattern
+            .multi_line(true)
+            .case_insensitive(arguments.ignore_case.unwrap_or(false));
+        match multiline {
+            true => pattern.dot_matches_new_line(true),
+            false => pattern.line_terminator(Some(b'\n')).ban_byte(Some(0)),
+        };
+        let matcher = pattern
+            .build(&arguments.pattern)
+            .map_err(|error| explain(&error.to_string()))?;
+        let is_content = arguments.output_mode == OutputMode::Content;
+        let context = |lines: Option<u64>| match lines.or(arguments.around) {
+            Some(lines) if is_content => usize::try_from(lines).unwrap_or(usize::MAX),
+            _ => 0,
+        };
+        let (before, after) = (context(arguments.before), context(arguments.after));
+        // A binary file named outright is searched to the end, and said to match instead of shown.
+        let binary = match is_single_file {
+            true => BinaryDetection::convert(0),
+            false => BinaryDetection::quit(0),
+        };
+        let mut searcher = SearcherBuilder::new();
+        searcher
+            .multi_line(multiline)
+            .line_number(is_content && arguments.numbers.unwrap_or(true))
+            .before_context(before)
+            .after_context(after)
+            .binary_detection(binary)
+            .heap_limit(Some(MAX_HEAP));
+        Ok(Self {
+            matcher,
+            searcher,
+            mode: arguments.output_mode,
+            has_context: before + after > 0,
+            names_files: !is_single_file,
+        })
+    }
+
+    /// Searches the files, in order as far as anyone can tell, until there are more lines than `wanted` or more bytes
+    /// than are of use.
+    pub(super) fn search(
+        &self,
+        workspace: &Workspace,
+        files: &[PathBuf],
+        wanted: Option<u64>,
+        stop: &Stop,
+    ) -> Found {
+        let mut found = Found::default();
+        let (mut rest, mut size, mut lines) = (files, FIRST_BATCH, 0);
+        while !rest.is_empty() && !stop.is_requested() {
+            let (batch, later) = rest.split_at(size.min(rest.len()));
+            for (file, result) in batch.iter().zip(self.search_batch(workspace, batch, stop)) {
+                let is_enough = wanted.is_some_and(|wanted| lines > wanted);
+                if is_enough || found.text.len() >= MAX_OUTPUT {
+                    found.more = true;
+                    return found;
+                }
+                match result {
+                    Ok(output) => {
+                        lines += output.text.lines().count() as u64;
+                        self.append(&mut found, &output);
+                    }
+                    Err(error) => {
+                        let file = workspace.show(file);
+                        found.faults.push(format!("{file}: {error}"));
+                    }
+                }
+            }
+            rest = later;
+            size = (size * 2).min(LARGEST_BATCH);
+        }
+        found
+    }
+
+    fn append(&self, found: &mut Found, output: &Capped) {
+        if self.has_context && !found.text.is_empty() && !output.text.is_empty() {
+            found.text.extend_from_slice(b"--\n");
+        }
+        found.text.extend_from_slice(&output.text);
+        found.more |= output.is_full;
+    }
+
+    /// The outputs of the files of a batch, in order.
+    fn search_batch(
+        &self,
+        workspace: &Workspace,
+        batch: &[PathBuf],
+        stop: &Stop,
+    ) -> Vec<io::Result<Capped>> {
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut searcher = self.searcher.build();
+            let mut outputs = Vec::new();
+            while let Some(file) = batch.get(next.fetch_add(1, Ordering::Relaxed)) {
+                outputs.push((file, self.search_file(&mut searcher, workspace, file, stop)));
+            }
+            outputs
+        };
+        let mut outputs: Vec<_> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads.min(batch.len()))
+                .map(|_| scope.spawn(work))
+                .collect();
+            let joined = workers.into_iter().map(|worker| worker.join());
+            joined
+                .flat_map(|outputs| {
+                    outputs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+                .collect()
+        });
+        outputs.sort_by_key(|(file, _)| *file);
+        outputs.into_iter().map(|(_, output)| output).collect()
+    }
+
+    fn search_file(
+        &self,
+        searcher: &mut Searcher,
+        workspace: &Workspace,
+        file: &Path,
+        stop: &Stop,
+    ) -> io::Result<Capped> {
+        let source = match file::open(file) {
+            Ok((source, _)) => Stoppable { source, stop },
+            // Gone since the walk, or never one to search.
+            Err(file::Fault::Missing | file::Fault::Directory | file::Fault::Special(_)) => {
+                return Ok(Capped::default());
+            }
+            Err(file::Fault::Io(error)) => return Err(error),
+        };
+        let shown = workspace.show(file);
+        let mut output = Capped::default();
+        let result = self.print(searcher, source, Path::new(&shown), &mut output);
+        match result {
+            Err(_) if output.is_full => Ok(output.whole_lines()),
+            Err(error) => Err(error),
+            Ok(()) => Ok(output),
+        }
+    }
+
+    fn print(
+        &self,
+        searcher: &mut Searcher,
+        source: impl Read,
+        path: &Path,
+        output: &mut Capped,
+    ) -> io::Result<()> {
+        let kind = match self.mode {
+            OutputMode::Content => {
+                let mut printer = StandardBuilder::new()
+                    .path(self.names_files)
+                    .max_columns(Some(MAX_COLUMNS))
+                    .max_columns_preview(true)
+                    .build_no_color(output);
+                let sink = printer.sink_with_path(&self.matcher, path);
+                return searcher.search_reader(&self.matcher, source, sink);
+            }
+            OutputMode::FilesWithMatches => SummaryKind::PathWithMatch,
+            OutputMode::Count => SummaryKind::Count,
+        };
+        let mut printer = SummaryBuilder::new()
+            .kind(kind)
+            .path(self.names_files)
+            .exclude_zero(true)
+            .build_no_color(output);
+        let sink = printer.sink_with_path(&self.matcher, path);
+        searcher.search_reader(&self.matcher, source, sink)
+    }
+}
+
+/// What is wrong with a pattern, and how to say it instead.
+fn explain(error: &str) -> String {
+    let hint = match error.contains("\"\\n\" is not allowed") {
+        true => "; set multiline to match across lines",
+        false => "",
+    };
+    format!("bad pattern: {error}{hint}")
+}
+
+/// A source that ends with an error when the call is dropped.
+struct Stoppable<'a, R> {
+    source: R,
+    stop: &'a Stop,
+}
+
+impl<R: Read> Read for Stoppable<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.stop.is_requested() {
+            true => Err(io::Error::other("stopped")),
+            false => self.source.read(buffer),
+        }
+    }
+}
+
+/// Output up to a size; more is an error, so that a search with too many matches ends.
+#[derive(Default)]
+struct Capped {
+    text: Vec<u8>,
+    is_full: bool,
+}
+
+impl Capped {
+    fn whole_lines(mut self) -> Self {
+        let end = self.text.rfind_byte(b'\n').map_or(0, |end| end + 1);
+        self.text.truncate(end);
+        self
+    }
+}
+
+impl Write for Capped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.text.len() + bytes.len() > MAX_OUTPUT {
+            self.is_full = true;
+            return Err(io::Error::other("too much output"));
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
