@@ -1,21 +1,75 @@
-//! What the model may do.
+//! What the model may do: the built-in tools, each a [`Tool`] in a file of its own, with what it says of itself in a
+//! file beside it.
+//!
+//! A tool knows neither the loop that calls it nor whether it is allowed to run: it says what a call would touch, runs
+//! it, and gives what came of it. Its names and its description stand in its own file and nowhere else.
 
+use std::sync::Arc;
+
+use ah_conversation::{Store, Tool};
+
+mod bash;
 mod blocking;
 mod edit;
 mod file;
 mod glob;
 mod grep;
+mod jobs;
 mod missing;
 mod naming;
 mod read;
+mod stored;
 mod walk;
 mod workspace;
 mod write;
 
+pub use bash::{Bash, Shell};
 pub use edit::Edit;
 pub use glob::Glob;
 pub use grep::Grep;
 pub use naming::Naming;
 pub use read::Read;
+pub use stored::Stored;
 pub use workspace::Workspace;
 pub use write::Write;
+
+/// Which tools there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// All.
+    #[default]
+    Default,
+    /// The four that suffice: files are read, written and edited, and the shell does the rest.
+    Minimal,
+}
+
+/// What the built-in tools need.
+pub struct Surroundings {
+    /// Where they work.
+    pub workspace: Arc<Workspace>,
+    /// What runs commands.
+    pub shell: Shell,
+    /// Where whole outputs are found again.
+    pub store: Arc<dyn Store>,
+}
+
+/// The built-in tools of `profile`, in the order in which the model is told of them.
+pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Arc<dyn Tool>> {
+    let Surroundings {
+        workspace,
+        shell,
+        store,
+    } = around;
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(Read::new(workspace.clone(), naming)),
+        Arc::new(Write::new(workspace.clone(), naming)),
+        Arc::new(Edit::new(workspace.clone(), naming)),
+        Arc::new(Bash::new(workspace.clone(), shell, naming)),
+    ];
+    if profile == Profile::Default {
+        tools.push(Arc::new(Grep::new(workspace.clone(), naming)));
+        tools.push(Arc::new(Glob::new(workspace, naming)));
+        tools.push(Arc::new(Stored::new(store)));
+    }
+    tools
+}

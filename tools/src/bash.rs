@@ -1,0 +1,229 @@
+//! The `bash` tool: a command line, run in a shell to its end, or beside the conversation as a job.
+//!
+//! How a child is started, watched and ended is `ah-process`; whether a command can change anything is decided in
+//! [`command`]; who may run it is decided elsewhere.
+
+mod command;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::{
+    Access, Content, Context, DisplayKey, Environment, Input, Output, Tool, ToolSpec, ToolUse,
+    Truncation,
+};
+use ah_process::{Command, Ending, Keep};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::blocking::count;
+use crate::jobs::Jobs;
+use crate::naming::Naming;
+use crate::workspace::Workspace;
+
+const DEFAULT_TIMEOUT: u64 = 120_000;
+const MAX_TIMEOUT: u64 = 600_000;
+
+/// The shell that runs commands, and what they see.
+#[derive(Debug, Clone)]
+pub struct Shell {
+    /// The program.
+    pub program: PathBuf,
+    /// All variables that a command sees.
+    pub environment: Vec<(String, String)>,
+    /// How many bytes of one output are kept.
+    pub output_cap: u64,
+}
+
+impl Shell {
+    /// The shell that `AH_SHELL` names, or bash, or sh, with all variables but secrets, and 64 MiB of output.
+    pub fn new(environment: &Environment) -> Self {
+        let wanted = [environment.get("AH_SHELL"), Some("bash"), Some("sh")];
+        let program = wanted
+            .into_iter()
+            .flatten()
+            .find_map(|name| find_program(name, environment))
+            .unwrap_or_else(|| "/bin/sh".into());
+        let pairs = environment.for_children();
+        Self {
+            program,
+            environment: pairs
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            output_cap: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// The program `name`: as a path, or in the search path, or where shells usually are.
+fn find_program(name: &str, environment: &Environment) -> Option<PathBuf> {
+    let search_path = environment.get("PATH").unwrap_or_default();
+    let usual = ["/bin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
+    let candidates: Vec<PathBuf> = match name.contains('/') {
+        true => vec![environment.cwd().join(name)],
+        false => std::env::split_paths(search_path)
+            .chain(usual)
+            .map(|folder| environment.cwd().join(folder).join(name))
+            .collect(),
+    };
+    candidates.into_iter().find(|path| path.is_file())
+}
+
+/// The tool.
+pub struct Bash {
+    spec: ToolSpec,
+    workspace: Arc<Workspace>,
+    shell: Shell,
+    jobs: Jobs,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    command: String,
+    #[serde(default, deserialize_with = "count")]
+    timeout: Option<u64>,
+    #[serde(default)]
+    run_in_background: bool,
+    job: Option<String>,
+}
+
+impl Bash {
+    /// The tool, for commands in `workspace`. Its jobs end with it.
+    pub fn new(workspace: Arc<Workspace>, shell: Shell, naming: Naming) -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "command": { "type": "string", "description": "The command to run" },
+                "timeout": {
+                    "type": "integer",
+                    "description": "Milliseconds until it is ended, at most 600000",
+                },
+                "description": { "type": "string", "description": "What it does, in a few words" },
+                "run_in_background": {
+                    "type": "boolean",
+                    "description": "Go on at once and let it run",
+                },
+                "job": {
+                    "type": "string",
+                    "description": "The job that `command` is for: `output`, `wait` or `stop`",
+                },
+            },
+            "required": ["command"],
+        });
+        let spec = ToolSpec {
+            name: naming.pick("bash", "Bash").into(),
+            description: include_str!("bash.md").trim_end().into(),
+            input_schema: Arc::new(schema),
+            guidance: None,
+            truncation: Truncation {
+                bytes: 30_000,
+                lines: Some(256),
+            },
+            key: Some(DisplayKey::Command("command")),
+        };
+        Self {
+            spec,
+            workspace,
+            shell,
+            jobs: Jobs::default(),
+        }
+    }
+
+    fn child(&self, line: &str, keep: Keep) -> Command {
+        Command {
+            program: self.shell.program.clone(),
+            arguments: vec!["-c".into(), line.into()],
+            cwd: self.workspace.cwd().to_owned(),
+            environment: self.shell.environment.clone(),
+            stdin: Vec::new(),
+            deadline: None,
+            keep,
+            note,
+        }
+    }
+
+    async fn run_to_end(&self, line: &str, timeout: Duration, context: &Context) -> Output {
+        let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
+        let child = Command {
+            deadline: Some(timeout),
+            ..self.child(line, keep)
+        };
+        match child.run().await {
+            Err(fault) => Output::error(fault.to_string()),
+            Ok(outcome) => Output {
+                is_error: outcome.ending != Ending::Exited(0),
+                details: Some(json!({ "command": line, "exit_code": outcome.ending.code() })),
+                content: match outcome.output {
+                    Content::Bytes(bytes) if bytes.is_empty() => {
+                        Content::Bytes(b"(no output)".to_vec())
+                    }
+                    output => output,
+                },
+            },
+        }
+    }
+
+    async fn run_beside(&self, call: &ToolUse, arguments: &Arguments, context: &Context) -> Output {
+        // What a call gives is kept under its name, so the job's file needs another.
+        let mut path = context.spool.clone().into_os_string();
+        path.push(".job");
+        let keep = Keep::new(path.into(), self.shell.output_cap).at_once();
+        let child = Command {
+            deadline: arguments.timeout.map(Duration::from_millis),
+            ..self.child(&arguments.command, keep)
+        };
+        self.jobs.start(call.id.as_str(), child).await
+    }
+}
+
+#[async_trait]
+impl Tool for Bash {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, input: &Input) -> Vec<Access> {
+        if input.text("job").is_some() {
+            return Vec::new();
+        }
+        let line = input.text("command").unwrap_or_default();
+        let is_beside = input.get("run_in_background") == Some(&true.into());
+        vec![Access::Command {
+            line: line.into(),
+            harmless: !is_beside && command::is_harmless(line),
+        }]
+    }
+
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
+        let arguments: Arguments = match serde_json::from_value(call.input.to_value()) {
+            Ok(arguments) => arguments,
+            Err(fault) => return Output::error(format!("invalid input: {fault}")),
+        };
+        let timeout = arguments.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        if !(1..=MAX_TIMEOUT).contains(&timeout) {
+            return Output::error(format!(
+                "`timeout` is {timeout} ms; it can be 1 to {MAX_TIMEOUT}. For what takes longer, set \
+                 `run_in_background`."
+            ));
+        }
+        let timeout = Duration::from_millis(timeout);
+        match &arguments.job {
+            Some(job) => self.jobs.ask(job, &arguments.command, timeout).await,
+            None if arguments.run_in_background => self.run_beside(call, &arguments, context).await,
+            None => self.run_to_end(&arguments.command, timeout, context).await,
+        }
+    }
+}
+
+/// The last line of a command's output.
+fn note(ending: Ending) -> Option<String> {
+    let code = ending.code();
+    match ending {
+        Ending::Exited(0) | Ending::Stopped => None,
+        Ending::Exited(_) => Some(format!("exit code: {code}")),
+        Ending::Killed(signal) => Some(format!("exit code: {code} (killed by signal {signal})")),
+        Ending::TimedOut(time) => Some(format!("error: timed out after {} ms", time.as_millis())),
+    }
+}
