@@ -84,8 +84,11 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
         .matcher()
         .map_err(|error| format!("bad pattern `{pattern}`: {}", error.kind()))?;
     let root = workspace.resolve(&scope.folder);
-    if !root.exists() {
-        return Err(missing::no_file(workspace, &scope.folder, &root));
+    if !root.is_dir() {
+        return Err(match root.exists() {
+            true => format!("`{}` is not a folder", scope.folder),
+            false => missing::no_file(workspace, &scope.folder, &root),
+        });
     }
     let mut builder = WalkBuilder::new(&root);
     builder.hidden(!scope.names_hidden());

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use self::search::Search;
 use crate::blocking::{self, Stop};
-use crate::missing;
+use crate::file::{self, Fault};
 use crate::naming::Naming;
 use crate::walk::{self, Walk};
 use crate::workspace::Workspace;
@@ -137,10 +137,12 @@ impl Tool for Grep {
 fn grep(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
     let typed = arguments.path.as_deref().unwrap_or_default();
     let root = workspace.resolve(typed);
-    if !root.exists() {
-        return Err(missing::no_file(workspace, typed, &root));
-    }
-    let search = Search::new(arguments, root.is_file())?;
+    let is_single_file = match file::regular(&root) {
+        Ok(_) => true,
+        Err(Fault::Directory) => false,
+        Err(fault) => return Err(fault.tell(workspace, typed, &root)),
+    };
+    let search = Search::new(arguments, is_single_file)?;
     let Walk { files, faults } = files(workspace, arguments, &root, stop)?;
     let offset = arguments.offset.unwrap_or(0);
     let limit = arguments.head_limit.filter(|limit| *limit > 0);
@@ -162,10 +164,8 @@ fn files(
     let types = types(arguments.file_type.as_deref())?;
     let mut builder = WalkBuilder::new(root);
     builder.overrides(overrides).types(types);
-    let is_root = |path: &Path| path == root;
     Ok(walk::walk(&builder, stop, |entry| {
-        is_root(entry.path()) && !root.is_dir()
-            || entry.file_type().is_some_and(|kind| kind.is_file())
+        entry.file_type().is_some_and(|kind| kind.is_file())
     }))
 }
 

@@ -77,7 +77,7 @@ pub fn run(tool: &dyn Tool, input: Value) -> Output {
 /// The text of an output, behind `error: ` if it is one; pictures as their media type in brackets.
 pub fn text(output: &Output) -> String {
     let text = match &output.content {
-        Content::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+        Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Content::Spool(spool) => panic!("spooled to {}", spool.path.display()),
         Content::Blocks(blocks) => {
             let shown = blocks.iter().map(|block| match block {

@@ -3,5 +3,7 @@
 
 mod edit;
 mod folder;
+mod glob;
+mod grep;
 mod read;
 mod write;

@@ -1,0 +1,249 @@
+//! What `grep` finds, and that it says so as `rg` does.
+
+use std::process::Command;
+
+use ah_conversation::{Access, Tool as _};
+use ah_tools::{Grep, Naming};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::{Value, json};
+
+use crate::folder::{Folder, run, text};
+
+fn grep(folder: &Folder, input: Value) -> String {
+    text(&run(&Grep::new(folder.workspace(), Naming::Own), input))
+}
+
+fn fixture() -> Folder {
+    let folder = Folder::with(&[
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (".gitignore", "target\n*.log\n"),
+        (".hidden/a.rs", "fn hidden() {}\n"),
+        ("README.md", "# Title\n\nfn in prose\n"),
+        (
+            "src/main.rs",
+            "fn main() {\n    run();\n}\n\nfn run() {}\n\n\n\nfn last() {}",
+        ),
+        (
+            "src/deep/lib.rs",
+            "struct A;\nimpl A {\n    fn new() -> A {\n        A\n    }\n}\n",
+        ),
+        ("src.rs", "// no match\n"),
+        ("crlf.txt", "FN one\r\nfn two\r\n"),
+        ("target/out.rs", "fn ignored() {}\n"),
+        ("debug.log", "fn ignored() {}\n"),
+    ]);
+    folder.put("data.bin", b"fn binary\n\0fn\n");
+    folder.put("latin1.txt", b"fn caf\xe9\n");
+    folder
+}
+
+/// Tool input, the same for `rg`, and what both print.
+const CASES: [(&str, &str, &str); 14] = [
+    (
+        r#"{"pattern": "fn"}"#,
+        "-l fn",
+        "README.md\ncrlf.txt\nlatin1.txt\nsrc/deep/lib.rs\nsrc/main.rs",
+    ),
+    (
+        r#"{"pattern": "fn \\w+\\(", "output_mode": "content"}"#,
+        r"-n fn\s\w+\(",
+        "src/deep/lib.rs:3:    fn new() -> A {\nsrc/main.rs:1:fn main() {\nsrc/main.rs:5:fn run() {}\n\
+         src/main.rs:9:fn last() {}",
+    ),
+    (
+        r#"{"pattern": "fn", "output_mode": "count"}"#,
+        "-c fn",
+        "README.md:1\ncrlf.txt:1\nlatin1.txt:1\nsrc/deep/lib.rs:1\nsrc/main.rs:3",
+    ),
+    (
+        r#"{"pattern": "^fn", "output_mode": "content", "-n": false, "-i": true}"#,
+        "-N -i ^fn",
+        "README.md:fn in prose\ncrlf.txt:FN one\r\ncrlf.txt:fn two\r\nlatin1.txt:fn caf\u{fffd}\n\
+         src/main.rs:fn main() {\nsrc/main.rs:fn run() {}\nsrc/main.rs:fn last() {}",
+    ),
+    (
+        r#"{"pattern": "run", "output_mode": "content", "-C": 1}"#,
+        "-n -C1 run",
+        "src/main.rs-1-fn main() {\nsrc/main.rs:2:    run();\nsrc/main.rs-3-}\nsrc/main.rs-4-\n\
+         src/main.rs:5:fn run() {}\nsrc/main.rs-6-",
+    ),
+    (
+        r#"{"pattern": "struct|last", "output_mode": "content", "-A": "1"}"#,
+        "-n -A1 struct|last",
+        "src/deep/lib.rs:1:struct A;\nsrc/deep/lib.rs-2-impl A {\n--\nsrc/main.rs:9:fn last() {}",
+    ),
+    (
+        r#"{"pattern": "fn (run|last)", "output_mode": "content", "-B": 1}"#,
+        r"-n -B1 fn\s(run|last)",
+        "src/main.rs-4-\nsrc/main.rs:5:fn run() {}\n--\nsrc/main.rs-8-\nsrc/main.rs:9:fn last() {}",
+    ),
+    (
+        r#"{"pattern": "impl.*new", "output_mode": "content", "multiline": true}"#,
+        "-n -U --multiline-dotall impl.*new",
+        "src/deep/lib.rs:2:impl A {\nsrc/deep/lib.rs:3:    fn new() -> A {",
+    ),
+    (
+        r#"{"pattern": "fn", "glob": "*.md"}"#,
+        "-l -g *.md fn",
+        "README.md",
+    ),
+    (
+        r#"{"pattern": "fn", "glob": "!src/**"}"#,
+        "-l -g !src/** fn",
+        "README.md\ncrlf.txt\nlatin1.txt",
+    ),
+    (
+        r#"{"pattern": "fn", "type": "rust"}"#,
+        "-l -t rust fn",
+        "src/deep/lib.rs\nsrc/main.rs",
+    ),
+    (
+        r#"{"pattern": "fn", "path": "src/deep"}"#,
+        "-l fn src/deep",
+        "src/deep/lib.rs",
+    ),
+    (
+        r#"{"pattern": "impl", "path": "src/deep/lib.rs", "output_mode": "content"}"#,
+        "-n impl src/deep/lib.rs",
+        "2:impl A {",
+    ),
+    (
+        r#"{"pattern": "fn", "path": "data.bin", "output_mode": "content"}"#,
+        "-n fn data.bin",
+        "binary file matches (found \"\\0\" byte around offset 10)",
+    ),
+];
+
+#[test]
+fn the_output_is_that_of_rg() {
+    let folder = fixture();
+    for (input, same_for_rg, expected) in CASES {
+        let output = grep(&folder, serde_json::from_str(input).unwrap());
+        assert_eq!(output, expected, "{input}");
+        if let Some(printed) = rg(&folder, same_for_rg) {
+            assert_eq!(printed, expected, "rg {same_for_rg}");
+        }
+    }
+}
+
+/// What `rg` prints, where it is installed.
+fn rg(folder: &Folder, arguments: &str) -> Option<String> {
+    let output = Command::new("rg")
+        .args([
+            "--no-config",
+            "--color=never",
+            "--no-heading",
+            "--sort=path",
+        ])
+        .args(arguments.split(' '))
+        .current_dir(folder.path(""))
+        .output()
+        .ok()?;
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    Some(printed.strip_suffix('\n').unwrap_or(&printed).to_owned())
+}
+
+#[test]
+fn output_is_paged() {
+    let files: Vec<_> = (0..200).map(|n| format!("f{n:03}")).collect();
+    let files: Vec<_> = files.iter().map(|name| (name.as_str(), "x\nx\n")).collect();
+    let folder = Folder::with(&files);
+    for (offset, limit, expected) in [
+        (0, 2, "f000\nf001\n[more: set offset to 2]"),
+        (2, 1, "f002\n[more: set offset to 3]"),
+        (198, 2, "f198\nf199"),
+        (199, 9, "f199"),
+        (200, 1, "[no output behind line 200]"),
+    ] {
+        let input = json!({"pattern": "x", "head_limit": limit, "offset": offset});
+        assert_eq!(grep(&folder, input), expected, "{offset} {limit}");
+    }
+    let all = json!({"pattern": "x", "output_mode": "content", "head_limit": 0});
+    assert_eq!(grep(&folder, all).lines().count(), 400);
+}
+
+#[test]
+fn output_without_end_is_cut() {
+    let folder = Folder::with(&[("a", &"match\n".repeat(1_000_000)), ("b", "match\n")]);
+    folder.put("long", "x".repeat(10_000) + "match\n");
+    let told = grep(
+        &folder,
+        json!({"pattern": "match", "output_mode": "content"}),
+    );
+    assert!(told.len() < 1_100_000, "{}", told.len());
+    assert!(told.ends_with(":match\n[more: narrow the search, or set head_limit and offset]"));
+
+    let told = grep(
+        &folder,
+        json!({"pattern": "match", "path": "long", "output_mode": "content"}),
+    );
+    assert!(told.len() < 3000 && told.contains("xx [... "), "{told}");
+}
+
+#[test]
+fn nothing_found_is_no_error() {
+    let folder = Folder::with(&[("a", "text\n")]);
+    assert_eq!(grep(&folder, json!({"pattern": "absent"})), "no matches");
+    assert_eq!(
+        grep(&folder, json!({"pattern": "x", "type": "rust"})),
+        "no matches"
+    );
+}
+
+#[test]
+fn what_cannot_be_searched_is_told() {
+    let folder = Folder::with(&[("source/a.rs", "a\n")]);
+    mknodat(CWD, folder.path("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    for (input, expected) in [
+        (
+            json!({"pattern": "(a"}),
+            "bad pattern: regex parse error:\n    (?:(a)\n    ^\nerror: unclosed group",
+        ),
+        (
+            json!({"pattern": "a\nb"}),
+            "bad pattern: the literal \"\\n\" is not allowed in a regex; set multiline to match across lines",
+        ),
+        (
+            json!({"pattern": "a", "path": "sorce"}),
+            "no file `sorce`; did you mean `source`?",
+        ),
+        (
+            json!({"pattern": "a", "type": "rusty"}),
+            "unrecognized file type: rusty; `glob` takes any pattern",
+        ),
+        (
+            json!({"pattern": "a", "glob": "{a"}),
+            "bad glob `{a`: error parsing glob '{a': unclosed alternate group; missing '}' (maybe escape '{' with \
+             '[{]'?)",
+        ),
+        (
+            json!({"pattern": 1}),
+            "invalid input of grep: invalid type: integer `1`, expected a string",
+        ),
+        (
+            json!({"pattern": "a", "path": "pipe"}),
+            "`pipe` is a pipe, not a regular file",
+        ),
+    ] {
+        assert_eq!(
+            grep(&folder, input.clone()),
+            format!("error: {expected}"),
+            "{input}"
+        );
+    }
+}
+
+#[test]
+fn a_call_reads_what_it_searches() {
+    let folder = Folder::new();
+    let cwd = folder.workspace().cwd().to_owned();
+    let tool = Grep::new(folder.workspace(), Naming::Sdk);
+    assert_eq!(tool.spec().name, "Grep");
+    let access = |input: Value| tool.access(&input.into());
+    assert_eq!(access(json!({"pattern": "x"})), [Access::Read(cwd.clone())]);
+    assert_eq!(
+        access(json!({"pattern": "x", "path": "a"})),
+        [Access::Read(cwd.join("a"))]
+    );
+}
