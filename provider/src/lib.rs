@@ -18,6 +18,7 @@ use self::auth::Credentials;
 use self::catalog::Catalog;
 use self::retry::{Policy, Retrying};
 use self::script::Script;
+use self::script::normal::Normal;
 
 /// What connecting needs to know besides the model's name.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +52,7 @@ pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, P
             hint: error.hint(),
             ..ProviderError::new(ErrorClass::Script, with_causes(&error))
         })?;
+        let script = script.comparing(Normal::of(options.environment));
         return Ok(Arc::new(Retrying::new(script, options.retry, options.seed)));
     }
     let name = options.catalog.resolve(name);

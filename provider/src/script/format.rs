@@ -3,11 +3,13 @@
 //! The fields are those of the file, so that a test in Rust and a file say the same thing. What a turn gives when it
 //! is played stands in `play.rs`.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ah_conversation::{ErrorClass, Price, ProviderError, Usage};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::failure;
 
 /// Most turns of a scenario, repetitions counted.
 const MOST_TURNS: u64 = 1_000_000;
@@ -514,53 +516,52 @@ impl Call {
 }
 
 impl Failure {
-    /// The error that a provider gives for it.
+    /// The error that a provider makes of it.
     pub fn to_error(&self) -> ProviderError {
+        let error = match (self.class, self.status, &self.kind) {
+            (Some(Class(class)), ..) => ProviderError::new(class, self.words()),
+            (None, Some(status), _) => {
+                let body = json!({"error": self.words_of_server()}).to_string();
+                failure::in_response(status, |_| None, &body, SystemTime::UNIX_EPOCH)
+            }
+            (None, None, Some(_)) => failure::in_stream(Some(&self.words_of_server())),
+            (None, None, None) => ProviderError::new(ErrorClass::Network, self.words()),
+        };
+        let wait = self
+            .retry_after
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         ProviderError {
-            class: self.class(),
             status: self.status,
-            message: self.words(),
-            retry_after: self
-                .retry_after
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-            hint: None,
+            retry_after: wait.or(error.retry_after),
+            ..error
         }
     }
 
-    /// What the server says.
+    /// The explanation.
     pub fn words(&self) -> String {
-        match (&self.message, &self.kind) {
-            (Some(message), _) => message.clone(),
-            (None, Some(kind)) => kind.clone(),
-            (None, None) => "scripted failure".to_owned(),
-        }
+        self.message
+            .clone()
+            .unwrap_or_else(|| "scripted failure".to_owned())
     }
 
-    fn class(&self) -> ErrorClass {
-        if let Some(Class(class)) = self.class {
-            return class;
-        }
-        let too_long = self
-            .message
-            .as_deref()
-            .is_some_and(|message| message.contains("prompt is too long"));
-        match (self.kind.as_deref(), self.status) {
-            _ if too_long => ErrorClass::ContextTooLong,
-            (Some("authentication_error" | "permission_error"), _) | (None, Some(401 | 403)) => {
-                ErrorClass::Authentication
-            }
-            (Some("billing_error"), _) | (None, Some(402)) => ErrorClass::Billing,
-            (Some("rate_limit_error"), _) | (None, Some(429)) => ErrorClass::RateLimit,
-            (Some("not_found_error"), _) | (None, Some(404)) => ErrorClass::ModelNotFound,
-            (Some("invalid_request_error" | "request_too_large"), _) | (None, Some(400 | 413)) => {
-                ErrorClass::InvalidRequest
-            }
-            (Some("overloaded_error"), _) | (None, Some(529)) => ErrorClass::Overloaded,
-            (Some("api_error" | "timeout_error"), _) | (None, Some(500..=599)) => {
-                ErrorClass::Server
-            }
-            (None, None) => ErrorClass::Network,
-            _ => ErrorClass::Unknown,
+    /// The failure as the server would write it: the vendor's word and the explanation.
+    pub fn words_of_server(&self) -> Value {
+        json!({"type": self.kind(), "message": self.words()})
+    }
+
+    /// The vendor's word for it.
+    fn kind(&self) -> &str {
+        match (&self.kind, self.status) {
+            (Some(kind), _) => kind,
+            (None, Some(401)) => "authentication_error",
+            (None, Some(402)) => "billing_error",
+            (None, Some(403)) => "permission_error",
+            (None, Some(404)) => "not_found_error",
+            (None, Some(413)) => "request_too_large",
+            (None, Some(429)) => "rate_limit_error",
+            (None, Some(400..=499)) => "invalid_request_error",
+            (None, Some(529)) => "overloaded_error",
+            (None, _) => "api_error",
         }
     }
 }

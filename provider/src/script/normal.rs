@@ -5,10 +5,12 @@
 //! came before was shown with the request before.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::fmt::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
-use ah_conversation::{ContentBlock, Image, Message, Request, ResultBlock};
+use ah_conversation::{ContentBlock, Environment, Image, Message, Request, ResultBlock};
 
 use super::format::Recorded;
 use super::play::since_answer;
@@ -50,6 +52,19 @@ impl fmt::Debug for Normal {
 }
 
 impl Normal {
+    /// The secrets, the working directory and the home directory of `environment`.
+    pub fn of(environment: &Environment) -> Self {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut places = vec![(text(environment.cwd()), "<cwd>")];
+        places.extend(environment.home().map(|home| (text(&home), "<home>")));
+        places.sort_by_key(|(place, _)| Reverse(place.len()));
+        let environment = environment.clone();
+        Self {
+            redact: Arc::new(move |text| environment.redact(text).into_owned()),
+            places,
+        }
+    }
+
     /// `request` in readable form.
     pub fn request(&self, request: &Request) -> Recorded {
         let names: Vec<_> = request
@@ -287,16 +302,12 @@ mod tests {
 
     #[test]
     fn secrets_and_places_are_replaced() {
-        let normal = Normal {
-            redact: Arc::new(|text| text.replace("hunter2", "[KEY]")),
-            places: vec![
-                ("/home/me/work".to_owned(), "<cwd>"),
-                ("/".to_owned(), "<root>"),
-            ],
-        };
+        let variables = [("HOME", "/home/me"), ("A_TOKEN", "hunter2hunter2")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let normal = Normal::of(&Environment::new(variables, "/home/me/work".into()));
         assert_eq!(
-            normal.text("hunter2 in /home/me/work/a.rs"),
-            "[KEY] in <cwd>/a.rs"
+            normal.text("hunter2hunter2 in /home/me/work/a.rs and /home/me/.ah"),
+            "[A_TOKEN] in <cwd>/a.rs and <home>/.ah"
         );
     }
 }

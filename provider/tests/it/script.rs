@@ -13,6 +13,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 mod record;
+mod retries;
 
 /// A script from YAML.
 fn script(yaml: &str) -> Script {
@@ -224,7 +225,7 @@ async fn failures_come_in_every_place() {
         ),
         (
             "{text: Well, stream_error: {type: overloaded_error, message: Overloaded}}",
-            "Well Overloaded: Overloaded",
+            "Well Overloaded: Overloaded (overloaded_error)",
         ),
         (
             "{text: Well, cut: true}",

@@ -103,7 +103,7 @@ async fn a_recording_plays_the_same_run() {
       text: half
       stream_error:
         class: overloaded
-        message: Overloaded
+        message: Overloaded (overloaded_error)
     - request:
         messages: |
           messages: 3
