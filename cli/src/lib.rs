@@ -7,6 +7,7 @@ pub mod args;
 pub mod config;
 pub mod environment;
 pub mod error;
+pub mod print;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -51,4 +52,9 @@ fn report(error: &CliError) {
     if let Some(hint) = &error.hint {
         let _ = writeln!(stderr, "hint: {hint}");
     }
+}
+
+/// Tells the user something that the program goes on in spite of.
+fn warn(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "warning: {text}");
 }

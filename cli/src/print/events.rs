@@ -1,0 +1,33 @@
+//! A run for programs of ours: one event per line, as JSON.
+
+use ah_agent::Frontend;
+use ah_conversation::{Event, EventKind};
+
+use super::{Screen, neutralise};
+
+/// Shows a run as JSON lines.
+pub struct Events {
+    screen: Screen,
+}
+
+impl Events {
+    /// Shows a run on `screen`.
+    pub fn new(screen: Screen) -> Self {
+        Self { screen }
+    }
+}
+
+impl Frontend for Events {
+    fn show(&self, event: &Event) {
+        let mut line = serde_json::to_vec(event).expect("an event has only names as keys");
+        line.push(b'\n');
+        self.screen.answer(&line);
+        if matches!(event.kind, EventKind::AgentEnd { .. }) {
+            self.screen.flush();
+        }
+    }
+
+    fn notice(&self, text: &str) {
+        self.screen.note(&format!("{}\n", neutralise(text)));
+    }
+}

@@ -1,0 +1,33 @@
+//! Numbers for people.
+
+/// Tokens as people read them: `950`, `12.3k`, `1.5m`.
+pub fn count(tokens: u64) -> String {
+    let scaled = |unit: u64, letter| {
+        let tenths = tokens / (unit / 10);
+        format!("{}.{}{letter}", tenths / 10, tenths % 10)
+    };
+    match tokens {
+        1_000_000.. => scaled(1_000_000, 'm'),
+        1_000.. => scaled(1_000, 'k'),
+        _ => tokens.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_get_shorter() {
+        for (tokens, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1.0k"),
+            (12_345, "12.3k"),
+            (999_999, "999.9k"),
+            (1_500_000, "1.5m"),
+        ] {
+            assert_eq!(count(tokens), expected);
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The two output streams and the spinner, kept out of each other's way.
+//!
+//! An answer may arrive in thousands of small pieces. What comes after a pause is written at once; what follows within
+//! a few milliseconds waits for a little while, so that a burst costs a few writes and not thousands. The thread that
+//! writes what has waited also turns the spinner; it starts with the first need of it.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+/// How long a piece of an answer may wait for the next one.
+const PAUSE: Duration = Duration::from_millis(10);
+/// More than this is written without waiting.
+const FULL: usize = 16 * 1024;
+/// One picture of the spinner.
+const FRAME: Duration = Duration::from_millis(100);
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const ERASE_LINE: &str = "\r\x1b[2K";
+
+/// Standard output and standard error of a run.
+pub struct Screen {
+    shared: Arc<Shared>,
+    ticker: Mutex<Option<JoinHandle<()>>>,
+    /// What the streams can do.
+    pub look: Look,
+}
+
+/// What the streams can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Whether standard output is a terminal.
+    pub out_is_terminal: bool,
+    /// Whether standard error is a terminal.
+    pub err_is_terminal: bool,
+    /// Whether standard error may have colours.
+    pub colours: bool,
+    /// Whether there may be a spinner.
+    pub spinner: bool,
+    /// How many columns there are.
+    pub width: usize,
+}
+
+impl Look {
+    /// Asks the streams of the process; `plain` turns off all that moves or shines.
+    pub fn of_process(plain: bool) -> Self {
+        let err_is_terminal = io::stderr().is_terminal();
+        let choice = anstream::AutoStream::choice(&io::stderr());
+        let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
+        let width = size
+            .map(|size| usize::from(size.ws_col))
+            .filter(|width| *width > 0);
+        Self {
+            out_is_terminal: io::stdout().is_terminal(),
+            err_is_terminal,
+            colours: !plain && choice != anstream::ColorChoice::Never,
+            spinner: !plain && err_is_terminal,
+            width: width.unwrap_or(80),
+        }
+    }
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Cancelled when nobody reads standard output any more.
+    closed: CancellationToken,
+}
+
+struct State {
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
+    /// What of the answer has not been written yet.
+    waiting: Vec<u8>,
+    written_at: Option<Instant>,
+    /// Whether standard output is at the start of a line.
+    at_line_start: bool,
+    spinner: Option<Spinner>,
+    is_over: bool,
+}
+
+struct Spinner {
+    label: String,
+    since: Instant,
+    drawn: Option<Instant>,
+}
+
+impl Screen {
+    /// The streams of the process. `closed` is cancelled when nobody reads standard output any more.
+    pub fn of_process(look: Look, closed: CancellationToken) -> Self {
+        Self::new(Box::new(Unbuffered), Box::new(io::stderr()), look, closed)
+    }
+
+    /// Any two streams.
+    pub fn new(
+        out: Box<dyn Write + Send>,
+        err: Box<dyn Write + Send>,
+        look: Look,
+        closed: CancellationToken,
+    ) -> Self {
+        let state = State {
+            out,
+            err,
+            waiting: Vec::new(),
+            written_at: None,
+            at_line_start: true,
+            spinner: None,
+            is_over: false,
+        };
+        let shared = Shared {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            closed,
+        };
+        Self {
+            shared: Arc::new(shared),
+            ticker: Mutex::default(),
+            look,
+        }
+    }
+
+    /// Adds to standard output.
+    pub fn answer(&self, bytes: &[u8]) {
+        let Some(last) = bytes.last() else {
+            return;
+        };
+        let mut state = self.shared.lock();
+        state.hide_spinner();
+        state.spinner = None;
+        state.at_line_start = *last == b'\n';
+        state.waiting.extend_from_slice(bytes);
+        let now = Instant::now();
+        let is_due = state
+            .written_at
+            .is_none_or(|at| now.duration_since(at) >= PAUSE);
+        if is_due || state.waiting.len() >= FULL {
+            state.write_waiting(&self.shared.closed, now);
+        } else if state.waiting.len() == bytes.len() {
+            drop(state);
+            self.wake();
+        }
+    }
+
+    /// Ends the line on standard output, if one is begun.
+    pub fn end_line(&self) {
+        let is_begun = !self.shared.lock().at_line_start;
+        if is_begun {
+            self.answer(b"\n");
+        }
+    }
+
+    /// Writes whole lines to standard error, after all that came before.
+    pub fn note(&self, lines: &str) {
+        let mut state = self.shared.lock();
+        state.write_waiting(&self.shared.closed, Instant::now());
+        state.hide_spinner();
+        let shares_line =
+            self.look.out_is_terminal && self.look.err_is_terminal && !state.at_line_start;
+        let start = if shares_line { "\n" } else { "" };
+        // Where standard error is closed there is nobody left to tell.
+        let _ = write!(state.err, "{start}{lines}");
+        let _ = state.err.flush();
+        if shares_line {
+            state.at_line_start = true;
+        }
+    }
+
+    /// Shows that something goes on.
+    pub fn spin(&self, label: impl Into<String>) {
+        if !self.look.spinner {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.write_waiting(&self.shared.closed, Instant::now());
+        let label = label.into();
+        if state
+            .spinner
+            .as_ref()
+            .is_none_or(|spinner| spinner.label != label)
+        {
+            state.spinner = Some(Spinner {
+                label,
+                since: Instant::now(),
+                drawn: None,
+            });
+        }
+        drop(state);
+        self.wake();
+    }
+
+    /// Shows that nothing goes on any more.
+    pub fn rest(&self) {
+        let mut state = self.shared.lock();
+        state.hide_spinner();
+        state.spinner = None;
+    }
+
+    /// Writes all that waits.
+    pub fn flush(&self) {
+        self.shared
+            .lock()
+            .write_waiting(&self.shared.closed, Instant::now());
+    }
+
+    fn wake(&self) {
+        let mut ticker = self.ticker.lock().unwrap_or_else(PoisonError::into_inner);
+        if ticker.is_none() {
+            let shared = self.shared.clone();
+            let width = self.look.width;
+            let thread = std::thread::Builder::new().name("screen".to_owned());
+            // Without a thread there is no spinner, and the answer waits for its end.
+            *ticker = thread.spawn(move || shared.tick(width)).ok();
+        }
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        {
+            let mut state = self.shared.lock();
+            state.is_over = true;
+            state.hide_spinner();
+            state.spinner = None;
+            state.write_waiting(&self.shared.closed, Instant::now());
+        }
+        self.shared.changed.notify_one();
+        let ticker = self
+            .ticker
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = ticker.take() {
+            // It has nothing to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what has waited long enough and turns the spinner, until all is over.
+    fn tick(&self, width: usize) {
+        let mut state = self.lock();
+        while !state.is_over {
+            let now = Instant::now();
+            if state.answer_due().is_some_and(|due| due <= now) {
+                state.write_waiting(&self.closed, now);
+            }
+            if state.spinner_due(now).is_some_and(|due| due <= now) {
+                state.draw_spinner(now, width);
+            }
+            let due = [state.answer_due(), state.spinner_due(now)]
+                .into_iter()
+                .flatten()
+                .min();
+            state = match due {
+                Some(due) => {
+                    let wait = due.saturating_duration_since(now);
+                    let waited = self.changed.wait_timeout(state, wait);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+}
+
+impl State {
+    fn write_waiting(&mut self, closed: &CancellationToken, now: Instant) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let result = self
+            .out
+            .write_all(&self.waiting)
+            .and_then(|()| self.out.flush());
+        if result.is_err() {
+            closed.cancel();
+        }
+        self.waiting.clear();
+        self.written_at = Some(now);
+    }
+
+    fn answer_due(&self) -> Option<Instant> {
+        let at = self.written_at.filter(|_| !self.waiting.is_empty())?;
+        Some(at + PAUSE)
+    }
+
+    fn spinner_due(&self, now: Instant) -> Option<Instant> {
+        let spinner = self.spinner.as_ref()?;
+        Some(spinner.drawn.map_or(now, |drawn| drawn + FRAME))
+    }
+
+    fn draw_spinner(&mut self, now: Instant, width: usize) {
+        let Some(spinner) = &mut self.spinner else {
+            return;
+        };
+        spinner.drawn = Some(now);
+        let elapsed = now.duration_since(spinner.since);
+        let turns = usize::try_from(elapsed.as_millis() / FRAME.as_millis()).unwrap_or(0);
+        let frame = FRAMES[turns % FRAMES.len()];
+        let label = super::tool_block::cut(&spinner.label, width.saturating_sub(10));
+        let seconds = elapsed.as_secs();
+        let _ = write!(
+            self.err,
+            "{ERASE_LINE}\x1b[2m{frame} {label} {seconds}s\x1b[0m"
+        );
+        let _ = self.err.flush();
+    }
+
+    fn hide_spinner(&mut self) {
+        if let Some(spinner) = &mut self.spinner
+            && spinner.drawn.take().is_some()
+        {
+            let _ = write!(self.err, "{ERASE_LINE}");
+            let _ = self.err.flush();
+        }
+    }
+}
+
+/// Standard output without the buffer that the standard library puts before it.
+struct Unbuffered;
+
+impl Write for Unbuffered {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match rustix::io::write(io::stdout(), bytes) {
+            // Whoever started us made the pipe non-blocking, and the reader is slow: it is waited for.
+            Err(rustix::io::Errno::AGAIN) => {
+                std::thread::sleep(Duration::from_millis(1));
+                Err(io::ErrorKind::Interrupted.into())
+            }
+            result => result.map_err(io::Error::from),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream whose reader has gone.
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    const PLAIN: Look = Look {
+        out_is_terminal: false,
+        err_is_terminal: false,
+        colours: false,
+        spinner: false,
+        width: 80,
+    };
+
+    #[test]
+    fn a_burst_arrives_whole_without_anyone_flushing() {
+        let (reader, writer) = io::pipe().unwrap();
+        let closed = CancellationToken::new();
+        let screen = Screen::new(
+            Box::new(writer),
+            Box::new(io::sink()),
+            PLAIN,
+            closed.clone(),
+        );
+        screen.answer(b"one ");
+        screen.answer(b"two ");
+        screen.answer(b"three\n");
+        // Read while the screen lives: what waited was written by the screen itself.
+        let mut line = String::new();
+        io::BufRead::read_line(&mut io::BufReader::new(reader), &mut line).unwrap();
+        assert_eq!(line, "one two three\n");
+        drop(screen);
+        assert!(!closed.is_cancelled());
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_noticed() {
+        let closed = CancellationToken::new();
+        let screen = Screen::new(
+            Box::new(Closed),
+            Box::new(io::sink()),
+            PLAIN,
+            closed.clone(),
+        );
+        screen.answer(b"text");
+        assert!(closed.is_cancelled());
+    }
+}

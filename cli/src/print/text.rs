@@ -1,0 +1,386 @@
+//! A run for people: the model's words on standard output, all else on standard error.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ah_agent::Frontend;
+use ah_conversation::{
+    Cost, DisplayKey, Event, EventKind, ExitReason, LoopAction, Model, ToolSpec, Usage,
+};
+
+use super::tool_block::{Block, Paint, cut, seconds};
+use super::{Screen, count, neutralise};
+use crate::args::Manner;
+
+/// What a run is shown by.
+pub struct View {
+    /// For people every text is shown as it arrives; as a drop-in the last one, once it is whole.
+    pub manner: Manner,
+    /// The model that is asked, for its price and its window.
+    pub model: Model,
+    /// The tools, for what stands for their calls.
+    pub tools: Arc<[ToolSpec]>,
+    /// Paths are shown relative to this folder.
+    pub cwd: PathBuf,
+    /// The beginning of the session's id, to find it again.
+    pub session: Option<String>,
+    /// What the run is called in the log of a GitHub workflow; `None` outside of one.
+    pub group: Option<String>,
+}
+
+/// Shows a run to people.
+pub struct Text {
+    view: View,
+    screen: Screen,
+    paint: Paint,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The text of the present answer; kept only where it is shown later.
+    answer: String,
+    /// Whether any text of the present answer was shown.
+    has_shown: bool,
+    /// Whether a blank line is owed before the next tool's block.
+    owes_blank: bool,
+    /// The last answer that was whole.
+    last: String,
+    /// An error that the end of the run may repeat.
+    error: Option<String>,
+    usage: Usage,
+    cost: Option<Cost>,
+    /// Tokens of the last call.
+    context: u64,
+}
+
+impl Text {
+    /// Shows a run on `screen`.
+    pub fn new(view: View, screen: Screen) -> Self {
+        let paint = Paint {
+            colours: screen.look.colours,
+            sign: screen.look.err_is_terminal,
+            width: screen.look.width,
+        };
+        Self {
+            view,
+            screen,
+            paint,
+            state: Mutex::default(),
+        }
+    }
+
+    fn show_text(&self, state: &mut State, text: &str) {
+        match self.view.manner {
+            Manner::Own => {
+                state.has_shown = true;
+                self.write_answer(text);
+            }
+            Manner::DropIn => state.answer.push_str(text),
+        }
+    }
+
+    fn write_answer(&self, text: &str) {
+        // A program that reads the answer gets it as it is.
+        match self.screen.look.out_is_terminal {
+            true => self.screen.answer(neutralise(text).as_bytes()),
+            false => self.screen.answer(text.as_bytes()),
+        }
+    }
+
+    fn end_answer(&self, state: &mut State) {
+        if std::mem::take(&mut state.has_shown) {
+            self.screen.end_line();
+            state.owes_blank = true;
+        }
+        let answer = std::mem::take(&mut state.answer);
+        if !answer.is_empty() {
+            state.last = answer;
+        }
+    }
+
+    fn void_answer(&self, state: &mut State) {
+        state.answer.clear();
+        if std::mem::take(&mut state.has_shown) {
+            self.screen.end_line();
+            self.note(
+                &self
+                    .paint
+                    .warn("the answer above was cut off and begins anew"),
+            );
+        }
+    }
+
+    fn note(&self, text: &str) {
+        self.screen.note(&format!("{text}\n"));
+    }
+
+    fn dim(&self, text: &str) {
+        self.note(&self.paint.dim(&neutralise(text)));
+    }
+
+    /// What stands for a call, as a person would write it, and whether it is a command.
+    fn key<'a>(&self, tool: &str, key: &'a str) -> (&'a str, bool) {
+        let spec = self.view.tools.iter().find(|spec| spec.name == tool);
+        match spec.and_then(|spec| spec.key.as_ref()) {
+            Some(DisplayKey::Command(_)) => (key, true),
+            Some(DisplayKey::Path(_)) => {
+                let relative = self
+                    .view
+                    .cwd
+                    .to_str()
+                    .and_then(|cwd| key.strip_prefix(cwd)?.strip_prefix('/'));
+                (relative.unwrap_or(key), false)
+            }
+            Some(DisplayKey::Text(_)) | None => (key, false),
+        }
+    }
+
+    fn start(&self, prompt: &str) {
+        if let Some(group) = &self.view.group {
+            self.screen.answer(format!("::group::{group}\n").as_bytes());
+        }
+        if !self.screen.look.err_is_terminal {
+            self.note(&format!(">>> {}", neutralise(prompt)));
+        }
+    }
+
+    fn end(&self, state: &mut State, reason: &ExitReason, error: Option<&String>) {
+        self.screen.rest();
+        self.end_answer(state);
+        let is_whole = reason.is_end_of_turn() || matches!(reason, ExitReason::Other(_));
+        if self.view.manner == Manner::DropIn && is_whole {
+            let last = std::mem::take(&mut state.last);
+            self.write_answer(&last);
+            self.screen.answer(b"\n");
+        }
+        if state.usage.total() > 0 {
+            self.dim(&self.summary(state));
+        }
+        if self.view.group.is_some() {
+            self.screen.answer(b"::endgroup::\n");
+            if let Some(error) = error {
+                self.screen
+                    .answer(format!("::error::{}\n", error.replace('\n', "%0A")).as_bytes());
+            }
+        }
+        self.screen.flush();
+    }
+
+    /// `12.3k in (10.0k cached) / 1.2k out (13.5k total), $0.0123, 7% of 200.0k [01ARZ3ND]`
+    fn summary(&self, state: &State) -> String {
+        let usage = &state.usage;
+        let mut line = format!("{} in", count(usage.effective_input()));
+        if usage.cache_read_input_tokens > 0 {
+            line.push_str(&format!(
+                " ({} cached)",
+                count(usage.cache_read_input_tokens)
+            ));
+        }
+        line.push_str(&format!(
+            " / {} out ({} total)",
+            count(usage.output_tokens),
+            count(usage.total())
+        ));
+        if let Some(cost) = state.cost {
+            line.push_str(&format!(", {cost}"));
+        }
+        let window = self.view.model.context_window;
+        if let Some(percent) = (state.context * 100).checked_div(window) {
+            line.push_str(&format!(", {percent}% of {}", count(window)));
+        }
+        if let Some(session) = &self.view.session {
+            line.push_str(&format!(" [{session}]"));
+        }
+        line
+    }
+
+    fn show_event(&self, state: &mut State, kind: &EventKind) {
+        match kind {
+            EventKind::TextDelta { text } => {
+                self.tell_error(state);
+                return self.show_text(state, text);
+            }
+            EventKind::AgentEnd {
+                stop_reason, error, ..
+            } => {
+                // The end repeats what ended the run, and the program says it last, with advice.
+                state.error.take_if(|held| Some(&*held) == error.as_ref());
+                self.tell_error(state);
+                return self.end(state, stop_reason, error.as_ref());
+            }
+            EventKind::StateChange { .. } => return,
+            EventKind::Error { .. } => {}
+            _ => self.tell_error(state),
+        }
+        match kind {
+            EventKind::AgentStart { prompt, .. } => self.start(prompt),
+            EventKind::ApiCallStart { .. } => self.screen.spin("thinking"),
+            EventKind::ApiCallEnd { .. } => {
+                self.end_answer(state);
+                self.add_usage(state, kind);
+            }
+            EventKind::ToolCallStart {
+                tool_name,
+                tool_key,
+                ..
+            } => {
+                let key = neutralise(tool_key).replace('\n', " ");
+                self.screen.spin(format!(
+                    "{} {}",
+                    neutralise(tool_name),
+                    self.key(tool_name, &key).0
+                ));
+            }
+            EventKind::ToolCallEnd {
+                tool_name,
+                tool_output,
+                is_error,
+                duration_ms,
+                tool_key,
+                ..
+            } => {
+                let (key, is_command) = self.key(tool_name, tool_key);
+                let block = Block {
+                    name: tool_name,
+                    key,
+                    is_command,
+                    output: tool_output,
+                    is_error: *is_error,
+                    duration_ms: *duration_ms,
+                };
+                let blank = if std::mem::take(&mut state.owes_blank) {
+                    "\n"
+                } else {
+                    ""
+                };
+                self.screen
+                    .note(&format!("{blank}{}", block.render(self.paint)));
+            }
+            EventKind::Error { error } => state.error = Some(error.clone()),
+            EventKind::Retry {
+                delay_ms,
+                status,
+                error,
+                ..
+            } => {
+                self.void_answer(state);
+                let status = match status {
+                    0 => String::new(),
+                    status => format!(" ({status})"),
+                };
+                self.dim(&format!(
+                    "{error}{status}, asking again in {}",
+                    seconds(*delay_ms)
+                ));
+                self.screen.spin("waiting");
+            }
+            _ => self.tell(kind),
+        }
+    }
+
+    /// The events that are no more than a line.
+    fn tell(&self, kind: &EventKind) {
+        match kind {
+            EventKind::SteeringReceived { content, .. } => {
+                self.dim(&format!("steering: {content}"));
+            }
+            EventKind::FollowupReceived { content, .. } => {
+                self.dim(&format!("follow-up: {content}"));
+            }
+            EventKind::LoopDetected {
+                consecutive_count,
+                turn_signature,
+                action,
+            } => {
+                let signature = neutralise(turn_signature);
+                let signature = cut(&signature, self.paint.width).replace('\n', " ");
+                let then = match action {
+                    LoopAction::Warn => "the model is told",
+                    LoopAction::Break => "the run ends",
+                };
+                self.note(&self.paint.warn(&format!(
+                    "the same {consecutive_count} times in a row, {then}: {signature}"
+                )));
+            }
+            EventKind::CompactionTriggered {
+                input_tokens,
+                context_limit,
+            } => {
+                self.dim(&format!(
+                    "{} of {} tokens used, summing up the conversation",
+                    count(*input_tokens),
+                    count(*context_limit)
+                ));
+                self.screen.spin("summing up");
+            }
+            EventKind::CompactionComplete { output_tokens, .. } => {
+                self.dim(&format!("summed up in {} tokens", count(*output_tokens)));
+            }
+            EventKind::BudgetExceeded {
+                total_input_tokens,
+                total_output_tokens,
+                max_tokens,
+            } => {
+                let used = count(total_input_tokens + total_output_tokens);
+                self.note(&self.paint.warn(&format!(
+                    "{used} tokens used, {} allowed",
+                    count(*max_tokens)
+                )));
+            }
+            EventKind::PayloadWarn { payload_bytes, .. } => {
+                self.dim(&format!(
+                    "the request is large: {} kB",
+                    payload_bytes / 1000
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells an error that the run survived.
+    fn tell_error(&self, state: &mut State) {
+        if let Some(error) = state.error.take() {
+            self.note(&self.paint.warn(&neutralise(&error)));
+        }
+    }
+
+    fn add_usage(&self, state: &mut State, kind: &EventKind) {
+        let EventKind::ApiCallEnd {
+            input_tokens,
+            output_tokens,
+            cache_creation_input_tokens,
+            cache_read_input_tokens,
+            ..
+        } = kind
+        else {
+            return;
+        };
+        let usage = Usage {
+            input_tokens: *input_tokens,
+            output_tokens: *output_tokens,
+            cache_creation_input_tokens: *cache_creation_input_tokens,
+            cache_read_input_tokens: *cache_read_input_tokens,
+            cache_creation_1h_input_tokens: 0,
+        };
+        state.usage += usage;
+        state.context = usage.total();
+        if let Some(cost) = self.view.model.cost(&usage) {
+            state.cost = Some(state.cost.unwrap_or_default() + cost);
+        }
+    }
+}
+
+impl Frontend for Text {
+    fn show(&self, event: &Event) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.show_event(&mut state, &event.kind);
+    }
+
+    fn notice(&self, text: &str) {
+        self.dim(text);
+    }
+}
+
+#[cfg(test)]
+mod tests;

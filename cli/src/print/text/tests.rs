@@ -1,0 +1,372 @@
+use std::io::{self, Write};
+
+use ah_conversation::{Price, Truncation};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::print::screen::Look;
+
+/// Both streams in the order in which they were written, each line begun by its stream's sign.
+#[derive(Clone, Default)]
+struct Paper(Arc<Mutex<Vec<(char, String)>>>);
+
+struct Pen(Paper, char);
+
+impl Write for Pen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut written = self.0.0.lock().unwrap();
+        match written.last_mut() {
+            Some((pen, last)) if *pen == self.1 => last.push_str(&text),
+            _ => written.push((self.1, text.into_owned())),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Paper {
+    fn read(&self) -> String {
+        let written = self.0.lock().unwrap();
+        let pieces = written.iter().flat_map(|(pen, text)| {
+            text.lines()
+                .map(move |line| format!("{pen} {line}").trim_end().to_owned())
+        });
+        pieces
+            .collect::<Vec<_>>()
+            .join("\n")
+            .replace('\x1b', "␛")
+            .replace('\t', "⇥")
+    }
+}
+
+fn spec(name: &str, key: DisplayKey) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        input_schema: Arc::default(),
+        guidance: None,
+        truncation: Truncation::DEFAULT,
+        key: Some(key),
+    }
+}
+
+fn view(manner: Manner) -> View {
+    let price = Price {
+        input: 3_000_000,
+        output: 15_000_000,
+        cache_read: 300_000,
+        cache_write: 3_750_000,
+        cache_write_1h: 6_000_000,
+    };
+    View {
+        manner,
+        model: Model {
+            provider: "script".into(),
+            name: "m".into(),
+            context_window: 200_000,
+            max_output: 1000,
+            price: Some(price),
+        },
+        tools: Arc::new([
+            spec("bash", DisplayKey::Command("command")),
+            spec("read", DisplayKey::Path("path")),
+        ]),
+        cwd: "/work".into(),
+        session: Some("01ARZ3ND".to_owned()),
+        group: None,
+    }
+}
+
+const PIPE: Look = Look {
+    out_is_terminal: false,
+    err_is_terminal: false,
+    colours: false,
+    spinner: false,
+    width: 80,
+};
+const TERMINAL: Look = Look {
+    out_is_terminal: true,
+    err_is_terminal: true,
+    colours: true,
+    spinner: false,
+    width: 80,
+};
+
+fn show(view: View, look: Look, events: &[EventKind]) -> String {
+    let paper = Paper::default();
+    let screen = Screen::new(
+        Box::new(Pen(paper.clone(), '1')),
+        Box::new(Pen(paper.clone(), '2')),
+        look,
+        CancellationToken::new(),
+    );
+    let text = Text::new(view, screen);
+    for kind in events {
+        text.show(&Event {
+            kind: kind.clone(),
+            timestamp: 0,
+        });
+    }
+    drop(text);
+    paper.read()
+}
+
+fn says(text: &str) -> EventKind {
+    EventKind::TextDelta {
+        text: text.to_owned(),
+    }
+}
+
+fn starts() -> EventKind {
+    EventKind::AgentStart {
+        model: "m".into(),
+        prompt: "fix it".into(),
+        parent_id: None,
+    }
+}
+
+fn answered() -> EventKind {
+    EventKind::ApiCallEnd {
+        message_id: "1".into(),
+        input_tokens: 2_000,
+        output_tokens: 100,
+        cache_creation_input_tokens: 0,
+        cache_read_input_tokens: 10_000,
+        api_latency_ms: 5,
+        model: "m".into(),
+    }
+}
+
+fn ran(name: &str, key: &str, output: &str, is_error: bool) -> EventKind {
+    EventKind::ToolCallEnd {
+        tool_name: name.into(),
+        tool_output: output.into(),
+        is_error,
+        duration_ms: 1200,
+        tool_key: key.into(),
+        tool_index: 1,
+        tool_count: 1,
+    }
+}
+
+fn ends(stop_reason: ExitReason, error: Option<&str>) -> EventKind {
+    EventKind::AgentEnd {
+        stop_reason,
+        total_input_tokens: 0,
+        total_output_tokens: 0,
+        total_cache_read_tokens: 0,
+        error: error.map(str::to_owned),
+    }
+}
+
+fn failed(error: &str) -> EventKind {
+    EventKind::Error {
+        error: error.to_owned(),
+    }
+}
+
+fn retry() -> EventKind {
+    EventKind::Retry {
+        attempt: 0,
+        delay_ms: 1500,
+        status: 529,
+        error: "overloaded".into(),
+    }
+}
+
+fn a_run() -> Vec<EventKind> {
+    vec![
+        starts(),
+        says("Let me "),
+        says("look."),
+        answered(),
+        ran("read", "/work/src/main.rs", "1\tfn main() {}\n", false),
+        ran("bash", "make \x1b]0;x\x07", "no rule\n\x1b[2J\n", true),
+        says("All\x1b[31m done."),
+        answered(),
+        ends(ExitReason::EndTurn, None),
+    ]
+}
+
+#[test]
+fn in_a_pipe_all_is_plain() {
+    insta::assert_snapshot!(show(view(Manner::Own), PIPE, &a_run()), @r#"
+2 >>> fix it
+1 Let me look.
+2
+2 read (1.2s)
+2   src/main.rs
+2   1⇥fn main() {}
+2
+2 ✗ bash (1.2s)
+2   $ make ␛]0;x␇
+2   no rule
+2   ␛[2J
+2
+1 All␛[31m done.
+2 24.0k in (20.0k cached) / 200 out (24.2k total), $0.0210, 6% of 200.0k [01ARZ3ND]
+"#);
+}
+
+#[test]
+fn on_a_terminal_nothing_steers_it_but_we() {
+    insta::assert_snapshot!(show(view(Manner::Own), TERMINAL, &a_run()), @r#"
+1 Let me look.
+2
+2 ⠋ read ␛[2m(1.2s)␛[0m
+2   src/main.rs
+2   ␛[2m1⇥fn main() {}␛[0m
+2
+2 ␛[1;33m✗ bash␛[0m ␛[2m(1.2s)␛[0m
+2   $ make ␛]0;x␇
+2   ␛[2mno rule␛[0m
+2   ␛[2m␛[2J␛[0m
+2
+1 All␛[31m done.
+2 ␛[2m24.0k in (20.0k cached) / 200 out (24.2k total), $0.0210, 6% of 200.0k [01ARZ3ND]␛[0m
+"#);
+}
+
+#[test]
+fn as_a_drop_in_only_the_last_answer_is_shown_and_once_it_is_whole() {
+    insta::assert_snapshot!(show(view(Manner::DropIn), PIPE, &a_run()), @r#"
+2 >>> fix it
+2 read (1.2s)
+2   src/main.rs
+2   1⇥fn main() {}
+2
+2 ✗ bash (1.2s)
+2   $ make ␛]0;x␇
+2   no rule
+2   ␛[2J
+2
+1 All␛[31m done.
+2 24.0k in (20.0k cached) / 200 out (24.2k total), $0.0210, 6% of 200.0k [01ARZ3ND]
+"#);
+    let cut_off = [
+        starts(),
+        says("Let me look."),
+        answered(),
+        says("I"),
+        ends(ExitReason::Interrupted, None),
+    ];
+    insta::assert_snapshot!(show(view(Manner::DropIn), PIPE, &cut_off), @r#"
+2 >>> fix it
+2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
+"#);
+}
+
+#[test]
+fn a_retry_voids_what_was_shown() {
+    let events = [
+        starts(),
+        says("The ans"),
+        retry(),
+        says("The answer."),
+        answered(),
+        ends(ExitReason::EndTurn, None),
+    ];
+    insta::assert_snapshot!(show(view(Manner::Own), PIPE, &events), @r#"
+2 >>> fix it
+1 The ans
+2 the answer above was cut off and begins anew
+2 overloaded (529), asking again in 1.5s
+1 The answer.
+2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
+"#);
+    insta::assert_snapshot!(show(view(Manner::DropIn), PIPE, &events), @r#"
+2 >>> fix it
+2 overloaded (529), asking again in 1.5s
+1 The answer.
+2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
+"#);
+}
+
+#[test]
+fn what_ends_the_run_is_left_to_the_end_of_the_program() {
+    let events = [
+        starts(),
+        failed("no summary could be made"),
+        says("On."),
+        answered(),
+        failed("API error 400: bad"),
+        ends(ExitReason::Error, Some("API error 400: bad")),
+    ];
+    insta::assert_snapshot!(show(view(Manner::Own), PIPE, &events), @r#"
+2 >>> fix it
+2 no summary could be made
+1 On.
+2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
+"#);
+}
+
+#[test]
+fn a_workflow_gets_its_markers() {
+    let view = View {
+        group: Some("plan".to_owned()),
+        ..view(Manner::Own)
+    };
+    let events = [
+        starts(),
+        says("No."),
+        answered(),
+        ends(ExitReason::Error, Some("it\nbroke")),
+    ];
+    insta::assert_snapshot!(show(view, PIPE, &events), @r#"
+1 ::group::plan
+2 >>> fix it
+1 No.
+2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
+1 ::endgroup::
+1 ::error::it%0Abroke
+"#);
+}
+
+#[test]
+fn what_goes_on_besides_is_told_in_a_line() {
+    let events = [
+        EventKind::SteeringReceived {
+            content: "go left".into(),
+            message_count: 1,
+        },
+        EventKind::FollowupReceived {
+            content: "then right".into(),
+            message_count: 1,
+        },
+        EventKind::LoopDetected {
+            consecutive_count: 3,
+            turn_signature: "bash:make".into(),
+            action: LoopAction::Warn,
+        },
+        EventKind::CompactionTriggered {
+            input_tokens: 165_000,
+            context_limit: 200_000,
+        },
+        EventKind::CompactionComplete {
+            input_tokens: 165_000,
+            output_tokens: 1_200,
+        },
+        EventKind::BudgetExceeded {
+            total_input_tokens: 900,
+            total_output_tokens: 200,
+            max_tokens: 1_000,
+        },
+        EventKind::PayloadWarn {
+            payload_bytes: 900_000,
+            threshold: 800_000,
+        },
+    ];
+    insta::assert_snapshot!(show(view(Manner::Own), PIPE, &events), @r#"
+2 steering: go left
+2 follow-up: then right
+2 the same 3 times in a row, the model is told: bash:make
+2 165.0k of 200.0k tokens used, summing up the conversation
+2 summed up in 1.2k tokens
+2 1.1k tokens used, 1.0k allowed
+2 the request is large: 900 kB
+"#);
+}

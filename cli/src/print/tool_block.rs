@@ -1,0 +1,236 @@
+//! How a tool call looks once it has ended: name and time, what it was called with, the beginning of its output.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::neutralise;
+
+/// So many lines of an output are shown.
+const OUTPUT_LINES: usize = 3;
+/// So many lines of a command are shown.
+const KEY_LINES: usize = 6;
+/// Output lines are cut here, however wide the terminal is.
+const OUTPUT_WIDTH: usize = 80;
+
+/// A tool call that has ended.
+pub struct Block<'a> {
+    /// The tool's name.
+    pub name: &'a str,
+    /// What stands for its input.
+    pub key: &'a str,
+    /// Whether that is a shell command.
+    pub is_command: bool,
+    /// What it said.
+    pub output: &'a str,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// How long it ran.
+    pub duration_ms: u64,
+}
+
+/// How it may look.
+#[derive(Debug, Clone, Copy)]
+pub struct Paint {
+    /// Whether with colours.
+    pub colours: bool,
+    /// Whether with a sign before a call that went well.
+    pub sign: bool,
+    /// How many columns there are.
+    pub width: usize,
+}
+
+impl Paint {
+    /// `text`, weaker than the rest.
+    pub fn dim(self, text: &str) -> String {
+        self.wrap("\x1b[2m", text)
+    }
+
+    /// `text`, stronger than the rest; yellow can be told from blue and white by everybody.
+    pub fn warn(self, text: &str) -> String {
+        self.wrap("\x1b[1;33m", text)
+    }
+
+    fn wrap(self, start: &str, text: &str) -> String {
+        match self.colours {
+            true => format!("{start}{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+impl Block<'_> {
+    /// The block as lines, a blank one at the end.
+    pub fn render(&self, paint: Paint) -> String {
+        let name = neutralise(self.name);
+        let time = paint.dim(&format!("({})", seconds(self.duration_ms)));
+        let mut lines = vec![match (self.is_error, paint.sign) {
+            (true, _) => format!("{} {time}", paint.warn(&format!("✗ {name}"))),
+            (false, true) => format!("⠋ {name} {time}"),
+            (false, false) => format!("{name} {time}"),
+        }];
+        for line in self.key_lines(paint.width) {
+            lines.push(format!("  {line}"));
+        }
+        let output = neutralise(self.output);
+        let mut shown = output.lines().filter(|line| !line.trim().is_empty());
+        for line in shown.by_ref().take(OUTPUT_LINES) {
+            let line = cut(line, OUTPUT_WIDTH.min(paint.width).saturating_sub(2));
+            lines.push(format!("  {}", paint.dim(line)));
+        }
+        match shown.count() {
+            0 => {}
+            1 => lines.push(paint.dim("  ... (1 more line)")),
+            more => lines.push(paint.dim(&format!("  ... ({more} more lines)"))),
+        }
+        lines.push(String::new());
+        lines.join("\n") + "\n"
+    }
+
+    fn key_lines(&self, width: usize) -> Vec<String> {
+        let key = neutralise(self.key);
+        let width = width.saturating_sub(4).max(20);
+        let mut lines: Vec<String> = match self.is_command {
+            true => key
+                .lines()
+                .flat_map(|line| wrap_command(line, width))
+                .collect(),
+            false => key
+                .lines()
+                .map(|line| cut(line, width).to_owned())
+                .collect(),
+        };
+        if lines.len() > KEY_LINES {
+            let more = lines.len() - KEY_LINES;
+            lines.truncate(KEY_LINES);
+            lines.push(format!("... ({more} more)"));
+        }
+        if self.is_command
+            && let Some(first) = lines.first_mut()
+        {
+            first.insert_str(0, "$ ");
+        }
+        lines
+    }
+}
+
+/// A command over several lines, as a shell would read it again: broken before an option where one stands, else at
+/// any blank.
+fn wrap_command(command: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = command;
+    let mut indent = "";
+    // Two columns go to the sign that the line goes on.
+    while indent.len() + rest.width() > width {
+        let room = width - indent.len() - 2;
+        let start = cut(rest, room);
+        let before_option = start.rfind(" -").filter(|at| *at > 0);
+        let Some(at) = before_option.or_else(|| start.rfind(' ').filter(|at| *at > 0)) else {
+            break;
+        };
+        lines.push(format!("{indent}{} \\", &rest[..at]));
+        rest = rest[at..].trim_start();
+        indent = "    ";
+    }
+    lines.push(format!("{indent}{rest}"));
+    lines
+}
+
+/// As much of `text` as fits into `width` columns.
+pub fn cut(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+/// A duration for people.
+pub fn seconds(milliseconds: u64) -> String {
+    match milliseconds {
+        0..60_000 => format!("{}.{}s", milliseconds / 1000, milliseconds % 1000 / 100),
+        _ => format!("{}m{:02}s", milliseconds / 60_000, milliseconds / 1000 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Paint = Paint {
+        colours: false,
+        sign: false,
+        width: 80,
+    };
+
+    #[test]
+    fn blocks_show_the_call_and_the_beginning_of_its_output() {
+        let block = Block {
+            name: "bash",
+            key: "cargo test --workspace --all-features --no-fail-fast -- --test-threads 1 --nocapture",
+            is_command: true,
+            output: "one\n\ntwo\x1b[2J\nthree\nfour\nfive\n",
+            is_error: false,
+            duration_ms: 1234,
+        };
+        insta::assert_snapshot!(block.render(PLAIN), @r#"
+bash (1.2s)
+  $ cargo test --workspace --all-features --no-fail-fast -- --test-threads 1 \
+      --nocapture
+  one
+  two␛[2J
+  three
+  ... (2 more lines)
+"#);
+        let failed = Block {
+            is_error: true,
+            name: "read",
+            key: "src/mian.rs",
+            is_command: false,
+            output: "no file `src/mian.rs`",
+            duration_ms: 61_000,
+        };
+        insta::assert_snapshot!(failed.render(Paint { sign: true, ..PLAIN }), @r#"
+✗ read (1m01s)
+  src/mian.rs
+  no file `src/mian.rs`
+"#);
+        let coloured = failed.render(Paint {
+            colours: true,
+            ..PLAIN
+        });
+        insta::assert_snapshot!(coloured.replace('\x1b', "␛"), @r#"
+␛[1;33m✗ read␛[0m ␛[2m(1m01s)␛[0m
+  src/mian.rs
+  ␛[2mno file `src/mian.rs`␛[0m
+"#);
+    }
+
+    #[test]
+    fn commands_break_before_options_and_stay_commands() {
+        for (command, expected) in [
+            ("ls -l", &["ls -l"] as &[_]),
+            (
+                "tar --create --file archive.tar",
+                &["tar --create \\", "    --file archive.tar"],
+            ),
+            (
+                "echo some words that go on",
+                &["echo some words that \\", "    go on"],
+            ),
+            (
+                "averylongwordthatcannotbebroken",
+                &["averylongwordthatcannotbebroken"],
+            ),
+        ] {
+            assert_eq!(wrap_command(command, 24), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn wide_characters_count_as_wide() {
+        assert_eq!(cut("日本語", 4), "日本");
+        assert_eq!(cut("abc", 4), "abc");
+    }
+}
