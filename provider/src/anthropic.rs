@@ -157,7 +157,9 @@ impl Attempt {
             return Err(refusal(response, self.variable).await);
         }
         let content_type = header(&response, "content-type").unwrap_or("text/event-stream");
-        if !content_type.starts_with("text/event-stream") {
+        // A whole message in JSON is an answer as well.
+        let is_answer = ["text/event-stream", "application/json"];
+        if !is_answer.iter().any(|form| content_type.starts_with(form)) {
             return Err(not_a_stream(response).await);
         }
         let host = self.host;

@@ -1,6 +1,9 @@
 //! A streamed answer, from bytes to [`StreamEvent`]s: a plain value without I/O, which gives the same events however
 //! the bytes are cut.
 //!
+//! A server that does not stream, whatever it was asked, sends the whole message as one JSON object; that is an answer
+//! as well, and told apart by its first byte.
+//!
 //! It is strict where leniency would pass off half an answer as a whole one (order of events, early end) and lenient
 //! where nothing can go wrong (unknown events, a block's end missing or told twice). How the pieces make a message is
 //! left to the reader of the events; the time between them to whoever feeds the bytes.
@@ -23,8 +26,19 @@ const EXCERPT: usize = 200;
 /// Turns the bytes of a streamed answer into events.
 #[derive(Debug, Default)]
 pub struct Decoder {
+    form: Form,
     framing: sse::Decoder,
     answer: Answer,
+}
+
+/// What the bytes are.
+#[derive(Debug, Default)]
+enum Form {
+    #[default]
+    Unknown,
+    Events,
+    /// One JSON object, as far as it has come.
+    Object(Vec<u8>),
 }
 
 /// What was said of the answer so far.
@@ -56,6 +70,20 @@ impl Decoder {
         if self.has_ended() {
             return Ok(());
         }
+        if let (Form::Unknown, Some(first)) = (&self.form, bytes.trim_ascii_start().first()) {
+            self.form = match first {
+                b'{' => Form::Object(Vec::new()),
+                _ => Form::Events,
+            };
+        }
+        if let Form::Object(object) = &mut self.form {
+            self.answer.signs_of_life += 1;
+            object.extend_from_slice(bytes);
+            return match object.len() > sse::DEFAULT_LIMIT {
+                true => Err(protocol("the answer is too long")),
+                false => Ok(()),
+            };
+        }
         self.framing.feed(bytes);
         while let Some(event) = self.framing.next_event().map_err(protocol)? {
             self.answer.read(event, events)?;
@@ -65,7 +93,9 @@ impl Decoder {
 
     /// Notes that no more bytes will come: an error unless the answer is whole.
     pub fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
-        if let Ok(Some(event)) = self.framing.finish() {
+        if let Form::Object(object) = &self.form {
+            self.answer.read_whole(object, events)?;
+        } else if let Ok(Some(event)) = self.framing.finish() {
             // What a cut stream ends with may be half an event: then the cut is the error, not the half.
             match self.answer.read(event, events) {
                 Err(error) if error.class != ErrorClass::Protocol => return Err(error),
@@ -110,7 +140,7 @@ impl Answer {
             self.signs_of_life += 1;
         }
         match kind {
-            "message_start" => self.start(parsed, events),
+            "message_start" => self.start(parsed.message, events),
             "error" => Err(failure::in_stream(parsed.error.as_ref())),
             "content_block_start"
             | "content_block_delta"
@@ -121,9 +151,9 @@ impl Answer {
             {
                 Err(protocol(format!("{kind} came before message_start")))
             }
-            "content_block_start" => self.start_block(parsed, events),
+            "content_block_start" => self.start_block(parsed.index, parsed.content_block, events),
             "content_block_delta" => self.grow_block(&parsed, event.data, events),
-            "content_block_stop" => self.stop_block(&parsed, events),
+            "content_block_stop" => self.stop_block(parsed.index, events),
             "message_delta" => self.note_stop(&parsed, event.data, events),
             "message_stop" => self.end(events),
             // Pings, and what later versions of the protocol add.
@@ -133,15 +163,13 @@ impl Answer {
 
     fn start(
         &mut self,
-        event: wire::Event,
+        message: Option<wire::MessageStart>,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
         if self.phase == Phase::Started {
             return Ok(()); // Told twice.
         }
-        let message = event
-            .message
-            .ok_or_else(|| protocol("message_start without a message"))?;
+        let message = message.ok_or_else(|| protocol("message_start without a message"))?;
         self.phase = Phase::Started;
         self.merge_usage(message.usage.as_ref());
         events.push_back(StreamEvent::Started {
@@ -149,6 +177,27 @@ impl Answer {
             usage: self.usage,
         });
         Ok(())
+    }
+
+    /// Reads a message that came in one piece.
+    fn read_whole(
+        &mut self,
+        object: &[u8],
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<(), ProviderError> {
+        let message: wire::Message = serde_json::from_slice(object)
+            .map_err(|error| not_understood(&error, &String::from_utf8_lossy(object)))?;
+        if message.error.is_some() {
+            return Err(failure::in_stream(message.error.as_ref()));
+        }
+        self.start(message.start, events)?;
+        for (index, block) in message.content.into_iter().enumerate() {
+            self.start_block(Some(index), Some(block), events)?;
+            self.stop_block(Some(index), events)?;
+        }
+        self.stop_reason = message.stop_reason;
+        self.tell_stop(events);
+        self.end(events)
     }
 
     /// The numbers of each event are totals so far, so a later one takes the place of an earlier one.
@@ -175,10 +224,11 @@ impl Answer {
 
     fn start_block(
         &mut self,
-        event: wire::Event,
+        index: Option<usize>,
+        block: Option<Value>,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
-        let (Some(index), Some(Value::Object(block))) = (event.index, event.content_block) else {
+        let (Some(index), Some(Value::Object(block))) = (index, block) else {
             return Err(protocol("content_block_start without index or block"));
         };
         if self.blocks.insert(index, true).is_some() {
@@ -214,12 +264,10 @@ impl Answer {
 
     fn stop_block(
         &mut self,
-        event: &wire::Event,
+        index: Option<usize>,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
-        let index = event
-            .index
-            .ok_or_else(|| protocol("content_block_stop without an index"))?;
+        let index = index.ok_or_else(|| protocol("content_block_stop without an index"))?;
         if let Some(is_open @ true) = self.blocks.get_mut(&index) {
             *is_open = false;
             events.push_back(StreamEvent::BlockStopped { index });
@@ -239,13 +287,15 @@ impl Answer {
                 serde_json::from_str(delta.get()).map_err(|error| not_understood(&error, data))?;
             self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
         }
-        if let Some(stop_reason) = self.stop_reason.clone() {
-            events.push_back(StreamEvent::Stopping {
-                stop_reason,
-                usage: self.usage,
-            });
-        }
+        self.tell_stop(events);
         Ok(())
+    }
+
+    fn tell_stop(&self, events: &mut VecDeque<StreamEvent>) {
+        if let Some(stop_reason) = self.stop_reason.clone() {
+            let usage = self.usage;
+            events.push_back(StreamEvent::Stopping { stop_reason, usage });
+        }
     }
 
     fn end(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {

@@ -117,6 +117,17 @@ pub struct Event<'a> {
     pub error: Option<Value>,
 }
 
+/// A message that is not streamed, or the error in its place.
+#[derive(Deserialize)]
+pub struct Message {
+    #[serde(flatten)]
+    pub start: Option<MessageStart>,
+    #[serde(default)]
+    pub content: Vec<Value>,
+    pub stop_reason: Option<StopReason>,
+    pub error: Option<Value>,
+}
+
 #[derive(Deserialize)]
 pub struct MessageStart {
     pub id: String,

@@ -1,3 +1,4 @@
 //! One binary for the tests of this crate.
 
+mod recordings;
 mod script;
