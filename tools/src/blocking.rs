@@ -1,5 +1,6 @@
 //! Runs a tool's work on files where it may block: on a thread of its own, told to stop when the call is dropped.
 
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,6 +25,19 @@ impl Stop {
             true => Err("stopped".into()),
             false => Ok(()),
         }
+    }
+}
+
+/// A source that gives an error once nobody waits for what is read from it.
+pub(crate) struct Stoppable<'a, R> {
+    pub(crate) source: R,
+    pub(crate) stop: &'a Stop,
+}
+
+impl<R: Read> Read for Stoppable<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stop.check().map_err(io::Error::other)?;
+        self.source.read(buffer)
     }
 }
 

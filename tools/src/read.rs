@@ -5,23 +5,29 @@
 mod directory;
 mod text;
 
-use std::io::{Read as _, Seek as _};
+use std::io::{self, Read as _, Seek as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Content, Context, DisplayKey, Input, Output, ResultBlock, Tool, ToolSpec, ToolUse,
+    Truncation,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::blocking::{self, Stop};
+use crate::blocking::{self, Stop, Stoppable};
 use crate::file::{self, Fault};
+use crate::image;
 use crate::naming::Naming;
+use crate::pdf;
 use crate::workspace::Workspace;
 
 /// How many bytes are looked at to tell what a file is.
 const PROBE: usize = 8192;
+/// How large a picture or a PDF may be.
+const MAX_WHOLE: usize = 64 << 20;
 
 /// The tool.
 pub struct Read {
@@ -37,6 +43,7 @@ struct Arguments {
     offset: Option<u64>,
     #[serde(default, deserialize_with = "blocking::count")]
     limit: Option<u64>,
+    pages: Option<String>,
 }
 
 impl Read {
@@ -96,36 +103,107 @@ fn read(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
         Err(Fault::Directory) => return directory::list(typed, &path),
         Err(fault) => return Err(fault.tell(workspace, typed, &path)),
     };
-    let in_file = |error| format!("cannot read `{typed}`: {error}");
-    let mut start = Vec::with_capacity(PROBE);
-    (&file)
-        .take(PROBE as u64)
-        .read_to_end(&mut start)
-        .map_err(in_file)?;
+    let failed = |error| format!("cannot read `{typed}`: {error}");
+    let start = part(&file, PROBE).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    let source = Stoppable { source: file, stop };
+    if let Some(format) = image::sniff(&start) {
+        return picture(&path, typed, &whole(source, typed)?, format);
+    }
+    if pdf::is_pdf(&start) {
+        let content = whole(source, typed)?;
+        return pages(&path, typed, &content, arguments.pages.as_deref(), stop);
+    }
     if let Some(reason) = text::why_binary(&start) {
         let size = metadata.len();
         return Err(format!(
             "`{typed}` is a binary file of {size} bytes{reason}"
         ));
     }
-    file.rewind().map_err(in_file)?;
     let window = text::Window {
         first: arguments.offset.unwrap_or(1).max(1),
         limit: arguments.limit.filter(|limit| *limit > 0),
     };
-    let lines = text::read(file, window, stop).map_err(in_file)?;
-    stop.check()?;
+    let lines = text::read(source, window).map_err(failed)?;
     if lines.count == 0 && window.first > 1 {
         return Err(format!(
             "`{typed}` has only {} lines; there is no line {}",
             lines.skipped, window.first
         ));
     }
-    let details = json!({
+    Ok(Output::text(lines.text).with_details(json!({
         "path": path.to_string_lossy(),
         "line_count": lines.count,
         "start_line": window.first,
         "more": lines.more,
+    })))
+}
+
+/// At most so many of the next bytes.
+fn part(source: impl io::Read, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut part = Vec::new();
+    source.take(bytes as u64).read_to_end(&mut part)?;
+    Ok(part)
+}
+
+/// All of a file that only makes sense as a whole.
+fn whole(source: impl io::Read, typed: &str) -> Result<Vec<u8>, String> {
+    match part(source, MAX_WHOLE + 1) {
+        Ok(content) if content.len() <= MAX_WHOLE => Ok(content),
+        Ok(_) => Err(format!(
+            "`{typed}` is too large: more than {MAX_WHOLE} bytes"
+        )),
+        Err(error) => Err(format!("cannot read `{typed}`: {error}")),
+    }
+}
+
+fn picture(
+    path: &Path,
+    typed: &str,
+    content: &[u8],
+    format: ::image::ImageFormat,
+) -> Result<Output, String> {
+    let picture = image::fit(content, format)
+        .map_err(|error| format!("`{typed}` is no picture that can be shown: {error}"))?;
+    let details = json!({
+        "path": path.to_string_lossy(),
+        "bytes": picture.bytes,
+        "media_type": picture.image.media_type,
     });
-    Ok(Output::text(lines.text).with_details(details))
+    let remark = picture
+        .scaled
+        .map(|[(width, height), (to_width, to_height)]| {
+            let text = format!("[scaled from {width}x{height} to {to_width}x{to_height} pixels]");
+            ResultBlock::Text { text }
+        });
+    let shown = ResultBlock::Image(picture.image);
+    Ok(Output {
+        content: Content::Blocks(remark.into_iter().chain([shown]).collect()),
+        is_error: false,
+        details: Some(details),
+    })
+}
+
+fn pages(
+    path: &Path,
+    typed: &str,
+    content: &[u8],
+    wanted: Option<&str>,
+    stop: &Stop,
+) -> Result<Output, String> {
+    let pages = pdf::read(content, wanted, stop)
+        .map_err(|fault| format!("cannot read `{typed}`: {fault}"))?;
+    let (first, last) = pages.given.into_inner();
+    let mut text = pages.text;
+    if last < pages.count && wanted.is_none() {
+        text.push_str("\n[there are more pages: choose them with `pages`]");
+    }
+    Ok(Output::text(text).with_details(json!({
+        "path": path.to_string_lossy(),
+        "bytes": content.len(),
+        "media_type": "application/pdf",
+        "first_page": first,
+        "last_page": last,
+        "page_count": pages.count,
+    })))
 }

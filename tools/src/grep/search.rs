@@ -11,7 +11,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
 use super::{Arguments, OutputMode};
-use crate::blocking::Stop;
+use crate::blocking::{Stop, Stoppable};
 use crate::file;
 use crate::workspace::Workspace;
 
@@ -226,21 +226,6 @@ fn explain(error: &str) -> String {
         false => "",
     };
     format!("bad pattern: {error}{hint}")
-}
-
-/// A source that ends with an error when the call is dropped.
-struct Stoppable<'a, R> {
-    source: R,
-    stop: &'a Stop,
-}
-
-impl<R: Read> Read for Stoppable<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.stop.is_requested() {
-            true => Err(io::Error::other("stopped")),
-            false => self.source.read(buffer),
-        }
-    }
 }
 
 /// Output up to a size; more is an error, so that a search with too many matches ends.

@@ -3,13 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read};
 
-use crate::blocking::Stop;
-
 /// How many bytes of one line are given, and of all lines together.
 const LINE_BYTES: usize = 10_000;
 const TEXT_BYTES: usize = 8 << 20;
-/// How many lines pass between two looks at whether anyone still waits.
-const LINES_PER_LOOK: u64 = 1024;
 
 /// Which lines are wanted.
 #[derive(Debug, Clone, Copy)]
@@ -45,21 +41,15 @@ pub(super) fn why_binary(start: &[u8]) -> Option<&'static str> {
 
 /// Reads the lines of `window`. A line ends at a line feed, with or without a carriage return before it; one at the
 /// very end starts no further line.
-pub(super) fn read(source: impl Read, window: Window, stop: &Stop) -> io::Result<Lines> {
+pub(super) fn read(source: impl Read, window: Window) -> io::Result<Lines> {
     let mut source = BufReader::with_capacity(64 * 1024, source);
     let mut lines = Lines::default();
     while lines.skipped + 1 < window.first && source.skip_until(b'\n')? > 0 {
         lines.skipped += 1;
-        if lines.skipped.is_multiple_of(LINES_PER_LOOK) && stop.is_requested() {
-            return Ok(lines);
-        }
     }
     let mut is_lossy = false;
     let mut line = Vec::new();
-    while window.limit.is_none_or(|limit| lines.count < limit) {
-        if lines.text.len() >= TEXT_BYTES || stop.is_requested() {
-            break;
-        }
+    while lines.text.len() < TEXT_BYTES && window.limit.is_none_or(|limit| lines.count < limit) {
         line.clear();
         let read = (&mut source)
             .take(LINE_BYTES as u64)

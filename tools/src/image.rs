@@ -1,0 +1,99 @@
+//! Pictures as the Messages API takes them: small enough in pixels and bytes, whole, and of a kind it knows.
+
+use std::io::Cursor;
+
+use ah_conversation::Image;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use image::codecs::jpeg::JpegEncoder;
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, ImageResult, Limits};
+
+/// The longest edge in pixels from which the model still gains anything; the API scales larger ones down itself.
+const USEFUL_EDGE: u32 = 1568;
+/// The most bytes of a file that come to no more than the API's 5 MiB in base64.
+const MAX_BYTES: usize = 5 * 1024 * 1024 / 4 * 3;
+/// How large a picture may be while it is worked on: its edges, and its pixels in memory.
+const MAX_EDGE: u32 = 30_000;
+const MAX_MEMORY: u64 = 256 << 20;
+/// From good to poor, until the picture is small enough.
+const JPEG_QUALITIES: [u8; 3] = [85, 60, 30];
+
+/// A picture for the model.
+pub(crate) struct Picture {
+    /// What is sent.
+    pub(crate) image: Image,
+    /// How many bytes that is before base64.
+    pub(crate) bytes: usize,
+    /// The width and height that it was scaled from and to; `None` for a picture sent as it was.
+    pub(crate) scaled: Option<[(u32, u32); 2]>,
+}
+
+/// The kind of picture that begins with these bytes, of those that the API takes.
+pub(crate) fn sniff(start: &[u8]) -> Option<ImageFormat> {
+    let format = image::guess_format(start).ok()?;
+    match format {
+        ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Gif | ImageFormat::WebP => Some(format),
+        _ => None,
+    }
+}
+
+/// Makes the content of a picture file fit. It is decoded in any case: the API refuses a whole conversation for one
+/// broken picture in it.
+pub(crate) fn fit(content: &[u8], format: ImageFormat) -> ImageResult<Picture> {
+    let (picture, orientation) = decode(content, format)?;
+    let size = |picture: &DynamicImage| (picture.width(), picture.height());
+    let (width, height) = size(&picture);
+    if width.max(height) <= USEFUL_EDGE && content.len() <= MAX_BYTES {
+        return Ok(encoded(content, format, None));
+    }
+    let mut small = match width.max(height) > USEFUL_EDGE {
+        true => picture.thumbnail(USEFUL_EDGE, USEFUL_EDGE),
+        false => picture,
+    };
+    // What a camera notes beside the pixels would be lost.
+    small.apply_orientation(orientation);
+    let scaled = Some([(width, height), size(&small)]);
+    let is_drawn = matches!(format, ImageFormat::Png | ImageFormat::Gif);
+    if is_drawn || small.color().has_alpha() {
+        let mut png = Vec::new();
+        small.write_to(&mut Cursor::new(&mut png), ImageFormat::Png)?;
+        if png.len() <= MAX_BYTES {
+            return Ok(encoded(&png, ImageFormat::Png, scaled));
+        }
+    }
+    let small = small.into_rgb8();
+    let mut jpeg = Vec::new();
+    for quality in JPEG_QUALITIES {
+        jpeg.clear();
+        JpegEncoder::new_with_quality(&mut jpeg, quality).encode_image(&small)?;
+        if jpeg.len() <= MAX_BYTES {
+            break;
+        }
+    }
+    Ok(encoded(&jpeg, ImageFormat::Jpeg, scaled))
+}
+
+fn decode(content: &[u8], format: ImageFormat) -> ImageResult<(DynamicImage, Orientation)> {
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(MAX_EDGE);
+    limits.max_image_height = Some(MAX_EDGE);
+    limits.max_alloc = Some(MAX_MEMORY);
+    let mut reader = ImageReader::with_format(Cursor::new(content), format);
+    reader.limits(limits.clone());
+    let mut decoder = reader.into_decoder()?;
+    limits.reserve(decoder.total_bytes())?;
+    let orientation = decoder.orientation()?;
+    Ok((DynamicImage::from_decoder(decoder)?, orientation))
+}
+
+fn encoded(content: &[u8], format: ImageFormat, scaled: Option<[(u32, u32); 2]>) -> Picture {
+    Picture {
+        image: Image {
+            media_type: format.to_mime_type().into(),
+            data: BASE64_STANDARD.encode(content),
+        },
+        bytes: content.len(),
+        scaled,
+    }
+}
