@@ -1,6 +1,6 @@
 //! Which of our crates may use which.
 //!
-//! The drawing stands in ARCHITECTURE.md; this is the copy that is enforced. Every arrow points down.
+//! Every arrow points down. ARCHITECTURE.md says why, and lists those that are in use.
 
 use crate::workspace::{Dependency, Package};
 
@@ -40,7 +40,7 @@ const IMPURE: [&str; 11] = [
     "tokio",
 ];
 
-/// Arrows that are not in the drawing, one line each.
+/// Arrows that are not allowed, one line each.
 pub fn faults(packages: &[Package]) -> Vec<String> {
     packages
         .iter()
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_arrows_of_the_drawing_are_allowed() {
+    fn only_the_arrows_of_the_list_are_allowed() {
         for (from, kind, to, is_allowed) in [
             ("ah-provider", None, "ah-http", true),
             ("ah-provider", None, "serde", true),
