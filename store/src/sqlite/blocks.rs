@@ -1,0 +1,185 @@
+//! Content blocks: to rows and back.
+
+use ah_conversation::{ContentBlock, Image, Input, Message, ToolResult, ToolUse, ToolUseId};
+use rusqlite::{Connection, Row, params};
+use serde_json::{Value, json};
+
+use super::Failure;
+use super::details::Details;
+use super::messages::{signed, unsigned};
+use super::outputs::{ResultColumns, Whole};
+
+/// What [`block`] reads, in this order. Outputs are left alone where the model saw something else.
+pub(super) const BLOCK: &str = "b.message_id, b.seq, b.block_type, b.tool_id, b.tool_name, b.is_error, b.duration_ms, b.details,
+    b.tool_input, b.content, CASE WHEN b.content IS NULL AND b.block_type = 'tool_result' THEN b.tool_output END";
+const TEXT: &str = "text";
+const THINKING: &str = "thinking";
+const REDACTED_THINKING: &str = "redacted_thinking";
+const IMAGE: &str = "image";
+const TOOL_USE: &str = "tool_use";
+pub(super) const TOOL_RESULT: &str = "tool_result";
+const OTHER: &str = "other";
+
+/// A block's columns, but for the ids of row and message.
+pub(super) struct BlockColumns {
+    block_type: &'static str,
+    tool_id: Option<String>,
+    tool_name: Option<String>,
+    is_error: bool,
+    duration_ms: Option<u64>,
+    pub details: Details,
+    tool_input: Option<String>,
+    content: Option<String>,
+    tool_output: Option<Whole>,
+}
+
+/// Stores a block as the `seq`th of `message`.
+pub(super) fn insert(
+    connection: &Connection,
+    message: &Message,
+    seq: usize,
+    columns: BlockColumns,
+) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "INSERT INTO content_blocks (message_id, block_type, seq, tool_id, tool_name, is_error, duration_ms,
+                 details, tool_input, content, tool_output)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            message.id.as_str(),
+            columns.block_type,
+            signed(seq as u64),
+            columns.tool_id,
+            columns.tool_name,
+            columns.is_error,
+            columns.duration_ms.map(signed),
+            columns.details.encode()?,
+            columns.tool_input,
+            columns.content,
+            columns.tool_output,
+        ])?;
+    Ok(())
+}
+
+/// A content block, from the columns [`BLOCK`].
+pub(super) fn block(row: &Row<'_>) -> Result<ContentBlock, Failure> {
+    let details = row.get_ref(7)?.as_str_or_null()?;
+    let details = Details::decode(details)?;
+    let content = || row.get::<_, String>(9);
+    let said = |name: &str| {
+        let own = details.own.as_ref()?;
+        own.get(name)?.as_str().map(str::to_owned)
+    };
+    Ok(match row.get_ref(2)?.as_str()? {
+        TEXT => ContentBlock::Text { text: content()? },
+        THINKING => ContentBlock::Thinking {
+            thinking: content()?,
+            signature: said("signature"),
+        },
+        REDACTED_THINKING => ContentBlock::RedactedThinking { data: content()? },
+        IMAGE => ContentBlock::Image(Image {
+            media_type: said("media_type").unwrap_or_default(),
+            data: content()?,
+        }),
+        TOOL_USE => ContentBlock::ToolUse(ToolUse {
+            id: ToolUseId::from(row.get::<_, String>(3)?),
+            name: row.get(4)?,
+            input: input(row.get_ref(8)?.as_str_or_null()?)?,
+        }),
+        TOOL_RESULT => ContentBlock::ToolResult(ToolResult {
+            tool_use_id: ToolUseId::from(row.get::<_, String>(3)?),
+            tool_name: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+            content: ResultColumns::seen(row.get(9)?, row.get_ref(10)?, details.is_blocks)?,
+            is_error: row.get(5)?,
+            duration_ms: unsigned(row.get(6)?),
+            details: details.own,
+        }),
+        OTHER => ContentBlock::Other {
+            raw: details.own.unwrap_or_default(),
+        },
+        unknown => {
+            return Err(Failure::Damaged(format!(
+                "a content block is of the type `{unknown}`"
+            )));
+        }
+    })
+}
+
+/// A call's arguments, as the column has them.
+pub(super) fn input(text: Option<&str>) -> Result<Input, Failure> {
+    Ok(match text {
+        None => Input::default(),
+        Some(text) => serde_json::from_str::<Value>(text)?.into(),
+    })
+}
+
+/// The columns of a block that is no tool result.
+pub(super) fn columns(block: &ContentBlock) -> Result<BlockColumns, Failure> {
+    let plain = |block_type, content: &str| BlockColumns {
+        content: Some(content.to_owned()),
+        ..BlockColumns::of(block_type)
+    };
+    Ok(match block {
+        ContentBlock::Text { text } => plain(TEXT, text),
+        ContentBlock::Thinking {
+            thinking,
+            signature,
+        } => BlockColumns {
+            details: signature.as_ref().map_or_else(Details::default, |seal| {
+                Details::own(json!({ "signature": seal }))
+            }),
+            ..plain(THINKING, thinking)
+        },
+        ContentBlock::RedactedThinking { data } => plain(REDACTED_THINKING, data),
+        ContentBlock::Image(Image { media_type, data }) => BlockColumns {
+            details: Details::own(json!({ "media_type": media_type })),
+            ..plain(IMAGE, data)
+        },
+        ContentBlock::ToolUse(ToolUse { id, name, input }) => BlockColumns {
+            tool_id: Some(id.to_string()),
+            tool_name: Some(name.clone()),
+            tool_input: Some(serde_json::to_string(input)?),
+            ..BlockColumns::of(TOOL_USE)
+        },
+        ContentBlock::ToolResult(result) => result_columns(result, None)?,
+        ContentBlock::Other { raw } => BlockColumns {
+            details: Details::own(raw.clone()),
+            ..BlockColumns::of(OTHER)
+        },
+    })
+}
+
+/// The columns of a tool result whose whole output is `whole`, where that is known.
+pub(super) fn result_columns(
+    result: &ToolResult,
+    whole: Option<Whole>,
+) -> Result<BlockColumns, Failure> {
+    let columns = ResultColumns::new(result, whole)?;
+    Ok(BlockColumns {
+        tool_id: Some(result.tool_use_id.to_string()),
+        tool_name: Some(result.tool_name.clone()),
+        is_error: result.is_error,
+        duration_ms: Some(result.duration_ms),
+        details: columns.details,
+        content: columns.content,
+        tool_output: Some(columns.tool_output),
+        ..BlockColumns::of(TOOL_RESULT)
+    })
+}
+
+impl BlockColumns {
+    fn of(block_type: &'static str) -> Self {
+        Self {
+            block_type,
+            tool_id: None,
+            tool_name: None,
+            is_error: false,
+            duration_ms: None,
+            details: Details::default(),
+            tool_input: None,
+            content: None,
+            tool_output: None,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The journal of tool calls: what was about to run, and what it gave, until the message of results has it.
+
+use std::collections::HashMap;
+
+use ah_conversation::{CallFinish, CallStart, CallState, MessageId, ToolResult, ToolUseId};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::Failure;
+use super::details::Details;
+use super::outputs::{ResultColumns, Whole};
+
+/// What a call touches that may be repeated: the word of [`Access::Read`](ah_conversation::Access::Read).
+const READ: &str = "read";
+
+/// Notes that a call is about to run. A model may use an id again in a later message; the newer call counts.
+pub(super) fn start(connection: &Connection, call: &CallStart) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO tool_calls (tool_use_id, message_id, access, started_at) VALUES (?, ?, ?, ?)",
+        )?
+        .execute(params![
+            call.tool_use_id.as_str(),
+            call.message_id.as_str(),
+            call.access,
+            call.at.seconds()
+        ])?;
+    Ok(())
+}
+
+/// Notes that a call has ended, with its result; or, where the message of results comes in the same transaction,
+/// without.
+pub(super) fn finish(
+    connection: &Connection,
+    call: &CallFinish,
+    result: Option<ResultColumns>,
+) -> Result<(), Failure> {
+    let (content, details, tool_output) = match result {
+        Some(columns) => (
+            columns.content,
+            columns.details.encode()?,
+            Some(columns.tool_output),
+        ),
+        None => (None, None, None),
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO tool_calls (tool_use_id, message_id, tool_name, finished_at, is_error, duration_ms, details,
+                                     content, tool_output)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+             ON CONFLICT (tool_use_id) DO UPDATE SET
+                 message_id = excluded.message_id, tool_name = excluded.tool_name,
+                 finished_at = excluded.finished_at, is_error = excluded.is_error,
+                 duration_ms = excluded.duration_ms, details = excluded.details,
+                 content = excluded.content, tool_output = excluded.tool_output",
+        )?
+        .execute(params![
+            call.result.tool_use_id.as_str(),
+            call.message_id.as_str(),
+            call.result.tool_name,
+            call.at.seconds(),
+            call.result.is_error,
+            super::messages::signed(call.result.duration_ms),
+            details,
+            content,
+            tool_output
+        ])?;
+    Ok(())
+}
+
+/// Takes the whole output of a finished call of `asking` out of the journal.
+pub(super) fn take(
+    connection: &Connection,
+    call: &ToolUseId,
+    asking: &MessageId,
+) -> Result<Option<Whole>, Failure> {
+    let whole = whole(connection, call, Some(asking))?;
+    if whole.is_some() {
+        connection
+            .prepare_cached(
+                "UPDATE tool_calls SET details = NULL, content = NULL, tool_output = NULL WHERE tool_use_id = ?",
+            )?
+            .execute([call.as_str()])?;
+    }
+    Ok(whole)
+}
+
+/// The whole output of a finished call that no message has yet.
+pub(super) fn whole(
+    connection: &Connection,
+    call: &ToolUseId,
+    asking: Option<&MessageId>,
+) -> Result<Option<Whole>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT details, tool_output FROM tool_calls
+         WHERE tool_use_id = ?1 AND finished_at IS NOT NULL AND message_id = ifnull(?2, message_id)",
+    )?;
+    let mut rows = statement.query(params![call.as_str(), asking.map(MessageId::as_str)])?;
+    match rows.next()? {
+        Some(row) => {
+            let details: Option<String> = row.get("details")?;
+            let spool = Details::decode(details.as_deref())?.spool;
+            Whole::read(row.get_ref("tool_output")?, spool)
+        }
+        None => Ok(None),
+    }
+}
+
+/// The message that asked for `call`, as far as the journal knows.
+pub(super) fn asking(connection: &Connection, call: &ToolUseId) -> Result<Option<String>, Failure> {
+    let asking = connection
+        .prepare_cached("SELECT message_id FROM tool_calls WHERE tool_use_id = ?")?
+        .query_row([call.as_str()], |row| row.get(0))
+        .optional()?;
+    Ok(asking)
+}
+
+/// How far the calls of the message `asking` have come.
+pub(super) fn states(
+    connection: &Connection,
+    asking: &MessageId,
+) -> Result<HashMap<ToolUseId, CallState>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT tool_use_id, tool_name, access, finished_at, is_error, duration_ms, details, content,
+                CASE WHEN content IS NULL THEN tool_output END AS tool_output,
+                tool_output IS NOT NULL AS is_whole
+         FROM tool_calls WHERE message_id = ?",
+    )?;
+    let mut rows = statement.query([asking.as_str()])?;
+    let mut states = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let id = ToolUseId::from(row.get::<_, String>("tool_use_id")?);
+        let state = state(row, &id)?;
+        states.insert(id, state);
+    }
+    Ok(states)
+}
+
+fn state(row: &Row<'_>, id: &ToolUseId) -> Result<CallState, Failure> {
+    let details: Option<String> = row.get("details")?;
+    let details = Details::decode(details.as_deref())?;
+    let is_finished = row.get::<_, Option<i64>>("finished_at")?.is_some();
+    // A finished call without its result gave it to a message that has been deleted since.
+    let has_result = row.get("is_whole")? || details.spool.is_some();
+    if !is_finished || !has_result {
+        let access: String = row.get("access")?;
+        let mutating = access
+            .split(',')
+            .map(str::trim)
+            .any(|word| !word.is_empty() && word != READ);
+        return Ok(CallState::Started { mutating });
+    }
+    Ok(CallState::Finished(ToolResult {
+        tool_use_id: id.clone(),
+        tool_name: row
+            .get::<_, Option<String>>("tool_name")?
+            .unwrap_or_default(),
+        content: ResultColumns::seen(
+            row.get("content")?,
+            row.get_ref("tool_output")?,
+            details.is_blocks,
+        )?,
+        is_error: row.get::<_, Option<bool>>("is_error")?.unwrap_or(false),
+        duration_ms: super::messages::unsigned(row.get("duration_ms")?),
+        details: details.own,
+    }))
+}

@@ -1,0 +1,62 @@
+//! The event log: what happened besides what was said. Only events that cannot be told again from the messages are
+//! kept, each with its fields as JSON.
+
+use ah_conversation::{Event, EventKind};
+use rusqlite::{Connection, params};
+use serde_json::{Map, Value};
+
+use super::{Failure, context};
+
+/// Where an event names its kind and its time; both have columns of their own.
+const KIND: &str = "event_type";
+const TIMESTAMP: &str = "timestamp";
+
+/// Stores `event`, if it is of a kind that is stored. A change of state is noted in the session's context as well.
+pub(super) fn insert(connection: &Connection, event: &Event) -> Result<(), Failure> {
+    if !event.kind.is_stored() {
+        return Ok(());
+    }
+    if let EventKind::StateChange { to_state, .. } = &event.kind {
+        context::set(connection, context::STATE, to_state)?;
+    }
+    let mut fields = match serde_json::to_value(event)? {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    fields.shift_remove(KIND);
+    fields.shift_remove(TIMESTAMP);
+    if let EventKind::ToolCallEnd { .. } = event.kind {
+        // The output is in the conversation already.
+        fields.insert("tool_output".to_owned(), "".into());
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO events (message_id, event_type, created_at, details)
+             VALUES ((SELECT id FROM messages WHERE id = ?), ?, ?, ?)",
+        )?
+        .execute(params![
+            event.kind.message_id().map(|id| id.as_str()),
+            event.kind.name(),
+            event.timestamp,
+            serde_json::to_string(&fields)?
+        ])?;
+    Ok(())
+}
+
+/// All stored events, oldest first. One of a kind that this version does not know is left out.
+pub(super) fn all(connection: &Connection) -> Result<Vec<Event>, Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT event_type, created_at, details FROM events ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let kind: String = row.get(0)?;
+        let details: Option<String> = row.get(2)?;
+        let mut fields: Map<String, Value> =
+            serde_json::from_str(details.as_deref().unwrap_or("{}"))?;
+        fields.insert(KIND.to_owned(), kind.into());
+        fields.insert(TIMESTAMP.to_owned(), row.get::<_, i64>(1)?.into());
+        events.extend(serde_json::from_value::<Event>(Value::Object(fields)).ok());
+    }
+    Ok(events)
+}

@@ -1,0 +1,103 @@
+//! Faults on request, around each commit, for the tests that kill the program at every one of them.
+//!
+//! Without the feature `fault-injection` there is nothing here. With it, and there alone in this crate, an
+//! environment variable is read, since a test has no other way into the program that it runs:
+//! `AH_FAULT=before:3` fails just before the third commit of the process, `after:3` just after it. A third word says
+//! how: `kill` (the default, as by `kill -9`), `abort`, or `error`.
+
+use super::Failure;
+
+/// Which side of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Before,
+    After,
+}
+
+/// Passes, or fails as it was asked to.
+#[cfg(not(feature = "fault-injection"))]
+#[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
+pub(super) fn point(_side: Side) -> Result<(), Failure> {
+    Ok(())
+}
+
+#[cfg(feature = "fault-injection")]
+pub(super) use injected::point;
+
+#[cfg(feature = "fault-injection")]
+mod injected {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::{Failure, Side};
+
+    struct Plan {
+        side: Side,
+        commit: u64,
+        action: Action,
+    }
+
+    enum Action {
+        Kill,
+        Abort,
+        Error,
+    }
+
+    /// Passes, or fails as it was asked to.
+    pub(in crate::sqlite) fn point(side: Side) -> Result<(), Failure> {
+        static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
+        static COMMITS: AtomicU64 = AtomicU64::new(0);
+        let commit = match side {
+            Side::Before => COMMITS.fetch_add(1, Ordering::SeqCst) + 1,
+            Side::After => COMMITS.load(Ordering::SeqCst),
+        };
+        let plan = PLAN.get_or_init(|| parse(&std::env::var("AH_FAULT").ok()?));
+        match plan {
+            Some(plan) if plan.side == side && plan.commit == commit => fail(&plan.action),
+            _ => Ok(()),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Plan> {
+        let mut words = text.split(':');
+        let side = match words.next()? {
+            "before" => Side::Before,
+            "after" => Side::After,
+            _ => return None,
+        };
+        let commit = words.next()?.parse().ok()?;
+        let action = match words.next() {
+            None | Some("kill") => Action::Kill,
+            Some("abort") => Action::Abort,
+            Some("error") => Action::Error,
+            Some(_) => return None,
+        };
+        Some(Plan {
+            side,
+            commit,
+            action,
+        })
+    }
+
+    fn fail(action: &Action) -> Result<(), Failure> {
+        match action {
+            Action::Kill => {
+                let own = rustix::process::getpid();
+                let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+                Ok(())
+            }
+            Action::Abort => std::process::abort(),
+            Action::Error => Err(Failure::Refused {
+                reason: "a fault was asked for".to_owned(),
+                hint: None,
+            }),
+        }
+    }
+}
+
+/// Commits, with the faults asked for on both sides.
+pub(super) fn commit(transaction: rusqlite::Transaction<'_>) -> Result<(), Failure> {
+    point(Side::Before)?;
+    transaction.commit()?;
+    point(Side::After)
+}

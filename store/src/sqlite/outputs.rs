@@ -1,0 +1,313 @@
+//! Whole outputs of tool calls: in the database up to a size, in files beside it above.
+//!
+//! Bytes are kept as they came. What the model saw is kept as well, but only where it is not the same.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Cursor, Write};
+use std::path::{Path, PathBuf};
+
+use ah_conversation::{Content, Image, OutputPage, ResultBlock, Spool, ToolResult, ToolUseId};
+use rusqlite::ToSql;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Failure;
+use super::details::{Details, SpoolNote};
+use crate::paths::{create_folder, hex, new_file, output_name, sync_folder};
+
+/// Bigger outputs get a file of their own.
+const LARGEST_IN_DATABASE: usize = 256 * 1024;
+/// Marks an output that is pictures and text for the model, as the original work has it.
+const ENVELOPE_MARK: &str = "__image__";
+
+/// A whole output, as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Whole {
+    /// Text, or an envelope of pictures and text.
+    Text(String),
+    /// Bytes that are no text.
+    Bytes(Vec<u8>),
+    /// In a file.
+    Spooled(SpoolNote),
+}
+
+/// The columns of a tool result, in the journal and among the content blocks alike.
+pub(super) struct ResultColumns {
+    pub content: Option<String>,
+    pub details: Details,
+    pub tool_output: Whole,
+}
+
+impl ToSql for Whole {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(bytes) => ValueRef::Blob(bytes),
+            Self::Spooled(_) => ValueRef::Null,
+        }))
+    }
+}
+
+impl Whole {
+    /// Makes `content` durable as far as it does not go into the database.
+    pub(super) fn keep(
+        content: &Content,
+        call: &ToolUseId,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
+        match content {
+            Content::Bytes(bytes) if bytes.len() > LARGEST_IN_DATABASE => {
+                Ok(Self::Spooled(spool(bytes, call, folder)?))
+            }
+            Content::Bytes(bytes) => Ok(match std::str::from_utf8(bytes) {
+                Ok(text) => Self::Text(text.to_owned()),
+                Err(_) => Self::Bytes(bytes.clone()),
+            }),
+            Content::Spool(spool) => Ok(Self::Spooled(adopt(spool, call, folder)?)),
+            Content::Blocks(blocks) => Ok(Self::Text(envelope(blocks))),
+        }
+    }
+
+    /// The output of a call that left nothing but its result.
+    fn of_result(content: &[ResultBlock]) -> Self {
+        match content {
+            [ResultBlock::Text { text }] => Self::Text(text.clone()),
+            blocks => Self::Text(envelope(blocks)),
+        }
+    }
+
+    /// What a `tool_output` column and the note beside it hold; `None` if they hold nothing.
+    pub(super) fn read(
+        value: ValueRef<'_>,
+        spool: Option<SpoolNote>,
+    ) -> Result<Option<Self>, Failure> {
+        Ok(match value {
+            ValueRef::Null => spool.map(Self::Spooled),
+            ValueRef::Text(_) => Some(Self::Text(value.as_str()?.to_owned())),
+            ValueRef::Blob(bytes) => Some(Self::Bytes(bytes.to_vec())),
+            ValueRef::Integer(_) | ValueRef::Real(_) => {
+                return Err(Failure::Damaged("an output is a number".to_owned()));
+            }
+        })
+    }
+
+    /// The output, to be read from its start.
+    pub(super) fn open(self, folder: &Path) -> io::Result<Box<dyn BufRead>> {
+        Ok(match self {
+            Self::Text(text) => Box::new(Cursor::new(text)),
+            Self::Bytes(bytes) => Box::new(Cursor::new(bytes)),
+            Self::Spooled(note) => {
+                let name = Path::new(&note.file).file_name().unwrap_or_default();
+                Box::new(BufReader::new(File::open(folder.join(name))?))
+            }
+        })
+    }
+}
+
+impl ResultColumns {
+    /// The columns of `result`, whose whole output is `whole` where that is known.
+    pub(super) fn new(result: &ToolResult, whole: Option<Whole>) -> Result<Self, Failure> {
+        let whole = whole.unwrap_or_else(|| Whole::of_result(&result.content));
+        let (content, is_blocks) = match (&whole, result.content.as_slice()) {
+            (Whole::Text(all), [ResultBlock::Text { text }]) if all == text => (None, false),
+            (_, [ResultBlock::Text { text }]) => (Some(text.clone()), false),
+            (Whole::Text(all), blocks) if *all == envelope(blocks) => (None, true),
+            (_, blocks) => (Some(serde_json::to_string(blocks)?), true),
+        };
+        let spool = match &whole {
+            Whole::Spooled(note) => Some(note.clone()),
+            Whole::Text(_) | Whole::Bytes(_) => None,
+        };
+        Ok(Self {
+            content,
+            details: Details {
+                own: result.details.clone(),
+                spool,
+                is_blocks,
+                origin: None,
+            },
+            tool_output: whole,
+        })
+    }
+
+    /// What the model saw: what the `content` column has or, where that is NULL, the whole output.
+    pub(super) fn seen(
+        content: Option<String>,
+        tool_output: ValueRef<'_>,
+        is_blocks: bool,
+    ) -> Result<Vec<ResultBlock>, Failure> {
+        Ok(match (content, is_blocks) {
+            (Some(text), false) => vec![ResultBlock::Text { text }],
+            (Some(blocks), true) => serde_json::from_str(&blocks)?,
+            (None, true) => opened(tool_output.as_str()?)?,
+            (None, false) => {
+                let text = tool_output.as_str()?.to_owned();
+                vec![ResultBlock::Text { text }]
+            }
+        })
+    }
+}
+
+/// A place for the output of `call` that no file has yet.
+pub(super) fn free_path(folder: &Path, call: &ToolUseId) -> PathBuf {
+    (0..)
+        .map(|attempt| folder.join(output_name(call, attempt)))
+        .find(|path| !path.exists())
+        .expect("the names do not end")
+}
+
+/// Lines `offset` (from 1) to `offset + limit - 1`, and how many there are. No more of the output than the lines
+/// asked for is held at a time.
+pub(super) fn page(
+    mut output: impl BufRead,
+    offset: usize,
+    limit: usize,
+) -> io::Result<OutputPage> {
+    let wanted = offset.max(1)..offset.max(1).saturating_add(limit);
+    let mut text = Vec::new();
+    let mut lines = 0;
+    let mut is_inside_line = false;
+    loop {
+        let buffer = output.fill_buf()?;
+        if buffer.is_empty() {
+            break;
+        }
+        let used = buffer.len();
+        for piece in buffer.split_inclusive(|byte| *byte == b'\n') {
+            lines += usize::from(!is_inside_line);
+            is_inside_line = piece.last() != Some(&b'\n');
+            if wanted.contains(&lines) {
+                text.extend_from_slice(piece);
+            }
+        }
+        output.consume(used);
+    }
+    if text.last() == Some(&b'\n') {
+        text.pop();
+    }
+    Ok(OutputPage {
+        text: String::from_utf8_lossy(&text).into_owned(),
+        lines,
+    })
+}
+
+fn spool(bytes: &[u8], call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote> {
+    create_folder(folder)?;
+    let path = free_path(folder, call);
+    let mut file = new_file(&path)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    sync_folder(folder)?;
+    Ok(SpoolNote {
+        file: file_name(&path),
+        len: bytes.len() as u64,
+        left_out: 0,
+        sha256: hex(&Sha256::digest(bytes)),
+    })
+}
+
+/// Notes a file that a tool has written and synced; one that stands elsewhere is brought home.
+fn adopt(spool: &Spool, call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote> {
+    create_folder(folder)?;
+    let path = if spool.path.parent() == Some(folder) {
+        spool.path.clone()
+    } else {
+        let path = free_path(folder, call);
+        let mut copy = new_file(&path)?;
+        io::copy(&mut File::open(&spool.path)?, &mut copy)?;
+        copy.sync_all()?;
+        fs::remove_file(&spool.path)?;
+        path
+    };
+    sync_folder(folder)?;
+    Ok(SpoolNote {
+        file: file_name(&path),
+        len: spool.len,
+        left_out: spool.left_out,
+        sha256: spool.sha256.clone(),
+    })
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Pictures and text as one text, in the form of the Messages API.
+fn envelope(blocks: &[ResultBlock]) -> String {
+    let content: Vec<_> = blocks.iter().map(wire).collect();
+    json!({ ENVELOPE_MARK: true, "content": content }).to_string()
+}
+
+fn wire(block: &ResultBlock) -> Value {
+    match block {
+        ResultBlock::Text { text } => json!({ "type": "text", "text": text }),
+        ResultBlock::Image(Image { media_type, data }) => json!({
+            "type": "image",
+            "source": { "type": "base64", "media_type": media_type, "data": data },
+        }),
+    }
+}
+
+/// The content of an envelope.
+fn opened(envelope: &str) -> Result<Vec<ResultBlock>, Failure> {
+    let mut envelope: Value = serde_json::from_str(envelope)?;
+    let Some(Value::Array(content)) = envelope.get_mut("content").map(Value::take) else {
+        return Err(Failure::Damaged("a picture has no content".to_owned()));
+    };
+    let text = |value: &Value, name: &str| {
+        let text = value.get(name).and_then(Value::as_str);
+        text.map(str::to_owned)
+            .ok_or_else(|| Failure::Damaged(format!("a picture has no `{name}`")))
+    };
+    let block = |value: &Value| match value.get("source") {
+        Some(source) => Ok(ResultBlock::Image(Image {
+            media_type: text(source, "media_type")?,
+            data: text(source, "data")?,
+        })),
+        None => Ok(ResultBlock::Text {
+            text: text(value, "text")?,
+        }),
+    };
+    content.iter().map(block).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_some_lines_and_says_how_many_there_are() {
+        for (output, offset, limit, expected, lines) in [
+            ("", 1, 10, "", 0),
+            ("a", 1, 10, "a", 1),
+            ("a\nb\nc\n", 2, 1, "b", 3),
+            ("a\nb\nc", 2, 5, "b\nc", 3),
+            ("a\n\nc\n", 1, 2, "a\n", 3),
+            ("a\nb\n", 3, 1, "", 2),
+            ("a\nb\n", 0, 1, "a", 2),
+            ("a\nb\n", 1, usize::MAX, "a\nb", 2),
+        ] {
+            let page = page(Cursor::new(output), offset, limit).unwrap();
+            assert_eq!(
+                (page.text.as_str(), page.lines),
+                (expected, lines),
+                "{output:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_page_is_the_same_however_the_output_is_cut() {
+        let output = "first\nsecond, longer\n\nlast \u{fc}";
+        for capacity in 1..40 {
+            let reader = BufReader::with_capacity(capacity, Cursor::new(output));
+            let page = page(reader, 2, 3).unwrap();
+            assert_eq!(page.text, "second, longer\n\nlast \u{fc}");
+            assert_eq!(page.lines, 4);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Taking messages out of the tree: at a person's wish, because they say nothing, or because they cannot be read.
+
+use ah_conversation::MessageId;
+use rusqlite::{Connection, Row};
+
+use super::details::Details;
+use super::messages::{self, HEAD};
+use super::{Failure, blocks};
+
+/// The message `root` and all that follow it.
+pub(super) fn subtree(
+    connection: &Connection,
+    root: &MessageId,
+) -> Result<Vec<MessageId>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "WITH RECURSIVE subtree (id, seq) AS (
+             SELECT id, seq FROM messages WHERE id = ?
+             UNION ALL
+             SELECT m.id, m.seq FROM subtree JOIN messages m ON m.parent_id = subtree.id WHERE m.seq > subtree.seq)
+         SELECT id FROM subtree",
+    )?;
+    let ids = statement.query_map([root.as_str()], |row| row.get::<_, String>(0))?;
+    ids.map(|id| Ok(MessageId::from(id?))).collect()
+}
+
+/// Makes the children of `id` children of its parent.
+pub(super) fn hang_children_higher(connection: &Connection, id: &MessageId) -> Result<(), Failure> {
+    connection.execute(
+        "UPDATE messages SET parent_id = (SELECT parent_id FROM messages WHERE id = ?1) WHERE parent_id = ?1",
+        [id.as_str()],
+    )?;
+    Ok(())
+}
+
+/// Deletes messages with their blocks. The current message is left open if it was one of them.
+pub(super) fn delete(connection: &Connection, doomed: &[MessageId]) -> Result<usize, Failure> {
+    let mut current = connection
+        .prepare_cached("DELETE FROM context WHERE key = 'current_message' AND value = ?")?;
+    let mut message = connection.prepare_cached("DELETE FROM messages WHERE id = ?")?;
+    let mut count = 0;
+    // A message follows its parent in the list and must go before it.
+    for id in doomed.iter().rev() {
+        current.execute([id.as_str()])?;
+        count += message.execute([id.as_str()])?;
+    }
+    Ok(count)
+}
+
+/// The files with outputs of the messages `ids`.
+pub(super) fn spooled(connection: &Connection, ids: &[MessageId]) -> Result<Vec<String>, Failure> {
+    let mut files = Vec::new();
+    for id in ids {
+        let sql = "SELECT details FROM content_blocks WHERE message_id = ?";
+        files.extend(spooled_by(connection, sql, [id.as_str()])?);
+    }
+    Ok(files)
+}
+
+/// The files with outputs of all messages, and of calls that no message has yet.
+pub(super) fn all_spooled(connection: &Connection) -> Result<Vec<String>, Failure> {
+    let sql = "SELECT details FROM content_blocks UNION ALL SELECT details FROM tool_calls";
+    spooled_by(connection, sql, [])
+}
+
+fn spooled_by(
+    connection: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> Result<Vec<String>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut files = Vec::new();
+    while let Some(row) = rows.next()? {
+        let details = row.get_ref(0)?.as_str_or_null()?;
+        let details = details.filter(|details| details.contains("\"spool\""));
+        files.extend(Details::decode(details)?.spool.map(|note| note.file));
+    }
+    Ok(files)
+}
+
+/// Removes messages that nothing follows and that say nothing, and gives how many there were. An answer of the model
+/// is none of them, even without content: how it ended and what it cost still count.
+pub(super) fn remove_orphans(connection: &Connection) -> Result<usize, Failure> {
+    let mut statement = connection.prepare(
+        "SELECT id, parent_id FROM (SELECT rowid, * FROM messages ORDER BY rowid DESC LIMIT 100) m
+         WHERE stop_reason IS NULL
+           AND NOT EXISTS (SELECT 1 FROM content_blocks b WHERE b.message_id = m.id)
+           AND NOT EXISTS (SELECT 1 FROM messages c WHERE c.parent_id = m.id)",
+    )?;
+    let mut removed = 0;
+    loop {
+        let orphans = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<Vec<(String, Option<String>)>, _>>()?;
+        if orphans.is_empty() {
+            return Ok(removed);
+        }
+        let now = messages::current(connection)?;
+        for (id, parent) in orphans {
+            let id = MessageId::from(id);
+            removed += delete(connection, std::slice::from_ref(&id))?;
+            if let (true, Some(parent)) = (now.as_ref() == Some(&id), parent) {
+                messages::set_current(connection, &MessageId::from(parent))?;
+            }
+        }
+    }
+}
+
+/// Removes blocks and messages that say what no version of this program writes; returns nothing that fails to be read
+/// afterwards.
+pub(super) fn delete_unreadable(connection: &Connection) -> Result<(), Failure> {
+    let unreadable = |select: &str, is_readable: fn(&Row<'_>) -> bool| {
+        let mut statement = connection.prepare(select)?;
+        let mut rows = statement.query([])?;
+        let mut unreadable = Vec::new();
+        while let Some(row) = rows.next()? {
+            if !is_readable(row) {
+                unreadable.push(row.get::<_, i64>("number")?);
+            }
+        }
+        Ok::<_, Failure>(unreadable)
+    };
+    let blocks = format!(
+        "SELECT {}, b.id AS number FROM content_blocks b",
+        blocks::BLOCK
+    );
+    for number in unreadable(&blocks, |row| {
+        row.get::<_, i64>(1).is_ok() && blocks::block(row).is_ok()
+    })? {
+        connection.execute("DELETE FROM content_blocks WHERE id = ?", [number])?;
+    }
+    let heads = format!(
+        "SELECT {HEAD}, m.rowid AS number FROM messages m
+         LEFT JOIN content_blocks b ON b.message_id = m.id AND b.seq = 0"
+    );
+    for number in unreadable(&heads, |row| messages::head(row).is_ok())? {
+        connection.execute("DELETE FROM messages WHERE rowid = ?", [number])?;
+    }
+    connection.execute_batch(
+        "UPDATE messages SET parent_id = NULL WHERE parent_id NOT IN (SELECT id FROM messages);
+         DELETE FROM content_blocks WHERE message_id NOT IN (SELECT id FROM messages);
+         DELETE FROM tool_calls WHERE message_id NOT IN (SELECT id FROM messages);
+         UPDATE events SET message_id = NULL WHERE message_id NOT IN (SELECT id FROM messages);",
+    )?;
+    Ok(())
+}

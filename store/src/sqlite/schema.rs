@@ -1,0 +1,243 @@
+//! The tables, and how a database gets them.
+//!
+//! Tables and columns that the original work had keep its names and meanings. `created_at` and its like are Unix
+//! seconds; `input_tokens` of an assistant message is all that the model read. Added here:
+//!
+//! - `messages`: `agent_id`, `spawned_by` (for a subagent's messages, whose root hangs below a tool call), `provider`,
+//!   `created_ms` (the milliseconds within the second), and the parts of `input_tokens` that went into and came out of
+//!   the cache, so that the uncached rest and the exact price follow.
+//! - `content_blocks`: the types `thinking`, `redacted_thinking`, `image`, `other`. `tool_output` is NULL where
+//!   `details.spool` names a file; it is the last column, so that the columns before it are read without walking
+//!   through it. For a tool result, `content` is what the model saw, NULL where it saw the whole.
+//! - `tool_calls`: the journal of calls. A finished call keeps its result here until the message of results takes it.
+//! - `lease`: who writes, under which epoch.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite_migration::{M, Migrations};
+
+use super::{Failure, configured};
+use crate::paths::{new_file, with_ending};
+
+/// The steps to the present schema of a conversation; `user_version` counts those that were taken.
+pub(super) const CONVERSATION: Schema = Schema(&["
+CREATE TABLE messages (
+    id TEXT PRIMARY KEY NOT NULL,
+    parent_id TEXT REFERENCES messages (id),
+    role TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    input_tokens INTEGER,
+    output_tokens INTEGER,
+    stop_reason TEXT,
+    model TEXT,
+    api_latency_ms INTEGER,
+    agent_id TEXT,
+    spawned_by TEXT,
+    provider TEXT,
+    created_ms INTEGER NOT NULL DEFAULT 0,
+    cache_creation_input_tokens INTEGER,
+    cache_read_input_tokens INTEGER,
+    cache_creation_1h_input_tokens INTEGER
+);
+CREATE INDEX messages_parent ON messages (parent_id);
+CREATE TABLE content_blocks (
+    id INTEGER PRIMARY KEY,
+    message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+    block_type TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    tool_id TEXT,
+    tool_name TEXT,
+    is_error INTEGER NOT NULL DEFAULT 0,
+    duration_ms INTEGER,
+    details TEXT,
+    tool_input TEXT,
+    content TEXT,
+    tool_output
+);
+CREATE INDEX content_blocks_message ON content_blocks (message_id);
+CREATE TABLE tool_calls (
+    tool_use_id TEXT PRIMARY KEY NOT NULL,
+    message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+    tool_name TEXT,
+    access TEXT NOT NULL DEFAULT '',
+    started_at INTEGER,
+    finished_at INTEGER,
+    is_error INTEGER,
+    duration_ms INTEGER,
+    details TEXT,
+    content TEXT,
+    tool_output
+);
+CREATE INDEX tool_calls_message ON tool_calls (message_id);
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    message_id TEXT REFERENCES messages (id) ON DELETE SET NULL,
+    event_type TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    details TEXT
+);
+CREATE INDEX events_message ON events (message_id);
+CREATE INDEX events_type ON events (event_type);
+CREATE TABLE context (key TEXT PRIMARY KEY NOT NULL, value TEXT) WITHOUT ROWID;
+CREATE TABLE lease (
+    key TEXT PRIMARY KEY NOT NULL,
+    epoch INTEGER NOT NULL,
+    owner TEXT,
+    heartbeat_at INTEGER
+) WITHOUT ROWID;
+"]);
+
+/// The steps to the present schema of a queue.
+pub(super) const QUEUE: Schema = Schema(&["
+CREATE TABLE queue_messages (
+    id TEXT PRIMARY KEY NOT NULL,
+    message_type TEXT NOT NULL,
+    content TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    consumed_at INTEGER
+);
+CREATE INDEX queue_messages_waiting ON queue_messages (message_type) WHERE consumed_at IS NULL;
+CREATE TABLE session_lock (
+    key TEXT PRIMARY KEY NOT NULL CHECK (key = 'lock'),
+    owner_pid INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    heartbeat_at INTEGER NOT NULL
+);
+"]);
+
+/// Where the file format says which journal the database uses, and the number for the write-ahead log.
+const JOURNAL_OFFSET: u64 = 18;
+const WRITE_AHEAD: [u8; 2] = [2, 2];
+
+/// The history of a kind of database, oldest step first.
+pub(super) struct Schema(&'static [&'static str]);
+
+impl Schema {
+    /// How many steps there are: the `user_version` of an up-to-date database.
+    pub(super) fn version(&self) -> i64 {
+        i64::try_from(self.0.len()).unwrap_or(i64::MAX)
+    }
+
+    /// Brings the database up to date, in one transaction. One from a newer program is refused before anything is
+    /// written.
+    pub(super) fn bring_up_to_date(&self, connection: &mut Connection) -> Result<(), Failure> {
+        let found = self.readable_version(connection)?;
+        if found == self.version() {
+            return Ok(());
+        }
+        let steps = self.0.iter().map(|step| M::up(step)).collect();
+        Migrations::new(steps)
+            .to_latest(connection)
+            .map_err(|error| match error {
+                rusqlite_migration::Error::RusqliteError { err, .. } => Failure::Sqlite(err),
+                other => Failure::Refused {
+                    reason: other.to_string(),
+                    hint: None,
+                },
+            })
+    }
+
+    /// The version of a database that this program can read; it may be an older one.
+    pub(super) fn readable_version(&self, connection: &Connection) -> Result<i64, Failure> {
+        let found = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if found > self.version() || found < 0 {
+            return Err(Failure::Refused {
+                reason: format!(
+                    "it was written by a newer version (its schema is number {found}, this program knows {})",
+                    self.version()
+                ),
+                hint: Some("use the newer `ah`, or begin another session".to_owned()),
+            });
+        }
+        if found == 0 && !is_empty(connection)? {
+            return Err(foreign_or_damaged(connection)?);
+        }
+        Ok(found)
+    }
+
+    /// Fails unless all tables can be read from.
+    pub(super) fn try_tables(&self, connection: &Connection) -> Result<(), Failure> {
+        for table in self.tables() {
+            connection.prepare(&format!("SELECT * FROM {table} LIMIT 1"))?;
+        }
+        Ok(())
+    }
+
+    /// The names of the tables.
+    fn tables(&self) -> impl Iterator<Item = &'static str> {
+        let words = self.0.iter().flat_map(|step| step.split("CREATE TABLE "));
+        words
+            .skip(1)
+            .filter_map(|rest| rest.split_whitespace().next())
+    }
+
+    /// Makes an up-to-date database at `path`, filled by `fill`, in the place of what may be there: whole or, if the
+    /// process dies meanwhile, not at all. It is not durable before the file and its folder are synced.
+    pub(super) fn create(
+        &self,
+        path: &Path,
+        fill: impl FnOnce(&Connection) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let draft = with_ending(path, ".new");
+        self.write_draft(&draft, fill)?;
+        fs::rename(&draft, path)?;
+        Ok(())
+    }
+
+    /// Makes an up-to-date database at `path`, durably but for its name, unless another process is quicker.
+    pub(super) fn create_unless_exists(&self, path: &Path) -> Result<(), Failure> {
+        let draft = with_ending(path, &format!(".{}.new", std::process::id()));
+        self.write_draft(&draft, |_| Ok(()))?;
+        File::open(&draft)?.sync_all()?;
+        // Unlike a rename, a link never takes the place of a file.
+        let linked = fs::hard_link(&draft, path);
+        fs::remove_file(&draft)?;
+        match linked {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_draft(
+        &self,
+        draft: &Path,
+        fill: impl FnOnce(&Connection) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if draft.exists() {
+            fs::remove_file(draft)?;
+        }
+        let file = new_file(draft)?;
+        let mut connection = configured(Connection::open(std::path::absolute(draft)?)?)?;
+        // Nobody else sees the draft, so it needs neither a journal nor syncing of each step.
+        connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
+        self.bring_up_to_date(&mut connection)?;
+        fill(&connection)?;
+        connection.close().map_err(|(_, error)| error)?;
+        file.write_all_at(&WRITE_AHEAD, JOURNAL_OFFSET)?;
+        Ok(())
+    }
+}
+
+fn is_empty(connection: &Connection) -> Result<bool, Failure> {
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(tables == 0)
+}
+
+/// Why a database with tables but without a version cannot be used.
+fn foreign_or_damaged(connection: &Connection) -> Result<Failure, Failure> {
+    let is_ours = connection.prepare("SELECT epoch FROM lease").is_ok();
+    Ok(if is_ours {
+        Failure::Damaged("its version is missing".to_owned())
+    } else {
+        Failure::Refused {
+            reason: "it is a database of another program".to_owned(),
+            hint: None,
+        }
+    })
+}
