@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_conversation::{Content, Context, Output, ResultBlock, Tool, ToolUse};
 use ah_tools::Workspace;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
 
 /// The folder; gone when dropped.
 pub struct Folder {
@@ -60,18 +62,7 @@ impl Folder {
 
 /// Runs one call of the tool to its end.
 pub fn run(tool: &dyn Tool, input: Value) -> Output {
-    let call = ToolUse {
-        id: "call".into(),
-        name: tool.spec().name.clone(),
-        input: input.into(),
-    };
-    let context = Context {
-        spool: Path::new("/nonexistent/spool").to_owned(),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
-    runtime.block_on(tool.run(&call, &context))
+    runtime().block_on(call(tool, input))
 }
 
 /// The text of an output, behind `error: ` if it is one; pictures as their media type in brackets.
@@ -91,4 +82,30 @@ pub fn text(output: &Output) -> String {
         true => format!("error: {text}"),
         false => text,
     }
+}
+
+/// Begins one call of the tool and drops it while it works; comes back when the work has ended.
+pub fn run_and_drop(tool: &dyn Tool, input: Value) {
+    let runtime = runtime();
+    let soon = Duration::from_millis(20);
+    let ended = runtime.block_on(async { tokio::time::timeout(soon, call(tool, input)).await });
+    assert!(ended.is_err(), "it should have taken longer");
+    // Waits for the threads that still work.
+    drop(runtime);
+}
+
+async fn call(tool: &dyn Tool, input: Value) -> Output {
+    let call = ToolUse {
+        id: "call".into(),
+        name: tool.spec().name.clone(),
+        input: input.into(),
+    };
+    let context = Context {
+        spool: Path::new("/nonexistent/spool").to_owned(),
+    };
+    tool.run(&call, &context).await
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().build().unwrap()
 }

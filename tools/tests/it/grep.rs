@@ -1,5 +1,6 @@
 //! What `grep` finds, and that it says so as `rg` does.
 
+use std::fs::File;
 use std::process::Command;
 
 use ah_conversation::{Access, Tool as _};
@@ -7,7 +8,7 @@ use ah_tools::{Grep, Naming};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use crate::folder::{Folder, run, text};
+use crate::folder::{Folder, run, run_and_drop, text};
 
 fn grep(folder: &Folder, input: Value) -> String {
     text(&run(&Grep::new(folder.workspace(), Naming::Own), input))
@@ -246,4 +247,14 @@ fn a_call_reads_what_it_searches() {
         access(json!({"pattern": "x", "path": "a"})),
         [Access::Read(cwd.join("a"))]
     );
+}
+
+#[test]
+fn a_dropped_call_searches_no_further() {
+    let folder = Folder::with(&[("f", &"line\n".repeat(2000))]);
+    // Hours of zeros behind the text; those of a file named outright are searched.
+    let file = File::options().write(true).open(folder.path("f")).unwrap();
+    file.set_len(1 << 42).unwrap();
+    let tool = Grep::new(folder.workspace(), Naming::Own);
+    run_and_drop(&tool, json!({"pattern": "absent", "path": "f"}));
 }

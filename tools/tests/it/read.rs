@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use crate::folder::{Folder, run, text};
+use crate::folder::{Folder, run, run_and_drop, text};
 
 fn read(folder: &Folder, input: Value) -> String {
     text(&run(&Read::new(folder.workspace(), Naming::Own), input))
@@ -229,4 +229,14 @@ fn paths_mean_what_a_shell_takes_them_for() {
         access(json!({"path": "/no/such/../f"})),
         [Access::Read(Path::new("/no/f").into())]
     );
+}
+
+#[test]
+fn a_dropped_call_reads_no_further() {
+    let folder = Folder::with(&[("f", &"line\n".repeat(2000))]);
+    // Hours of zeros in one line behind the text.
+    let file = File::options().write(true).open(folder.path("f")).unwrap();
+    file.set_len(1 << 42).unwrap();
+    let tool = Read::new(folder.workspace(), Naming::Own);
+    run_and_drop(&tool, json!({"path": "f", "offset": 5000}));
 }
