@@ -20,7 +20,7 @@ use crate::catalog::ThinkingForm;
 
 /// Conversations whose bytes are kept at a time: one session and its subagents share a provider.
 const CONVERSATIONS: usize = 4;
-/// The API takes no smaller thinking budget, and an answer needs as much beside it.
+/// The API takes no smaller thinking budget, and an answer is left as much beside it, if it may have that much.
 const LEAST_TOKENS: u64 = 1_024;
 
 /// What goes before the last `}` of a block to let the prompt cache end there.
@@ -126,7 +126,8 @@ impl Encoder {
         if self.thinking == ThinkingForm::Adaptive {
             return (max_tokens, Some(wire::Thinking::Adaptive));
         }
-        let budget_tokens = budget.min(max_tokens.saturating_sub(LEAST_TOKENS));
+        let room = wanted.min(LEAST_TOKENS);
+        let budget_tokens = budget.min(max_tokens.saturating_sub(room));
         if budget_tokens < LEAST_TOKENS {
             return (wanted, None);
         }

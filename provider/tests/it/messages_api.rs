@@ -1,0 +1,440 @@
+//! The Messages API over real sockets, against a server on the loopback.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::ContentBlock;
+use ah_conversation::{
+    Delta, Environment, ErrorClass, Message, MessageId, Origin, Provider, ProviderError, Request,
+    Role, StreamEvent, Thinking, Time,
+};
+use ah_provider::anthropic::Patience;
+use ah_provider::catalog::Catalog;
+use ah_provider::retry::Policy;
+use ah_provider::{Options, connect};
+use futures_util::StreamExt;
+
+use crate::server::{Part, Server, beginning, events, hello, plain, stream_end, stream_head};
+
+const QUICK: Policy = Policy {
+    retries: 1,
+    first_delay: Duration::from_millis(1),
+};
+
+fn environment(variables: &[(&str, &str)]) -> Environment {
+    let variables = variables.iter();
+    let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Environment::new(variables, PathBuf::new())
+}
+
+/// A provider for the model `opus` whose environment holds `variables`.
+fn provider_with(
+    variables: &[(&str, &str)],
+    retry: Policy,
+    patience: Patience,
+) -> Arc<dyn Provider> {
+    let environment = environment(variables);
+    let http = ah_http::Options::from_variables(|name| environment.get(name));
+    let options = Options {
+        environment: &environment,
+        dotenv: None,
+        catalog: &Catalog::built_in(),
+        http: &http,
+        betas: &[],
+        patience,
+        retry,
+        seed: 1,
+    };
+    connect("opus", &options).expect("connected")
+}
+
+fn provider(url: &str) -> Arc<dyn Provider> {
+    let variables = [("ANTHROPIC_BASE_URL", url), ("ANTHROPIC_API_KEY", "key")];
+    provider_with(&variables, QUICK, Patience::default())
+}
+
+fn request() -> Request {
+    let message = Message {
+        id: MessageId::from("1"),
+        parent: None,
+        seq: 0,
+        role: Role::User,
+        origin: Origin::Prompt,
+        created_at: Time(0),
+        content: vec![ContentBlock::text("Say hello.")],
+        response: None,
+    };
+    Request {
+        system: Arc::from([]),
+        tools: Arc::from([]),
+        messages: vec![Arc::new(message)],
+        max_output: 100,
+        thinking: Thinking::Unset,
+        temperature: None,
+    }
+}
+
+/// What `provider` says, in short: words as they come, `|` where an attempt ends, and the outcome.
+async fn ask(provider: &dyn Provider) -> (String, Result<(), ProviderError>) {
+    let mut said = String::new();
+    let mut stream = provider.stream(request());
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(StreamEvent::Delta {
+                delta: Delta::Text(text),
+                ..
+            }) => said.push_str(&text),
+            Ok(StreamEvent::Retry(_)) => said.push('|'),
+            Ok(StreamEvent::Ended) => return (said, Ok(())),
+            Ok(_) => {}
+            Err(error) => return (said, Err(error)),
+        }
+    }
+    panic!("a stream without an end")
+}
+
+async fn fails(provider: &dyn Provider) -> ProviderError {
+    ask(provider).await.1.expect_err("a failure")
+}
+
+#[tokio::test]
+async fn a_request_goes_out_under_our_own_name() {
+    let server = Server::start(vec![hello()]).await;
+    let (said, outcome) = ask(&*provider(&format!("{}/", server.url))).await;
+    assert_eq!((said.as_str(), outcome), ("Hello", Ok(())));
+    let (head, body) = server.request();
+    let mut head: Vec<_> = head
+        .lines()
+        .filter(|line| !line.starts_with("host: "))
+        .collect();
+    head[1..].sort_unstable();
+    insta::assert_snapshot!(head.join("\n"), @r"
+    POST /v1/messages HTTP/1.1
+    accept-encoding: identity
+    accept: text/event-stream
+    anthropic-version: 2023-06-01
+    content-length: 172
+    content-type: application/json
+    user-agent: ah/0.1.0
+    x-api-key: key
+    ");
+    insta::assert_snapshot!(body, @r#"{"model":"claude-opus-4-6","max_tokens":100,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"Say hello.","cache_control":{"type":"ephemeral"}}]}]}"#);
+}
+
+#[tokio::test]
+async fn each_kind_of_credentials_has_its_header() {
+    for (variable, expected) in [
+        ("ANTHROPIC_API_KEY", "x-api-key: secret\r\n"),
+        ("ANTHROPIC_AUTH_TOKEN", "authorization: Bearer secret\r\n"),
+        (
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "authorization: Bearer secret\r\n",
+        ),
+    ] {
+        let server = Server::start(vec![hello()]).await;
+        let variables = [
+            ("ANTHROPIC_BASE_URL", server.url.as_str()),
+            (variable, "secret"),
+        ];
+        let provider = provider_with(&variables, QUICK, Patience::default());
+        ask(&*provider).await.1.expect("an answer");
+        let (head, _) = server.request();
+        assert!(head.contains(expected), "{head}");
+        let is_oauth = variable.contains("OAUTH");
+        assert_eq!(
+            head.contains("anthropic-beta: oauth-2025-04-20\r\n"),
+            is_oauth,
+            "{head}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn turns_share_a_connection() {
+    let server = Server::start(vec![hello(), hello(), hello()]).await;
+    let provider = provider(&server.url);
+    for _ in 0..3 {
+        ask(&*provider).await.1.expect("an answer");
+    }
+    assert_eq!((server.requests().len(), server.connections()), (3, 1));
+}
+
+#[tokio::test]
+async fn failures_that_pass_are_tried_again() {
+    let overloaded =
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    for (name, failure, expected) in [
+        ("status", plain("529 -", "", overloaded), "|Hello"),
+        (
+            "wait",
+            plain("429 -", "retry-after-ms: 1\r\n", ""),
+            "|Hello",
+        ),
+        (
+            "in the answer",
+            vec![stream_head(), beginning(), events(overloaded), stream_end()],
+            "Hel|Hello",
+        ),
+        (
+            "connection cut",
+            vec![stream_head(), beginning(), Part::Close],
+            "Hel|Hello",
+        ),
+        (
+            "no message_stop",
+            vec![stream_head(), beginning(), stream_end()],
+            "Hel|Hello",
+        ),
+        ("no answer", vec![Part::Close], "|Hello"),
+        (
+            "not JSON",
+            vec![stream_head(), events("{"), stream_end()],
+            "|Hello",
+        ),
+        (
+            "a web page",
+            plain("200 OK", "content-type: text/html\r\n", "<html>"),
+            "|Hello",
+        ),
+    ] {
+        let server = Server::start(vec![failure, hello()]).await;
+        let (said, outcome) = ask(&*provider(&server.url)).await;
+        assert_eq!((said.as_str(), outcome), (expected, Ok(())), "{name}");
+        let [first, second] = &server.requests()[..] else {
+            panic!("{name}: not two requests")
+        };
+        assert_eq!(first, second, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn failures_that_stay_are_told_with_a_remedy() {
+    let moved = plain("302 Found", "location: http://elsewhere/\r\n", "");
+    let page = plain(
+        "200 OK",
+        "content-type: text/html\r\n",
+        "<html><title>Log in</title>",
+    );
+    let unauthorized = plain("401 -", "", r#"{"error":{"message":"invalid x-api-key"}}"#);
+    let no_model = plain("404 -", "", r#"{"error":{"message":"model: x"}}"#);
+    for (answer, class, words, hint) in [
+        (
+            moved,
+            ErrorClass::InvalidRequest,
+            "API error 302: the server sends us elsewhere: http://elsewhere/",
+            "check ANTHROPIC_BASE_URL",
+        ),
+        (
+            page,
+            ErrorClass::Protocol,
+            "the answer is no event stream but text/html: a web page instead of an answer: Log in",
+            "check ANTHROPIC_BASE_URL and the proxy",
+        ),
+        (
+            unauthorized,
+            ErrorClass::Authentication,
+            "API error 401: invalid x-api-key",
+            "check ANTHROPIC_API_KEY",
+        ),
+        (
+            no_model,
+            ErrorClass::ModelNotFound,
+            "API error 404: model: x",
+            "`ah models` lists the known models",
+        ),
+    ] {
+        let server = Server::start(vec![answer.clone(), answer]).await;
+        let error = fails(&*provider(&server.url)).await;
+        assert_eq!((error.class, error.to_string().as_str()), (class, words));
+        assert_eq!(error.hint.as_deref(), Some(hint));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_falls_silent_is_given_up() {
+    let impatient = |first_event, next_event| Patience {
+        first_event: Duration::from_millis(first_event),
+        next_event: Duration::from_millis(next_event),
+    };
+    let never = 3_600_000;
+    for (name, answer, patience) in [
+        ("no head", vec![Part::Silence], impatient(50, never)),
+        (
+            "no event",
+            vec![stream_head(), Part::Silence],
+            impatient(50, never),
+        ),
+        (
+            "only pings",
+            vec![stream_head(), Part::Pings],
+            impatient(50, never),
+        ),
+        (
+            "then silence",
+            vec![stream_head(), beginning(), Part::Silence],
+            impatient(never, 50),
+        ),
+        (
+            "then pings",
+            vec![stream_head(), beginning(), Part::Pings],
+            impatient(never, 50),
+        ),
+    ] {
+        let server = Server::start(vec![answer]).await;
+        let variables = [
+            ("ANTHROPIC_BASE_URL", server.url.as_str()),
+            ("ANTHROPIC_API_KEY", "key"),
+        ];
+        let once = Policy {
+            retries: 0,
+            ..QUICK
+        };
+        let error = fails(&*provider_with(&variables, once, patience)).await;
+        assert_eq!(error.class, ErrorClass::Stalled, "{name}");
+        assert_eq!(error.message, "the server fell silent for 0.05 s", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn to_drop_the_stream_is_to_end_the_request() {
+    let server = Server::start(vec![vec![stream_head(), beginning(), Part::Silence]]).await;
+    let provider = provider(&server.url);
+    let mut stream = provider.stream(request());
+    while let Some(event) = stream.next().await {
+        if matches!(event, Ok(StreamEvent::Delta { .. })) {
+            break;
+        }
+    }
+    drop(stream);
+    server.client_left().await;
+}
+
+#[tokio::test]
+async fn nothing_is_sent_before_the_stream_is_polled() {
+    let server = Server::start(vec![hello()]).await;
+    let provider = provider(&server.url);
+    let unused = provider.stream(request());
+    ask(&*provider).await.1.expect("an answer");
+    drop(unused);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_is_an_answer() {
+    let message = r#"{"type":"message","id":"m","content":[{"type":"text","text":"Hello"}],"stop_reason":"end_turn"}"#;
+    let server = Server::start(vec![plain(
+        "200 OK",
+        "content-type: application/json\r\n",
+        message,
+    )])
+    .await;
+    let mut stream = provider(&server.url).stream(request());
+    let mut starts = Vec::new();
+    while let Some(event) = stream.next().await {
+        if let StreamEvent::BlockStarted { block, .. } = event.expect("no failure") {
+            starts.push(block);
+        }
+    }
+    assert_eq!(
+        starts,
+        [ah_conversation::BlockStart::Text("Hello".to_owned())]
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let error = fails(&*provider("http://127.0.0.1:1")).await;
+    assert_eq!(error.class, ErrorClass::Network);
+    assert!(
+        error.message.starts_with("cannot connect to 127.0.0.1:1: "),
+        "{error}"
+    );
+    assert!(error.hint.is_some());
+}
+
+#[tokio::test]
+async fn proxies_of_the_environment_are_used() {
+    let proxy = Server::start(vec![hello(), plain("502 Bad Gateway", "", "")]).await;
+    let with_base = |base, no_proxy| {
+        let variables = [
+            ("ANTHROPIC_BASE_URL", base),
+            ("ANTHROPIC_API_KEY", "key"),
+            ("HTTP_PROXY", proxy.url.as_str()),
+            ("https_proxy", proxy.url.as_str()),
+            ("NO_PROXY", no_proxy),
+        ];
+        let once = Policy {
+            retries: 0,
+            ..QUICK
+        };
+        provider_with(&variables, once, Patience::default())
+    };
+    let plain_http = with_base("http://model.invalid", "");
+    ask(&*plain_http).await.1.expect("an answer");
+    let encrypted = fails(&*with_base("https://model.invalid", "")).await;
+    assert_eq!(encrypted.class, ErrorClass::Network);
+    let starts: Vec<_> = proxy
+        .requests()
+        .iter()
+        .map(|request| request.lines().next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(
+        starts,
+        [
+            "POST http://model.invalid/v1/messages HTTP/1.1",
+            "CONNECT model.invalid:443 HTTP/1.1"
+        ]
+    );
+    let direct = Server::start(vec![hello()]).await;
+    ask(&*with_base(&direct.url, "127.0.0.1"))
+        .await
+        .1
+        .expect("an answer");
+    assert_eq!(proxy.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn names_lead_to_providers_or_errors() {
+    let environment = environment(&[("ANTHROPIC_API_KEY", "key")]);
+    let options = |environment| Options {
+        environment,
+        dotenv: None,
+        catalog: Box::leak(Box::new(Catalog::built_in())),
+        http: Box::leak(Box::default()),
+        betas: &[],
+        patience: Patience::default(),
+        retry: Policy::default(),
+        seed: 1,
+    };
+    for (name, provider, model) in [
+        ("sonnet", "anthropic", "claude-sonnet-4-5-20250929"),
+        ("claude-next", "anthropic", "claude-next"),
+        ("anthropic/replay/x", "anthropic", "replay/x"),
+        ("script:demo", "script", "demo"),
+    ] {
+        let connected = connect(name, &options(&environment)).expect("connected");
+        let found = (
+            connected.model().provider.as_str(),
+            connected.model().name.as_str(),
+        );
+        assert_eq!(found, (provider, model));
+    }
+    for (name, expected) in [
+        ("gpt-5", "no model is called `gpt-5`"),
+        ("litellm/x", "models of `litellm/` cannot be asked yet"),
+        (
+            "script:/nowhere.yaml",
+            "cannot read the scenario /nowhere.yaml",
+        ),
+    ] {
+        let error = connect(name, &options(&environment))
+            .err()
+            .expect("an error");
+        assert!(error.message.starts_with(expected), "{error}");
+        assert!(error.hint.is_some());
+    }
+    let keyless = Environment::default();
+    let error = connect("opus", &options(&keyless)).err().expect("an error");
+    assert_eq!(error.class, ErrorClass::Authentication);
+}
