@@ -5,6 +5,7 @@
 mod blocks;
 mod calls;
 mod context;
+mod copy;
 mod database;
 mod details;
 mod events;
@@ -113,6 +114,8 @@ impl Failure {
             Self::Sqlite(rusqlite::Error::SqliteFailure(failure, message)) => {
                 (message.unwrap_or_else(|| failure.to_string()), None)
             }
+            // Its own text would show the whole statement.
+            Self::Sqlite(rusqlite::Error::SqlInputError { msg, .. }) => (msg, None),
             Self::Sqlite(error) => (error.to_string(), None),
             Self::Io(error) => (error.to_string(), None),
             Self::Damaged(reason) => (format!("it is damaged: {reason}"), None),

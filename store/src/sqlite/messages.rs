@@ -190,8 +190,9 @@ fn fill(
         1 => LEAF_ALONE,
         _ => i64::from(first.seq),
     };
-    let sql =
-        format!("{BRANCH} SELECT {BLOCK} CROSS JOIN content_blocks b ON b.message_id = branch.id");
+    let sql = format!(
+        "{BRANCH} SELECT {BLOCK} FROM branch CROSS JOIN content_blocks b ON b.message_id = branch.id"
+    );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params![leaf.as_str(), depth])?;
     let mut contents: HashMap<MessageId, Vec<(i64, ContentBlock)>> = HashMap::new();
