@@ -193,3 +193,57 @@ fn hexadecimal(bytes: &[u8]) -> String {
         text
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn output_is_kept_however_it_comes(
+            pieces in prop::collection::vec(0usize..150_000, 0..8),
+            in_memory in prop::sample::select(vec![0, 1_000, 256 * 1024]),
+            cap in prop::sample::select(vec![0, 200_000, 500_000, 64 << 20]),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("spool");
+            let mut recorder = Recorder::new(Keep { in_memory, path, cap });
+            let all: Vec<u8> = (0..pieces.iter().sum()).map(|at: usize| (at % 251) as u8).collect();
+            let mut rest = &all[..];
+            for length in pieces {
+                let (piece, behind) = rest.split_at(length);
+                recorder.write(piece);
+                rest = behind;
+            }
+            check(recorder.finish(), &all, in_memory, cap)?;
+        }
+    }
+
+    fn check(
+        content: Content,
+        all: &[u8],
+        in_memory: usize,
+        cap: u64,
+    ) -> Result<(), TestCaseError> {
+        let spool = match content {
+            Content::Spool(spool) => spool,
+            other => {
+                prop_assert!(all.len() <= in_memory && other == Content::Bytes(all.to_vec()));
+                return Ok(());
+            }
+        };
+        let file = fs::read(&spool.path).unwrap();
+        prop_assert_eq!(spool.len, all.len() as u64);
+        prop_assert_eq!(file.len() as u64, spool.len.min(cap.max(2 * ENDS as u64)));
+        prop_assert_eq!(file.len() as u64, spool.len - spool.left_out);
+        prop_assert_eq!(spool.sha256, hexadecimal(&Sha256::digest(&file)));
+        let (head, tail) = file.split_at(file.len() - spool.tail.len());
+        prop_assert!(all.starts_with(head) && all.ends_with(tail) && tail == spool.tail);
+        prop_assert_eq!(spool.head.len(), all.len().min(ENDS));
+        prop_assert_eq!(spool.tail.len(), (all.len() - spool.head.len()).min(ENDS));
+        prop_assert!(head.starts_with(&spool.head));
+        Ok(())
+    }
+}
