@@ -57,7 +57,8 @@ impl Shell {
     }
 }
 
-/// The program `name`: as a path, or in the search path, or where shells usually are.
+/// The program `name`: as a path, or in the search path, or where shells usually are. Never in a folder that depends
+/// on where we are, for a project could put anything there.
 fn find_program(name: &str, environment: &Environment) -> Option<PathBuf> {
     let search_path = environment.get("PATH").unwrap_or_default();
     let usual = ["/bin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
@@ -65,7 +66,8 @@ fn find_program(name: &str, environment: &Environment) -> Option<PathBuf> {
         true => vec![environment.cwd().join(name)],
         false => std::env::split_paths(search_path)
             .chain(usual)
-            .map(|folder| environment.cwd().join(folder).join(name))
+            .filter(|folder| folder.is_absolute())
+            .map(|folder| folder.join(name))
             .collect(),
     };
     candidates.into_iter().find(|path| path.is_file())
@@ -172,6 +174,8 @@ impl Bash {
         let keep = Keep::new(path.into(), self.shell.output_cap).at_once();
         let child = Command {
             deadline: arguments.timeout.map(Duration::from_millis),
+            // How it ended is told by each answer.
+            note: |_| None,
             ..self.child(&arguments.command, keep)
         };
         self.jobs.start(call.id.as_str(), child).await

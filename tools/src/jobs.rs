@@ -36,6 +36,8 @@ impl Jobs {
     /// Starts a job; its output goes to the command's file at once.
     pub(crate) async fn start(&self, name: &str, command: Command) -> Output {
         let path = command.keep.path.clone();
+        // A job of this name would take the new one's file away when it ends.
+        drop(lock(&self.0).remove(name));
         let child = match command.start().await {
             Ok(child) => child,
             Err(fault) => return Output::error(fault.to_string()),

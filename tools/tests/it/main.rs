@@ -1,9 +1,15 @@
 //! The tools, run as a session runs them.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bash;
+mod builtin;
 mod edit;
 mod folder;
 mod glob;
 mod grep;
+mod jobs;
 mod read;
+mod read_pdf;
+mod read_picture;
+mod stored;
 mod write;

@@ -1,0 +1,187 @@
+//! What the model gets of a command that it ran.
+
+use std::time::Duration;
+
+use ah_conversation::{Access, Content, Context, Environment, Output, Tool, ToolUse};
+use ah_tools::{Bash, Naming, Shell};
+use serde_json::{Value, json};
+
+use crate::folder::{Folder, text};
+
+pub fn bash(folder: &Folder) -> Bash {
+    let path = std::env::var("PATH").unwrap();
+    let variables = [
+        ("PATH".into(), path),
+        ("GREETING".into(), "hello".into()),
+        ("ANTHROPIC_API_KEY".into(), "sk-1".into()),
+    ];
+    let cwd = folder.workspace().cwd().to_owned();
+    let shell = Shell::new(&Environment::new(variables, cwd));
+    Bash::new(folder.workspace(), shell, Naming::Own)
+}
+
+/// Runs a call by the name `id`.
+pub async fn call(tool: &Bash, folder: &Folder, id: &str, input: Value) -> Output {
+    let call = ToolUse {
+        id: id.into(),
+        name: tool.spec().name.clone(),
+        input: input.into(),
+    };
+    let context = Context {
+        spool: folder.path("out").join(id),
+    };
+    tool.run(&call, &context).await
+}
+
+async fn run(folder: &Folder, input: Value) -> String {
+    text(&call(&bash(folder), folder, "call", input).await)
+}
+
+#[tokio::test]
+async fn a_command_gives_its_output_and_its_failure() {
+    let folder = Folder::with(&[("here", "")]);
+    for (command, expected) in [
+        ("true", "(no output)"),
+        ("echo out; echo err >&2; echo out", "out\nerr\nout\n"),
+        ("exit 3", "error: exit code: 3"),
+        ("echo no >&2; exit 1", "error: no\nexit code: 1"),
+        ("printf half; false", "error: half\nexit code: 1"),
+        ("kill -9 $$", "error: exit code: 137 (killed by signal 9)"),
+        ("ls", "here\n"),
+        ("cat; echo no input", "no input\n"),
+        (
+            "echo $GREETING ${ANTHROPIC_API_KEY:-no key}",
+            "hello no key\n",
+        ),
+        ("set -o | grep -c posix", "1\n"),
+    ] {
+        assert_eq!(
+            run(&folder, json!({ "command": command })).await,
+            expected,
+            "{command}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn details_tell_command_and_code() {
+    let folder = Folder::new();
+    let output = call(
+        &bash(&folder),
+        &folder,
+        "call",
+        json!({ "command": "exit 3" }),
+    )
+    .await;
+    assert_eq!(
+        output.details,
+        Some(json!({ "command": "exit 3", "exit_code": 3 }))
+    );
+}
+
+#[tokio::test]
+async fn a_timeout_is_told_and_bounded() {
+    let folder = Folder::new();
+    for (input, expected) in [
+        (
+            json!({ "command": "echo a; sleep 1000", "timeout": 200 }),
+            "error: a\nerror: timed out after 200 ms",
+        ),
+        (
+            json!({ "command": "true", "timeout": "600000" }),
+            "(no output)",
+        ),
+        (
+            json!({ "command": "true", "timeout": 600_001 }),
+            "error: `timeout` is 600001 ms; it can be 1 to 600000. For what takes longer, set `run_in_background`.",
+        ),
+        (
+            json!({ "command": "true", "timeout": 0 }),
+            "error: `timeout` is 0 ms; it can be 1 to 600000. For what takes longer, set `run_in_background`.",
+        ),
+    ] {
+        assert_eq!(run(&folder, input).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_long_output_is_kept_whole_with_its_exit_code() {
+    let folder = Folder::new();
+    let command = json!({ "command": "seq 100000; exit 3" });
+    let output = call(&bash(&folder), &folder, "long", command).await;
+    assert!(output.is_error);
+    let Content::Spool(spool) = output.content else {
+        panic!("a file: {:?}", output.content);
+    };
+    assert_eq!(spool.path, folder.path("out/long"));
+    let whole = folder.get("out/long");
+    assert!(whole.starts_with("1\n2\n") && whole.ends_with("\n100000\nexit code: 3"));
+    assert!(spool.tail.ends_with(b"\n100000\nexit code: 3"));
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_stay_bytes() {
+    let folder = Folder::new();
+    let output = call(
+        &bash(&folder),
+        &folder,
+        "call",
+        json!({ "command": r"printf '\377\0'" }),
+    )
+    .await;
+    assert_eq!(output.content, Content::Bytes(vec![0xff, 0]));
+}
+
+#[test]
+fn access_names_the_command_line() {
+    let tool = bash(&Folder::new());
+    let harmless = |input: Value| match &tool.access(&input.into())[..] {
+        [Access::Command { line, harmless }] => format!("{line}: {harmless}"),
+        other => format!("{other:?}"),
+    };
+    for (input, expected) in [
+        (json!({ "command": "ls | wc -l" }), "ls | wc -l: true"),
+        (json!({ "command": "ls > x" }), "ls > x: false"),
+        (
+            json!({ "command": "sleep 9", "run_in_background": true }),
+            "sleep 9: false",
+        ),
+        (json!({ "command": "stop", "job": "call" }), "[]"),
+    ] {
+        assert_eq!(harmless(input), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_call_ends_its_command() {
+    let folder = Folder::new();
+    let tool = bash(&folder);
+    let command = json!({ "command": "echo $$ >pid.new; mv pid.new pid; sleep 1000" });
+    tokio::select! {
+        _ = call(&tool, &folder, "call", command) => panic!("it sleeps"),
+        () = appears(&folder, "pid") => {}
+    }
+    let pid = folder.get("pid");
+    ends(pid.trim()).await;
+}
+
+/// Waits for a file.
+pub async fn appears(folder: &Folder, name: &str) {
+    until("a file", || folder.path(name).exists()).await;
+}
+
+/// Waits for the end of a process, zombies included.
+pub async fn ends(pid: &str) {
+    let path = std::path::PathBuf::from(format!("/proc/{pid}"));
+    until("the end of a process", || !path.exists()).await;
+}
+
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..10_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("waited in vain for {what}");
+}

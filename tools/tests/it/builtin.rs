@@ -1,0 +1,47 @@
+//! Which tools each profile has, and under which names.
+
+use std::sync::Arc;
+
+use ah_conversation::Environment;
+use ah_store::Session;
+use ah_tools::{Naming, Profile, Shell, Surroundings, builtin};
+
+use crate::folder::Folder;
+
+#[tokio::test]
+async fn profiles_have_their_tools() {
+    let folder = Folder::new();
+    for (profile, naming, expected) in [
+        (
+            Profile::Default,
+            Naming::Own,
+            "read(path) write(path, content) edit(path, old_string, new_string) bash(command) \
+             grep(pattern) glob(pattern) result(tool_use_id)",
+        ),
+        (
+            Profile::Default,
+            Naming::Sdk,
+            "Read(file_path) Write(file_path, content) Edit(file_path, old_string, new_string) \
+             Bash(command) Grep(pattern) Glob(pattern) result(tool_use_id)",
+        ),
+        (
+            Profile::Minimal,
+            Naming::Own,
+            "read(path) write(path, content) edit(path, old_string, new_string) bash(command)",
+        ),
+    ] {
+        let around = Surroundings {
+            workspace: folder.workspace(),
+            shell: Shell::new(&Environment::default()),
+            store: Arc::new(Session::in_memory(&folder.path("")).unwrap()),
+        };
+        let tools = builtin(profile, naming, around);
+        let signatures = tools.iter().map(|tool| {
+            let spec = tool.spec();
+            let required = spec.input_schema["required"].as_array().unwrap();
+            let required: Vec<_> = required.iter().map(|name| name.as_str().unwrap()).collect();
+            format!("{}({})", spec.name, required.join(", "))
+        });
+        assert_eq!(signatures.collect::<Vec<_>>().join(" "), expected);
+    }
+}
