@@ -6,7 +6,7 @@
 mod faults;
 mod grammar;
 pub mod options;
-mod session;
+pub mod session;
 pub mod subcommands;
 mod words;
 
@@ -22,7 +22,7 @@ use faults::{as_prompt, explain};
 pub use grammar::command;
 use grammar::{NOT_YET, RESERVED, WITHOUT_MEANING};
 use options::{InputFormat, Options, OutputFormat};
-pub use session::{SessionChoice, SessionPlan};
+use session::SessionPlan;
 use subcommands::Subcommands;
 pub use words::Names;
 

@@ -1,6 +1,8 @@
 //! What holds: options, environment and settings files resolved once, into values that are handed down.
 
 pub mod layers;
+mod places;
+mod models;
 pub mod settings;
 
 use std::path::PathBuf;
@@ -37,12 +39,16 @@ pub struct Config {
     pub manner: Manner,
     /// The user's folder: `AH_HOME` or `~/.ah`.
     pub home: Option<PathBuf>,
+    /// The user's folder of the other agent: `CLAUDE_CONFIG_DIR` or `~/.claude`.
+    pub foreign_home: Option<PathBuf>,
     /// The top of the project: of the git repository, or the working directory.
     pub project_root: PathBuf,
     /// Whether the project's files (settings, instructions) count, and the user's.
     pub sources: Sources,
     /// The model's name.
     pub model: Sourced<String>,
+    /// The model that summarises older messages, where it is another one.
+    pub compaction_model: Option<Sourced<String>>,
     /// How many messages the model is shown at most.
     pub max_conversation_messages: Option<Sourced<usize>>,
     /// Whether tool calls run together.
@@ -91,9 +97,11 @@ impl Config {
         Ok(Self {
             manner,
             home: folders.home,
+            foreign_home: folders.foreign_home,
             project_root,
             sources,
             model: model(options, &environment, &first),
+            compaction_model: first.value(|settings| settings.compaction_model.clone()),
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
             tool_concurrency: given(options.tools.tool_concurrency)
                 .or_else(|| first.value(|settings| settings.tool_concurrency))
@@ -126,6 +134,15 @@ impl Config {
         }
     }
 
+    /// The user's folders, the other agent's first: what is found in a later one counts more.
+    pub fn user_folders(&self) -> Vec<PathBuf> {
+        [&self.foreign_home, &self.home]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
+    }
+
     /// Whether tools run unasked because nobody has said anything about it.
     pub fn is_unasked_by_default(&self) -> bool {
         self.permission_mode.value == PermissionMode::BypassPermissions
@@ -135,6 +152,9 @@ impl Config {
     /// The settings in force, as `ah config show` lists them: key, value and where it comes from.
     pub fn entries(&self) -> Vec<(&'static str, Value, &Origin)> {
         let mut entries = vec![("model", json!(self.model.value), &self.model.origin)];
+        if let Some(model) = &self.compaction_model {
+            entries.push(("compactionModel", json!(model.value), &model.origin));
+        }
         if let Some(count) = &self.max_conversation_messages {
             entries.push(("maxConversationMessages", json!(count.value), &count.origin));
         }

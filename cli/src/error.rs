@@ -9,6 +9,8 @@ use ah_conversation::StoreError;
 pub const FAILURE: u8 = 1;
 /// Exit code of a usage error.
 pub const USAGE: u8 = 2;
+/// Exit code where the same may go well later: another process holds the session.
+pub const TRY_AGAIN: u8 = 75;
 /// Exit code after standard output was closed by its reader.
 pub const OUTPUT_CLOSED: u8 = 141;
 

@@ -4,16 +4,23 @@
 //! command: [`args`] (what was typed) → [`config`] (what holds, with files and environment) → `commands`.
 
 pub mod args;
+pub mod assemble;
+pub mod commands;
 pub mod config;
 pub mod environment;
 pub mod error;
+pub mod exit;
+pub mod input;
+mod log;
 pub mod print;
 
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use args::{Action, Invocation, Names};
+use args::subcommands::Subcommands;
+use args::{Action, Names};
+use config::Config;
 use error::CliError;
 
 /// Runs the program with the arguments of the process.
@@ -33,13 +40,31 @@ fn run(arguments: Vec<OsString>) -> Result<u8, CliError> {
         is_tool: &|_| false,
         is_session: &|_| false,
     };
-    let Invocation { action, .. } = args::parse(arguments, &names)?;
-    match action {
-        Action::Print(text) => {
-            std::io::stdout().write_all(text.as_bytes())?;
-            Ok(0)
-        }
-        _ => Ok(0),
+    let invocation = args::parse(arguments, &names)?;
+    if let Action::Print(text) = &invocation.action {
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(0);
+    }
+    let settings = &invocation.options.settings;
+    let environment = environment::read(settings.cd.as_deref())?;
+    let config = Config::resolve(&invocation.options, invocation.manner, environment)?;
+    log::start(settings, &config.environment)?;
+    for option in &invocation.without_meaning {
+        tracing::debug!(option, "accepted, and without meaning here");
+    }
+    for warning in &config.warnings {
+        warn(warning);
+    }
+    match invocation.action {
+        Action::Run(prompt) => commands::run::run(&prompt, &invocation.options, &config),
+        Action::Mail | Action::Print(_) => Ok(0),
+        Action::Command(command) => match command {
+            Subcommands::Models(form) => commands::models::run(&config, form),
+            Subcommands::Tools(form) => commands::tools::run(&config, &invocation.options, form),
+            Subcommands::Config { action } => commands::config::run(&config, &action),
+            Subcommands::Completions { shell } => commands::completions::run(shell),
+            _ => Ok(0),
+        },
     }
 }
 

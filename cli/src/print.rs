@@ -6,9 +6,10 @@ pub mod json;
 mod neutral;
 mod number;
 mod screen;
+pub mod table;
 pub mod text;
 mod tool_block;
 
 pub use neutral::neutralise;
 pub use number::count;
-pub use screen::Screen;
+pub use screen::{Look, Screen};

@@ -11,7 +11,6 @@ use super::subcommands::Subcommands;
 pub const NOT_YET: &[(&str, bool)] = &[
     ("fallback-model", true),
     ("effort", true),
-    ("betas", true),
     ("skill", true),
     ("agents", true),
     ("agent", true),

@@ -101,6 +101,9 @@ pub struct ModelOptions {
     /// Thinking budget in tokens; 0 turns thinking off
     #[arg(long, value_name = "N")]
     pub max_thinking_tokens: Option<u32>,
+    /// Features of the API to ask for, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub betas: Vec<String>,
     /// Write the run down as a scenario that script:FILE plays
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,

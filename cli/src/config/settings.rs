@@ -14,6 +14,8 @@ use crate::error::CliError;
 pub struct Settings {
     /// The model.
     pub model: Option<String>,
+    /// The model that summarises older messages.
+    pub compaction_model: Option<String>,
     /// How many messages the model is shown at most.
     pub max_conversation_messages: Option<usize>,
     /// Whether tool calls run together.
@@ -73,6 +75,7 @@ pub fn read(
         match key.as_str() {
             "$schema" => {}
             "model" => settings.model = Some(file.value(value)?),
+            "compactionModel" => settings.compaction_model = Some(file.value(value)?),
             "maxConversationMessages" => {
                 settings.max_conversation_messages = Some(file.value(value)?);
             }

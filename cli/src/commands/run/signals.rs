@@ -1,67 +1,65 @@
 //! What stops a run from outside: Ctrl-C ends the turn cleanly and a second one leaves at once; SIGTERM and SIGHUP end
-//! the turn as cleanly. Each has its exit code.
+//! the turn as cleanly. The first one decides the exit code.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use ah_conversation::ExitReason;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Exit codes: 128 and the signal's number.
-const HANGUP: u8 = 129;
-const INTERRUPT: u8 = 130;
-const TERMINATE: u8 = 143;
+use crate::args::Manner;
+use crate::exit::{self, Interrupt};
 
 /// The signals that have arrived.
 #[derive(Debug, Clone, Default)]
 pub struct Signals {
     token: CancellationToken,
-    code: Arc<AtomicU8>,
+    first: Arc<OnceLock<Interrupt>>,
 }
 
 impl Signals {
-    /// Listens from now on, on the present runtime. `leave` is called at the second Ctrl-C with the exit code; it must
-    /// not return.
+    /// Listens from now on, on the present runtime. `leave` is called at the second Ctrl-C with the exit code.
     pub fn listen(leave: impl FnOnce(u8) + Send + 'static) -> io::Result<Self> {
         let signals = Self::default();
         let interrupts = signal(SignalKind::interrupt())?;
-        let others = [
-            (signal(SignalKind::terminate())?, TERMINATE),
-            (signal(SignalKind::hangup())?, HANGUP),
-        ];
-        for (signal, code) in others {
-            tokio::spawn(signals.clone().stop_at(signal, code));
+        for (kind, interrupt) in [
+            (SignalKind::terminate(), Interrupt::Terminate),
+            (SignalKind::hangup(), Interrupt::Hangup),
+        ] {
+            tokio::spawn(signals.clone().stop_at(signal(kind)?, interrupt));
         }
         tokio::spawn(signals.clone().stop_or_leave(interrupts, leave));
         Ok(signals)
     }
 
-    /// Is cancelled when the first signal arrives.
+    /// Is cancelled when the first signal arrives. Whoever notices that standard output was closed cancels it too.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
 
-    /// The exit code that the first signal asks for.
-    pub fn code(&self) -> Option<u8> {
-        Some(self.code.load(Ordering::Relaxed)).filter(|code| *code != 0)
+    /// What ended the run, if anything did: a signal, or else the end of standard output.
+    pub fn interrupt(&self) -> Option<Interrupt> {
+        let closed = || self.token.is_cancelled().then_some(Interrupt::OutputClosed);
+        self.first.get().copied().or_else(closed)
     }
 
-    async fn stop_at(self, mut signal: Signal, code: u8) {
+    async fn stop_at(self, mut signal: Signal, interrupt: Interrupt) {
         signal.recv().await;
-        self.stop(code);
+        self.stop(interrupt);
     }
 
     async fn stop_or_leave(self, mut signal: Signal, leave: impl FnOnce(u8)) {
         signal.recv().await;
-        self.stop(INTERRUPT);
+        self.stop(Interrupt::Interrupt);
         signal.recv().await;
-        leave(INTERRUPT);
+        let interrupted = Some(Interrupt::Interrupt);
+        leave(exit::code(Manner::Own, &ExitReason::Interrupted, interrupted));
     }
 
-    fn stop(&self, code: u8) {
+    fn stop(&self, interrupt: Interrupt) {
         // Only the first one counts.
-        let _ = self.code.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.first.set(interrupt);
         self.token.cancel();
     }
 }

@@ -1,0 +1,199 @@
+//! Puts an engine together: the one place that names concrete providers, stores and tools.
+
+use std::sync::Arc;
+
+use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
+use ah_conversation::{Clock as _, Cost, Limits, Provider, Thinking, Tool};
+use ah_provider::anthropic::Patience;
+use ah_provider::retry::Policy;
+use ah_provider::script::normal::Normal;
+use ah_provider::script::record::Recording;
+use ah_store::{Session, SystemClock};
+use ah_tools::{Shell, Surroundings, Workspace};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::options::{Concurrency, Options, OutputFormat};
+use crate::commands::run::system_prompt;
+use crate::config::Config;
+use crate::error::CliError;
+use crate::print::events::Events;
+use crate::print::json::Quiet;
+use crate::print::text::{Text, View};
+use crate::print::{Look, Screen};
+
+/// The model that the configuration names, ready to be asked.
+///
+/// # Errors
+///
+/// Where there is no such model, or no key for it.
+pub fn model(config: &Config, options: &Options) -> Result<Arc<dyn Provider>, CliError> {
+    let provider = connect(config, options, &config.model.value)?;
+    let Some(path) = &options.model.record else {
+        return Ok(provider);
+    };
+    let normal = Normal::of(&config.environment);
+    let recording = Recording::create(path, provider.model(), normal)
+        .map_err(|error| CliError::failure(format!("cannot record to `{}`: {error}", path.display())))?;
+    Ok(Arc::new(recording.of(provider)))
+}
+
+fn connect(config: &Config, options: &Options, name: &str) -> Result<Arc<dyn Provider>, CliError> {
+    let environment = &config.environment;
+    let connected = ah_provider::connect(
+        name,
+        &ah_provider::Options {
+            environment,
+            dotenv: None,
+            catalog: &config.catalog()?,
+            http: &ah_http::Options::from_variables(|name| environment.get(name)),
+            betas: &options.model.betas,
+            patience: Patience::default(),
+            retry: Policy {
+                retries: config.retries,
+                ..Policy::default()
+            },
+            seed: SystemClock::default().now().0.unsigned_abs(),
+        },
+    );
+    connected.map_err(|error| CliError {
+        message: error.to_string(),
+        hint: error.hint,
+        code: crate::error::FAILURE,
+    })
+}
+
+/// All that a session on `store` needs. `closed` is cancelled when nobody reads standard output any more.
+///
+/// # Errors
+///
+/// Where an option makes no sense with this model, or a file that the prompt needs cannot be read.
+pub fn session(
+    provider: Arc<dyn Provider>,
+    store: &Arc<Session>,
+    options: &Options,
+    config: &Config,
+    closed: CancellationToken,
+) -> Result<(Ports, Toolbox, Settings), CliError> {
+    let tools = toolbox(store, options, config);
+    let settings = settings(&*provider, &tools, options, config)?;
+    let frontend = frontend(&*provider, store, &tools, options, config, closed);
+    let summarizer = match &config.compaction_model {
+        Some(name) => connect(config, options, &name.value)?,
+        None => provider.clone(),
+    };
+    if config.is_unasked_by_default() {
+        frontend.notice("tools run unasked and with your rights; --permission-mode says what may happen");
+    }
+    let ports = Ports {
+        provider,
+        summarizer,
+        store: store.clone(),
+        clock: Arc::new(SystemClock::default()),
+        frontend,
+    };
+    Ok((ports, tools, settings))
+}
+
+/// The tools of the profile, less those that the options leave out.
+fn toolbox(store: &Arc<Session>, options: &Options, config: &Config) -> Toolbox {
+    let environment = &config.environment;
+    let protected = config.protected_folders();
+    let mut shell = Shell::new(environment);
+    shell.output_cap = config.max_tool_output_bytes.value;
+    let around = Surroundings {
+        workspace: Arc::new(Workspace::new(environment.cwd(), environment.home(), &protected)),
+        shell,
+        store: store.clone(),
+    };
+    let profile = options.tools.profile.unwrap_or_default().into();
+    let tools = ah_tools::builtin(profile, config.manner.into(), around);
+    Toolbox::new(tools.into_iter().filter(|tool| is_wanted(&**tool, options, config)))
+}
+
+fn is_wanted(tool: &dyn Tool, options: &Options, config: &Config) -> bool {
+    let name = &tool.spec().name;
+    let is_listed = match &options.tools.tools {
+        None => true,
+        Some(lists) => {
+            let mut names = lists.iter().flat_map(|list| list.split([',', ' ']));
+            names.any(|listed| listed.eq_ignore_ascii_case(name) || listed == "default")
+        }
+    };
+    is_listed && !config.deny.iter().any(|rule| rule.value.covers_tool(name))
+}
+
+fn settings(
+    provider: &dyn Provider,
+    tools: &Toolbox,
+    options: &Options,
+    config: &Config,
+) -> Result<Settings, CliError> {
+    let model = provider.model();
+    let wanted = &options.limits;
+    let max_budget = match wanted.max_budget_usd {
+        None => None,
+        Some(dollars) => {
+            let price = model.price.ok_or_else(|| {
+                CliError::failure(format!("the price of {} is not known, so `--max-budget-usd` cannot hold", model.name))
+                    .hint("give its price in `.ah/models.json`; `ah models --json` shows what an entry holds")
+            })?;
+            Some((Cost::from_usd(dollars), price))
+        }
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the option takes numbers above 0")]
+    let timeout_ms = wanted.timeout.map(|seconds| (seconds * 1_000.0) as u64);
+    let (system, warnings) =
+        system_prompt(config, &options.prompt, timeout_ms.map(|timeout| timeout.div_ceil(1_000)), tools.specs())?;
+    for warning in warnings {
+        crate::warn(&warning);
+    }
+    Ok(Settings {
+        system,
+        limits: Limits {
+            max_turns: wanted.max_turns,
+            max_tokens: wanted.max_tokens,
+            max_context_tokens: wanted.max_context_tokens,
+            max_budget,
+            deadline: None,
+            context_window: model.context_window,
+            reserved_output: model.max_output,
+        },
+        timeout_ms,
+        permissions: config.permissions(),
+        concurrency: match config.tool_concurrency.value {
+            Concurrency::Auto => ToolConcurrency::Auto,
+            Concurrency::Serial => ToolConcurrency::Serial,
+            Concurrency::Parallel => ToolConcurrency::Parallel,
+        },
+        max_messages: config.max_conversation_messages.as_ref().map(|count| count.value),
+        must_produce: options.prompt.must_produce.as_ref().map(|file| config.environment.cwd().join(file)),
+        thinking: options.model.max_thinking_tokens.map_or(Thinking::Unset, Thinking::Budget),
+        temperature: config.temperature.as_ref().map(|temperature| temperature.value),
+    })
+}
+
+fn frontend(
+    provider: &dyn Provider,
+    store: &Session,
+    tools: &Toolbox,
+    options: &Options,
+    config: &Config,
+    closed: CancellationToken,
+) -> Arc<dyn Frontend> {
+    let screen = || Screen::of_process(Look::of_process(options.output.plain), closed);
+    match options.output.output_format.unwrap_or_default() {
+        OutputFormat::Json | OutputFormat::StreamJson => Arc::new(Quiet),
+        OutputFormat::Events => Arc::new(Events::new(screen())),
+        OutputFormat::Text => {
+            let view = View {
+                manner: config.manner,
+                model: provider.model().clone(),
+                tools: tools.specs().clone(),
+                cwd: config.environment.cwd().to_owned(),
+                session: Some(store.id().to_string()),
+                group: None,
+            };
+            Arc::new(Text::new(view, screen()))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `ah models`: what is known of models, and where it comes from.
+
+use ah_conversation::Price;
+use ah_provider::catalog::Entry;
+use serde_json::{Value, json};
+
+use super::{print, print_json};
+use crate::args::subcommands::Json;
+use crate::config::Config;
+use crate::error::CliError;
+use crate::print::count;
+use crate::print::table::{Align, table};
+
+/// Lists the models that are known.
+pub fn run(config: &Config, form: Json) -> Result<u8, CliError> {
+    let catalog = config.catalog()?;
+    let models: Vec<Row<'_>> = catalog
+        .models()
+        .map(|(name, entry)| {
+            let aliases = catalog.aliases().filter(|(_, model)| *model == name);
+            Row {
+                name,
+                entry,
+                aliases: aliases.map(|(alias, _)| alias).collect(),
+            }
+        })
+        .collect();
+    if form.json {
+        return print_json(&models.iter().map(Row::to_json).collect());
+    }
+    let head = [
+        "MODEL", "ALIAS", "CONTEXT", "OUTPUT", "IN", "OUT", "CACHED", "FROM",
+    ];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(models.iter().map(Row::cells));
+    use Align::{Left, Right};
+    let lines = table([Left, Left, Right, Right, Right, Right, Right, Left], &rows);
+    print(&format!("{lines}\nprices in USD per million tokens\n"))
+}
+
+struct Row<'a> {
+    name: &'a str,
+    aliases: Vec<&'a str>,
+    entry: &'a Entry,
+}
+
+impl Row<'_> {
+    fn cells(&self) -> [String; 8] {
+        let price = |of: fn(&Price) -> u64| {
+            let price = self.entry.price.as_ref();
+            price.map_or_else(
+                || "?".to_owned(),
+                |price| format!("{:.2}", dollars(of(price))),
+            )
+        };
+        [
+            self.name.to_owned(),
+            self.aliases.join(", "),
+            count(self.entry.context_window),
+            count(self.entry.max_output),
+            price(|price| price.input),
+            price(|price| price.output),
+            price(|price| price.cache_read),
+            self.entry.origin.clone(),
+        ]
+    }
+
+    fn to_json(&self) -> Value {
+        let price = self.entry.price.map(|price| {
+            json!({
+                "input": dollars(price.input),
+                "output": dollars(price.output),
+                "cache_read": dollars(price.cache_read),
+                "cache_write": dollars(price.cache_write),
+                "cache_write_1h": dollars(price.cache_write_1h),
+            })
+        });
+        json!({
+            "name": self.name,
+            "aliases": self.aliases,
+            "context_window": self.entry.context_window,
+            "max_output": self.entry.max_output,
+            "price": price,
+            "origin": self.entry.origin,
+        })
+    }
+}
+
+/// Pico-dollars per token as dollars per million tokens.
+fn dollars(price: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "no price comes near 2⁵³")]
+    let price = price as f64;
+    price / 1e6
+}

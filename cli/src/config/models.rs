@@ -1,0 +1,42 @@
+//! The catalogue of models: what is built in, and what the user's and the project's files say.
+
+use std::fs;
+
+use ah_provider::catalog::Catalog;
+
+use super::Config;
+use crate::error::CliError;
+
+impl Config {
+    /// What is known of models: built in, then `models.json` of the user's folder, then `.ah/models.json` of the
+    /// project, the nearest last.
+    ///
+    /// # Errors
+    ///
+    /// Where such a file cannot be read.
+    pub fn catalog(&self) -> Result<Catalog, CliError> {
+        let mut catalog = Catalog::built_in();
+        let cwd = self.environment.cwd();
+        let above = cwd
+            .ancestors()
+            .take_while(|folder| folder.starts_with(&self.project_root));
+        let mut folders: Vec<_> = above.map(|folder| folder.join(".ah")).collect();
+        folders.extend(self.home.clone());
+        folders.dedup();
+        for folder in folders.iter().rev() {
+            let path = folder.join("models.json");
+            let Ok(text) = fs::read_to_string(&path) else {
+                continue;
+            };
+            let origin = path.display().to_string();
+            catalog.extend(&text, &origin).map_err(|error| {
+                let message = match std::error::Error::source(&error) {
+                    Some(cause) => format!("{error}: {cause}"),
+                    None => error.to_string(),
+                };
+                CliError::failure(message).hint("`ah models --json` shows what an entry holds")
+            })?;
+        }
+        Ok(catalog)
+    }
+}

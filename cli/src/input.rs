@@ -1,0 +1,79 @@
+//! Where the prompt comes from: the command line, standard input, or both.
+//!
+//! Reading blocks, and is meant to come before anything listens to signals: Ctrl-C then ends the program as it ends
+//! any other that waits for its input.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::args::Manner;
+use crate::error::CliError;
+
+/// How long a drop-in waits for a standard input that may have been left open by mistake.
+const PATIENCE: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
+
+/// The prompt of a run; `None` where nobody said anything.
+///
+/// # Errors
+///
+/// Where standard input cannot be read.
+pub fn prompt(typed: Option<&str>, manner: Manner) -> Result<Option<String>, CliError> {
+    let stdin = io::stdin();
+    let piped = match (typed, manner) {
+        (Some(_), Manner::Own) => String::new(),
+        (Some(_), Manner::DropIn) if stdin.is_terminal() => String::new(),
+        (Some(_), Manner::DropIn) if !has_something(&stdin) => {
+            crate::warn("standard input gave nothing for 3 seconds and is left alone");
+            String::new()
+        }
+        (Some(_) | None, _) => {
+            if stdin.is_terminal() {
+                // Where this cannot be written, nobody waits for it.
+                let _ = io::stderr().write_all(b">>> ");
+            }
+            read(stdin)?
+        }
+    };
+    let text = join(typed.unwrap_or_default(), &piped);
+    Ok((!text.is_empty()).then_some(text))
+}
+
+fn has_something(stdin: impl AsFd) -> bool {
+    let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+    // Where it cannot be waited for, reading says why.
+    !matches!(poll(&mut waiting, Some(&PATIENCE)), Ok(0))
+}
+
+fn read(mut stdin: impl Read) -> Result<String, CliError> {
+    let mut bytes = Vec::new();
+    stdin
+        .read_to_end(&mut bytes)
+        .map_err(|error| CliError::failure(format!("cannot read standard input: {error}")))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The words of the command line, a blank line, and what was piped in; without blanks at the ends.
+fn join(typed: &str, piped: &str) -> String {
+    let parts = [typed.trim_end(), piped.trim_end()];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn argument_and_input_are_joined_by_a_blank_line() {
+        for (typed, piped, expected) in [
+            ("explain", "log\n", "explain\n\nlog"),
+            ("explain", "\n", "explain"),
+            ("", "log\n", "log"),
+            ("", " \n", ""),
+        ] {
+            assert_eq!(join(typed, piped), expected);
+        }
+    }
+}
