@@ -2,7 +2,7 @@
 //! it writes to stdout and stderr is kept in the order in which it came, it has a deadline, and nothing that it
 //! started outlives it.
 //!
-//! Each child is owned by one thread ([`watch`]), from its start to the death of its last descendant. What a caller
+//! Each child is owned by one thread, from its start to the death of its last descendant. What a caller
 //! holds is a handle: to drop it is to stop the child, also while the runtime shuts down. What a command means, and
 //! whether it may run at all, is for others to say.
 

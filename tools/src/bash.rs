@@ -1,7 +1,7 @@
 //! The `bash` tool: a command line, run in a shell to its end, or beside the conversation as a job.
 //!
 //! How a child is started, watched and ended is `ah-process`; whether a command can change anything is decided in
-//! [`command`]; who may run it is decided elsewhere.
+//! `command`; who may run it is decided elsewhere.
 
 mod command;
 
