@@ -25,7 +25,7 @@ pub(crate) struct Picture {
     pub(crate) image: Image,
     /// How many bytes that is before base64.
     pub(crate) bytes: usize,
-    /// The width and height that it was scaled from and to; `None` for a picture sent as it was.
+    /// The width and height that it was scaled from and to; `None` if it kept them.
     pub(crate) scaled: Option<[(u32, u32); 2]>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn fit(content: &[u8], format: ImageFormat) -> ImageResult<Picture> {
     };
     // What a camera notes beside the pixels would be lost.
     small.apply_orientation(orientation);
-    let scaled = Some([(width, height), size(&small)]);
+    let scaled = Some([(width, height), size(&small)]).filter(|[from, to]| from != to);
     let is_drawn = matches!(format, ImageFormat::Png | ImageFormat::Gif);
     if is_drawn || small.color().has_alpha() {
         let mut png = Vec::new();
@@ -83,7 +83,7 @@ fn decode(content: &[u8], format: ImageFormat) -> ImageResult<(DynamicImage, Ori
     reader.limits(limits.clone());
     let mut decoder = reader.into_decoder()?;
     limits.reserve(decoder.total_bytes())?;
-    let orientation = decoder.orientation()?;
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     Ok((DynamicImage::from_decoder(decoder)?, orientation))
 }
 

@@ -11,7 +11,7 @@ use crate::blocking::Stop;
 /// How many pages are given at once.
 const MAX_PAGES: u32 = 20;
 /// How large one stream of the file may become when it is unpacked.
-const MAX_STREAM: usize = 64 << 20;
+const MAX_STREAM: usize = 32 << 20;
 
 /// The text of some pages.
 pub(crate) struct Pages {
@@ -23,10 +23,10 @@ pub(crate) struct Pages {
     pub(crate) count: u32,
 }
 
-/// Whether a file that starts like this is a PDF; some have a few bytes of something else in front.
+/// Whether a file that starts like this is a PDF. Viewers put up with anything in front, but then a text that only
+/// speaks of PDFs would be one too.
 pub(crate) fn is_pdf(start: &[u8]) -> bool {
-    let front = &start[..start.len().min(1024)];
-    front.windows(5).any(|bytes| bytes == b"%PDF-")
+    start.trim_ascii_start().starts_with(b"%PDF-")
 }
 
 /// Reads the wanted pages (`3`, `1-5`; by default the first 20). The error says what is wrong with the file or the

@@ -15,6 +15,8 @@ const WIDTH: usize = 300;
 /// At how many places all lines are compared, and how alike they must be.
 const PLACES: usize = 20;
 const ALIKE: f32 = 0.5;
+/// How large a file may be to be searched for what is like the text.
+const SEARCHED: usize = 4 << 20;
 /// How long a text must be so that it isn't found by chance.
 const TELLING: usize = 10;
 
@@ -23,6 +25,9 @@ pub(super) fn explain(content: &[u8], old: &str, new: &str) -> String {
     let without_numbers = without_line_numbers(old);
     if without_numbers.is_some_and(|text| content.contains_str(text)) {
         return ": it has the line numbers of `read` in it, leave them out".into();
+    }
+    if content.len() > SEARCHED {
+        return ": read the lines in question again".into();
     }
     let text = content.to_str_lossy();
     let lines: Vec<&str> = text.lines().collect();

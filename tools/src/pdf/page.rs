@@ -15,6 +15,8 @@ const SPACE: f32 = 0.15;
 /// How far a string is above or below the last one so that a line ends, likewise, and so that a paragraph does.
 const LINE: f32 = 0.4;
 const PARAGRAPH: f32 = 1.8;
+/// How much text of a page is given; no page for people has more.
+const MAX_TEXT: usize = 1 << 20;
 
 /// The text of the page.
 pub(super) fn text(document: &Document, page: ObjectId) -> lopdf::Result<String> {
@@ -27,6 +29,10 @@ pub(super) fn text(document: &Document, page: ObjectId) -> lopdf::Result<String>
     let mut pen = Pen::new(&fonts);
     for operation in Content::decode_iter(&content) {
         pen.follow(&operation?);
+        if pen.text.len() > MAX_TEXT {
+            pen.text.push_str("\n[more text on this page]");
+            break;
+        }
     }
     Ok(pen.text)
 }

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use ah_conversation::{Access, Tool as _};
 use ah_tools::{Grep, Naming};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
 use crate::folder::{Folder, run, run_and_drop, text};
@@ -195,7 +194,7 @@ fn nothing_found_is_no_error() {
 #[test]
 fn what_cannot_be_searched_is_told() {
     let folder = Folder::with(&[("source/a.rs", "a\n")]);
-    mknodat(CWD, folder.path("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    folder.put_pipe("pipe");
     for (input, expected) in [
         (
             json!({"pattern": "(a"}),

@@ -7,7 +7,6 @@ use std::path::Path;
 use ah_conversation::{Access, Tool as _};
 use ah_tools::{Naming, Read, Workspace};
 use proptest::prelude::*;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
 use crate::folder::{Folder, run, run_and_drop, text};
@@ -143,7 +142,7 @@ fn bytes_that_are_no_text_are_refused() {
 #[test]
 fn what_may_never_end_is_refused() {
     let folder = Folder::new();
-    mknodat(CWD, folder.path("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    folder.put_pipe("pipe");
     for (path, expected) in [
         ("pipe", "error: `pipe` is a pipe, not a regular file"),
         (

@@ -164,6 +164,15 @@ fn broken_and_encrypted_files_are_refused() {
 }
 
 #[test]
+fn a_text_that_speaks_of_pdfs_is_a_text() {
+    let folder = Folder::with(&[("f", "starts_with(b\"%PDF-\")\n")]);
+    assert_eq!(
+        read(&folder, json!({"path": "f"})),
+        "1\tstarts_with(b\"%PDF-\")"
+    );
+}
+
+#[test]
 fn no_cut_or_flipped_file_ends_the_program() {
     let folder = Folder::new();
     let whole = bytes(document(&[
