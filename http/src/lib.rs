@@ -158,7 +158,6 @@ fn certificates(path: &Path) -> Result<Vec<Certificate>, Error> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests {
     use super::*;
 

@@ -177,7 +177,6 @@ impl Decoder {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests {
     use proptest::prelude::*;
 

@@ -95,16 +95,14 @@ impl Credentials {
 /// The value of `name` in the lines of a `.env` file: `NAME=value`, one layer of quotes around the value, `#` before
 /// a comment, `export` before the name. The last line that sets it counts.
 fn dotenv_value(text: &str, name: &str) -> Option<String> {
-    let values = text.lines().filter_map(|line| {
+    let mut values = text.lines().rev().filter_map(|line| {
         let line = line.trim();
         let line = line.strip_prefix("export ").unwrap_or(line);
         let (key, value) = line.split_once('=')?;
         (key.trim() == name).then(|| unquoted(value.trim()))
     });
-    values
-        .last()
-        .filter(|value| !value.is_empty())
-        .map(str::to_owned)
+    let value = values.next()?;
+    (!value.is_empty()).then(|| value.to_owned())
 }
 
 fn unquoted(value: &str) -> &str {
@@ -116,7 +114,6 @@ fn unquoted(value: &str) -> &str {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests {
     use std::path::PathBuf;
 

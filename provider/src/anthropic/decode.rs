@@ -85,7 +85,11 @@ impl Decoder {
             };
         }
         self.framing.feed(bytes);
-        while let Some(event) = self.framing.next_event().map_err(protocol)? {
+        while let Some(event) = self
+            .framing
+            .next_event()
+            .map_err(|error| protocol(error.to_string()))?
+        {
             self.answer.read(event, events)?;
         }
         Ok(())
@@ -363,8 +367,8 @@ fn delta_of(raw: &RawValue) -> Result<Delta, serde_json::Error> {
     serde_json::from_str(raw.get()).map(Delta::Other)
 }
 
-fn protocol(message: impl ToString) -> ProviderError {
-    ProviderError::new(ErrorClass::Protocol, message.to_string())
+fn protocol(message: impl Into<String>) -> ProviderError {
+    ProviderError::new(ErrorClass::Protocol, message)
 }
 
 fn not_understood(error: &serde_json::Error, data: &str) -> ProviderError {
