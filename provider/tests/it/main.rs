@@ -4,5 +4,6 @@ mod answers;
 mod messages_api;
 mod recordings;
 mod requests;
+mod retries;
 mod script;
 mod server;

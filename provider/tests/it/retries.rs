@@ -1,0 +1,86 @@
+//! Waiting between attempts, on a clock that jumps.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::{Provider, ProviderError, Request, RetryNotice, StreamEvent, Thinking};
+use ah_provider::retry::{Policy, Retrying};
+use ah_provider::script::Script;
+use ah_provider::script::format::Scenario;
+use futures_util::StreamExt;
+use tokio::time::Instant;
+
+fn provider(scenario: &str, policy: Policy) -> Retrying<Script> {
+    let scenario = Scenario::parse(scenario).expect("a scenario");
+    let script = Script::new("test", scenario).expect("a valid scenario");
+    Retrying::new(script, policy, 7)
+}
+
+fn request() -> Request {
+    Request {
+        system: Arc::from([]),
+        tools: Arc::from([]),
+        messages: Vec::new(),
+        max_output: 100,
+        thinking: Thinking::Unset,
+        temperature: None,
+    }
+}
+
+/// The notices of retries, each with the time that had passed when it came, the whole time, and the outcome.
+async fn ask(
+    provider: &dyn Provider,
+) -> (
+    Vec<(Duration, RetryNotice)>,
+    Duration,
+    Result<(), ProviderError>,
+) {
+    let start = Instant::now();
+    let mut notices = Vec::new();
+    let mut stream = provider.stream(request());
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(StreamEvent::Retry(notice)) => notices.push((start.elapsed(), notice)),
+            Ok(_) => {}
+            Err(error) => return (notices, start.elapsed(), Err(error)),
+        }
+    }
+    (notices, start.elapsed(), Ok(()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_comes_before_the_wait_that_the_server_asked_for() {
+    let scenario = "turns: [{error: {status: 429, retry_after: 7}}, {text: Here.}]";
+    let (notices, elapsed, outcome) = ask(&provider(scenario, Policy::default())).await;
+    assert_eq!(outcome, Ok(()));
+    let [(at, notice)] = &notices[..] else {
+        panic!("not one notice: {notices:?}")
+    };
+    assert_eq!(
+        (*at, notice.delay),
+        (Duration::ZERO, Duration::from_secs(7))
+    );
+    assert_eq!((notice.attempt, notice.status), (0, Some(429)));
+    assert!(elapsed >= notice.delay && elapsed < notice.delay + Duration::from_millis(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stays_down_is_given_up() {
+    let scenario = "turns: [{error: {status: 529}}, {error: {status: 529}}, {error: {status: 529}}, {error: {status: 529}}, {text: Late.}]";
+    let (notices, elapsed, outcome) = ask(&provider(scenario, Policy::default())).await;
+    assert_eq!(outcome.expect_err("given up").status, Some(529));
+    let attempts: Vec<_> = notices.iter().map(|(_, notice)| notice.attempt).collect();
+    assert_eq!(attempts, [0, 1, 2]);
+    assert!((3..=7).contains(&elapsed.as_secs()), "{elapsed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_when_the_stream_is_dropped() {
+    let scenario = "turns: [{error: {status: 429, retry_after: 30}}, {text: Here.}]";
+    let provider = provider(scenario, Policy::default());
+    let answer = tokio::time::timeout(Duration::from_secs(1), ask(&provider)).await;
+    assert!(answer.is_err());
+    // The attempt that the wait was for was never made: its turn answers the next request.
+    let (notices, _, outcome) = ask(&provider).await;
+    assert_eq!((notices.len(), outcome), (0, Ok(())));
+}
