@@ -62,6 +62,8 @@ pub struct Anthropic {
     model: Model,
     client: Client,
     url: Url,
+    /// Server and port, for messages: the address itself may hold a password.
+    host: String,
     headers: HeaderMap,
     /// The variable that a refused key came from.
     variable: &'static str,
@@ -98,6 +100,10 @@ impl Anthropic {
         Ok(Self {
             model: encoder.model().clone(),
             client,
+            host: match (url.host_str().unwrap_or_default(), url.port()) {
+                (host, Some(port)) => format!("{host}:{port}"),
+                (host, None) => host.to_owned(),
+            },
             url,
             headers,
             variable: credentials.variable(),
@@ -125,7 +131,7 @@ impl Provider for Anthropic {
                 .post(self.url.clone())
                 .headers(self.headers.clone())
                 .body(Body::wrap(body)),
-            host: self.url.authority().to_owned(),
+            host: self.host.clone(),
             variable: self.variable,
             patience: self.patience,
         };
