@@ -1,6 +1,6 @@
 //! The Messages API over HTTP: sends a request, reads the stream of its answer, and keeps the time.
 //!
-//! One call is one attempt. What the bytes mean is decided in [`encode`] and [`decode`], what a refusal means in
+//! One call is one attempt. What the bytes mean is decided in `encode` and `decode`, what a refusal means in
 //! [`failure`], and whether to try again in [`retry`](crate::retry).
 
 mod decode;
