@@ -17,7 +17,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
 
-use crate::error::{CliError, FAILURE, USAGE};
+use crate::error::CliError;
 use faults::{as_prompt, explain};
 pub use grammar::command;
 use grammar::{NOT_YET, RESERVED, WITHOUT_MEANING};
@@ -76,10 +76,12 @@ pub enum Manner {
 /// Reads a command line (without the program's name).
 pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, CliError> {
     let manner = manner_of(&arguments);
-    understand(arguments, names, manner).map_err(|error| match (manner, error.code) {
-        // Programs that start another agent expect no other code.
-        (Manner::DropIn, USAGE) if !error.message.ends_with(NOT_YET_WORDS) => error.code(FAILURE),
-        _ => error,
+    understand(arguments, names, manner).map_err(|error| {
+        // What does not work yet is told from what went wrong in every manner.
+        match error.message.ends_with(NOT_YET_WORDS) {
+            true => error,
+            false => error.in_manner(manner),
+        }
     })
 }
 

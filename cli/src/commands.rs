@@ -2,15 +2,86 @@
 
 pub mod completions;
 pub mod config;
+pub mod demo;
+pub mod doctor;
+pub mod export;
+pub mod mail;
+mod message;
 pub mod models;
+mod place;
 pub mod run;
+pub mod sessions;
 pub mod tools;
+pub mod tree;
+pub mod usage;
 
 use std::io::Write as _;
 
+use ah_conversation::Time;
+use ah_store::Sessions;
+use ah_tools::{Naming, Profile};
 use serde_json::Value;
 
+use crate::args::options::Options;
+use crate::args::session::SessionPlan;
+use crate::args::subcommands::{BranchAction, Subcommands};
+use crate::config::Config;
+use crate::config::places::SESSIONS;
+use crate::environment;
 use crate::error::CliError;
+use crate::print::neutralise;
+
+/// Does what a subcommand says; gives the exit code.
+pub fn perform(
+    command: Subcommands,
+    config: &Config,
+    plan: &SessionPlan,
+    options: &Options,
+) -> Result<u8, CliError> {
+    match command {
+        Subcommands::Sessions { action, json } => sessions::run(config, action.as_ref(), json),
+        Subcommands::Show { message, json } => tree::show(config, plan, message, json),
+        Subcommands::Scan(form) => tree::scan(config, plan, form),
+        Subcommands::Tree(form) => tree::draw(config, plan, form),
+        Subcommands::Branches(form) => tree::branches(config, plan, form),
+        Subcommands::Checkout { message } => tree::checkout(config, plan, message),
+        Subcommands::Branch {
+            action: BranchAction::Rm { message },
+        } => tree::remove_branch(config, plan, message),
+        Subcommands::Diff { left, right, json } => tree::diff(config, plan, left, right, json),
+        Subcommands::Rmm { messages } => tree::remove(config, plan, &messages),
+        Subcommands::Usage(form) => usage::run(config, plan, form),
+        Subcommands::Export { format } => export::run(config, plan, format),
+        Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
+        Subcommands::Doctor(form) => doctor::run(config, form),
+        Subcommands::Models(form) => models::run(config, form),
+        Subcommands::Tools(form) => tools::run(config, options, form),
+        Subcommands::Config { action } => config::run(config, &action),
+        Subcommands::Demo => demo::run(&options.output),
+        Subcommands::Completions { shell } => completions::run(shell),
+    }
+}
+
+/// Whether a word is the name of a built-in tool, in any case.
+pub fn is_tool(word: &str) -> bool {
+    let specs = environment::read(None)
+        .and_then(|environment| tools::specs(&environment, Profile::Default, Naming::Own));
+    specs.is_ok_and(|specs| {
+        specs
+            .iter()
+            .any(|spec| spec.name.eq_ignore_ascii_case(word))
+    })
+}
+
+/// Whether a word is the name of a session of the working directory.
+pub fn is_session(word: &str) -> bool {
+    let environment = environment::read(None);
+    environment.is_ok_and(|environment| {
+        let sessions = Sessions::in_folder(environment.cwd().join(SESSIONS));
+        // Two of one name are a session's name as well.
+        !matches!(sessions.named(word), Ok(None))
+    })
+}
 
 /// Prints a text and ends well.
 fn print(text: &str) -> Result<u8, CliError> {
@@ -21,4 +92,24 @@ fn print(text: &str) -> Result<u8, CliError> {
 /// Prints a JSON value and ends well.
 fn print_json(value: &Value) -> Result<u8, CliError> {
     print(&format!("{value:#}\n"))
+}
+
+/// The beginning of a text in one line.
+fn preview(text: &str, width: usize) -> String {
+    let line = neutralise(text)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    match line.char_indices().nth(width) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}
+
+/// A moment as `2026-11-20T10:00:00`, in UTC.
+fn utc(time: Time) -> String {
+    match jiff::Timestamp::from_millisecond(time.0) {
+        Ok(moment) => moment.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
+        Err(_) => "????-??-??T??:??:??".to_owned(),
+    }
 }

@@ -1,8 +1,8 @@
 //! What holds: options, environment and settings files resolved once, into values that are handed down.
 
 pub mod layers;
-mod places;
 mod models;
+pub mod places;
 pub mod settings;
 
 use std::path::PathBuf;
@@ -63,6 +63,8 @@ pub struct Config {
     pub allow: Vec<Sourced<Rule>>,
     /// Calls that are denied.
     pub deny: Vec<Sourced<Rule>>,
+    /// Whether the key is the one that `.env` holds.
+    pub key_from_dot_env: bool,
     /// How often a failed request is sent again.
     pub retries: u32,
     /// The settings files in force, the first one counting most.
@@ -92,7 +94,7 @@ impl Config {
                 environment.set_default(name, value);
             }
         }
-        add_key_of_dot_env(&mut environment);
+        let key_from_dot_env = add_key_of_dot_env(&mut environment);
         let first = First { layers: &layers };
         Ok(Self {
             manner,
@@ -117,6 +119,7 @@ impl Config {
             deny: rules(&options.tools.disallowed_tools, &layers, |settings| {
                 &settings.permissions.deny
             })?,
+            key_from_dot_env,
             retries: retries(manner, &environment)?,
             files: files(&layers),
             warnings,
@@ -242,11 +245,12 @@ fn folders(environment: &Environment, project_root: &PathBuf) -> Folders {
     }
 }
 
-/// The key that `.env` in the working directory holds. The file is a project's own: nothing else in it is for us.
-fn add_key_of_dot_env(environment: &mut Environment) {
+/// Adds the key that `.env` in the working directory holds, and tells whether it did. The file is a project's own:
+/// nothing else in it is for us.
+fn add_key_of_dot_env(environment: &mut Environment) -> bool {
     const KEY: &str = "ANTHROPIC_API_KEY";
     let Ok(text) = std::fs::read_to_string(environment.cwd().join(".env")) else {
-        return;
+        return false;
     };
     let value = text.lines().find_map(|line| {
         let line = line.trim();
@@ -254,10 +258,14 @@ fn add_key_of_dot_env(environment: &mut Environment) {
             .strip_prefix("export ")
             .unwrap_or(line)
             .split_once('=')?;
-        (name.trim() == KEY).then(|| unquoted(value.trim()).to_owned())
+        (name.trim() == KEY).then(|| unquoted(value.trim()))
     });
-    if let Some(value) = value {
-        environment.set_default(KEY, &value);
+    match value {
+        Some(value) if environment.get(KEY).is_none() => {
+            environment.set_default(KEY, value);
+            true
+        }
+        _ => false,
     }
 }
 

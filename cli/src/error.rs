@@ -5,6 +5,8 @@ use std::io;
 
 use ah_conversation::StoreError;
 
+use crate::args::Manner;
+
 /// Exit code of a failure that is neither a usage error nor one of the special cases.
 pub const FAILURE: u8 = 1;
 /// Exit code of a usage error.
@@ -49,6 +51,15 @@ impl CliError {
         Self {
             hint: Some(hint.into()),
             ..self
+        }
+    }
+
+    /// The same error as programs see it that start another agent: they expect no code of its own for usage errors.
+    #[must_use]
+    pub fn in_manner(self, manner: Manner) -> Self {
+        match (manner, self.code) {
+            (Manner::DropIn, USAGE) => self.code(FAILURE),
+            _ => self,
         }
     }
 

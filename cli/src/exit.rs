@@ -76,8 +76,16 @@ mod tests {
             (ExitReason::Interrupted, Some(Terminate), 143, 143),
             (ExitReason::Interrupted, Some(OutputClosed), 141, 141),
         ] {
-            assert_eq!(code(Manner::Own, &reason, interrupt), own, "{reason} {interrupt:?}");
-            assert_eq!(code(Manner::DropIn, &reason, interrupt), drop_in, "{reason} {interrupt:?}");
+            assert_eq!(
+                code(Manner::Own, &reason, interrupt),
+                own,
+                "{reason} {interrupt:?}"
+            );
+            assert_eq!(
+                code(Manner::DropIn, &reason, interrupt),
+                drop_in,
+                "{reason} {interrupt:?}"
+            );
         }
     }
 }

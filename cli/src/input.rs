@@ -12,7 +12,10 @@ use crate::args::Manner;
 use crate::error::CliError;
 
 /// How long a drop-in waits for a standard input that may have been left open by mistake.
-const PATIENCE: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 3,
+    tv_nsec: 0,
+};
 
 /// The prompt of a run; `None` where nobody said anything.
 ///

@@ -18,8 +18,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use args::subcommands::Subcommands;
-use args::{Action, Names};
+use args::{Action, Invocation, Names};
 use config::Config;
 use error::CliError;
 
@@ -37,18 +36,23 @@ pub fn main() -> ExitCode {
 
 fn run(arguments: Vec<OsString>) -> Result<u8, CliError> {
     let names = Names {
-        is_tool: &|_| false,
-        is_session: &|_| false,
+        is_tool: &commands::is_tool,
+        is_session: &commands::is_session,
     };
     let invocation = args::parse(arguments, &names)?;
     if let Action::Print(text) = &invocation.action {
         std::io::stdout().write_all(text.as_bytes())?;
         return Ok(0);
     }
-    let settings = &invocation.options.settings;
-    let environment = environment::read(settings.cd.as_deref())?;
-    let config = Config::resolve(&invocation.options, invocation.manner, environment)?;
-    log::start(settings, &config.environment)?;
+    let manner = invocation.manner;
+    perform(invocation).map_err(|error| error.in_manner(manner))
+}
+
+fn perform(invocation: Invocation) -> Result<u8, CliError> {
+    let (plan, options) = (&invocation.session, &invocation.options);
+    let environment = environment::read(options.settings.cd.as_deref())?;
+    let config = Config::resolve(options, invocation.manner, environment)?;
+    log::start(&options.settings, &config.environment)?;
     for option in &invocation.without_meaning {
         tracing::debug!(option, "accepted, and without meaning here");
     }
@@ -56,15 +60,10 @@ fn run(arguments: Vec<OsString>) -> Result<u8, CliError> {
         warn(warning);
     }
     match invocation.action {
-        Action::Run(prompt) => commands::run::run(&prompt, &invocation.options, &config),
-        Action::Mail | Action::Print(_) => Ok(0),
-        Action::Command(command) => match command {
-            Subcommands::Models(form) => commands::models::run(&config, form),
-            Subcommands::Tools(form) => commands::tools::run(&config, &invocation.options, form),
-            Subcommands::Config { action } => commands::config::run(&config, &action),
-            Subcommands::Completions { shell } => commands::completions::run(shell),
-            _ => Ok(0),
-        },
+        Action::Run(prompt) => commands::run::run(&prompt, options, &config),
+        Action::Mail => commands::mail::run(&config, plan, &options.mail),
+        Action::Command(command) => commands::perform(command, &config, plan, options),
+        Action::Print(_) => Ok(0),
     }
 }
 
@@ -82,4 +81,9 @@ fn report(error: &CliError) {
 /// Tells the user something that the program goes on in spite of.
 fn warn(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "warning: {text}");
+}
+
+/// Tells the user something.
+fn note(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
 }

@@ -10,6 +10,17 @@ pub mod table;
 pub mod text;
 mod tool_block;
 
+use std::borrow::Cow;
+use std::io::{IsTerminal as _, stdout};
+
 pub use neutral::neutralise;
 pub use number::count;
 pub use screen::{Look, Screen};
+
+/// A text that a command prints: as it is, unless a terminal would obey it.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    match stdout().is_terminal() {
+        true => neutralise(text),
+        false => Cow::Borrowed(text),
+    }
+}

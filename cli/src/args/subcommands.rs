@@ -69,14 +69,11 @@ pub enum Subcommands {
         #[arg(long, value_enum, default_value_t)]
         format: ExportFormat,
     },
-    /// Delete old sessions of this folder
+    /// Delete empty sessions and what a crash left behind; on request, old sessions as well
     Gc {
-        /// Those not used for this many days
-        #[arg(long, value_name = "DAYS", default_value_t = 30)]
-        older_than: u32,
-        /// Only say which
-        #[arg(long)]
-        dry_run: bool,
+        /// Also sessions in which nothing was said for this many days
+        #[arg(long, value_name = "DAYS")]
+        older_than: Option<u32>,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ah_conversation::ToolSpec;
+use ah_conversation::{Environment, ToolSpec};
 use ah_store::Session;
 use ah_tools::{Naming, Profile, Shell, Surroundings, Workspace};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::print::table::{Align, table};
 /// Lists the tools.
 pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliError> {
     let profile = options.tools.profile.unwrap_or_default().into();
-    let specs = specs(config, profile, config.manner.into())?;
+    let specs = specs(&config.environment, profile, config.manner.into())?;
     if form.json {
         return print_json(&specs.iter().map(to_json).collect());
     }
@@ -30,8 +30,11 @@ pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliErro
 }
 
 /// What the built-in tools say of themselves.
-pub fn specs(config: &Config, profile: Profile, naming: Naming) -> Result<Vec<ToolSpec>, CliError> {
-    let environment = &config.environment;
+pub fn specs(
+    environment: &Environment,
+    profile: Profile,
+    naming: Naming,
+) -> Result<Vec<ToolSpec>, CliError> {
     let around = Surroundings {
         workspace: Arc::new(Workspace::new(environment.cwd(), environment.home(), &[])),
         shell: Shell::new(environment),

@@ -7,7 +7,7 @@ use ah_store::Sessions;
 use super::Config;
 
 /// The folder of a project's sessions, below the working directory.
-const SESSIONS: &str = ".ah";
+pub const SESSIONS: &str = ".ah";
 
 impl Config {
     /// The sessions of the working directory.
@@ -18,6 +18,9 @@ impl Config {
     /// What `AH_PROTECT_DIRS` names, separated by colons.
     pub fn protected_folders(&self) -> Vec<PathBuf> {
         let list = self.environment.get("AH_PROTECT_DIRS").unwrap_or_default();
-        list.split(':').filter(|folder| !folder.is_empty()).map(PathBuf::from).collect()
+        list.split(':')
+            .filter(|folder| !folder.is_empty())
+            .map(PathBuf::from)
+            .collect()
     }
 }

@@ -210,6 +210,7 @@ mod tests {
         let text = r#"{
             "$schema": "x",
             "model": "haiku",
+            "compactionModel": "sonnet",
             "maxConversationMessages": 40,
             "toolConcurrency": "serial",
             "maxToolOutputBytes": 1000,
@@ -221,6 +222,7 @@ mod tests {
         assert!(warnings.is_empty());
         let expected = Settings {
             model: Some("haiku".to_owned()),
+            compaction_model: Some("sonnet".to_owned()),
             max_conversation_messages: Some(40),
             tool_concurrency: Some(Concurrency::Serial),
             max_tool_output_bytes: Some(1000),
@@ -321,7 +323,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len()),
-            (8, 3),
+            (9, 3),
             "a setting is missing in the schema"
         );
     }

@@ -12,6 +12,9 @@ use super::tool_block::{Block, Paint, cut, seconds};
 use super::{Screen, count, neutralise};
 use crate::args::Manner;
 
+/// So much of a session's id is shown, here and by `ah sessions`.
+const SESSION_WIDTH: usize = 11;
+
 /// What a run is shown by.
 pub struct View {
     /// For people every text is shown as it arrives; as a drop-in the last one, once it is whole.
@@ -22,7 +25,7 @@ pub struct View {
     pub tools: Arc<[ToolSpec]>,
     /// Paths are shown relative to this folder.
     pub cwd: PathBuf,
-    /// The beginning of the session's id, to find it again.
+    /// The session's id, of which the beginning is shown, to find it again.
     pub session: Option<String>,
     /// What the run is called in the log of a GitHub workflow; `None` outside of one.
     pub group: Option<String>,
@@ -111,6 +114,13 @@ impl Text {
         }
     }
 
+    /// Shows that something goes on; a drop-in has nobody who waits before a terminal.
+    fn spin(&self, label: &str) {
+        if self.view.manner == Manner::Own {
+            self.screen.spin(label);
+        }
+    }
+
     fn note(&self, text: &str) {
         self.screen.note(&format!("{text}\n"));
     }
@@ -190,7 +200,7 @@ impl Text {
             line.push_str(&format!(", {percent}% of {}", count(window)));
         }
         if let Some(session) = &self.view.session {
-            line.push_str(&format!(" [{session}]"));
+            line.push_str(&format!(" [{}]", cut(session, SESSION_WIDTH)));
         }
         line
     }
@@ -215,7 +225,7 @@ impl Text {
         }
         match kind {
             EventKind::AgentStart { prompt, .. } => self.start(prompt),
-            EventKind::ApiCallStart { .. } => self.screen.spin("thinking"),
+            EventKind::ApiCallStart { .. } => self.spin("thinking"),
             EventKind::ApiCallEnd { .. } => {
                 self.end_answer(state);
                 self.add_usage(state, kind);
@@ -226,7 +236,7 @@ impl Text {
                 ..
             } => {
                 let key = neutralise(tool_key).replace('\n', " ");
-                self.screen.spin(format!(
+                self.spin(&format!(
                     "{} {}",
                     neutralise(tool_name),
                     self.key(tool_name, &key).0
@@ -273,7 +283,7 @@ impl Text {
                     "{error}{status}, asking again in {}",
                     seconds(*delay_ms)
                 ));
-                self.screen.spin("waiting");
+                self.spin("waiting");
             }
             _ => self.tell(kind),
         }
@@ -312,7 +322,7 @@ impl Text {
                     count(*input_tokens),
                     count(*context_limit)
                 ));
-                self.screen.spin("summing up");
+                self.spin("summing up");
             }
             EventKind::CompactionComplete { output_tokens, .. } => {
                 self.dim(&format!("summed up in {} tokens", count(*output_tokens)));

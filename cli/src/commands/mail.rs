@@ -1,0 +1,33 @@
+//! `--steer` and `--followup`: words for a session from another process.
+
+use ah_conversation::MailKind;
+use ah_store::Queue;
+
+use crate::args::options::MailOptions;
+use crate::args::session::SessionPlan;
+use crate::config::Config;
+use crate::error::CliError;
+
+/// Leaves the words with the session that is meant; they are durable when this returns.
+pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result<u8, CliError> {
+    let paths = super::place::existing(plan, config)?;
+    let queue = Queue::open(&paths)?;
+    let steering = options.steer.iter().map(|text| (MailKind::Steer, text));
+    let followups = options
+        .followup
+        .iter()
+        .map(|text| (MailKind::FollowUp, text));
+    let letters: Vec<_> = steering.chain(followups).collect();
+    if letters.iter().any(|(_, text)| text.trim().is_empty()) {
+        return Err(CliError::usage("a message for a session is empty"));
+    }
+    for (kind, text) in letters {
+        queue.send(kind, text)?;
+    }
+    let session = paths.id().map_or_else(
+        || paths.database().display().to_string(),
+        |id| id.to_string(),
+    );
+    crate::note(&format!("left with session {session}"));
+    Ok(0)
+}

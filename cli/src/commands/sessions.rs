@@ -1,0 +1,132 @@
+//! `ah sessions`: the sessions of this folder, and `ah gc`, which clears away old ones.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ah_conversation::Time;
+use ah_store::SessionHead;
+use serde_json::{Value, json};
+
+use super::{preview, print, print_json, utc};
+use crate::args::session::{SessionChoice, SessionPlan};
+use crate::args::subcommands::{Json, SessionsAction};
+use crate::config::Config;
+use crate::error::CliError;
+use crate::print::count;
+
+/// Lists the sessions, or does to some what was asked.
+pub fn run(config: &Config, action: Option<&SessionsAction>, form: Json) -> Result<u8, CliError> {
+    match action {
+        None => list(config, form),
+        Some(SessionsAction::Rm { sessions }) => remove(config, sessions),
+        Some(SessionsAction::Rename { session, name }) => rename(config, session, name),
+    }
+}
+
+fn list(config: &Config, form: Json) -> Result<u8, CliError> {
+    let heads = config.sessions().list()?;
+    if form.json {
+        return print_json(&heads.iter().map(to_json).collect());
+    }
+    if heads.is_empty() {
+        crate::note("there is no session in this folder yet");
+    }
+    let lines = heads
+        .iter()
+        .enumerate()
+        .map(|(at, head)| line(head, at == 0) + "\n");
+    print(&lines.collect::<String>())
+}
+
+/// `> 01ARZ3NDEKT  2026-11-20T10:00:00   4 msgs  [name]  the first words`
+fn line(head: &SessionHead, is_newest: bool) -> String {
+    let mark = if is_newest { '>' } else { ' ' };
+    let id = &head.id.as_str()[..head.id.as_str().len().min(11)];
+    let name = head
+        .name
+        .as_ref()
+        .map_or_else(String::new, |name| format!("  [{}]", preview(name, 40)));
+    let text = match &head.problem {
+        Some(problem) => format!("cannot be read: {problem}"),
+        None => preview(&head.first_text, 40),
+    };
+    let line = format!(
+        "{mark} {id}  {}  {:>2} msgs{name}  {text}",
+        utc(head.created_at),
+        head.messages
+    );
+    line.trim_end().to_owned()
+}
+
+fn to_json(head: &SessionHead) -> Value {
+    json!({
+        "id": head.id,
+        "uuid": head.uuid.clone().unwrap_or_else(|| ah_store::uuid_of(&head.id)),
+        "name": head.name,
+        "created_at": head.created_at.seconds(),
+        "last_written": head.last_written.seconds(),
+        "messages": head.messages,
+        "first_text": head.first_text,
+        "path": head.paths.database().display().to_string(),
+        "problem": head.problem,
+    })
+}
+
+fn remove(config: &Config, wanted: &[String]) -> Result<u8, CliError> {
+    let sessions = config.sessions();
+    // All are found before one is removed: a slip of the pen removes nothing.
+    let found: Result<Vec<_>, _> = wanted.iter().map(|wanted| sessions.find(wanted)).collect();
+    for paths in found? {
+        sessions.remove(&paths)?;
+        print(&format!("removed {}\n", paths.database().display()))?;
+    }
+    Ok(0)
+}
+
+fn rename(config: &Config, wanted: &str, name: &str) -> Result<u8, CliError> {
+    if name.trim().is_empty() {
+        return Err(CliError::usage("a name is needed"));
+    }
+    if config.sessions().named(name)?.is_some() {
+        return Err(CliError::failure(format!(
+            "a session is called `{name}` already"
+        )));
+    }
+    let plan = SessionPlan {
+        choice: SessionChoice::Find(wanted.to_owned()),
+        ..SessionPlan::default()
+    };
+    super::place::change(&plan, config, async |session| {
+        Ok(session.set_name(name.to_owned()).await?)
+    })?;
+    print(&format!("{wanted} is now called {name}\n"))
+}
+
+/// Removes what nobody needs: empty sessions, files that a crash left behind and, where asked, old sessions.
+pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Result<u8, CliError> {
+    let before = older_than_days.map(|days| {
+        let age = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Time(i64::try_from(now.saturating_sub(age).as_millis()).unwrap_or(i64::MAX))
+    });
+    let collected = config.sessions().collect(before)?;
+    if form.json {
+        return print_json(&json!({
+            "sessions": collected.sessions,
+            "files": collected.files,
+            "bytes": collected.bytes,
+        }));
+    }
+    let sessions = collected
+        .sessions
+        .iter()
+        .map(|id| format!("removed {id}\n"));
+    let lines: String = sessions.collect();
+    let bytes = count(collected.bytes);
+    print(&format!(
+        "{lines}{} sessions and {} other files, {bytes} bytes\n",
+        collected.sessions.len(),
+        collected.files
+    ))
+}

@@ -1,0 +1,246 @@
+//! The conversation tree: looked at (`scan`, `show`, `tree`, `branches`, `diff`) and changed (`checkout`, `branch rm`,
+//! `rmm`).
+
+mod draw;
+
+use ah_conversation::{ContentBlock, Message, MessageId};
+use ah_store::{Head, Session, Tree};
+use serde_json::{Value, json};
+
+use super::message::{Keys, is_only_results, letter, role, summary, to_json};
+use super::place::{change, tree};
+use super::{print, print_json};
+use crate::args::session::SessionPlan;
+use crate::args::subcommands::Json;
+use crate::config::Config;
+use crate::error::CliError;
+use crate::print::shown;
+
+/// So many lines of a tool's output are shown.
+const OUTPUT_LINES: usize = 5;
+
+/// Lists the messages of the current branch.
+pub fn scan(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliError> {
+    let tree = tree(plan, config)?;
+    let heads = match tree.current()? {
+        Some(current) => tree.ancestry(&current)?,
+        None => Vec::new(),
+    };
+    if form.json {
+        return print_json(&heads.iter().map(to_json).collect());
+    }
+    let keys = Keys::of(config)?;
+    let mut lines = String::new();
+    for (at, head) in heads.iter().enumerate() {
+        if is_only_results(head) {
+            continue;
+        }
+        let mark = if at + 1 == heads.len() { '>' } else { ' ' };
+        let text = super::preview(&head.preview, 60);
+        let line = format!(
+            "{mark} {:>3} {} {text}",
+            head.message.seq,
+            letter(head.message.role)
+        );
+        lines.push_str(line.trim_end());
+        lines.push('\n');
+        for call in &head.tool_uses {
+            lines.push_str(&format!("        → {}\n", keys.show(call, 40)));
+        }
+    }
+    print(&lines)
+}
+
+/// Prints one message.
+pub fn show(
+    config: &Config,
+    plan: &SessionPlan,
+    number: Option<u32>,
+    form: Json,
+) -> Result<u8, CliError> {
+    let tree = tree(plan, config)?;
+    let id = match number {
+        Some(number) => numbered(&tree, number)?,
+        None => tree
+            .current()?
+            .ok_or_else(|| CliError::failure("the session has no messages"))?,
+    };
+    let message = tree
+        .message(&id)?
+        .ok_or_else(|| CliError::failure(format!("there is no message {id}")))?;
+    if form.json {
+        return print_json(&json!(message));
+    }
+    print(&page(&message, &Keys::of(config)?))
+}
+
+fn page(message: &Message, keys: &Keys) -> String {
+    let mut page = format!("--- {} @{} ---\n", role(message.role), message.seq);
+    for block in &message.content {
+        match block {
+            ContentBlock::Text { text } => page.push_str(&format!("{}\n", shown(text))),
+            ContentBlock::Thinking { thinking, .. } => {
+                let lines = shown(thinking);
+                page.extend(lines.lines().map(|line| format!("| {line}\n")));
+            }
+            ContentBlock::RedactedThinking { .. } => {
+                page.push_str("| (thinking that the vendor keeps to itself)\n");
+            }
+            ContentBlock::Image(image) => page.push_str(&format!("({})\n", image.media_type)),
+            ContentBlock::ToolUse(call) => page.push_str(&format!("→ {}\n", keys.show(call, 200))),
+            ContentBlock::ToolResult(result) => {
+                let text = result.text();
+                let text = shown(&text);
+                let mut lines = text.lines();
+                for (at, line) in lines.by_ref().take(OUTPUT_LINES).enumerate() {
+                    let mark = if at == 0 { '←' } else { ' ' };
+                    page.push_str(&format!("{mark} {line}\n"));
+                }
+                match lines.count() {
+                    0 => {}
+                    more => page.push_str(&format!("  ... ({more} more lines)\n")),
+                }
+            }
+            ContentBlock::Other { raw } => {
+                page.push_str(&format!("({})\n", shown(&raw.to_string())));
+            }
+        }
+    }
+    page
+}
+
+/// Draws all branches.
+pub fn draw(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliError> {
+    let tree = tree(plan, config)?;
+    let heads = tree.heads()?;
+    let current = tree.current()?;
+    if form.json {
+        return print_json(&json!({
+            "current": current,
+            "messages": heads.iter().map(to_json).collect::<Vec<_>>(),
+        }));
+    }
+    let keys = Keys::of(config)?;
+    print(&draw::draw(&heads, current.as_ref(), &|head| {
+        summary(head, &keys, 60)
+    }))
+}
+
+/// Lists the ends of all branches.
+pub fn branches(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliError> {
+    let tree = tree(plan, config)?;
+    let leaves = tree.leaves()?;
+    let current = tree.current()?;
+    let is_current = |head: &Head| Some(&head.message.id) == current.as_ref();
+    if form.json {
+        let leaf = |(head, depth): &(Head, usize)| {
+            let mut object = to_json(head);
+            object["depth"] = json!(depth);
+            object["current"] = json!(is_current(head));
+            object
+        };
+        return print_json(&leaves.iter().map(leaf).collect());
+    }
+    let keys = Keys::of(config)?;
+    let line = |(head, depth): &(Head, usize)| {
+        let mark = if is_current(head) { '>' } else { ' ' };
+        let Message { seq, role, .. } = head.message;
+        format!(
+            "{mark} @{seq} {} depth:{depth} {}\n",
+            letter(role),
+            summary(head, &keys, 40)
+        )
+    };
+    print(&leaves.iter().map(line).collect::<String>())
+}
+
+/// Prints where two branches part.
+pub fn diff(
+    config: &Config,
+    plan: &SessionPlan,
+    left: u32,
+    right: u32,
+    form: Json,
+) -> Result<u8, CliError> {
+    let tree = tree(plan, config)?;
+    let Some(diff) = tree.diff(left, right)? else {
+        return Err(missing(&format!("@{left} or @{right}")));
+    };
+    if form.json {
+        let list = |heads: &[Head]| heads.iter().map(to_json).collect::<Value>();
+        return print_json(&json!({
+            "fork": diff.fork.as_ref().map(to_json),
+            "left": list(&diff.left),
+            "right": list(&diff.right),
+        }));
+    }
+    if diff.left.is_empty() || diff.right.is_empty() {
+        return print("no differences: both are on one branch\n");
+    }
+    let keys = Keys::of(config)?;
+    let line = |mark: char, head: &Head| {
+        let Message { seq, role, .. } = head.message;
+        format!(
+            "{mark} @{seq} {} {}\n",
+            letter(role),
+            summary(head, &keys, 60)
+        )
+    };
+    let mut lines = match &diff.fork {
+        Some(fork) => line('=', fork),
+        None => "= (nothing in common)\n".to_owned(),
+    };
+    lines.extend(diff.left.iter().map(|head| line('<', head)));
+    lines.extend(diff.right.iter().map(|head| line('>', head)));
+    print(&lines)
+}
+
+/// Makes a message the current one.
+pub fn checkout(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, CliError> {
+    change(plan, config, async |session| {
+        let id = find(session, number).await?;
+        Ok(session.checkout(id).await?)
+    })?;
+    print(&format!("the next prompt follows @{number}\n"))
+}
+
+/// Deletes a message and all that follows it.
+pub fn remove_branch(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, CliError> {
+    let count = change(plan, config, async |session| {
+        let id = find(session, number).await?;
+        Ok(session.delete_subtree(id).await?)
+    })?;
+    print(&format!("deleted {count} messages\n"))
+}
+
+/// Deletes single messages.
+pub fn remove(config: &Config, plan: &SessionPlan, numbers: &[u32]) -> Result<u8, CliError> {
+    let count = change(plan, config, async |session| {
+        // All are found before one is deleted: deleting may move others to another number.
+        let mut ids = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            ids.push(find(session, *number).await?);
+        }
+        let mut count = 0;
+        for id in ids {
+            count += usize::from(session.delete(id).await?);
+        }
+        Ok(count)
+    })?;
+    print(&format!("deleted {count} messages\n"))
+}
+
+async fn find(session: &Session, number: u32) -> Result<MessageId, CliError> {
+    let found = session.read(move |tree| tree.numbered(number)).await?;
+    found.ok_or_else(|| missing(&format!("@{number}")))
+}
+
+fn numbered(tree: &Tree, number: u32) -> Result<MessageId, CliError> {
+    tree.numbered(number)?
+        .ok_or_else(|| missing(&format!("@{number}")))
+}
+
+fn missing(what: &str) -> CliError {
+    CliError::failure(format!("message not found: {what}"))
+        .hint("`ah tree` shows which messages there are")
+}

@@ -1,0 +1,112 @@
+//! The tree as a picture: a branch goes straight down, and where it parts its ways are indented.
+
+use std::collections::HashMap;
+
+use ah_conversation::MessageId;
+use ah_store::Head;
+
+use super::letter;
+
+/// A line for each message: `>` before the current one, `*` before those that lead to it.
+pub fn draw(heads: &[Head], current: Option<&MessageId>, text: &dyn Fn(&Head) -> String) -> String {
+    let mut children: HashMap<Option<&MessageId>, Vec<&Head>> = HashMap::new();
+    for head in heads {
+        children
+            .entry(head.message.parent.as_ref())
+            .or_default()
+            .push(head);
+    }
+    let mut active: Vec<&MessageId> = Vec::new();
+    let by_id: HashMap<_, _> = heads.iter().map(|head| (&head.message.id, head)).collect();
+    let mut next = current;
+    while let Some(head) = next.and_then(|id| by_id.get(id)) {
+        active.push(&head.message.id);
+        next = head.message.parent.as_ref();
+    }
+    let mut lines = String::new();
+    // What is still to be drawn, the next one last: a message, what stands before its line, and before those below.
+    let mut waiting = Vec::new();
+    let roots = children.get(&None).map_or(&[][..], Vec::as_slice);
+    push_ways(&mut waiting, roots, "");
+    while let Some((head, before, below)) = waiting.pop() {
+        let id = &head.message.id;
+        let mark = match (Some(id) == current, active.contains(&id)) {
+            (true, _) => '>',
+            (false, true) => '*',
+            (false, false) => ' ',
+        };
+        let line = format!(
+            "{before}{mark} @{} {} {}",
+            head.message.seq,
+            letter(head.message.role),
+            text(head)
+        );
+        lines.push_str(line.trim_end());
+        lines.push('\n');
+        let ways = children.get(&Some(id)).map_or(&[][..], Vec::as_slice);
+        push_ways(&mut waiting, ways, &below);
+    }
+    lines
+}
+
+/// Puts the ways that go on from one place on the stack, the first one on top.
+fn push_ways<'a>(waiting: &mut Vec<(&'a Head, String, String)>, ways: &[&'a Head], indent: &str) {
+    if let [only] = ways {
+        waiting.push((only, indent.to_owned(), indent.to_owned()));
+        return;
+    }
+    for (at, way) in ways.iter().enumerate().rev() {
+        let (branch, rest) = if at + 1 == ways.len() {
+            ("└─", "  ")
+        } else {
+            ("├─", "│ ")
+        };
+        waiting.push((way, format!("{indent}{branch}"), format!("{indent}{rest}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ah_conversation::{Message, Origin, Role, Time};
+
+    use super::*;
+
+    #[test]
+    fn branches_are_indented_where_they_part() {
+        let head = |id: &str, parent: Option<&str>, seq, role| Head {
+            message: Message {
+                id: id.into(),
+                parent: parent.map(MessageId::from),
+                seq,
+                role,
+                origin: Origin::Prompt,
+                created_at: Time(0),
+                content: Vec::new(),
+                response: None,
+            },
+            preview: format!("says {id}"),
+            tool_uses: Vec::new(),
+        };
+        let heads = [
+            head("a", None, 0, Role::User),
+            head("b", Some("a"), 1, Role::Assistant),
+            head("c", Some("b"), 2, Role::User),
+            head("d", Some("b"), 2, Role::User),
+            head("e", Some("d"), 3, Role::Assistant),
+            head("f", Some("c"), 3, Role::Assistant),
+            head("g", Some("d"), 3, Role::Assistant),
+            head("h", None, 0, Role::User),
+        ];
+        let current = MessageId::from("e");
+        insta::assert_snapshot!(draw(&heads, Some(&current), &|head| head.preview.clone()), @r#"
+├─* @0 U says a
+│ * @1 A says b
+│ ├─  @2 U says c
+│ │   @3 A says f
+│ └─* @2 U says d
+│   ├─> @3 A says e
+│   └─  @3 A says g
+└─  @0 U says h
+"#);
+    }
+}
