@@ -3,6 +3,7 @@
 //!
 //! [`retry`]: crate::retry
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use ah_conversation::{ErrorClass, ProviderError};
@@ -14,12 +15,20 @@ const LONGEST_MESSAGE: usize = 500;
 const LONGEST_REQUEST_ID: usize = 40;
 
 /// Words by which servers say that the conversation does not fit, all in lower case.
-const TOO_LONG: [&str; 6] = [
+const TOO_LONG: [&str; 14] = [
     "prompt is too long",
     "exceed context limit",
     "context_length_exceeded",
     "contextwindowexceeded",
     "maximum context length",
+    "maximum prompt length",
+    "max context length",
+    "exceeds the context window",
+    "exceeds the available context size",
+    "exceed_context_size",
+    "input token count",
+    "reduce the length of the messages",
+    "too_many_prompt_tokens",
     "request_too_large",
 ];
 
@@ -31,12 +40,12 @@ pub fn in_response<'a>(
     now: SystemTime,
 ) -> ProviderError {
     let json: Option<Value> = serde_json::from_str(body).ok();
-    let (kind, words) = match &json {
-        Some(json) => words_of(json),
-        None => (None, None),
+    let (kinds, words) = match &json {
+        Some(json) => (kinds_of(json.get("error").unwrap_or(json)), words_of(json)),
+        None => (Vec::new(), None),
     };
     let mut message = match words {
-        Some(words) => excerpt(words, LONGEST_MESSAGE),
+        Some(words) => excerpt(&words, LONGEST_MESSAGE),
         None if body.trim().is_empty() => "the server gave no reason".to_owned(),
         None => html_title(body).unwrap_or_else(|| excerpt(body, LONGEST_MESSAGE)),
     };
@@ -46,7 +55,7 @@ pub fn in_response<'a>(
     }
     let class = match status {
         300..=399 => ErrorClass::InvalidRequest,
-        _ => class(Some(status), kind, body),
+        _ => class(Some(status), &kinds, body),
     };
     if let (300..=399, Some(target)) = (status, header("location")) {
         message = format!("the server sends us elsewhere: {}", excerpt(target, 200));
@@ -60,45 +69,60 @@ pub fn in_response<'a>(
 
 /// The error that an `error` event inside an answer stands for.
 pub fn in_stream(error: Option<&Value>) -> ProviderError {
-    let (kind, words) = match error {
-        Some(Value::String(words)) => (None, Some(words.as_str())),
-        Some(error) => (text(error, "type"), text(error, "message")),
-        None => (None, None),
-    };
-    let words = words.unwrap_or("the server broke the answer off without a reason");
-    let message = match kind {
-        Some(kind) => format!("{} ({kind})", excerpt(words, LONGEST_MESSAGE)),
-        None => excerpt(words, LONGEST_MESSAGE),
-    };
+    let kinds = error.map(kinds_of).unwrap_or_default();
+    let words = error.and_then(words_of);
+    let words = words.unwrap_or_else(|| "the server broke the answer off without a reason".into());
+    let mut message = excerpt(&words, LONGEST_MESSAGE);
+    if let Some(kind) = error.and_then(|error| text(error, "type")) {
+        message.push_str(&format!(" ({kind})"));
+    }
+    // The status that the server would have answered with, had it not begun to answer already.
+    let mut statuses = kinds.iter().filter_map(|kind| kind.parse().ok());
+    let status = statuses.find(|status| (400..600).contains(status));
     ProviderError {
-        retry_after: wait_in_words(words),
-        ..ProviderError::new(class(None, kind, words), message)
+        retry_after: wait_in_words(&words),
+        ..ProviderError::new(class(status, &kinds, &words), message)
     }
 }
 
-/// The class of a failure with this status, the server's own word for it, and all that it said.
-fn class(status: Option<u16>, kind: Option<&str>, text: &str) -> ErrorClass {
+/// The class of a failure with this status, the server's own words for its kind, and all that it said.
+fn class(status: Option<u16>, kinds: &[String], text: &str) -> ErrorClass {
     let text = text.to_ascii_lowercase();
     let says = |words: &str| text.contains(words);
-    match (status, kind.unwrap_or_default()) {
-        (_, "billing_error") | (Some(402), _) => ErrorClass::Billing,
+    let is = |words: &[&str]| kinds.iter().any(|kind| words.contains(&kind.as_str()));
+    match status {
+        _ if is(&["billing_error", "insufficient_quota"]) => ErrorClass::Billing,
+        Some(402) => ErrorClass::Billing,
         _ if says("credit balance is too low") => ErrorClass::Billing,
-        (Some(401 | 403), _) | (None, "authentication_error" | "permission_error") => {
+        Some(401 | 403) => ErrorClass::Authentication,
+        _ if is(&[
+            "authentication_error",
+            "permission_error",
+            "invalid_api_key",
+        ]) =>
+        {
             ErrorClass::Authentication
         }
-        (Some(429), _) | (None, "rate_limit_error") => ErrorClass::RateLimit,
-        (Some(404), _) | (None, "not_found_error") if says("model") => ErrorClass::ModelNotFound,
-        (Some(413), _) => ErrorClass::ContextTooLong,
+        _ if says("incorrect api key") => ErrorClass::Authentication,
+        Some(429) => ErrorClass::RateLimit,
+        _ if is(&["rate_limit_error", "rate_limit_exceeded"]) => ErrorClass::RateLimit,
+        _ if is(&["model_not_found"]) => ErrorClass::ModelNotFound,
+        _ if says("no healthy deployments for this model") => ErrorClass::ModelNotFound,
+        Some(404) if says("model") => ErrorClass::ModelNotFound,
+        None if is(&["not_found_error"]) && says("model") => ErrorClass::ModelNotFound,
+        Some(413) => ErrorClass::ContextTooLong,
         _ if TOO_LONG.iter().any(|words| says(words)) => ErrorClass::ContextTooLong,
-        (Some(529), _) | (_, "overloaded_error") => ErrorClass::Overloaded,
-        _ if says("overloaded") => ErrorClass::Overloaded,
+        Some(529) => ErrorClass::Overloaded,
+        _ if is(&["overloaded_error"]) || says("overloaded") => ErrorClass::Overloaded,
         _ if says("rate limit") || says("rate_limit") => ErrorClass::RateLimit,
-        (Some(408 | 409 | 500..), _) => ErrorClass::Server,
-        (None, "invalid_request_error" | "not_found_error") => ErrorClass::InvalidRequest,
+        // The model did not call a tool as it should have: another time it may.
+        _ if is(&["tool_use_failed"]) => ErrorClass::Protocol,
+        Some(408 | 409 | 500..) => ErrorClass::Server,
+        None if is(&["invalid_request_error", "not_found_error"]) => ErrorClass::InvalidRequest,
         // Inside an answer nothing else can be meant: the request was accepted.
-        (None, _) => ErrorClass::Server,
-        (Some(400..=499), _) => ErrorClass::InvalidRequest,
-        (Some(_), _) => ErrorClass::Unknown,
+        None => ErrorClass::Server,
+        Some(400..=499) => ErrorClass::InvalidRequest,
+        Some(_) => ErrorClass::Unknown,
     }
 }
 
@@ -108,6 +132,8 @@ fn asked_wait<'a>(
     body: &str,
     now: SystemTime,
 ) -> Option<Duration> {
+    // LiteLLM passes on what the server behind it said under names of its own.
+    let header = |name: &str| header(name).or_else(|| header(&format!("llm_provider-{name}")));
     let in_header = |name: &str, unit: f64| seconds(header(name)?.trim().parse().ok()?, unit);
     let date = || {
         let date = httpdate::parse_http_date(header("retry-after")?).ok()?;
@@ -147,8 +173,19 @@ fn seconds(number: f64, unit: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number * unit).ok()
 }
 
-/// The server's own word for a failure and its explanation, from wherever in the body it put them.
-fn words_of(body: &Value) -> (Option<&str>, Option<&str>) {
+/// The server's own words for the kind of a failure: its type, and its code, which may be a number.
+fn kinds_of(error: &Value) -> Vec<String> {
+    let kinds = ["type", "code"].into_iter();
+    let kinds = kinds.filter_map(|field| match error.get(field)? {
+        Value::String(kind) => Some(kind.clone()),
+        Value::Number(code) => Some(code.to_string()),
+        _ => None,
+    });
+    kinds.collect()
+}
+
+/// The server's explanation of a failure, from wherever in the body it put it.
+fn words_of(body: &Value) -> Option<Cow<'_, str>> {
     let error = body.get("error").unwrap_or(body);
     let words = [
         text(error, "message"),
@@ -156,7 +193,14 @@ fn words_of(body: &Value) -> (Option<&str>, Option<&str>) {
         text(body, "message"),
         text(body, "detail"),
     ];
-    (text(error, "type"), words.into_iter().flatten().next())
+    let words = words.into_iter().flatten().next()?;
+    // A gateway that only says that it was refused itself has the reason beside it.
+    Some(
+        match error.pointer("/metadata/raw").and_then(Value::as_str) {
+            Some(raw) => format!("{words}: {raw}").into(),
+            None => words.into(),
+        },
+    )
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
@@ -260,6 +304,18 @@ mod tests {
             (503, "<html><title>503</title>", E::Server),
             (504, "", E::Server),
             (529, "", E::Overloaded),
+            (
+                429,
+                r#"{"error":{"code":"insufficient_quota"}}"#,
+                E::Billing,
+            ),
+            (400, r#"{"error":"Incorrect API key"}"#, E::Authentication),
+            (
+                400,
+                r#"{"error":{"code":"model_not_found"}}"#,
+                E::ModelNotFound,
+            ),
+            (400, r#"{"error":{"code":"tool_use_failed"}}"#, E::Protocol),
             (302, "", E::InvalidRequest),
             (102, "", E::Unknown),
         ] {
@@ -289,6 +345,11 @@ mod tests {
             ),
             (vec![], r#"{"error":"no"}"#, "no"),
             (vec![], r#"{"detail":"no"}"#, "no"),
+            (
+                vec![],
+                r#"{"error":{"message":"refused","metadata":{"raw":"too busy"}}}"#,
+                "refused: too busy",
+            ),
             (vec![], "Internal Server Error", "Internal Server Error"),
             (vec![], " ", "the server gave no reason"),
             (
@@ -338,6 +399,7 @@ mod tests {
                 "",
                 Some(3_000),
             ),
+            (vec![("llm_provider-retry-after", "7")], "", Some(7_000)),
             (vec![("retry-after", "-1")], "", None),
             (vec![("retry-after", "1e300")], "", None),
             (vec![], "Please retry in 20s.", Some(20_000)),
