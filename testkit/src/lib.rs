@@ -2,3 +2,4 @@
 //! drives the binary. Real implementations of the ports throughout; nothing here imitates our own functions.
 
 pub mod script;
+pub mod server;

@@ -1,3 +1,5 @@
 //! One binary for the tests of this crate.
 
+mod history;
 mod script;
+mod server;

@@ -1,0 +1,236 @@
+//! As much of HTTP/1.1 as a model's client needs, with a hand on every byte: an answer can be cut anywhere, dribble
+//! out byte by byte, or stop for ever. Blocking, one connection to a thread.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use ah_provider::script::format::Wire;
+
+/// Bytes that are collected before they are written, where nothing says otherwise.
+const BUFFER: usize = 32 * 1024;
+/// The longest body that is read.
+const LONGEST_BODY: u64 = 256 * 1024 * 1024;
+
+/// A request as it came.
+pub struct Asked {
+    /// `POST` …
+    pub method: String,
+    /// The path, with its query.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// The next request of a connection; `None` when the client has closed it.
+pub fn read(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Asked>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let (Some(method), Some(path)) = (words.next(), words.next()) else {
+        return Err(io::Error::other("not a request line"));
+    };
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        match line.trim_end().split_once(':') {
+            Some((name, value)) => {
+                headers.insert(name.trim().to_ascii_lowercase(), value.trim().to_owned());
+            }
+            None => break,
+        }
+    }
+    let length: Option<u64> = headers
+        .get("content-length")
+        .and_then(|length| length.parse().ok());
+    let length = length.unwrap_or(0);
+    if length > LONGEST_BODY {
+        return Err(io::Error::other("the body is too long"));
+    }
+    let mut body = Vec::new();
+    reader.take(length).read_to_end(&mut body)?;
+    if (body.len() as u64) < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some(Asked {
+        method,
+        path,
+        headers,
+        body,
+    }))
+}
+
+/// How an answer ended, if it was not whole.
+#[derive(Debug)]
+pub enum Broken {
+    /// We cut it.
+    Cut,
+    /// The client closed the connection.
+    Closed,
+}
+
+impl From<io::Error> for Broken {
+    fn from(_: io::Error) -> Self {
+        Self::Closed
+    }
+}
+
+/// An answer on its way out. The head goes with the first bytes.
+pub struct Answer<'a> {
+    stream: &'a TcpStream,
+    wire: &'a Wire,
+    head: Option<String>,
+    pending: Vec<u8>,
+    written: usize,
+}
+
+impl<'a> Answer<'a> {
+    /// An answer with this status and these headers.
+    pub fn new(
+        stream: &'a TcpStream,
+        wire: &'a Wire,
+        status: u16,
+        headers: &[(&str, String)],
+    ) -> Self {
+        let mut head = format!(
+            "HTTP/1.1 {status} {}\r\ntransfer-encoding: chunked\r\n",
+            reason(status)
+        );
+        let extra = wire.headers.iter().map(|(name, value)| {
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            (name.as_str(), value)
+        });
+        let is_replaced = |name: &str| {
+            wire.headers
+                .keys()
+                .any(|extra| extra.eq_ignore_ascii_case(name))
+        };
+        let own = headers
+            .iter()
+            .filter(|(name, _)| !is_replaced(name))
+            .cloned();
+        for (name, value) in own.chain(extra) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        Self {
+            stream,
+            wire,
+            head: Some(head),
+            pending: Vec::new(),
+            written: 0,
+        }
+    }
+
+    /// Adds to the body.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        self.pending.extend_from_slice(bytes);
+        if self.pending.len() >= BUFFER || self.wire.bytes_per_write.is_some() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is pending.
+    pub fn flush(&mut self) -> Result<(), Broken> {
+        let mut pending = std::mem::take(&mut self.pending);
+        let left = self
+            .wire
+            .cut_after_bytes
+            .map(|limit| limit.saturating_sub(self.written));
+        let is_cut = left.is_some_and(|left| left <= pending.len());
+        if let Some(left) = left.filter(|_| is_cut) {
+            pending.truncate(left);
+        }
+        if let Some(head) = self.head.take() {
+            self.stream.write_all(head.as_bytes())?;
+        }
+        let size = self.wire.bytes_per_write.unwrap_or(BUFFER).max(1);
+        for piece in pending.chunks(size) {
+            let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
+            chunk.extend_from_slice(piece);
+            chunk.extend_from_slice(b"\r\n");
+            self.stream.write_all(&chunk)?;
+        }
+        self.written += pending.len();
+        if is_cut { Err(self.cut()) } else { Ok(()) }
+    }
+
+    /// Waits.
+    pub fn wait(&mut self, time: Duration) -> Result<(), Broken> {
+        if !self.pending.is_empty() {
+            self.flush()?;
+        }
+        std::thread::sleep(time);
+        Ok(())
+    }
+
+    /// Ends the body as it should end.
+    pub fn finish(mut self) -> Result<(), Broken> {
+        self.flush()?;
+        Ok(self.stream.write_all(b"0\r\n\r\n")?)
+    }
+
+    /// Ends the connection in the middle of the body.
+    pub fn cut(&self) -> Broken {
+        // A connection that is gone already is as cut as can be.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        Broken::Cut
+    }
+
+    /// Says nothing more, but for `ping` where the wire wants it, until the client goes.
+    pub fn hang(&mut self, ping: &[u8]) -> Broken {
+        let every = self.wire.ping_every_ms.map(Duration::from_millis);
+        let mut waste = [0; 1024];
+        if !self.pending.is_empty()
+            && let Err(broken) = self.flush()
+        {
+            return broken;
+        }
+        if self.stream.set_read_timeout(every).is_err() {
+            return Broken::Closed;
+        }
+        loop {
+            match (&mut &*self.stream).read(&mut waste) {
+                Ok(0) => return Broken::Closed,
+                Ok(_) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                    ) =>
+                {
+                    self.pending.extend_from_slice(ping);
+                    if let Err(broken) = self.flush() {
+                        return broken;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Broken::Closed,
+            }
+        }
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        404 => "Not Found",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        529 => "Overloaded",
+        _ => "Unnamed",
+    }
+}
