@@ -3,8 +3,11 @@
 
 pub mod anthropic;
 pub mod auth;
+mod blocks;
+mod body;
 pub mod catalog;
 pub mod failure;
+pub mod openai;
 pub mod retry;
 pub mod script;
 

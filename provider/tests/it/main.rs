@@ -2,6 +2,7 @@
 
 mod answers;
 mod messages_api;
+mod openai_recordings;
 mod recordings;
 mod requests;
 mod retries;

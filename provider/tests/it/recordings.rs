@@ -37,17 +37,26 @@ const SEVERAL_ANSWERS: [&str; 3] = [
     "tool-search-regex-1-cdaf96",
 ];
 
-struct Recording {
-    name: String,
-    kind: String,
-    status: u16,
-    headers: Value,
-    body: Vec<u8>,
-    expected: Value,
+/// An answer that a server once gave, and what the vendor's own SDK reads in it.
+pub(crate) struct Recording {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) status: u16,
+    pub(crate) headers: Value,
+    pub(crate) body: Vec<u8>,
+    pub(crate) expected: Value,
 }
 
 /// The open recordings of the Messages API, or `None` where they are not at hand.
 fn recordings() -> Option<Vec<Recording>> {
+    let recordings = recordings_of("anthropic")?;
+    assert!(recordings.len() > 200, "{}", recordings.len());
+    Some(recordings)
+}
+
+/// The open recordings of an API, or `None` where they are not at hand.
+#[expect(clippy::print_stderr, reason = "says what a test left out")]
+pub(crate) fn recordings_of(api: &str) -> Option<Vec<Recording>> {
     let open = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/recordings/open");
     if !open.is_dir() {
         assert!(
@@ -58,13 +67,13 @@ fn recordings() -> Option<Vec<Recording>> {
         eprintln!("left out: {} is missing", open.display());
         return None;
     }
-    let recordings: Vec<_> = folders(&open)
-        .iter()
-        .flat_map(|vendor| folders(vendor))
-        .filter_map(|folder| recording(&folder))
-        .collect();
-    assert!(recordings.len() > 200, "{}", recordings.len());
-    Some(recordings)
+    let vendors = folders(&open);
+    let recordings = vendors.iter().flat_map(|vendor| folders(vendor));
+    Some(
+        recordings
+            .filter_map(|folder| recording(&folder, api))
+            .collect(),
+    )
 }
 
 fn folders(folder: &Path) -> Vec<PathBuf> {
@@ -77,10 +86,10 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-fn recording(folder: &Path) -> Option<Recording> {
+fn recording(folder: &Path, api: &str) -> Option<Recording> {
     let read = |file: &str| fs::read(folder.join(file)).expect("a recording's file");
     let meta: Value = serde_json::from_slice(&read("meta.json")).expect("valid JSON");
-    (meta["api"] == "anthropic").then(|| Recording {
+    (meta["api"] == api).then(|| Recording {
         name: folder.file_name().expect("a name").to_string_lossy().into(),
         kind: meta["kind"].as_str().expect("text").to_owned(),
         status: u16::try_from(meta["status"].as_u64().expect("a number")).expect("a status"),

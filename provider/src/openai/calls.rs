@@ -1,0 +1,190 @@
+//! The tool calls of an answer, put together from their pieces.
+//!
+//! A piece names its call by a number, but servers count from 0, from 1, with gaps, always 0, or not at all; some
+//! repeat the name, some leave it empty, some give no id or the same ones in every answer.
+
+use std::collections::VecDeque;
+
+use ah_conversation::{Delta, ProviderError, StreamEvent};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::wire;
+use crate::blocks::Blocks;
+use crate::body::protocol;
+
+/// Shorter ids are counters that start anew with each answer, while ours have to be unique in the conversation.
+const SHORTEST_ID: usize = 8;
+/// How the ids of calls begin that a server makes to itself: they are told, and not to be run.
+const SERVER_CALL: &str = "srvtoolu_";
+
+/// The tool calls of one answer.
+#[derive(Debug, Default)]
+pub struct Calls {
+    calls: Vec<Call>,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    position: Option<i64>,
+    id: String,
+    name: String,
+    arguments: String,
+    /// The number of its block, once that has begun.
+    block: Option<usize>,
+}
+
+impl Calls {
+    /// Takes a piece of a call. The `stamp` is what no other answer has in common with this one.
+    pub fn read(
+        &mut self,
+        piece: wire::ToolCallDelta,
+        stamp: &str,
+        blocks: &mut Blocks,
+        events: &mut VecDeque<StreamEvent>,
+    ) {
+        let index = self.find(&piece).unwrap_or_else(|| {
+            self.calls.push(Call {
+                position: piece.index,
+                ..Call::default()
+            });
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[index];
+        let more = call.take(piece);
+        if call.is_of_server() {
+            blocks.close(events);
+        } else if let Some(index) = call.block {
+            grow(index, more, events);
+        } else if call.is_introduced() {
+            self.start(index, stamp, blocks, events);
+        }
+    }
+
+    /// Ends all calls.
+    pub fn finish(
+        &mut self,
+        stamp: &str,
+        blocks: &mut Blocks,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<(), ProviderError> {
+        for index in 0..self.calls.len() {
+            let call = &self.calls[index];
+            if call.is_of_server() {
+                continue;
+            }
+            if call.name.is_empty() {
+                return Err(protocol("a tool call without a name"));
+            }
+            if call.block.is_none() {
+                self.start(index, stamp, blocks, events);
+            }
+        }
+        let ends = self.calls.iter().filter_map(|call| call.block);
+        events.extend(ends.map(|index| StreamEvent::BlockStopped { index }));
+        Ok(())
+    }
+
+    /// Whether there is any call, the server's own included.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Whether there is a call for us to run.
+    pub fn has_ours(&self) -> bool {
+        self.ours().next().is_some()
+    }
+
+    /// Whether the arguments of all our calls have come to their end.
+    pub fn are_whole(&self) -> bool {
+        self.ours()
+            .all(|call| call.arguments.trim().is_empty() || is_json(&call.arguments))
+    }
+
+    fn ours(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| !call.is_of_server())
+    }
+
+    /// The call that `piece` belongs to, or `None` if it begins one.
+    fn find(&self, piece: &wire::ToolCallDelta) -> Option<usize> {
+        let id = piece.id.as_deref().filter(|id| !id.is_empty());
+        let name = piece.function.as_ref().and_then(|it| it.name.as_deref());
+        let has_name = name.is_some_and(|name| !name.is_empty());
+        if let Some(position) = piece.index {
+            let is_at = |call: &Call| call.position == Some(position);
+            let index = self.calls.iter().rposition(is_at)?;
+            let call = &self.calls[index];
+            let has_other_id = id.is_some_and(|id| !call.id.is_empty() && call.id != id);
+            // Of those that give every call the same number each sends its calls whole.
+            let is_other = has_name && has_other_id && is_json(&call.arguments);
+            return (!is_other).then_some(index);
+        }
+        match id {
+            Some(id) => self.calls.iter().rposition(|call| call.id == id),
+            None if has_name => None,
+            None => self.calls.len().checked_sub(1),
+        }
+    }
+
+    fn start(
+        &mut self,
+        index: usize,
+        stamp: &str,
+        blocks: &mut Blocks,
+        events: &mut VecDeque<StreamEvent>,
+    ) {
+        let call = &self.calls[index];
+        let is_taken = self.calls[..index].iter().any(|other| other.id == call.id);
+        let id = match &*call.id {
+            "" => format!("call_{index}_{stamp}"),
+            id if is_taken || id.len() < SHORTEST_ID => format!("{id}_{index}_{stamp}"),
+            id => id.to_owned(),
+        };
+        let block = blocks.tool_use(&id, &call.name, events);
+        grow(block, call.arguments.clone(), events);
+        self.calls[index].block = Some(block);
+    }
+}
+
+impl Call {
+    /// Takes what `piece` tells and gives the arguments in it.
+    fn take(&mut self, piece: wire::ToolCallDelta) -> String {
+        let fill = |field: &mut String, told: Option<String>| {
+            if let Some(told) = told.filter(|told| !told.is_empty()) {
+                *field = told;
+            }
+        };
+        fill(&mut self.id, piece.id);
+        let Some(function) = piece.function else {
+            return String::new();
+        };
+        fill(&mut self.name, function.name);
+        let more = match function.arguments {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text,
+            Some(json) => json.to_string(),
+        };
+        self.arguments.push_str(&more);
+        more
+    }
+
+    /// Whether all is known that its block begins with. An id that has not come before the arguments will not come.
+    fn is_introduced(&self) -> bool {
+        !self.name.is_empty() && (!self.id.is_empty() || !self.arguments.is_empty())
+    }
+
+    fn is_of_server(&self) -> bool {
+        self.id.starts_with(SERVER_CALL)
+    }
+}
+
+fn grow(index: usize, json: String, events: &mut VecDeque<StreamEvent>) {
+    if !json.is_empty() {
+        let delta = Delta::InputJson(json);
+        events.push_back(StreamEvent::Delta { index, delta });
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
+}

@@ -1,0 +1,306 @@
+//! An answer of chat completions, from bytes to [`StreamEvent`]s: a plain value without I/O, which gives the same
+//! events however the bytes are cut.
+//!
+//! Many servers speak this protocol and each differently, so it reads whatever can be understood. It is strict where
+//! half an answer would pass for a whole one: a stream without an end, and one whose end comes in the midst of a tool
+//! call's arguments, as gateways close a stream that broke behind them.
+
+use std::collections::VecDeque;
+
+use ah_conversation::{ErrorClass, ProviderError, StopReason, StreamEvent, Usage};
+use serde_json::Value;
+
+use super::calls::Calls;
+use super::reasoning::Details;
+use super::usage::usage;
+use super::wire;
+use crate::blocks::Blocks;
+use crate::body::{Body, Rest, not_understood, protocol};
+use crate::failure;
+
+/// Turns the bytes of an answer into events.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    body: Body,
+    answer: Answer,
+}
+
+/// What was said of the answer so far.
+#[derive(Debug, Default)]
+struct Answer {
+    phase: Phase,
+    /// What no other answer has in common with this one: its id, or else its time.
+    stamp: String,
+    usage: Usage,
+    finish_reason: Option<String>,
+    is_refused: bool,
+    blocks: Blocks,
+    calls: Calls,
+    details: Details,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Waiting,
+    Started,
+    Ended,
+}
+
+impl Decoder {
+    /// Takes the next bytes and adds the events they complete to `events`. After an error the answer is lost.
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<(), ProviderError> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        self.body.feed(bytes)?;
+        while let Some(data) = self.body.next_event()? {
+            self.answer.read(data, events)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that no more bytes will come: an error unless the answer is whole.
+    pub fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        match self.body.finish()? {
+            Rest::Nothing => {}
+            // What a cut stream ends with may be half an event: then the cut is the error, not the half.
+            Rest::Event(data) => match self.answer.read(data, events) {
+                Err(error) if error.class != ErrorClass::Protocol => return Err(error),
+                Ok(()) | Err(_) => {}
+            },
+            Rest::Document(json) => self.answer.read_whole(json, events)?,
+        }
+        match self.answer.phase {
+            Phase::Ended => Ok(()),
+            // Not every server says that it is done.
+            Phase::Started if self.answer.finish_reason.is_some() => self.answer.end(events),
+            Phase::Started => Err(protocol("the answer ended early")),
+            Phase::Waiting => Err(protocol("the stream ended before an answer began")),
+        }
+    }
+
+    /// Whether the answer is whole.
+    pub fn has_ended(&self) -> bool {
+        self.answer.phase == Phase::Ended
+    }
+
+    /// How many events there were, not counting those that only keep the connection open.
+    pub fn signs_of_life(&self) -> u64 {
+        self.body.events()
+    }
+}
+
+impl Answer {
+    fn read(
+        &mut self,
+        data: &str,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<(), ProviderError> {
+        let data = data.trim();
+        if self.phase == Phase::Ended || data.is_empty() {
+            return Ok(());
+        }
+        if data == "[DONE]" {
+            return match self.phase {
+                Phase::Waiting => Err(protocol("the stream ended before an answer began")),
+                Phase::Started | Phase::Ended => self.end(events),
+            };
+        }
+        let chunk = chunk(data)?;
+        // What was said so far may stand beside what is new.
+        self.take(chunk, |choice| choice.delta.or(choice.message), events);
+        Ok(())
+    }
+
+    /// Reads an answer that came in one piece.
+    fn read_whole(
+        &mut self,
+        json: &str,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<(), ProviderError> {
+        let answer = chunk(json)?;
+        self.take(answer, |choice| choice.message.or(choice.delta), events);
+        match self.phase {
+            Phase::Waiting => Err(protocol("the server's JSON holds no answer")),
+            Phase::Started | Phase::Ended => self.end(events),
+        }
+    }
+
+    fn take(
+        &mut self,
+        chunk: wire::Chunk,
+        delta: impl Fn(wire::Choice) -> Option<wire::Delta>,
+        events: &mut VecDeque<StreamEvent>,
+    ) {
+        self.note_usage(chunk.usage);
+        self.note_usage(chunk.x_groq.and_then(|extension| extension.usage));
+        // More than one answer was not asked for.
+        let choices = chunk.choices.into_iter().flatten();
+        for mut choice in choices.filter(|choice| choice.index == 0) {
+            if self.phase == Phase::Waiting {
+                self.phase = Phase::Started;
+                let id = chunk.id.clone().unwrap_or_default();
+                self.stamp = match (&*id, &chunk.created) {
+                    ("", Some(created)) => created.to_string(),
+                    _ => id.clone(),
+                };
+                let usage = self.usage;
+                events.push_back(StreamEvent::Started { id, usage });
+            }
+            self.note_usage(choice.usage.take());
+            let finish_reason = choice.finish_reason.take();
+            let finish_reason = finish_reason.filter(|reason| !reason.is_empty());
+            self.finish_reason = finish_reason.or(self.finish_reason.take());
+            self.add(delta(choice).unwrap_or_default(), events);
+        }
+    }
+
+    /// The numbers are totals so far, so later ones take the place of earlier ones.
+    fn note_usage(&mut self, told: Option<Value>) {
+        if let Some(told @ Value::Object(_)) = told {
+            self.usage = usage(&told);
+        }
+    }
+
+    fn add(&mut self, delta: wire::Delta, events: &mut VecDeque<StreamEvent>) {
+        let details = delta.reasoning_details.into_iter().flatten();
+        let detailed: String = details
+            .filter_map(|detail| self.details.read(detail))
+            .collect();
+        // The same words come under several names at a time.
+        let names = [delta.reasoning_content, delta.reasoning, Some(detailed)];
+        let reasoning = names.into_iter().flatten().find(|words| !words.is_empty());
+        match delta.thinking_blocks {
+            Some(blocks) if !blocks.is_empty() => self.add_thinking(blocks, events),
+            _ => self.blocks.thinking(reasoning.unwrap_or_default(), events),
+        }
+        match delta.content {
+            Some(wire::Content::Text(text)) => self.blocks.text(text, events),
+            Some(wire::Content::Parts(parts)) => self.add_parts(parts, events),
+            None => {}
+        }
+        if let Some(refusal) = delta.refusal.filter(|words| !words.is_empty()) {
+            self.is_refused = true;
+            self.blocks.text(refusal, events);
+        }
+        for piece in delta.tool_calls.into_iter().flatten() {
+            self.calls
+                .read(piece, &self.stamp, &mut self.blocks, events);
+        }
+    }
+
+    fn add_thinking(
+        &mut self,
+        blocks: Vec<wire::ThinkingBlock>,
+        events: &mut VecDeque<StreamEvent>,
+    ) {
+        for block in blocks {
+            if let Some(data) = block.data {
+                self.blocks.redacted(data, events);
+            }
+            self.blocks
+                .thinking(block.thinking.unwrap_or_default(), events);
+            self.blocks
+                .seal(block.signature.unwrap_or_default(), events);
+        }
+    }
+
+    fn add_parts(&mut self, parts: Vec<wire::ContentPart>, events: &mut VecDeque<StreamEvent>) {
+        for part in parts {
+            match part {
+                wire::ContentPart::Text { text } => self.blocks.text(text, events),
+                wire::ContentPart::Thinking { thinking } => {
+                    self.blocks.thinking(thinking.into_text(), events);
+                }
+                wire::ContentPart::Other => {}
+            }
+        }
+    }
+
+    fn end(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
+        self.blocks.close(events);
+        self.calls.finish(&self.stamp, &mut self.blocks, events)?;
+        let stop_reason = self.stop_reason()?;
+        if let (StopReason::EndTurn | StopReason::ToolUse, Some(details)) =
+            (&stop_reason, self.details.sealed())
+        {
+            self.blocks.redacted(details, events);
+        }
+        self.phase = Phase::Ended;
+        let usage = self.usage;
+        events.push_back(StreamEvent::Stopping { stop_reason, usage });
+        events.push_back(StreamEvent::Ended);
+        Ok(())
+    }
+
+    fn stop_reason(&self) -> Result<StopReason, ProviderError> {
+        if self.is_refused {
+            return Ok(StopReason::Refusal);
+        }
+        Ok(match self.finish_reason.as_deref().unwrap_or_default() {
+            "" | "stop" | "eos" | "end_turn" => return self.stop(),
+            "tool_calls" | "function_call" => StopReason::ToolUse,
+            "length" => StopReason::MaxTokens,
+            "model_length" => StopReason::ContextWindowExceeded,
+            "content_filter" => StopReason::Refusal,
+            "error" => {
+                let message = "the server broke the answer off without a reason";
+                return Err(ProviderError::new(ErrorClass::Server, message));
+            }
+            word => StopReason::from(word),
+        })
+    }
+
+    /// What a plain stop means: gateways say so too where the stream behind them broke, and some servers where they
+    /// wait for tool results.
+    fn stop(&self) -> Result<StopReason, ProviderError> {
+        if !self.calls.are_whole() {
+            return Err(protocol("the answer ended in the midst of a tool call"));
+        }
+        if self.calls.has_ours() {
+            return Ok(StopReason::ToolUse);
+        }
+        if self.blocks.is_empty() && self.calls.is_empty() && self.usage.output_tokens == 0 {
+            return Err(protocol("the answer is empty"));
+        }
+        Ok(StopReason::EndTurn)
+    }
+}
+
+impl wire::ThinkingContent {
+    fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Parts(parts) => {
+                let texts = parts.into_iter().filter_map(|part| match part {
+                    wire::ContentPart::Text { text } => Some(text),
+                    wire::ContentPart::Thinking { .. } | wire::ContentPart::Other => None,
+                });
+                texts.collect()
+            }
+        }
+    }
+}
+
+/// The chunk that `data` is, or the error that it tells in an answer's place.
+fn chunk(data: &str) -> Result<wire::Chunk, ProviderError> {
+    let chunk: wire::Chunk =
+        serde_json::from_str(data).map_err(|error| not_understood(&error, data))?;
+    let extension = chunk.x_groq.as_ref().and_then(|it| it.error.as_ref());
+    if let Some(error) = chunk.error.as_ref().or(extension) {
+        return Err(failure::in_stream(Some(error)));
+    }
+    if chunk.object.as_deref() == Some("error") {
+        let error: Option<Value> = serde_json::from_str(data).ok();
+        return Err(failure::in_stream(error.as_ref()));
+    }
+    Ok(chunk)
+}
