@@ -7,6 +7,7 @@ use std::path::Path;
 use ah_conversation::{
     CallFinish, Mail, MailKind, Message, MessageId, Record, ToolUseId, Transcript,
 };
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::lock::Lock;
@@ -47,25 +48,36 @@ enum Place {
     Memory,
 }
 
+/// An opened database, and what opening it showed.
+struct Begun {
+    connection: Connection,
+    epoch: i64,
+    notices: Vec<Notice>,
+    is_settled: bool,
+}
+
 impl Database {
     /// Opens the session at `paths`, whose lock is held, and makes it where it is missing.
     pub(super) fn open(paths: &Paths, lock: Lock, is_new_folder: bool) -> Result<Self, Failure> {
         let path = paths.database();
         let mut notices = Vec::new();
         notices.extend(log::set_aside_if_unreadable(path)?);
-        if log::is_missing_or_empty(path) {
+        if !path.exists() {
             CONVERSATION.create(path, |_| Ok(()))?;
+        } else if log::is_missing_or_empty(path) {
+            notices.push(save(path)?);
         }
-        let (connection, epoch) = match begin(paths, &mut notices) {
+        let begun = match begin(paths) {
             Err(failure) if failure.is_damage() => {
                 notices.push(save(path)?);
-                begin(paths, &mut notices)?
+                begin(paths)?
             }
             begun => begun?,
         };
+        notices.extend(begun.notices);
         Ok(Self {
-            tree: Tree::on(connection, path, paths.outputs()),
-            epoch,
+            tree: Tree::on(begun.connection, path, paths.outputs()),
+            epoch: begun.epoch,
             mailbox: Mailbox::at(paths.queue()),
             notices,
             place: Place::Disk {
@@ -73,7 +85,7 @@ impl Database {
                 is_new_folder,
                 _lock: lock,
             },
-            is_settled: false,
+            is_settled: begun.is_settled,
         })
     }
 
@@ -199,12 +211,12 @@ impl Database {
             &mut self.tree.connection,
             Connection::open_in_memory()?,
         ));
-        let notice = save(paths.database())?;
-        let (connection, epoch) = begin(&paths, &mut self.notices)?;
-        set_durability(&connection, Durability::Full)?;
-        self.tree.connection = connection;
-        self.epoch = epoch;
-        self.notices.push(notice);
+        self.notices.push(save(paths.database())?);
+        let begun = begin(&paths)?;
+        self.tree.connection = begun.connection;
+        self.epoch = begun.epoch;
+        self.notices.extend(begun.notices);
+        self.is_settled = begun.is_settled;
         Ok(())
     }
 
@@ -224,7 +236,8 @@ impl Database {
     }
 
     fn release(&mut self) -> Result<(), Failure> {
-        // The log is synced when the connection closes.
+        // The log is synced when it is written into the database.
+        keep_log_on_close(&self.tree.connection, false)?;
         set_durability(&self.tree.connection, Durability::Deferred)?;
         let epoch = self.epoch;
         let transaction = self.transaction()?;
@@ -273,10 +286,11 @@ impl Database {
 }
 
 /// Connects to an existing database, brings it up to date and begins a new epoch.
-fn begin(paths: &Paths, notices: &mut Vec<Notice>) -> Result<(Connection, i64), Failure> {
+fn begin(paths: &Paths) -> Result<Begun, Failure> {
     let path = paths.database();
     let is_new_log = log::is_new(path);
     let mut connection = connect(path)?;
+    keep_log_on_close(&connection, true)?;
     CONVERSATION.bring_up_to_date(&mut connection)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     // Nothing in here is missed after a power loss, so it need not wait for the disk.
@@ -285,7 +299,9 @@ fn begin(paths: &Paths, notices: &mut Vec<Notice>) -> Result<(Connection, i64), 
         false => Durability::Deferred,
     };
     set_durability(&connection, durability)?;
+    let mut notices = Vec::new();
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let was_released = lease::was_released(&transaction)?;
     let epoch = lease::take(&transaction)?;
     match prune::remove_orphans(&transaction)? {
         0 => {}
@@ -300,7 +316,22 @@ fn begin(paths: &Paths, notices: &mut Vec<Notice>) -> Result<(Connection, i64), 
         context::set(&transaction, context::UUID, &uuid)?;
     }
     transaction.commit()?;
-    Ok((connection, epoch))
+    if was_released {
+        set_durability(&connection, Durability::Full)?;
+    }
+    Ok(Begun {
+        connection,
+        epoch,
+        notices,
+        is_settled: was_released,
+    })
+}
+
+/// Whether closing leaves the log as it is. Only a session that ends in order writes its log into the database: a
+/// damaged database must not be written to once more.
+fn keep_log_on_close(connection: &Connection, keep: bool) -> Result<(), Failure> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)?;
+    Ok(())
 }
 
 fn save(path: &Path) -> Result<Notice, Failure> {

@@ -9,6 +9,12 @@ use crate::id;
 /// The session's one row.
 const KEY: &str = "session";
 
+/// Whether the last holder left the session in order, so that all it wrote is in the database and on the disk.
+pub(super) fn was_released(connection: &Connection) -> Result<bool, Failure> {
+    let mut statement = connection.prepare("SELECT 1 FROM lease WHERE owner IS NULL")?;
+    Ok(statement.exists([])?)
+}
+
 /// Begins a new epoch, held by this process.
 pub(super) fn take(connection: &Connection) -> Result<i64, Failure> {
     let epoch = connection.query_row(

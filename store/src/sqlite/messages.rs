@@ -27,6 +27,8 @@ pub(super) const HEAD: &str =
     "m.id, m.parent_id, m.seq, m.role, m.created_at, m.created_ms, m.stop_reason, m.model,
     m.provider, m.api_latency_ms, m.input_tokens, m.output_tokens, m.cache_creation_input_tokens,
     m.cache_read_input_tokens, m.cache_creation_1h_input_tokens, b.block_type, b.details";
+/// For the depth of a root: the branch is all there is.
+const WHOLE: i64 = 0;
 /// For a depth that no parent has: the branch is its leaf alone.
 const LEAF_ALONE: i64 = i64::MAX;
 
@@ -103,7 +105,7 @@ pub(super) fn load(connection: &Connection) -> Result<Transcript, Failure> {
     let Some(leaf) = current(connection)? else {
         return Ok(Transcript::default());
     };
-    let mut messages = heads(connection, &leaf, 0)?;
+    let mut messages = heads(connection, &leaf, WHOLE)?;
     let from = view_start(&messages);
     fill(connection, &leaf, &mut messages[from..])?;
     let calls = match messages.last() {
@@ -116,7 +118,7 @@ pub(super) fn load(connection: &Connection) -> Result<Transcript, Failure> {
 
 /// The messages from the root to `leaf`, whole.
 pub(super) fn branch(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, Failure> {
-    let mut messages = heads(connection, leaf, 0)?;
+    let mut messages = heads(connection, leaf, WHOLE)?;
     fill(connection, leaf, &mut messages)?;
     Ok(messages)
 }
@@ -169,12 +171,25 @@ fn heads(connection: &Connection, leaf: &MessageId, depth: i64) -> Result<Vec<Me
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params![leaf.as_str(), depth])?;
-    let mut messages = Vec::new();
+    let mut messages: Vec<Message> = Vec::new();
     while let Some(row) = rows.next()? {
-        messages.push(head(row)?);
+        let message = head(row)?;
+        if messages.last().is_some_and(|child| child.id == message.id) {
+            return Err(Failure::Damaged(format!(
+                "the message {} begins twice",
+                message.id
+            )));
+        }
+        messages.push(message);
     }
     messages.reverse();
-    Ok(messages)
+    match messages.first() {
+        Some(first) if depth == WHOLE && first.parent.is_some() => Err(Failure::Damaged(format!(
+            "the message before {} is missing",
+            first.id
+        ))),
+        _ => Ok(messages),
+    }
 }
 
 /// Reads the content of `messages`, the newest ones of the branch that ends at `leaf`.

@@ -21,6 +21,7 @@ use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
 use super::{Failure, configured};
+use crate::id;
 use crate::paths::{new_file, with_ending};
 
 /// The steps to the present schema of a conversation; `user_version` counts those that were taken.
@@ -191,7 +192,7 @@ impl Schema {
 
     /// Makes an up-to-date database at `path`, durably but for its name, unless another process is quicker.
     pub(super) fn create_unless_exists(&self, path: &Path) -> Result<(), Failure> {
-        let draft = with_ending(path, &format!(".{}.new", std::process::id()));
+        let draft = with_ending(path, &format!(".{}.new", id::fresh_session_id(None)));
         self.write_draft(&draft, |_| Ok(()))?;
         File::open(&draft)?.sync_all()?;
         // Unlike a rename, a link never takes the place of a file.

@@ -1,1 +1,309 @@
-//! x
+//! What is left of a session when its file is damaged.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ah_conversation::{Message, Record, Store};
+use ah_store::{Notice, OpenError, Paths, Queue, Session, Tree};
+
+use crate::fixture::{
+    Speaker, World, append, bytes, finished, open_and_load, open_quietly, result,
+};
+
+/// How often each kind of damage is done, each time elsewhere.
+const TIMES: u64 = 100;
+
+/// A session of some hundred messages on a few dozen pages.
+async fn conversation(paths: &Paths) -> Vec<Arc<Message>> {
+    let session = open_quietly(paths).await;
+    session.set_name("talk".to_owned()).await.unwrap();
+    let mut speaker = Speaker::default();
+    let mut records = Vec::new();
+    let mut messages = Vec::new();
+    for turn in 0..40 {
+        let asking = [
+            speaker.prompt(&format!("prompt {turn}: {}", "words ".repeat(30))),
+            speaker.calls(&[&format!("call_{turn}")]),
+        ];
+        let seen = result(&format!("call_{turn}"), &"output ".repeat(40));
+        let output = bytes("output ".repeat(40));
+        let results = speaker.results(vec![seen.clone()]);
+        let answer = speaker.answer(&format!("answer {turn}"));
+        records.push(finished(&asking[1], seen, output));
+        messages.extend(asking);
+        messages.extend([results, answer]);
+    }
+    let said = messages.iter().cloned().map(Record::Message);
+    session.append(said.collect()).await.unwrap();
+    session.append(records).await.unwrap();
+    messages
+}
+
+/// Numbers that are the same in each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Damages a sound session again and again, and checks each time that it opens, that what it says is true, that it
+/// goes on, and that the damaged file is kept where something was lost.
+async fn survives(damage: impl Fn(&Path, &mut Numbers)) -> Vec<usize> {
+    let world = World::new();
+    let sound = world.fresh();
+    let messages = conversation(&sound).await;
+    let mut numbers = Numbers(1);
+    let mut saved = Vec::new();
+    for time in 0..TIMES {
+        let folder = world.root().join(time.to_string());
+        fs::create_dir(&folder).unwrap();
+        let paths = Paths::of(folder.join("damaged.db"));
+        fs::copy(sound.database(), paths.database()).unwrap();
+        damage(paths.database(), &mut numbers);
+        let found = fs::read(paths.database()).unwrap();
+
+        let session = Session::open(&paths).unwrap();
+        let loaded = session.load().await.unwrap().messages().to_vec();
+        let notices = session.take_notices().await;
+        let mut speaker = match loaded.last() {
+            Some(last) => Speaker::after(last),
+            None => Speaker::default(),
+        };
+        append(&session, &speaker.prompt("on we go")).await;
+        let notices = [notices, session.take_notices().await].concat();
+        drop(session);
+
+        for notice in &notices {
+            if let Notice::Salvaged { kept, .. } = notice {
+                assert_eq!(fs::read(kept).unwrap(), found);
+                assert!(notice.to_string().contains("kept as"));
+            }
+        }
+        let tree = Tree::open(&paths).unwrap();
+        let heads = tree.heads().unwrap();
+        assert!(!heads.is_empty());
+        if notices.is_empty() {
+            assert_eq!(loaded.len(), messages.len(), "lost without a word");
+        } else {
+            assert_eq!(tree.faults().unwrap(), Vec::<String>::new());
+        }
+        saved.push(heads.len() - 1);
+    }
+    saved
+}
+
+/// Whether at least `percent` of a hundred and sixty messages were saved in the middle case.
+fn check_saved(mut saved: Vec<usize>, percent: usize) {
+    saved.sort_unstable();
+    let median = saved[saved.len() / 2];
+    assert!(median * 100 >= 160 * percent, "{saved:?}");
+}
+
+fn open_file(path: &Path) -> (fs::File, u64) {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    let length = file.metadata().unwrap().len();
+    (file, length)
+}
+
+#[tokio::test]
+async fn a_truncated_database() {
+    let saved = survives(|path, numbers| {
+        let (file, length) = open_file(path);
+        file.set_len(numbers.below(length)).unwrap();
+    })
+    .await;
+    check_saved(saved, 10);
+}
+
+#[tokio::test]
+async fn a_database_with_a_flipped_bit() {
+    let saved = survives(|path, numbers| {
+        let (file, length) = open_file(path);
+        let at = numbers.below(length);
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        byte[0] ^= 1 << numbers.below(8);
+        file.write_all_at(&byte, at).unwrap();
+    })
+    .await;
+    check_saved(saved, 100);
+}
+
+#[tokio::test]
+async fn a_database_with_a_zeroed_stretch() {
+    let saved = survives(|path, numbers| {
+        let (file, length) = open_file(path);
+        let at = numbers.below(length);
+        let zeroes = vec![0; usize::try_from(numbers.below(3 * 4096).min(length - at)).unwrap()];
+        file.write_all_at(&zeroes, at).unwrap();
+    })
+    .await;
+    check_saved(saved, 80);
+}
+
+#[tokio::test]
+async fn a_database_without_its_first_page() {
+    let saved = survives(|path, _| open_file(path).0.write_all_at(&[0; 4096], 0).unwrap()).await;
+    check_saved(saved, 100);
+}
+
+#[tokio::test]
+async fn a_log_of_junk() {
+    let saved = survives(|path, numbers| {
+        let junk: Vec<_> = (0..8000).map(|_| numbers.below(256) as u8).collect();
+        fs::write(log_of(path), junk).unwrap();
+        fs::write(path.with_extension("found"), "").unwrap();
+    })
+    .await;
+    check_saved(saved, 100);
+}
+
+fn log_of(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}-wal", path.display()))
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_read_is_kept() {
+    let world = World::new();
+    let paths = world.fresh();
+    let messages = conversation(&paths).await;
+    fs::write(log_of(paths.database()), "junk".repeat(2000)).unwrap();
+    let (loaded, notices) = open_and_load(&paths).await;
+    assert_eq!(loaded.len(), messages.len());
+    let [Notice::LogLost { kept }] = &notices[..] else {
+        panic!("{notices:?}");
+    };
+    assert_eq!(fs::read_to_string(kept).unwrap(), "junk".repeat(2000));
+}
+
+#[tokio::test]
+async fn damage_that_shows_during_a_run_does_not_end_it() {
+    let world = World::new();
+    let paths = world.fresh();
+    let messages = conversation(&paths).await;
+    let session = open_quietly(&paths).await;
+    // Pages that opening has not read.
+    let (file, length) = open_file(paths.database());
+    for page in (length / 4096 / 2)..(length / 4096 - 2) {
+        file.write_all_at(&[0x5a; 4096], page * 4096).unwrap();
+    }
+    let loaded = session.load().await.unwrap().messages().to_vec();
+    let notices = session.take_notices().await;
+    assert!(matches!(notices[..], [Notice::Salvaged { messages, .. }] if messages > 0));
+    assert!(!loaded.is_empty() && loaded.len() <= messages.len());
+    append(
+        &session,
+        &Speaker::after(loaded.last().unwrap()).prompt("on we go"),
+    )
+    .await;
+    let name = session.read(|tree| tree.name()).await.unwrap();
+    assert_eq!(name.as_deref(), Some("talk"));
+}
+
+#[tokio::test]
+async fn a_damaged_queue_still_delivers_what_can_be_read() {
+    let world = World::new();
+    let paths = world.fresh();
+    let queue = Queue::open(&paths).unwrap();
+    for letter in 0..200 {
+        let text = format!("{letter} {}", "words ".repeat(20));
+        queue.send(ah_conversation::MailKind::Steer, &text).unwrap();
+    }
+    drop(queue);
+    let (file, _) = open_file(&paths.queue());
+    file.write_all_at(&[0; 4096], 0).unwrap();
+    let session = open_quietly(&paths).await;
+    let mail = session
+        .mail(ah_conversation::MailKind::Steer)
+        .await
+        .unwrap();
+    assert_eq!(mail.len(), 200);
+    Queue::open(&paths)
+        .unwrap()
+        .send(ah_conversation::MailKind::Steer, "one more")
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_database_from_a_newer_program_is_left_as_it_is() {
+    let world = World::new();
+    let paths = world.fresh();
+    conversation(&paths).await;
+    rusqlite::Connection::open(paths.database())
+        .unwrap()
+        .pragma_update(None, "user_version", 99)
+        .unwrap();
+    let found = fs::read(paths.database()).unwrap();
+    let OpenError::Store(error) = Session::open(&paths).unwrap_err() else {
+        panic!("it is not busy");
+    };
+    insta::assert_snapshot!(error.reason, @"it was written by a newer version (its schema is number 99, this program knows 1)");
+    insta::assert_snapshot!(error.hint.unwrap(), @"use the newer `ah`, or begin another session");
+    assert!(Tree::open(&paths).is_err());
+    assert_eq!(fs::read(paths.database()).unwrap(), found);
+    let listed = world.sessions().list().unwrap();
+    assert!(listed[0].problem.is_some());
+}
+
+#[tokio::test]
+async fn a_database_of_another_program_is_left_as_it_is() {
+    let world = World::new();
+    let path = world.root().join("other.db");
+    rusqlite::Connection::open(&path)
+        .unwrap()
+        .execute_batch("CREATE TABLE messages (id, text)")
+        .unwrap();
+    let found = fs::read(&path).unwrap();
+    let error = Session::open(&Paths::of(&path)).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("it is a database of another program")
+    );
+    assert_eq!(fs::read(&path).unwrap(), found);
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_is_named_with_its_path() {
+    let world = World::new();
+    let file = world.root().join("file");
+    fs::write(&file, "").unwrap();
+    let error = Session::open(&Paths::of(file.join("talk.db"))).unwrap_err();
+    let text = error
+        .to_string()
+        .replace(&world.root().display().to_string(), "");
+    insta::assert_snapshot!(text, @"cannot create `/file`: File exists (os error 17)");
+
+    let missing = Paths::of(world.root().join("missing.db"));
+    let error = Tree::open(&missing).unwrap_err();
+    let text = error
+        .to_string()
+        .replace(&world.root().display().to_string(), "");
+    insta::assert_snapshot!(text, @"cannot open `/missing.db`: No such file or directory (os error 2)");
+}
+
+#[tokio::test]
+async fn a_session_in_a_folder_that_cannot_be_written_can_still_be_read() {
+    let world = World::new();
+    let paths = world.fresh();
+    let messages = conversation(&paths).await;
+    let locked = |mode| fs::set_permissions(world.folder(), fs::Permissions::from_mode(mode));
+    locked(0o500).unwrap();
+    let read = Tree::open(&paths).and_then(|tree| tree.heads());
+    let listed = world.sessions().list();
+    locked(0o700).unwrap();
+    assert_eq!(read.unwrap().len(), messages.len());
+    assert_eq!(listed.unwrap()[0].problem, None);
+}

@@ -1,1 +1,263 @@
-//! x
+//! Several processes around one session: one writes, others read and send.
+
+use std::collections::HashSet;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::{env, fs, thread};
+
+use ah_conversation::{ContentBlock, MailKind, Origin, Record, Role, Store};
+use ah_store::{Holder, OpenError, Paths, Queue, Session, Tree};
+
+use crate::fixture::{Speaker, World, append, open_and_load, open_quietly};
+
+#[tokio::test]
+async fn only_one_holds_a_session_and_others_are_told_who() {
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    append(&session, &Speaker::default().prompt("go")).await;
+    let busy = Session::open(&paths).unwrap_err();
+    let own = Some(std::process::id());
+    assert!(matches!(busy, OpenError::Busy(Holder { pid }) if pid == own));
+    assert!(matches!(
+        world.sessions().remove(&paths),
+        Err(OpenError::Busy(_))
+    ));
+    // Reading is always possible.
+    assert_eq!(Tree::open(&paths).unwrap().heads().unwrap().len(), 1);
+    drop(session);
+    open_quietly(&paths).await;
+}
+
+/// Not a test by itself: holds the session that the test below names, until it is killed.
+#[test]
+fn holder() {
+    if let Some(database) = env::var_os("AH_TEST_HOLD") {
+        let session = Session::open(&Paths::of(database)).unwrap();
+        println!("held");
+        thread::park();
+        drop(session);
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_free_at_once_when_its_holder_is_killed() {
+    let world = World::new();
+    let paths = world.fresh();
+    drop(open_quietly(&paths).await);
+    let mut holder = Command::new(env::current_exe().unwrap())
+        .args(["sharing::holder", "--exact", "--nocapture"])
+        .env("AH_TEST_HOLD", paths.database())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = std::io::BufReader::new(holder.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("held") {
+        line.clear();
+        assert_ne!(
+            std::io::BufRead::read_line(&mut output, &mut line).unwrap(),
+            0
+        );
+    }
+    let busy = Session::open(&paths).unwrap_err();
+    assert!(matches!(busy, OpenError::Busy(Holder { pid }) if pid == Some(holder.id())));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    open_quietly(&paths).await;
+}
+
+#[tokio::test]
+async fn mail_reaches_a_running_session_in_the_order_in_which_it_was_sent() {
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    assert_eq!(session.mail(MailKind::Steer).await.unwrap(), []);
+    assert!(
+        !paths.queue().exists(),
+        "a session without mail has no queue"
+    );
+
+    let (first, second) = (Queue::open(&paths).unwrap(), Queue::open(&paths).unwrap());
+    let mut sent = Vec::new();
+    for round in 0..50 {
+        let queue = if round % 2 == 0 { &first } else { &second };
+        sent.push(queue.send(MailKind::Steer, &round.to_string()).unwrap());
+        if round == 20 {
+            assert_eq!(session.mail(MailKind::Steer).await.unwrap().len(), 21);
+        }
+    }
+    let mail = session.mail(MailKind::Steer).await.unwrap();
+    let ids: Vec<_> = mail.iter().map(|mail| mail.id.clone()).collect();
+    assert_eq!(ids, sent);
+    assert_eq!(mail[49].content, "49");
+}
+
+#[tokio::test]
+async fn mail_waits_for_a_session_that_nobody_holds() {
+    let world = World::new();
+    let paths = world.fresh();
+    drop(open_quietly(&paths).await);
+    Queue::open(&paths)
+        .unwrap()
+        .send(MailKind::FollowUp, "later")
+        .unwrap();
+    let session = open_quietly(&paths).await;
+    let mail = session.mail(MailKind::FollowUp).await.unwrap();
+    assert_eq!(mail[0].content, "later");
+    assert_eq!(session.mail(MailKind::Steer).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_first_letters_may_come_from_many_at_once() {
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    let senders: Vec<_> = (0..8)
+        .map(|_| {
+            let paths = paths.clone();
+            thread::spawn(move || {
+                let queue = Queue::open(&paths).unwrap();
+                let send = |number: i32| queue.send(MailKind::Steer, &number.to_string());
+                (0..5)
+                    .map(|number| send(number).unwrap())
+                    .collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    let sent: HashSet<_> = senders
+        .into_iter()
+        .flat_map(|sender| sender.join().unwrap())
+        .collect();
+    assert_eq!(sent.len(), 40);
+    let mail = session.mail(MailKind::Steer).await.unwrap();
+    let read: HashSet<_> = mail.into_iter().map(|mail| mail.id).collect();
+    assert_eq!(read, sent);
+}
+
+#[tokio::test]
+async fn ten_thousand_letters_are_read_once() {
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    let mut speaker = Speaker::default();
+    append(&session, &speaker.prompt("go")).await;
+    Queue::open(&paths).unwrap();
+    let queue = rusqlite::Connection::open(paths.queue()).unwrap();
+    queue
+        .execute_batch(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+             INSERT INTO queue_messages (id, message_type, content, created_at)
+             SELECT printf('%026d', i), 'steer', 'letter ' || i, 1 FROM n",
+        )
+        .unwrap();
+    let mail = session.mail(MailKind::Steer).await.unwrap();
+    assert_eq!(mail.len(), 10_000);
+    assert!(mail.is_sorted_by_key(|mail| mail.id.clone()));
+    let records = mail.into_iter().map(|mail| {
+        let content = vec![ContentBlock::text(mail.content)];
+        Record::Message(speaker.says_as(mail.id, Role::User, Origin::Steering, content))
+    });
+    session.append(records.collect()).await.unwrap();
+    assert_eq!(session.mail(MailKind::Steer).await.unwrap(), []);
+    let waiting: i64 = queue
+        .query_row(
+            "SELECT count(*) FROM queue_messages WHERE consumed_at IS NULL",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(waiting, 0);
+    assert_eq!(session.load().await.unwrap().messages().len(), 10_001);
+}
+
+#[tokio::test]
+async fn the_holder_is_shown_in_the_queue_as_it_always_was() {
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    Queue::open(&paths).unwrap();
+    session.mail(MailKind::Steer).await.unwrap();
+    let queue = rusqlite::Connection::open(paths.queue()).unwrap();
+    let holder = || {
+        queue.query_row(
+            "SELECT owner_pid, heartbeat_at >= started_at FROM session_lock WHERE key = 'lock'",
+            [],
+            |row| Ok((row.get::<_, u32>(0)?, row.get::<_, bool>(1)?)),
+        )
+    };
+    assert_eq!(holder().unwrap(), (std::process::id(), true));
+    drop(session);
+    assert!(holder().is_err());
+}
+
+#[tokio::test]
+async fn a_writer_whose_time_is_over_cannot_write() {
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    let mut speaker = Speaker::default();
+    append(&session, &speaker.prompt("go")).await;
+    // As on another machine, where the file lock does not reach.
+    let other = rusqlite::Connection::open(paths.database()).unwrap();
+    other
+        .execute("UPDATE lease SET epoch = epoch + 1", [])
+        .unwrap();
+    let late = Record::Message(speaker.answer("late"));
+    let error = session.append(vec![late]).await.unwrap_err();
+    assert_eq!(error.reason, "another process has taken the session over");
+    assert_eq!(session.load().await.unwrap().messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_session_is_for_its_owner_alone() {
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    append(&session, &Speaker::default().prompt("go")).await;
+    Queue::open(&paths)
+        .unwrap()
+        .send(MailKind::Steer, "x")
+        .unwrap();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&world.folder()), 0o700);
+    for entry in fs::read_dir(world.folder()).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+    let ignored = fs::read_to_string(world.folder().join(".gitignore")).unwrap();
+    insta::assert_snapshot!(ignored, @r"
+    /.gitignore
+    /*.db
+    /*.db-*
+    /*.db.*
+    /*.lock
+    /*.out/
+    ");
+}
+
+#[tokio::test]
+async fn nothing_is_left_behind_but_the_session_and_its_lock() {
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    append(&session, &Speaker::default().prompt("go")).await;
+    drop(session);
+    assert_eq!(open_and_load(&paths).await.0.len(), 1);
+    Tree::open(&paths).unwrap().heads().unwrap();
+    world.sessions().list().unwrap();
+    let mut names: Vec<_> = fs::read_dir(world.folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let id = paths.id().unwrap();
+    assert_eq!(
+        names,
+        [
+            ".gitignore".to_owned(),
+            format!("{id}.db"),
+            format!("{id}.lock")
+        ]
+    );
+}
