@@ -3,3 +3,4 @@
 mod history;
 mod script;
 mod server;
+mod show;

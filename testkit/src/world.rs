@@ -1,0 +1,85 @@
+//! The world around a conversation, small and the same in every run: a folder, a store in memory, and a clock that
+//! only its readers move.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use ah_conversation::{Clock, MessageId, Time};
+use ah_store::Session;
+use tempfile::TempDir;
+
+/// 2026-01-01, midnight in Greenwich.
+const START: Time = Time(1_767_225_600_000);
+
+/// A folder of its own, a session in memory, and a clock. The folder goes with the value.
+pub struct World {
+    folder: TempDir,
+    /// Where the conversation is kept.
+    pub store: Arc<Session>,
+    /// What tells the time and mints ids.
+    pub clock: Arc<Steps>,
+}
+
+impl World {
+    /// An empty world.
+    pub fn new() -> Self {
+        let folder =
+            tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
+        let store = Session::in_memory(folder.path()).unwrap_or_else(|error| panic!("{error}"));
+        Self {
+            folder,
+            store: Arc::new(store),
+            clock: Arc::default(),
+        }
+    }
+
+    /// A world whose folder holds `files`, by name.
+    pub fn with_files(files: &[(&str, &str)]) -> Self {
+        let world = Self::new();
+        for (name, text) in files {
+            let path = world.folder().join(name);
+            let written = path
+                .parent()
+                .map_or(Ok(()), std::fs::create_dir_all)
+                .and_then(|()| std::fs::write(&path, text));
+            written.unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+        }
+        world
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A clock that moves on by a millisecond whenever it is read, and counts its ids.
+#[derive(Debug, Default)]
+pub struct Steps {
+    milliseconds: AtomicI64,
+    ids: AtomicI64,
+}
+
+impl Steps {
+    /// Lets time pass.
+    pub fn advance(&self, milliseconds: i64) {
+        self.milliseconds.fetch_add(milliseconds, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Steps {
+    fn now(&self) -> Time {
+        Time(START.0 + self.milliseconds.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn message_id(&self) -> MessageId {
+        format!("{:026}", self.ids.fetch_add(1, Ordering::SeqCst) + 1).into()
+    }
+}
