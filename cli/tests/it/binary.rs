@@ -1,0 +1,370 @@
+//! Runs the binary in a world of its own: a project, a home, and no variable of whoever runs the tests.
+//!
+//! Whatever is waited for has an end: a run that hangs is killed, and the test says what it had printed.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ah_testkit::server::Server;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Only a hang takes so long.
+pub const HANG: Duration = Duration::from_secs(60);
+/// Marks every process that a world has started, and all that they start.
+const MARK: &str = "AH_TEST_WORLD";
+
+/// A project folder and a home, both empty.
+pub struct World {
+    root: TempDir,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let root = TempDir::with_prefix("ah-it-").unwrap();
+        for folder in ["project", "home"] {
+            fs::create_dir(root.path().join(folder)).unwrap();
+        }
+        Self { root }
+    }
+
+    /// The folder in which the runs work.
+    pub fn project(&self) -> PathBuf {
+        self.root.path().join("project")
+    }
+
+    /// A file of the project.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.project().join(name)
+    }
+
+    /// What a file of the project says; nothing, if it is not there.
+    pub fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.file(name)).unwrap_or_default()
+    }
+
+    /// Writes a file of the project.
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.file(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The databases of the project's sessions, oldest first.
+    pub fn databases(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.file(".ah")) else {
+            return Vec::new();
+        };
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| {
+            let name = path.to_string_lossy();
+            name.ends_with(".db") && !name.ends_with(".queue.db")
+        });
+        paths.sort();
+        paths
+    }
+
+    /// The database of the one session that there is.
+    pub fn database(&self) -> PathBuf {
+        let mut databases = self.databases();
+        assert_eq!(databases.len(), 1, "{databases:?}");
+        databases.remove(0)
+    }
+
+    /// The binary with these arguments, ready to be run in the project.
+    pub fn ah<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ah"));
+        command
+            .args(arguments)
+            .current_dir(self.project())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.root.path().join("home"))
+            .env("TMPDIR", std::env::temp_dir())
+            .env(MARK, self.root.path());
+        Ah {
+            command,
+            stdin: Vec::new(),
+        }
+    }
+
+    /// The binary with these arguments, asking `server`.
+    pub fn asking<'a>(&self, server: &Server, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
+        self.ah(arguments)
+            .env("ANTHROPIC_BASE_URL", server.url())
+            .env("ANTHROPIC_API_KEY", "key-of-a-test")
+    }
+
+    /// The processes that runs of this world have left behind, by number and command line.
+    pub fn processes(&self) -> Vec<(Pid, String)> {
+        let mark = format!("{MARK}={}", self.root.path().display());
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for entry in entries.flatten() {
+            let number: Option<i32> = entry.file_name().to_str().and_then(|n| n.parse().ok());
+            let Some(pid) = number.and_then(Pid::from_raw) else {
+                continue;
+            };
+            // One that ends meanwhile is none.
+            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environment
+                .split(|byte| *byte == 0)
+                .any(|line| line == mark.as_bytes())
+            {
+                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                found.push((pid, String::from_utf8_lossy(&line).replace('\0', " ")));
+            }
+        }
+        found
+    }
+
+    /// Fails if anything that the runs of this world have started is still alive.
+    pub fn assert_nothing_runs(&self) {
+        let left: Vec<_> = self.processes();
+        assert!(left.is_empty(), "processes are left: {left:?}");
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        for (pid, _) in self.processes() {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// The binary and its arguments.
+pub struct Ah {
+    command: Command,
+    stdin: Vec<u8>,
+}
+
+impl Ah {
+    /// Sets a variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Gives it something to read.
+    pub fn stdin(mut self, text: impl Into<Vec<u8>>) -> Self {
+        self.stdin = text.into();
+        self
+    }
+
+    /// Runs it to its end.
+    pub fn run(self) -> Ended {
+        self.start().wait()
+    }
+
+    /// Starts it.
+    pub fn start(mut self) -> Running {
+        let input = match self.stdin.is_empty() {
+            true => Stdio::null(),
+            false => Stdio::piped(),
+        };
+        let command = self.command.stdin(input);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        if let Some(mut pipe) = child.stdin.take() {
+            let bytes = self.stdin;
+            // It need not read it all.
+            thread::spawn(move || drop(pipe.write_all(&bytes)));
+        }
+        let pid = Pid::from_child(&child);
+        let out = Stream::of(child.stdout.take().unwrap());
+        let err = Stream::of(child.stderr.take().unwrap());
+        let (sender, end) = mpsc::channel();
+        thread::spawn(move || await_end(child, &sender));
+        Running {
+            pid,
+            out,
+            err,
+            end,
+            is_over: false,
+        }
+    }
+}
+
+fn await_end(mut child: Child, sender: &mpsc::Sender<io::Result<ExitStatus>>) {
+    // Nobody listens where the test has failed.
+    let _ = sender.send(child.wait());
+}
+
+/// The binary while it runs; killed when dropped.
+pub struct Running {
+    pub pid: Pid,
+    out: Stream,
+    err: Stream,
+    end: Receiver<io::Result<ExitStatus>>,
+    is_over: bool,
+}
+
+impl Running {
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid, signal).unwrap();
+    }
+
+    /// Waits until its standard output holds `text`.
+    pub fn wait_for_output(&self, text: &str) {
+        self.out.wait_for(text);
+    }
+
+    /// Waits until its standard error holds `text`.
+    pub fn wait_for_notice(&self, text: &str) {
+        self.err.wait_for(text);
+    }
+
+    /// Nobody reads its standard output from now on, though it may write it.
+    pub fn wait(self) -> Ended {
+        self.wait_for_end(HANG).unwrap_or_else(|running| {
+            running.signal(Signal::KILL);
+            let (out, err) = (running.out.so_far(), running.err.so_far());
+            panic!("it hangs; stdout:\n{out}\nstderr:\n{err}")
+        })
+    }
+
+    /// Waits for its end for a while.
+    pub fn wait_for_end(mut self, time: Duration) -> Result<Ended, Self> {
+        let status = match self.end.recv_timeout(time) {
+            Ok(status) => status.unwrap(),
+            Err(RecvTimeoutError::Timeout) => return Err(self),
+            Err(RecvTimeoutError::Disconnected) => panic!("nobody waits for the child"),
+        };
+        self.is_over = true;
+        Ok(Ended {
+            code: status.code(),
+            signal: status.signal(),
+            stdout: self.out.whole(),
+            stderr: self.err.whole(),
+        })
+    }
+
+    /// Ends it as `kill -9` does.
+    pub fn kill(self) -> Ended {
+        self.signal(Signal::KILL);
+        self.wait()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let _ = kill_process(self.pid, Signal::KILL);
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Fails unless the exit code is `code`, or if the program panicked.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self.without_panic()
+    }
+
+    /// Fails if the program panicked.
+    #[track_caller]
+    pub fn without_panic(self) -> Self {
+        assert!(!self.stderr.contains("panicked"), "{self:#?}");
+        self
+    }
+}
+
+/// What a stream of a child has given so far.
+#[derive(Clone)]
+struct Stream(Arc<(Mutex<Received>, Condvar)>);
+
+#[derive(Default)]
+struct Received {
+    bytes: Vec<u8>,
+    is_over: bool,
+}
+
+impl Stream {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let stream = Self(Arc::default());
+        let received = stream.clone();
+        thread::spawn(move || {
+            let mut buffer = vec![0; 64 * 1024];
+            loop {
+                let count = pipe.read(&mut buffer).unwrap_or(0);
+                let mut state = received.0.0.lock().unwrap();
+                state.bytes.extend_from_slice(&buffer[..count]);
+                state.is_over = count == 0;
+                received.0.1.notify_all();
+                if count == 0 {
+                    return;
+                }
+            }
+        });
+        stream
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.0.0.lock().unwrap().bytes).into_owned()
+    }
+
+    /// All of it, once its writer has closed it. A process left behind may hold it for ever, which is not waited for.
+    fn whole(&self) -> String {
+        let state = self.0.0.lock().unwrap();
+        let patience = Duration::from_secs(2);
+        let (state, _) = self
+            .0
+            .1
+            .wait_timeout_while(state, patience, |state| !state.is_over)
+            .unwrap();
+        String::from_utf8_lossy(&state.bytes).into_owned()
+    }
+
+    fn wait_for(&self, text: &str) {
+        let has_it = |state: &Received| {
+            state
+                .bytes
+                .windows(text.len().max(1))
+                .any(|piece| piece == text.as_bytes())
+        };
+        let state = self.0.0.lock().unwrap();
+        let (state, _) = self
+            .0
+            .1
+            .wait_timeout_while(state, HANG, |state| !has_it(state) && !state.is_over)
+            .unwrap();
+        let so_far = String::from_utf8_lossy(&state.bytes);
+        assert!(has_it(&state), "waited for {text:?} in vain:\n{so_far}");
+    }
+}
+
+/// Waits until `path` is there and not empty, as a sign from a tool.
+pub fn wait_for_file(path: &Path) -> String {
+    let since = Instant::now();
+    loop {
+        match fs::read_to_string(path) {
+            Ok(text) if text.ends_with('\n') => return text,
+            _ => assert!(since.elapsed() < HANG, "{} never came", path.display()),
+        }
+        // A file gives no sign of itself that can be waited for on every system.
+        thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,3 @@
+//! The program as its users have it: the binary itself, as a child process, in folders of its own.
+
+mod binary;
