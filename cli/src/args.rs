@@ -92,26 +92,19 @@ fn understand(
     names: &Names<'_>,
     manner: Manner,
 ) -> Result<Invocation, CliError> {
-    let mut command = command();
+    let mut command = command().args(grammar::foreign());
     // Global options reach the subcommands only now.
     command.build();
     let is_subcommand =
         |word: &str| RESERVED.contains(&word) || command.find_subcommand(word).is_some();
     let sorted = words::sort(arguments, &command, is_subcommand, names);
-    let mut line = vec![OsString::from("ah")];
-    line.extend(sorted.options);
-    if let Some((name, rest)) = &sorted.subcommand {
-        if RESERVED.contains(&name.as_str()) {
-            let error = CliError::usage(format!("`ah {name}` {NOT_YET_WORDS}"));
-            return Err(error.hint(as_prompt(name, rest)));
-        }
-        line.push(name.into());
-        line.extend(rest.iter().cloned());
-    } else {
-        line.push("--".into());
-        line.extend(sorted.words.iter().cloned());
+    if let Some((name, rest)) = &sorted.subcommand
+        && RESERVED.contains(&name.as_str())
+    {
+        let error = CliError::usage(format!("`ah {name}` {NOT_YET_WORDS}"));
+        return Err(error.hint(as_prompt(name, rest)));
     }
-    let matches = match command.try_get_matches_from_mut(line) {
+    let matches = match command.try_get_matches_from_mut(sorted.line()) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
             return Ok(Invocation {

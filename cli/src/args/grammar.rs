@@ -57,14 +57,14 @@ pub const RESERVED: &[&str] = &[
     "mcp", "prompt", "logs", "work", "sandbox", "proxy", "embed", "extract",
 ];
 
-/// The whole command line, for the parser and for completions.
+/// The command line that the help text shows.
 pub fn command() -> Command {
-    let mut command = Command::new("ah")
+    let command = Command::new("ah")
         .override_usage("ah [OPTIONS] [PROMPT]...\n       ah [OPTIONS] <COMMAND>\n       ah [OPTIONS] @N PROMPT...   (forks at message N)")
         .disable_version_flag(true)
         .disable_help_subcommand(true)
         .max_term_width(100);
-    command = Subcommands::augment_subcommands(Options::augment_args(command))
+    let command = Subcommands::augment_subcommands(Options::augment_args(command))
         .about("Runs an agent on the session of this folder.")
         .subcommand_required(false)
         .arg_required_else_help(false)
@@ -78,25 +78,6 @@ pub fn command() -> Command {
                 .help("Print help")
                 .help_heading("Help"),
         );
-    for (name, takes_value) in NOT_YET.iter().chain(WITHOUT_MEANING) {
-        let action = if *takes_value {
-            ArgAction::Append
-        } else {
-            ArgAction::SetTrue
-        };
-        let option = Arg::new(*name).long(*name).action(action).hide(true);
-        command = command.arg(match *name {
-            "tool" => option.short('t'),
-            // `--sandbox=landlock` is a value only behind the sign.
-            "sandbox" => option
-                .action(ArgAction::Set)
-                .num_args(0..=1)
-                .require_equals(true)
-                .default_missing_value("")
-                .value_name("TIER"),
-            _ => option,
-        });
-    }
     command.arg(
         Arg::new("prompt")
             .value_name("PROMPT")
@@ -105,4 +86,29 @@ pub fn command() -> Command {
             .help("What the agent is to do; without it, standard input")
             .help_heading("Arguments"),
     )
+}
+
+/// The options that are accepted, or refused, for what they mean elsewhere or later.
+pub fn foreign() -> impl Iterator<Item = Arg> {
+    NOT_YET
+        .iter()
+        .chain(WITHOUT_MEANING)
+        .map(|(name, takes_value)| {
+            let action = match takes_value {
+                true => ArgAction::Append,
+                false => ArgAction::SetTrue,
+            };
+            let option = Arg::new(*name).long(*name).action(action).hide(true);
+            match *name {
+                "tool" => option.short('t'),
+                // `--sandbox=landlock` is a value only behind the sign.
+                "sandbox" => option
+                    .action(ArgAction::Set)
+                    .num_args(0..=1)
+                    .require_equals(true)
+                    .default_missing_value("")
+                    .value_name("TIER"),
+                _ => option,
+            }
+        })
 }

@@ -308,3 +308,35 @@ fn versions_and_help_are_printed() {
         }
     }
 }
+
+#[test]
+fn the_documented_options_and_subcommands_are_those_of_the_help() {
+    let page = include_str!("../../../docs/interfaces.md");
+    let rows = |start: &str| {
+        let rows = page.lines().skip_while(|line| !line.starts_with(start));
+        rows.take_while(|line| line.starts_with('|'))
+            .collect::<String>()
+    };
+    let (options, subcommands) = (rows("| group | options |"), rows("| subcommand | does |"));
+    let command = command();
+    let mut shown: Vec<_> = command
+        .get_arguments()
+        .filter(|option| !option.is_hide_set())
+        .filter_map(|option| option.get_long().map(|long| format!("--{long}")))
+        .collect();
+    let mut documented: Vec<_> = options
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+        .filter(|word| word.starts_with("--") && word.len() > 3)
+        .map(str::to_owned)
+        .collect();
+    shown.sort();
+    documented.sort();
+    assert_eq!(documented, shown);
+    for subcommand in command.get_subcommands() {
+        let name = subcommand.get_name();
+        assert!(
+            subcommands.contains(&format!("`{name}")),
+            "`{name}` is not documented"
+        );
+    }
+}

@@ -28,6 +28,21 @@ pub struct Sorted {
     pub words: Vec<OsString>,
 }
 
+impl Sorted {
+    /// The command line again, in an order that the parser understands.
+    pub fn line(&self) -> Vec<OsString> {
+        let (first, rest) = match &self.subcommand {
+            Some((name, rest)) => (name.as_str(), rest),
+            None => ("--", &self.words),
+        };
+        let mut line = vec![OsString::from("ah")];
+        line.extend(self.options.iter().cloned());
+        line.push(first.into());
+        line.extend(rest.iter().cloned());
+        line
+    }
+}
+
 /// Takes the command line (without the program's name) apart, by the options that `command` knows.
 pub fn sort(
     arguments: impl IntoIterator<Item = OsString>,

@@ -210,7 +210,7 @@ pub fn remove_branch(config: &Config, plan: &SessionPlan, number: u32) -> Result
         let id = find(session, number).await?;
         Ok(session.delete_subtree(id).await?)
     })?;
-    print(&format!("deleted {count} messages\n"))
+    print(&deleted(count))
 }
 
 /// Deletes single messages.
@@ -227,7 +227,14 @@ pub fn remove(config: &Config, plan: &SessionPlan, numbers: &[u32]) -> Result<u8
         }
         Ok(count)
     })?;
-    print(&format!("deleted {count} messages\n"))
+    print(&deleted(count))
+}
+
+fn deleted(count: usize) -> String {
+    match count {
+        1 => "deleted 1 message\n".to_owned(),
+        _ => format!("deleted {count} messages\n"),
+    }
 }
 
 async fn find(session: &Session, number: u32) -> Result<MessageId, CliError> {

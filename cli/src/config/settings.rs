@@ -197,7 +197,7 @@ impl<'a> File<'a> {
 
     fn fault_in(&self, message: &str, line: usize, column: usize) -> CliError {
         CliError::failure(format!("{}:{line}:{column}: {message}", self.source))
-            .hint("`docs/settings.schema.json` says which settings there are")
+            .hint("correct it there; `--setting-sources` says which settings files are read")
     }
 }
 

@@ -236,11 +236,8 @@ impl Text {
                 ..
             } => {
                 let key = neutralise(tool_key).replace('\n', " ");
-                self.spin(&format!(
-                    "{} {}",
-                    neutralise(tool_name),
-                    self.key(tool_name, &key).0
-                ));
+                let (key, _) = self.key(tool_name, &key);
+                self.spin(&format!("{} {key}", neutralise(tool_name)));
             }
             EventKind::ToolCallEnd {
                 tool_name,
@@ -259,13 +256,7 @@ impl Text {
                     is_error: *is_error,
                     duration_ms: *duration_ms,
                 };
-                let blank = if std::mem::take(&mut state.owes_blank) {
-                    "\n"
-                } else {
-                    ""
-                };
-                self.screen
-                    .note(&format!("{blank}{}", block.render(self.paint)));
+                self.show_block(state, &block);
             }
             EventKind::Error { error } => state.error = Some(error.clone()),
             EventKind::Retry {
@@ -273,20 +264,29 @@ impl Text {
                 status,
                 error,
                 ..
-            } => {
-                self.void_answer(state);
-                let status = match status {
-                    0 => String::new(),
-                    status => format!(" ({status})"),
-                };
-                self.dim(&format!(
-                    "{error}{status}, asking again in {}",
-                    seconds(*delay_ms)
-                ));
-                self.spin("waiting");
-            }
+            } => self.show_retry(state, error, *status, *delay_ms),
             _ => self.tell(kind),
         }
+    }
+
+    fn show_block(&self, state: &mut State, block: &Block<'_>) {
+        let blank = match std::mem::take(&mut state.owes_blank) {
+            true => "\n",
+            false => "",
+        };
+        let block = block.render(self.paint);
+        self.screen.note(&format!("{blank}{block}"));
+    }
+
+    fn show_retry(&self, state: &mut State, error: &str, status: u16, delay_ms: u64) {
+        self.void_answer(state);
+        let status = match status {
+            0 => String::new(),
+            status => format!(" ({status})"),
+        };
+        let wait = seconds(delay_ms);
+        self.dim(&format!("{error}{status}, asking again in {wait}"));
+        self.spin("waiting");
     }
 
     /// The events that are no more than a line.
