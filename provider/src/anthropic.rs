@@ -5,7 +5,6 @@
 
 mod decode;
 mod encode;
-mod rope;
 mod wire;
 
 use std::collections::VecDeque;

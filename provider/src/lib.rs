@@ -6,9 +6,11 @@ pub mod auth;
 mod blocks;
 mod body;
 pub mod catalog;
+mod encoded;
 pub mod failure;
 pub mod openai;
 pub mod retry;
+mod rope;
 pub mod script;
 
 use std::path::PathBuf;

@@ -1,12 +1,8 @@
-//! A question to the model, as the bytes of a request body.
-//!
-//! Messages do not change, so neither do their bytes: what was encoded for one request is kept and used again by the
-//! next, as far as both begin with the same messages. So a turn costs what is new in it, however long the session.
-//! Only two things move from request to request, the prompt cache's breakpoints, and they are put between the bytes
-//! that are kept. Nothing here does I/O.
+//! A question to the model, as the bytes of a request body. The bytes of messages are kept and used again; only two
+//! things move from request to request, the prompt cache's breakpoints, and they are put between the bytes that are
+//! kept. Nothing here does I/O.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use ah_conversation::{
     ContentBlock, Image, Input, Message, Model, Request, ResultBlock, Role, Thinking, ToolResult,
@@ -14,12 +10,11 @@ use ah_conversation::{
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::rope::Rope;
 use super::wire;
 use crate::catalog::ThinkingForm;
+use crate::encoded::{Conversation, Encoded};
+use crate::rope::Rope;
 
-/// Conversations whose bytes are kept at a time: one session and its subagents share a provider.
-const CONVERSATIONS: usize = 4;
 /// The API takes no smaller thinking budget, and an answer is left as much beside it, if it may have that much.
 const LEAST_TOKENS: u64 = 1_024;
 
@@ -35,8 +30,7 @@ pub struct Encoder {
     /// The most that the model can write, where [`Model::max_output`] is only what we usually ask for.
     output_limit: u64,
     thinking: ThinkingForm,
-    /// The one used last stands last.
-    conversations: Vec<Conversation>,
+    encoded: Encoded<Mark>,
 }
 
 impl Encoder {
@@ -46,7 +40,7 @@ impl Encoder {
             model,
             output_limit,
             thinking,
-            conversations: Vec::new(),
+            encoded: Encoded::default(),
         }
     }
 
@@ -57,21 +51,14 @@ impl Encoder {
 
     /// The body of `request`, in pieces.
     pub fn encode(&mut self, request: &Request) -> Vec<Bytes> {
-        let known = self
-            .conversations
-            .iter()
-            .position(|conversation| conversation.begins_like(&request.messages));
-        let mut conversation = match known {
-            Some(index) => self.conversations.remove(index),
-            None => Conversation::default(),
-        };
-        conversation.extend_to(&request.messages, &self.model);
         let mut body = vec![self.head(request)];
-        body.extend(conversation.messages());
-        if self.conversations.len() == CONVERSATIONS {
-            self.conversations.remove(0);
-        }
-        self.conversations.push(conversation);
+        let model = &self.model;
+        let conversation = self
+            .encoded
+            .conversation(&request.messages, |message, mark, bytes| {
+                append(message, model, mark, bytes);
+            });
+        body.extend(pieces(conversation));
         body
     }
 
@@ -135,91 +122,47 @@ impl Encoder {
     }
 }
 
-/// The bytes of a conversation's messages, without the end of the last one.
-#[derive(Debug, Default)]
-struct Conversation {
-    messages: Vec<(Arc<Message>, Mark)>,
-    bytes: Rope,
-}
-
-/// How far the bytes have come with a message.
+/// How far the bytes have come with a message. The end of the last one is left out of them.
 #[derive(Debug, Default, Clone, Copy)]
 struct Mark {
-    end: usize,
     /// Whose message is still open, so that more blocks of this role belong to it.
     open: Option<Role>,
     /// Where a breakpoint may go in the last two user messages, in order.
     breakpoints: [Option<usize>; 2],
 }
 
-impl Conversation {
-    fn begins_like(&self, messages: &[Arc<Message>]) -> bool {
-        match (self.messages.first(), messages.first()) {
-            (Some((known, _)), Some(first)) => Arc::ptr_eq(known, first),
-            _ => false,
-        }
-    }
-
-    /// Makes this the conversation of `messages`, keeping the bytes of those it begins with already.
-    fn extend_to(&mut self, messages: &[Arc<Message>], model: &Model) {
-        let same = self
-            .messages
-            .iter()
-            .zip(messages)
-            .take_while(|((known, _), message)| Arc::ptr_eq(known, message))
-            .count();
-        self.messages.truncate(same);
-        self.bytes.truncate(self.mark().end);
-        for message in &messages[same..] {
-            let mark = self.append(message, model);
-            self.messages.push((message.clone(), mark));
-        }
-    }
-
-    fn mark(&self) -> Mark {
-        self.messages
-            .last()
-            .map(|(_, mark)| *mark)
-            .unwrap_or_default()
-    }
-
-    /// Adds the bytes of `message`, to the message before it if the same speaks on.
-    fn append(&mut self, message: &Message, model: &Model) -> Mark {
-        let mut mark = self.mark();
-        for block in blocks(message, model) {
-            if mark.open == Some(message.role) {
-                self.bytes.push(b",");
-            } else {
-                self.bytes.push(match (mark.open, message.role) {
-                    (None, Role::User) => br#"{"role":"user","content":["#,
-                    (None, Role::Assistant) => br#"{"role":"assistant","content":["#,
-                    (Some(_), Role::User) => br#"]},{"role":"user","content":["#,
-                    (Some(_), Role::Assistant) => br#"]},{"role":"assistant","content":["#,
-                });
-                mark.open = Some(message.role);
-                if message.role == Role::User {
-                    mark.breakpoints = [mark.breakpoints[1], None];
-                }
-            }
-            self.bytes.push(&json(&block));
+/// Adds the bytes of `message`, to the message before it if the same speaks on.
+fn append(message: &Message, model: &Model, mark: &mut Mark, bytes: &mut Rope) {
+    for block in blocks(message, model) {
+        if mark.open == Some(message.role) {
+            bytes.push(b",");
+        } else {
+            bytes.push(match (mark.open, message.role) {
+                (None, Role::User) => br#"{"role":"user","content":["#,
+                (None, Role::Assistant) => br#"{"role":"assistant","content":["#,
+                (Some(_), Role::User) => br#"]},{"role":"user","content":["#,
+                (Some(_), Role::Assistant) => br#"]},{"role":"assistant","content":["#,
+            });
+            mark.open = Some(message.role);
             if message.role == Role::User {
-                mark.breakpoints[1] = Some(self.bytes.len() - 1);
+                mark.breakpoints = [mark.breakpoints[1], None];
             }
         }
-        self.bytes.seal();
-        mark.end = self.bytes.len();
-        mark
+        bytes.push(&json(&block));
+        if message.role == Role::User {
+            mark.breakpoints[1] = Some(bytes.len() - 1);
+        }
     }
+}
 
-    /// The bytes of all messages with their breakpoints, and the end of the body.
-    fn messages(&self) -> Vec<Bytes> {
-        let mark = self.mark();
-        let breakpoints: Vec<_> = mark.breakpoints.into_iter().flatten().collect();
-        let mut pieces = self.bytes.split_by(&breakpoints, BREAKPOINT);
-        let end: &[u8] = if mark.open.is_some() { b"]}]}" } else { b"]}" };
-        pieces.push(Bytes::from_static(end));
-        pieces
-    }
+/// The bytes of all messages with their breakpoints, and the end of the body.
+fn pieces(conversation: &Conversation<Mark>) -> Vec<Bytes> {
+    let mark = conversation.mark();
+    let breakpoints: Vec<_> = mark.breakpoints.into_iter().flatten().collect();
+    let mut pieces = conversation.bytes().split_by(&breakpoints, BREAKPOINT);
+    let end: &[u8] = if mark.open.is_some() { b"]}]}" } else { b"]}" };
+    pieces.push(Bytes::from_static(end));
+    pieces
 }
 
 /// The blocks of `message` that the API takes.
