@@ -23,7 +23,7 @@ use crate::paths::{open_or_create, sync_folder, with_ending};
 const WAL: &str = "-wal";
 const SHM: &str = "-shm";
 /// After so many rows in a row that are not there, there are no more.
-const MOST_MISSES: i64 = 10_000;
+const MOST_MISSES: usize = 5_000;
 /// The first page, and where in it stands how many pages the file has.
 const PAGE: usize = 4096;
 const PAGE_COUNT: std::ops::Range<usize> = 28..32;
@@ -209,8 +209,10 @@ impl Table {
         let Ok(mut statement) = connection.prepare(&sql) else {
             return Ok(Vec::new());
         };
+        let newest = format!("SELECT max(rowid) FROM {}", self.name);
+        let newest = connection.query_row(&newest, [], |row| row.get(0));
         let (mut rows, mut misses) = (Vec::new(), 0);
-        for rowid in 1.. {
+        for rowid in 1..=newest.unwrap_or(i64::MAX) {
             let values = statement.query_row([rowid], |row| {
                 (0..self.columns.len())
                     .map(|column| row.get(column))

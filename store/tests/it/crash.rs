@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{Event, EventKind, Message, Record, Store};
-use ah_store::{Notice, Paths, Session, Tree};
+use ah_store::{Notice, Paths, Tree};
 
 use crate::fixture::{
     Speaker, World, append, bytes, finished, open_and_load, open_quietly, result, started,
@@ -179,6 +179,8 @@ async fn messages_without_content_are_removed_unless_they_matter() {
 mod injected {
     use std::env;
     use std::process::Command;
+
+    use ah_store::Session;
 
     use super::*;
 

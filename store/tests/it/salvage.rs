@@ -91,7 +91,8 @@ async fn survives(damage: impl Fn(&Path, &mut Numbers)) -> Vec<usize> {
         let heads = tree.heads().unwrap();
         assert!(!heads.is_empty());
         if notices.is_empty() {
-            assert_eq!(loaded.len(), messages.len(), "lost without a word");
+            // Damage may still say something else that makes sense; but no message is gone.
+            assert_eq!(heads.len(), messages.len() + 1, "lost without a word");
         } else {
             assert_eq!(tree.faults().unwrap(), Vec::<String>::new());
         }
