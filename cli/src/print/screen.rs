@@ -282,7 +282,11 @@ impl State {
             .out
             .write_all(&self.waiting)
             .and_then(|()| self.out.flush());
-        if result.is_err() {
+        if let Err(error) = result {
+            // A reader that went away knows; a full disk is news, and told once: the run ends now.
+            if error.kind() != io::ErrorKind::BrokenPipe && !closed.is_cancelled() {
+                let _ = writeln!(self.err, "error: cannot write to standard output: {error}");
+            }
             closed.cancel();
         }
         self.waiting.clear();
