@@ -1,3 +1,6 @@
 //! The program as its users have it: the binary itself, as a child process, in folders of its own.
 
 mod binary;
+mod kill;
+mod random;
+mod talk;

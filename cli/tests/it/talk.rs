@@ -1,0 +1,187 @@
+//! A conversation that is interrupted again and again, and what must hold of it all the same.
+//!
+//! The test keeps its own account of what the program has acknowledged: what the server was sent, what a watcher was
+//! told, and what the tools did. The program's word is never taken for it.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use ah_conversation::Usage;
+use ah_provider::script::format::Turn;
+use ah_testkit::script::{says, thinks, uses, uses_all};
+use ah_testkit::server::Server;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::binary::{Ah, Ended, World};
+
+/// A file to which every tool that changes something adds a line, as the last thing that it does.
+pub const EFFECTS: &str = "effects";
+
+/// A conversation with the server that answers it.
+pub struct Talk {
+    pub world: World,
+    pub server: Server,
+    /// Messages that the program said it has stored.
+    acknowledged: Vec<String>,
+}
+
+impl Talk {
+    /// A conversation in which the model says `turns`, each after as many answers as it has come to hold.
+    pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
+        Self {
+            world: World::new(),
+            server: Server::by_history(turns),
+            acknowledged: Vec::new(),
+        }
+    }
+
+    /// A conversation with every kind of tool call, which asks to go on as often as it is told to.
+    pub fn with_tools() -> Self {
+        let talk = Self::new(turns());
+        talk.world.write("notes", "first\nsecond\n");
+        talk
+    }
+
+    /// A run with `prompt` that shows its events.
+    pub fn ah(&self, prompt: &str) -> Ah {
+        let arguments = ["-m", "sonnet", "--output-format", "events", prompt];
+        self.world.asking(&self.server, arguments)
+    }
+
+    /// Takes down what a run has acknowledged.
+    pub fn note(&mut self, ended: &Ended) {
+        let whole_lines = ended
+            .stdout
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'));
+        for line in whole_lines {
+            let event: Value = serde_json::from_str(line).expect("a line is an event");
+            if event["event_type"] == "api_call_end" {
+                self.acknowledged
+                    .push(event["message_id"].as_str().unwrap().to_owned());
+            }
+        }
+    }
+
+    /// Fails unless all that was acknowledged is there, and everything is sound.
+    #[track_caller]
+    pub fn assert_sound(&self) {
+        assert_eq!(self.server.refusals(), Vec::<String>::new());
+        self.assert_nothing_forgotten();
+        self.assert_nothing_twice();
+        self.world.assert_nothing_runs();
+        let connection = open_sound(&self.world.database());
+        for id in &self.acknowledged {
+            assert_eq!(count(&connection, "messages", id), 1, "{id} is lost");
+        }
+    }
+
+    /// Each request holds all of the one before it, unchanged and in the same order.
+    #[track_caller]
+    fn assert_nothing_forgotten(&self) {
+        let requests = self.server.requests();
+        for (earlier, later) in requests.iter().zip(&requests[1..]) {
+            let (earlier, later) = (blocks(&earlier.body), blocks(&later.body));
+            assert!(
+                later.starts_with(&earlier),
+                "{earlier:#?}\nis not the beginning of\n{later:#?}"
+            );
+        }
+    }
+
+    /// No tool that changes something ran twice, and none whose result was told did not run.
+    #[track_caller]
+    fn assert_nothing_twice(&self) {
+        let effects = self.world.text(EFFECTS);
+        let lines: Vec<_> = effects.lines().collect();
+        let distinct: HashSet<_> = lines.iter().collect();
+        assert_eq!(lines.len(), distinct.len(), "{lines:?}");
+        let requests = self.server.requests();
+        let told = blocks(&requests.last().unwrap().body);
+        for (_, block) in told
+            .iter()
+            .filter(|(_, block)| block["type"] == "tool_result")
+        {
+            let text = block["content"].to_string();
+            if let Some((_, rest)) = text.split_once("effect ") {
+                let effect = format!("effect {}", &rest[..1]);
+                assert!(
+                    distinct.contains(&effect.as_str()),
+                    "{effect} was told and never was"
+                );
+            }
+        }
+    }
+}
+
+/// What the model says: calls that change something, alone and among others, one that only reads, one whose output
+/// goes to a file of its own, and then as many answers as there are prompts.
+fn turns() -> Vec<Turn> {
+    let effect =
+        |n: u32| json!({"command": format!("echo effect {n}; echo effect {n} >>{EFFECTS}")});
+    let big = "head -c 300000 /dev/zero | tr '\\0' x; echo effect 4 >>effects";
+    let mut turns = vec![
+        Turn {
+            text: Some("I begin.".into()),
+            ..uses("bash", effect(1))
+        },
+        uses_all([
+            ("bash", effect(2)),
+            ("read", json!({"path": "notes"})),
+            ("grep", json!({"pattern": "second"})),
+            ("bash", effect(3)),
+        ]),
+        Turn {
+            tools: uses("bash", json!({"command": big})).tools,
+            usage: Some(Usage {
+                input_tokens: 100,
+                output_tokens: 10,
+                ..Usage::default()
+            }),
+            ..thinks("It is big.", "And now the big one.")
+        },
+    ];
+    turns.extend(["Done.", "And done.", "Still done.", "Yes.", "Yes!"].map(says));
+    turns
+}
+
+/// The blocks of a request with their roles, without what may change from one request to the next.
+fn blocks(body: &Value) -> Vec<(String, Value)> {
+    let mut blocks = Vec::new();
+    for message in body["messages"].as_array().into_iter().flatten() {
+        let role = message["role"].as_str().unwrap();
+        let list = match &message["content"] {
+            Value::String(text) => vec![json!({"type": "text", "text": text})],
+            content => content.as_array().unwrap().clone(),
+        };
+        for mut block in list {
+            block.as_object_mut().unwrap().remove("cache_control");
+            blocks.push((role.to_owned(), block));
+        }
+    }
+    blocks
+}
+
+/// Opens a database for a look, and fails unless it is sound.
+#[track_caller]
+pub fn open_sound(path: &Path) -> Connection {
+    let connection = Connection::open(path).unwrap();
+    let verdict: String = connection
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(verdict, "ok", "{}", path.display());
+    let mut statement = connection.prepare("PRAGMA foreign_key_check").unwrap();
+    assert!(
+        !statement.exists([]).unwrap(),
+        "{} points nowhere",
+        path.display()
+    );
+    drop(statement);
+    connection
+}
+
+fn count(connection: &Connection, table: &str, id: &str) -> i64 {
+    let sql = format!("SELECT count(*) FROM {table} WHERE id = ?");
+    connection.query_row(&sql, [id], |row| row.get(0)).unwrap()
+}
