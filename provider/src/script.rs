@@ -13,7 +13,7 @@
 //!     text: The name is not quoted. I know what to do.
 //! ```
 //!
-//! All fields stand in [`format`]; `docs/scripted-model.md` shows them in use.
+//! All fields stand in [`format`](mod@format); `docs/scripted-model.md` shows them in use.
 //!
 //! **Which turn answers.** Within a process the turns are played one after the other, whatever the request: a turn
 //! that fails is used up too, so a retry meets the next one. A process that starts with a conversation in which this
@@ -24,8 +24,10 @@
 //! Playing is deterministic: the same requests give the same events, ids included. Retries are left to whoever
 //! wraps the provider, files are read once, and nothing is stored.
 
+mod check;
 pub mod demo;
-mod expect;
+pub mod expect;
+pub mod failure;
 pub mod format;
 pub mod normal;
 pub mod play;

@@ -16,7 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ah_conversation::{ErrorClass, StreamEvent};
-use ah_provider::script::format::{Class, Failure, Scenario, Turn, Wire};
+use ah_provider::script::failure::{Class, Failure};
+use ah_provider::script::format::{Scenario, Turn, Wire};
 use ah_provider::script::play::{Question, Step};
 use serde_json::{Value, json};
 

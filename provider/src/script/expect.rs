@@ -1,13 +1,75 @@
 //! What a scenario expects of a request, and the words for what is not so.
 
 use ah_conversation::{Request, ToolResult};
+use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
-use super::format::{Exactly, Expect, ExpectResult, Match, Recorded};
+use super::format::Recorded;
 use super::play::{said, since_answer};
 
 /// The longest text that is shown whole in an explanation, in characters.
 const SHOWN: usize = 2_000;
+
+/// What must hold for a request. What is left out may be anything.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Expect {
+    /// How many messages it carries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<usize>,
+    /// The whole system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<Match>,
+    /// The words of the last user message, tool results aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Match>,
+    /// Tools that it offers, among others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// The tool results of the last message, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<ExpectResult>,
+}
+
+/// What must hold for a tool result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExpectResult {
+    /// The call that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Its words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<Match>,
+    /// Whether the tool failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+}
+
+/// What must hold for a text: plain words must stand in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Match {
+    /// It contains this.
+    Contains(String),
+    /// It is compared in another way.
+    Exactly(Exactly),
+}
+
+/// A stricter comparison of a text. Each field that is set must hold.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Exactly {
+    /// It is just this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equals: Option<String>,
+    /// It does not contain this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<String>,
+}
 
 impl Expect {
     /// All that is not as expected, one sentence each; empty if the request is right.

@@ -1,18 +1,15 @@
-//! A scenario as it is written: plain data, and the checks that need no request.
+//! A scenario as it is written: plain data.
 //!
 //! The fields are those of the file, so that a test in Rust and a file say the same thing. What a turn gives when it
-//! is played stands in `play.rs`.
+//! is played stands in `play.rs`, what a scenario may not say in `check.rs`.
 
-use std::time::{Duration, SystemTime};
-
-use ah_conversation::{ErrorClass, Price, ProviderError, Usage};
+use ah_conversation::{Price, Usage};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::failure;
+use super::expect::Expect;
+use super::failure::Failure;
 
-/// Most turns of a scenario, repetitions counted.
-const MOST_TURNS: u64 = 1_000_000;
 /// What stands in the place of a vendor's seal where the scenario names none.
 const SIGNATURE: &str = "c2NyaXB0ZWQ=";
 
@@ -159,111 +156,6 @@ pub struct Call {
     pub input_json: Option<String>,
 }
 
-/// A failure of the server or of the way to it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Failure {
-    /// The HTTP status.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
-    /// The vendor's word for it: `overloaded_error` …
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// How `ah` treats it; follows from the two before where it is left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub class: Option<Class>,
-    /// What the server says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// Seconds that the server asks to wait.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<f64>,
-}
-
-/// How `ah` treats a failure, in the words of a scenario: `rate_limit`, `network` …
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Class(#[serde(with = "ClassWord")] pub ErrorClass);
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ErrorClass", rename_all = "snake_case")]
-enum ClassWord {
-    Authentication,
-    Billing,
-    RateLimit,
-    InvalidRequest,
-    ModelNotFound,
-    ContextTooLong,
-    Overloaded,
-    Server,
-    Network,
-    Protocol,
-    Stalled,
-    Script,
-    Unknown,
-}
-
-/// What must hold for a request. What is left out may be anything.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Expect {
-    /// How many messages it carries.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub messages: Option<usize>,
-    /// The whole system prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system: Option<Match>,
-    /// The words of the last user message, tool results aside.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<Match>,
-    /// Tools that it offers, among others.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<String>,
-    /// The tool results of the last message, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub results: Vec<ExpectResult>,
-}
-
-/// What must hold for a tool result.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ExpectResult {
-    /// The call that it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// The tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-    /// Its words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<Match>,
-    /// Whether the tool failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub is_error: Option<bool>,
-}
-
-/// What must hold for a text: plain words must stand in it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Match {
-    /// It contains this.
-    Contains(String),
-    /// It is compared in another way.
-    Exactly(Exactly),
-}
-
-/// A stricter comparison of a text. Each field that is set must hold.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Exactly {
-    /// It is just this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub equals: Option<String>,
-    /// It does not contain this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lacks: Option<String>,
-}
-
 /// What was new in a recorded request, in readable form, with what changes from run to run replaced.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -318,7 +210,7 @@ pub struct PricePerMillion {
     pub cache_write_1h: f64,
 }
 
-/// A block of an answer, after the check.
+/// A block of an answer, as the one thing that it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Part<'a> {
     /// Words.
@@ -348,41 +240,6 @@ impl Default for Scenario {
     }
 }
 
-impl Scenario {
-    /// Reads a scenario, YAML or JSON, and checks it. The error says what is wrong, and where.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let scenario: Self = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-        scenario.check()?;
-        Ok(scenario)
-    }
-
-    /// Finds what the types cannot: turns that say two things at once, or nothing.
-    pub fn check(&self) -> Result<(), String> {
-        if self.turns.is_empty() {
-            return Err("a scenario needs at least one turn".to_owned());
-        }
-        for (at, turn) in self.turns.iter().enumerate() {
-            turn.check()
-                .map_err(|fault| format!("turn {}: {fault}", at + 1))?;
-        }
-        let played: u64 = self.turns.iter().map(|turn| u64::from(turn.times())).sum();
-        if played > MOST_TURNS {
-            return Err(format!(
-                "{played} turns with their repetitions; at most {MOST_TURNS} can be played"
-            ));
-        }
-        Ok(())
-    }
-
-    /// The turns in the order in which they are played, by their place in the list.
-    pub fn order(&self) -> Vec<usize> {
-        let turns = self.turns.iter().enumerate();
-        turns
-            .flat_map(|(at, turn)| std::iter::repeat_n(at, turn.times() as usize))
-            .collect()
-    }
-}
-
 impl Turn {
     /// How many times it is played.
     pub fn times(&self) -> u32 {
@@ -407,67 +264,11 @@ impl Turn {
         let calls = self.tool.iter().chain(&self.tools).map(Part::Tool);
         thinking.chain(text).chain(calls).collect()
     }
-
-    fn check(&self) -> Result<(), String> {
-        let spoken = self.thinking.is_some()
-            || self.text.is_some()
-            || self.tool.is_some()
-            || !self.tools.is_empty();
-        if spoken && !self.content.is_empty() {
-            return Err(
-                "`content` stands for thinking, text and tools: use one or the other".to_owned(),
-            );
-        }
-        if self.repeat == Some(0) {
-            return Err("`repeat: 0` would never be played".to_owned());
-        }
-        let says = spoken || !self.content.is_empty();
-        let ends = [
-            self.error.is_some(),
-            self.stream_error.is_some(),
-            self.cut,
-            self.hang,
-        ];
-        match ends.into_iter().filter(|is_set| *is_set).count() {
-            0 if !says && self.stop_reason.is_none() && self.wire.is_none() => {
-                return Err("it says nothing; an empty answer needs a `stop_reason`".to_owned());
-            }
-            0 | 1 => {}
-            _ => {
-                return Err(
-                    "only one of `error`, `stream_error`, `cut` and `hang` can end it".to_owned(),
-                );
-            }
-        }
-        if self.error.is_some() && says {
-            return Err(
-                "`error` comes before any words; what follows them is a `stream_error`".to_owned(),
-            );
-        }
-        if self.content.iter().any(|block| block.part().is_none()) {
-            return Err(
-                "a block of `content` is one of `text`, `thinking`, `redacted_thinking`, `tool` and `other`"
-                    .to_owned(),
-            );
-        }
-        self.parts().into_iter().try_for_each(check_call)
-    }
-}
-
-fn check_call(part: Part<'_>) -> Result<(), String> {
-    match part {
-        Part::Tool(call) if call.name.is_empty() => Err("a tool call needs a `name`".to_owned()),
-        Part::Tool(call) if call.input_json.is_some() && !call.input.is_empty() => Err(format!(
-            "the call of `{}` has both `input` and `input_json`",
-            call.name
-        )),
-        _ => Ok(()),
-    }
 }
 
 impl Block {
     /// The one thing that it is, or nothing if it is none or several.
-    fn part(&self) -> Option<Part<'_>> {
+    pub fn part(&self) -> Option<Part<'_>> {
         let parts = [
             self.text.as_ref().map(Part::Text),
             self.thinking
@@ -511,57 +312,6 @@ impl Call {
         match &self.input_json {
             Some(text) => text.clone(),
             None => Value::Object(self.input.clone()).to_string(),
-        }
-    }
-}
-
-impl Failure {
-    /// The error that a provider makes of it.
-    pub fn to_error(&self) -> ProviderError {
-        let error = match (self.class, self.status, &self.kind) {
-            (Some(Class(class)), ..) => ProviderError::new(class, self.words()),
-            (None, Some(status), _) => {
-                let body = json!({"error": self.words_of_server()}).to_string();
-                failure::in_response(status, |_| None, &body, SystemTime::UNIX_EPOCH)
-            }
-            (None, None, Some(_)) => failure::in_stream(Some(&self.words_of_server())),
-            (None, None, None) => ProviderError::new(ErrorClass::Network, self.words()),
-        };
-        let wait = self
-            .retry_after
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        ProviderError {
-            status: self.status,
-            retry_after: wait.or(error.retry_after),
-            ..error
-        }
-    }
-
-    /// The explanation.
-    pub fn words(&self) -> String {
-        self.message
-            .clone()
-            .unwrap_or_else(|| "scripted failure".to_owned())
-    }
-
-    /// The failure as the server would write it: the vendor's word and the explanation.
-    pub fn words_of_server(&self) -> Value {
-        json!({"type": self.kind(), "message": self.words()})
-    }
-
-    /// The vendor's word for it.
-    fn kind(&self) -> &str {
-        match (&self.kind, self.status) {
-            (Some(kind), _) => kind,
-            (None, Some(401)) => "authentication_error",
-            (None, Some(402)) => "billing_error",
-            (None, Some(403)) => "permission_error",
-            (None, Some(404)) => "not_found_error",
-            (None, Some(413)) => "request_too_large",
-            (None, Some(429)) => "rate_limit_error",
-            (None, Some(400..=499)) => "invalid_request_error",
-            (None, Some(529)) => "overloaded_error",
-            (None, _) => "api_error",
         }
     }
 }

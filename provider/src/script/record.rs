@@ -5,7 +5,8 @@
 //! for secrets; when something arrived, and in which pieces, is left out. A turn that was abandoned ends with
 //! `hang: true`, for that is all that the model's side saw of it.
 
-use std::collections::BTreeMap;
+mod answer;
+
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,15 +15,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use ah_conversation::{
-    BlockStart, Delta, ErrorClass, EventStream, Model, Price, Provider, ProviderError, Request,
-    RetryNotice, StopReason, StreamEvent, Usage,
+    ErrorClass, EventStream, Model, Price, Provider, ProviderError, Request, RetryNotice,
+    StreamEvent,
 };
 use futures_core::Stream;
-use serde_json::Value;
 
-use super::format::{
-    Block, Call, Class, Failure, PricePerMillion, Recorded, Scenario, Turn, Words,
-};
+use self::answer::Answer;
+use super::failure::{Class, Failure};
+use super::format::{PricePerMillion, Recorded, Scenario, Turn};
 use super::normal::Normal;
 
 /// A file that a run is written into. Clones write into the same file.
@@ -181,22 +181,6 @@ struct Taping {
     answer: Option<Answer>,
 }
 
-#[derive(Default)]
-struct Answer {
-    blocks: BTreeMap<usize, Open>,
-    stop_reason: Option<StopReason>,
-    usage: Usage,
-}
-
-/// A block as far as it has arrived.
-enum Open {
-    Text(String),
-    Thinking(String, String),
-    RedactedThinking(String),
-    Tool(Call, String),
-    Other(Value),
-}
-
 impl Stream for Taping {
     type Item = Result<StreamEvent, ProviderError>;
 
@@ -237,27 +221,14 @@ impl Taping {
         let Some(answer) = &mut self.answer else {
             return Ok(());
         };
+        answer.hear(event);
         match event {
-            StreamEvent::Sent { .. }
-            | StreamEvent::Started { .. }
-            | StreamEvent::BlockStopped { .. } => {}
-            StreamEvent::BlockStarted { index, block } => {
-                answer.blocks.insert(*index, Open::new(block));
-            }
-            StreamEvent::Delta { index, delta } => {
-                if let Some(block) = answer.blocks.get_mut(index) {
-                    block.grow(delta);
-                }
-            }
-            StreamEvent::Stopping { stop_reason, usage } => {
-                answer.stop_reason = Some(stop_reason.clone());
-                answer.usage = *usage;
-            }
             StreamEvent::Retry(notice) => {
                 self.write(Ending::Failed(retried(notice)))?;
                 self.answer = Some(Answer::default());
             }
             StreamEvent::Ended => self.write(Ending::Whole)?,
+            _ => {}
         }
         Ok(())
     }
@@ -289,123 +260,6 @@ impl Taping {
             turn.usage = None;
         }
         self.recording.add(turn)
-    }
-}
-
-impl Answer {
-    fn into_turn(self, normal: &Normal) -> Turn {
-        let content: Vec<_> = self
-            .blocks
-            .into_values()
-            .map(|block| block.into_block(normal))
-            .collect();
-        let mut turn = plain(&content).unwrap_or(Turn {
-            content,
-            ..Turn::default()
-        });
-        turn.usage = Some(self.usage).filter(|usage| *usage != Usage::default());
-        let implied = turn.implied_stop_reason();
-        turn.stop_reason = self
-            .stop_reason
-            .filter(|reason| *reason != implied || turn.parts().is_empty())
-            .map(String::from);
-        turn
-    }
-}
-
-/// `content` in the plain form, if it is at most reasoning, then words, then tool calls.
-fn plain(content: &[Block]) -> Option<Turn> {
-    let mut turn = Turn::default();
-    let mut rest = content.iter().peekable();
-    if let Some(block) = rest.next_if(|block| block.thinking.is_some()) {
-        turn.thinking.clone_from(&block.thinking);
-        turn.signature.clone_from(&block.signature);
-    }
-    if let Some(block) = rest.next_if(|block| block.text.is_some()) {
-        turn.text.clone_from(&block.text);
-    }
-    turn.tools = rest
-        .map(|block| block.tool.clone())
-        .collect::<Option<_>>()?;
-    if turn.tools.len() == 1 {
-        turn.tool = turn.tools.pop();
-    }
-    Some(turn)
-}
-
-impl Open {
-    fn new(start: &BlockStart) -> Self {
-        match start {
-            BlockStart::Text(text) => Self::Text(text.clone()),
-            BlockStart::Thinking(thinking) => Self::Thinking(thinking.clone(), String::new()),
-            BlockStart::RedactedThinking(data) => Self::RedactedThinking(data.clone()),
-            BlockStart::ToolUse { id, name, input } => Self::Tool(
-                Call {
-                    name: name.clone(),
-                    id: Some(id.to_string()),
-                    input: input.as_object().cloned().unwrap_or_default(),
-                    input_json: None,
-                },
-                String::new(),
-            ),
-            BlockStart::Other(raw) => Self::Other(raw.clone()),
-        }
-    }
-
-    fn grow(&mut self, delta: &Delta) {
-        match (self, delta) {
-            (Self::Text(text), Delta::Text(more))
-            | (Self::Thinking(text, _), Delta::Thinking(more)) => {
-                text.push_str(more);
-            }
-            (Self::Thinking(_, signature), Delta::Signature(more)) => signature.push_str(more),
-            (Self::Tool(_, json), Delta::InputJson(more)) => json.push_str(more),
-            // A delta of a kind that this version does not know has no place in a scenario.
-            _ => {}
-        }
-    }
-
-    fn into_block(self, normal: &Normal) -> Block {
-        let redact = |text: String| (normal.redact)(&text);
-        let words = |text: String| Some(Words::Whole(redact(text)));
-        match self {
-            Self::Text(text) => Block {
-                text: words(text),
-                ..Block::default()
-            },
-            Self::Thinking(thinking, signature) => Block {
-                thinking: words(thinking),
-                signature: Some(signature),
-                ..Block::default()
-            },
-            Self::RedactedThinking(data) => Block {
-                redacted_thinking: Some(data),
-                ..Block::default()
-            },
-            Self::Tool(call, json) => Block {
-                tool: Some(whole_call(call, &redact(json))),
-                ..Block::default()
-            },
-            Self::Other(raw) => Block {
-                other: Some(raw),
-                ..Block::default()
-            },
-        }
-    }
-}
-
-/// The call with its arguments, as text where they are no JSON object.
-fn whole_call(call: Call, json: &str) -> Call {
-    if json.is_empty() {
-        return call;
-    }
-    match serde_json::from_str(json) {
-        Ok(Value::Object(input)) => Call { input, ..call },
-        _ => Call {
-            input_json: Some(json.to_owned()),
-            input: serde_json::Map::new(),
-            ..call
-        },
     }
 }
 

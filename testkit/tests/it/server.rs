@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use ah_provider::script::format::{Failure, Scenario, Turn, Wire};
+use ah_provider::script::failure::Failure;
+use ah_provider::script::format::{Scenario, Turn, Wire};
 use ah_testkit::script::{fails, hangs, says, thinks, uses};
 use ah_testkit::server::{Outcome, Pick, Server};
 use serde_json::{Value, json};

@@ -1,0 +1,102 @@
+//! A scripted failure, read as the server's own would be read.
+
+use std::time::{Duration, SystemTime};
+
+use ah_conversation::{ErrorClass, ProviderError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A failure of the server or of the way to it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Failure {
+    /// The HTTP status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The vendor's word for it: `overloaded_error` …
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// How `ah` treats it; follows from the two before where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
+    /// What the server says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Seconds that the server asks to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<f64>,
+}
+
+/// How `ah` treats a failure, in the words of a scenario: `rate_limit`, `network` …
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Class(#[serde(with = "ClassWord")] pub ErrorClass);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ErrorClass", rename_all = "snake_case")]
+enum ClassWord {
+    Authentication,
+    Billing,
+    RateLimit,
+    InvalidRequest,
+    ModelNotFound,
+    ContextTooLong,
+    Overloaded,
+    Server,
+    Network,
+    Protocol,
+    Stalled,
+    Script,
+    Unknown,
+}
+
+impl Failure {
+    /// The error that a provider makes of it.
+    pub fn to_error(&self) -> ProviderError {
+        let error = match (self.class, self.status, &self.kind) {
+            (Some(Class(class)), ..) => ProviderError::new(class, self.words()),
+            (None, Some(status), _) => {
+                let body = json!({"error": self.words_of_server()}).to_string();
+                crate::failure::in_response(status, |_| None, &body, SystemTime::UNIX_EPOCH)
+            }
+            (None, None, Some(_)) => crate::failure::in_stream(Some(&self.words_of_server())),
+            (None, None, None) => ProviderError::new(ErrorClass::Network, self.words()),
+        };
+        let wait = self
+            .retry_after
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        ProviderError {
+            status: self.status,
+            retry_after: wait.or(error.retry_after),
+            ..error
+        }
+    }
+
+    /// The explanation.
+    pub fn words(&self) -> String {
+        self.message
+            .clone()
+            .unwrap_or_else(|| "scripted failure".to_owned())
+    }
+
+    /// The failure as the server would write it: the vendor's word and the explanation.
+    pub fn words_of_server(&self) -> Value {
+        json!({"type": self.kind(), "message": self.words()})
+    }
+
+    /// The vendor's word for it.
+    fn kind(&self) -> &str {
+        match (&self.kind, self.status) {
+            (Some(kind), _) => kind,
+            (None, Some(401)) => "authentication_error",
+            (None, Some(402)) => "billing_error",
+            (None, Some(403)) => "permission_error",
+            (None, Some(404)) => "not_found_error",
+            (None, Some(413)) => "request_too_large",
+            (None, Some(429)) => "rate_limit_error",
+            (None, Some(400..=499)) => "invalid_request_error",
+            (None, Some(529)) => "overloaded_error",
+            (None, _) => "api_error",
+        }
+    }
+}

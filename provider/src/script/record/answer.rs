@@ -1,0 +1,168 @@
+//! An answer put together from its events, and as a turn of a scenario.
+
+use std::collections::BTreeMap;
+
+use ah_conversation::{BlockStart, Delta, StopReason, StreamEvent, Usage};
+use serde_json::{Map, Value};
+
+use crate::script::format::{Block, Call, Turn, Words};
+use crate::script::normal::Normal;
+
+/// What has arrived of an answer.
+#[derive(Default)]
+pub(super) struct Answer {
+    blocks: BTreeMap<usize, Open>,
+    stop_reason: Option<StopReason>,
+    usage: Usage,
+}
+
+/// A block as far as it has arrived.
+enum Open {
+    Text(String),
+    Thinking(String, String),
+    RedactedThinking(String),
+    Tool(Call, String),
+    Other(Value),
+}
+
+impl Answer {
+    /// Adds what `event` says.
+    pub(super) fn hear(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::BlockStarted { index, block } => {
+                self.blocks.insert(*index, Open::new(block));
+            }
+            StreamEvent::Delta { index, delta } => {
+                if let Some(block) = self.blocks.get_mut(index) {
+                    block.grow(delta);
+                }
+            }
+            StreamEvent::Stopping { stop_reason, usage } => {
+                self.stop_reason = Some(stop_reason.clone());
+                self.usage = *usage;
+            }
+            StreamEvent::Sent { .. }
+            | StreamEvent::Retry(_)
+            | StreamEvent::Started { .. }
+            | StreamEvent::BlockStopped { .. }
+            | StreamEvent::Ended => {}
+        }
+    }
+
+    /// The turn that gives this answer, without secrets.
+    pub(super) fn into_turn(self, normal: &Normal) -> Turn {
+        let content: Vec<_> = self
+            .blocks
+            .into_values()
+            .map(|block| block.into_block(normal))
+            .collect();
+        let mut turn = plain(&content).unwrap_or(Turn {
+            content,
+            ..Turn::default()
+        });
+        turn.usage = Some(self.usage).filter(|usage| *usage != Usage::default());
+        let implied = turn.implied_stop_reason();
+        turn.stop_reason = self
+            .stop_reason
+            .filter(|reason| *reason != implied || turn.parts().is_empty())
+            .map(String::from);
+        turn
+    }
+}
+
+/// `content` in the plain form, if it is at most reasoning, then words, then tool calls.
+fn plain(content: &[Block]) -> Option<Turn> {
+    let mut turn = Turn::default();
+    let mut rest = content.iter().peekable();
+    if let Some(block) = rest.next_if(|block| block.thinking.is_some()) {
+        turn.thinking.clone_from(&block.thinking);
+        turn.signature.clone_from(&block.signature);
+    }
+    if let Some(block) = rest.next_if(|block| block.text.is_some()) {
+        turn.text.clone_from(&block.text);
+    }
+    turn.tools = rest
+        .map(|block| block.tool.clone())
+        .collect::<Option<_>>()?;
+    if turn.tools.len() == 1 {
+        turn.tool = turn.tools.pop();
+    }
+    Some(turn)
+}
+
+impl Open {
+    fn new(start: &BlockStart) -> Self {
+        match start {
+            BlockStart::Text(text) => Self::Text(text.clone()),
+            BlockStart::Thinking(thinking) => Self::Thinking(thinking.clone(), String::new()),
+            BlockStart::RedactedThinking(data) => Self::RedactedThinking(data.clone()),
+            BlockStart::ToolUse { id, name, input } => Self::Tool(
+                Call {
+                    name: name.clone(),
+                    id: Some(id.to_string()),
+                    input: input.as_object().cloned().unwrap_or_default(),
+                    input_json: None,
+                },
+                String::new(),
+            ),
+            BlockStart::Other(raw) => Self::Other(raw.clone()),
+        }
+    }
+
+    fn grow(&mut self, delta: &Delta) {
+        match (self, delta) {
+            (Self::Text(text), Delta::Text(more))
+            | (Self::Thinking(text, _), Delta::Thinking(more)) => {
+                text.push_str(more);
+            }
+            (Self::Thinking(_, signature), Delta::Signature(more)) => signature.push_str(more),
+            (Self::Tool(_, json), Delta::InputJson(more)) => json.push_str(more),
+            // A delta of a kind that this version does not know has no place in a scenario.
+            _ => {}
+        }
+    }
+
+    fn into_block(self, normal: &Normal) -> Block {
+        let redact = |text: String| (normal.redact)(&text);
+        let words = |text: String| Some(Words::Whole(redact(text)));
+        match self {
+            Self::Text(text) => Block {
+                text: words(text),
+                ..Block::default()
+            },
+            Self::Thinking(thinking, signature) => Block {
+                thinking: words(thinking),
+                signature: Some(signature),
+                ..Block::default()
+            },
+            Self::RedactedThinking(data) => Block {
+                redacted_thinking: Some(data),
+                ..Block::default()
+            },
+            Self::Tool(call, json) => Block {
+                tool: Some(whole_call(call, &json, redact)),
+                ..Block::default()
+            },
+            Self::Other(raw) => Block {
+                other: Some(serde_json::from_str(&redact(raw.to_string())).unwrap_or(raw)),
+                ..Block::default()
+            },
+        }
+    }
+}
+
+/// The call with its arguments, as text where they are no JSON object. Without `json`, they came with its start.
+fn whole_call(call: Call, json: &str, redact: impl Fn(String) -> String) -> Call {
+    let json = match json {
+        "" => redact(call.json()),
+        json => redact(json.to_owned()),
+    };
+    match serde_json::from_str(&json) {
+        Ok(Value::Object(input)) => Call { input, ..call },
+        _ => Call {
+            input_json: Some(json),
+            input: Map::new(),
+            ..call
+        },
+    }
+}
