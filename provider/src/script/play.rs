@@ -279,10 +279,10 @@ fn arguments(call: &Call, question: &Question) -> String {
     }
 }
 
-/// The error of an answer that breaks off without one of its own.
+/// The error of an answer whose connection ends.
 pub fn cut_off() -> ProviderError {
     ProviderError::new(
-        ErrorClass::Protocol,
-        "the answer ended before it was whole (scripted)",
+        ErrorClass::Network,
+        "the connection ended before the answer was whole (scripted)",
     )
 }

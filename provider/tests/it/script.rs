@@ -14,6 +14,7 @@ use serde_json::json;
 
 mod record;
 mod retries;
+mod wire;
 
 /// A script from YAML.
 fn script(yaml: &str) -> Script {
@@ -229,7 +230,7 @@ async fn failures_come_in_every_place() {
         ),
         (
             "{text: Well, cut: true}",
-            "Well Protocol: the answer ended before it was whole (scripted)",
+            "Well Network: the connection ended before the answer was whole (scripted)",
         ),
     ] {
         let script = script(&format!("turns: [{turn}]"));
@@ -575,4 +576,19 @@ async fn the_demo_is_quick_and_uses_what_the_tools_take() {
         "{} ms",
         start.elapsed().as_millis()
     );
+}
+
+#[test]
+fn the_scenarios_in_the_documentation_are_valid() {
+    let text = std::fs::read_to_string("../docs/scripted-model.md").expect("the project's folder");
+    let blocks: Vec<_> = text
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    assert!(blocks.len() > 4, "{} blocks", blocks.len());
+    for block in blocks {
+        let scenario = Scenario::parse(block);
+        assert!(scenario.is_ok(), "{block}\n{scenario:?}");
+    }
 }
