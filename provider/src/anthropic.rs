@@ -1,72 +1,32 @@
-//! The Messages API over HTTP: sends a request, reads the stream of its answer, and keeps the time.
-//!
-//! One call is one attempt. What the bytes mean is decided in `encode` and `decode`, what a refusal means in
-//! [`failure`], and whether to try again in [`retry`](crate::retry).
+//! The Messages API: one call is one attempt. What the bytes mean is decided in `encode` and `decode`; how they come and
+//! go in `exchange`.
 
 mod decode;
 mod encode;
 mod wire;
 
-use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll};
-use std::time::{Duration, SystemTime};
 
-use ah_conversation::{
-    ErrorClass, EventStream, Model, Provider, ProviderError, Request, StreamEvent,
-};
-use bytes::Bytes;
-use futures_core::Stream;
-use futures_util::{StreamExt, TryStreamExt, stream};
-use http_body::{Frame, SizeHint};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Body, Client, RequestBuilder, Response, Url};
-use tokio::time::{Instant, timeout, timeout_at};
+use ah_conversation::{EventStream, Model, Provider, ProviderError, Request};
+use reqwest::Client;
+use reqwest::header::HeaderValue;
 
-pub use self::decode::Decoder;
 pub use self::encode::Encoder;
 use crate::auth::Credentials;
-use crate::failure;
+pub use crate::exchange::Patience;
+use crate::exchange::{Endpoint, Settings};
+
+/// Turns the bytes of an answer into events.
+pub type Decoder = crate::decode::Decoder<decode::Answer>;
 
 /// The server unless another is set.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
-/// How much of the body of a refusal is read, and for how long.
-const LONGEST_REFUSAL: usize = 64 << 10;
-const REFUSAL_TIME: Duration = Duration::from_secs(10);
-/// How long the end of the connection's answer is waited for after the end of the model's.
-const END_TIME: Duration = Duration::from_millis(100);
-
-/// How long a server may be silent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// Until the first event of the answer.
-    pub first_event: Duration,
-    /// Until each further event. Pings are no events: they keep coming from a server that has stalled.
-    pub next_event: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            first_event: Duration::from_secs(300),
-            next_event: Duration::from_secs(120),
-        }
-    }
-}
 
 /// A model behind the Messages API.
 pub struct Anthropic {
     model: Model,
-    client: Client,
-    url: Url,
-    /// Server and port, for messages: the address itself may hold a password.
-    host: String,
-    headers: HeaderMap,
-    /// The variable that a refused key came from.
-    variable: &'static str,
-    patience: Patience,
+    endpoint: Endpoint,
     encoder: Mutex<Encoder>,
 }
 
@@ -80,33 +40,17 @@ impl Anthropic {
         encoder: Encoder,
         patience: Patience,
     ) -> Result<Self, ProviderError> {
-        let address = format!(
-            "{}/v1/messages",
-            base_url.strip_suffix('/').unwrap_or(base_url)
-        );
-        let url = Url::parse(&address).map_err(|error| {
-            let message = format!("`{base_url}` is not an address: {error}");
-            ProviderError::new(ErrorClass::InvalidRequest, message)
-        })?;
+        let base_url = base_url.strip_suffix('/').unwrap_or(base_url);
         let mut headers = credentials.headers(betas)?;
-        headers.extend([
-            (ACCEPT, HeaderValue::from_static("text/event-stream")),
-            // A compressed stream would be held back until a block of it is full.
-            (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
-            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        ]);
         headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
+        let settings = Settings {
+            address: "ANTHROPIC_BASE_URL".to_owned(),
+            credentials: credentials.variable().to_owned(),
+        };
+        let url = format!("{base_url}/v1/messages");
         Ok(Self {
             model: encoder.model().clone(),
-            client,
-            host: match (url.host_str().unwrap_or_default(), url.port()) {
-                (host, Some(port)) => format!("{host}:{port}"),
-                (host, None) => host.to_owned(),
-            },
-            url,
-            headers,
-            variable: credentials.variable(),
-            patience,
+            endpoint: Endpoint::new(client, &url, headers, settings, patience)?,
             encoder: Mutex::new(encoder),
         })
     }
@@ -118,249 +62,8 @@ impl Provider for Anthropic {
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let pieces = {
-            let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
-            encoder.encode(&request)
-        };
-        let body = Pieces::new(pieces);
-        let payload_bytes = body.left;
-        let attempt = Attempt {
-            request: self
-                .client
-                .post(self.url.clone())
-                .headers(self.headers.clone())
-                .body(Body::wrap(body)),
-            host: self.host.clone(),
-            variable: self.variable,
-            patience: self.patience,
-        };
-        let sent = stream::once(async move { Ok(StreamEvent::Sent { payload_bytes }) });
-        Box::pin(sent.chain(stream::once(attempt.open()).try_flatten()))
-    }
-}
-
-/// One request, not sent yet.
-struct Attempt {
-    request: RequestBuilder,
-    host: String,
-    variable: &'static str,
-    patience: Patience,
-}
-
-impl Attempt {
-    /// Sends the request and gives the events of its answer.
-    async fn open(
-        self,
-    ) -> Result<impl Stream<Item = Result<StreamEvent, ProviderError>>, ProviderError> {
-        let deadline = Instant::now() + self.patience.first_event;
-        let response = match timeout_at(deadline, self.request.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(network(&error, &self.host)),
-            Err(_) => return Err(stalled(self.patience.first_event)),
-        };
-        if !response.status().is_success() {
-            return Err(refusal(response, self.variable).await);
-        }
-        let content_type = header(&response, "content-type").unwrap_or("text/event-stream");
-        // A whole message in JSON is an answer as well.
-        let is_answer = ["text/event-stream", "application/json"];
-        if !is_answer.iter().any(|form| content_type.starts_with(form)) {
-            return Err(not_a_stream(response).await);
-        }
-        let host = self.host;
-        let body = response.bytes_stream();
-        let body = body.map_err(move |error| network(&error, &host));
-        Ok(events(body, deadline, self.patience))
-    }
-}
-
-/// The events of an answer whose bytes are `body`. The first has to come by `deadline`.
-fn events(
-    body: impl Stream<Item = Result<Bytes, ProviderError>>,
-    deadline: Instant,
-    patience: Patience,
-) -> impl Stream<Item = Result<StreamEvent, ProviderError>> {
-    let reader = Reader {
-        body: Box::pin(body),
-        decoder: Decoder::default(),
-        events: VecDeque::new(),
-        end: None,
-        deadline,
-        limit: patience.first_event,
-        patience,
-    };
-    stream::unfold(reader, |mut reader| async move {
-        let event = reader.next().await?;
-        Some((event, reader))
-    })
-}
-
-struct Reader<B> {
-    body: Pin<Box<B>>,
-    decoder: Decoder,
-    events: VecDeque<StreamEvent>,
-    /// Set once nothing more is read: what comes after the events, an error or nothing.
-    end: Option<Option<ProviderError>>,
-    deadline: Instant,
-    /// The limit that `deadline` was set by.
-    limit: Duration,
-    patience: Patience,
-}
-
-impl<B: Stream<Item = Result<Bytes, ProviderError>>> Reader<B> {
-    async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                if event == StreamEvent::Ended {
-                    self.let_connection_end().await;
-                    self.end = Some(None);
-                }
-                return Some(Ok(event));
-            }
-            if let Some(end) = &mut self.end {
-                return end.take().map(Err);
-            }
-            if let Err(error) = self.read().await {
-                self.end = Some(Some(error));
-            }
-        }
-    }
-
-    async fn read(&mut self) -> Result<(), ProviderError> {
-        let before = self.decoder.signs_of_life();
-        match timeout_at(self.deadline, self.body.next()).await {
-            Ok(Some(bytes)) => self.decoder.feed(&bytes?, &mut self.events)?,
-            Ok(None) => self.decoder.finish(&mut self.events)?,
-            Err(_) => return Err(stalled(self.limit)),
-        }
-        if self.decoder.signs_of_life() > before {
-            self.limit = self.patience.next_event;
-            self.deadline = Instant::now() + self.limit;
-        }
-        Ok(())
-    }
-
-    /// Reads to the end of the body, so that the connection can carry the next request. It is usually here already.
-    async fn let_connection_end(&mut self) {
-        let rest = async { while let Some(Ok(_)) = self.body.next().await {} };
-        // A connection that is not done by then is given up; the answer is whole anyway.
-        let _ = timeout(END_TIME, rest).await;
-    }
-}
-
-/// A request body of known length, in pieces that are shared with later requests.
-struct Pieces {
-    pieces: std::vec::IntoIter<Bytes>,
-    left: u64,
-}
-
-impl Pieces {
-    fn new(pieces: Vec<Bytes>) -> Self {
-        Self {
-            left: pieces.iter().map(|piece| piece.len() as u64).sum(),
-            pieces: pieces.into_iter(),
-        }
-    }
-}
-
-impl http_body::Body for Pieces {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let piece = self.pieces.find(|piece| !piece.is_empty());
-        if let Some(piece) = &piece {
-            self.left -= piece.len() as u64;
-        }
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
-    }
-}
-
-/// The error that `response`, whose status is not success, stands for. `variable` named the credentials.
-async fn refusal(response: Response, variable: &str) -> ProviderError {
-    let status = response.status().as_u16();
-    let headers = response.headers().clone();
-    let body = start_of_body(response).await;
-    let header = |name: &str| headers.get(name)?.to_str().ok();
-    let mut error = failure::in_response(status, header, &body, SystemTime::now());
-    error.hint = match (error.class, status) {
-        (ErrorClass::Authentication, _) => Some(format!("check {variable}")),
-        (ErrorClass::ModelNotFound, _) => Some("`ah models` lists the known models".to_owned()),
-        (ErrorClass::InvalidRequest, 300..=399 | 404) => {
-            Some("check ANTHROPIC_BASE_URL".to_owned())
-        }
-        _ => error.hint,
-    };
-    error
-}
-
-/// The error that a success stands for whose body is something else than a stream of events.
-async fn not_a_stream(response: Response) -> ProviderError {
-    let content_type = header(&response, "content-type").unwrap_or_default();
-    let message = format!(
-        "the answer is no event stream but {}",
-        failure::excerpt(content_type, 100)
-    );
-    let body = start_of_body(response).await;
-    let detail = failure::html_title(&body).unwrap_or_else(|| failure::excerpt(&body, 200));
-    ProviderError {
-        hint: Some("check ANTHROPIC_BASE_URL and the proxy".to_owned()),
-        ..ProviderError::new(ErrorClass::Protocol, format!("{message}: {detail}"))
-    }
-}
-
-fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
-    response.headers().get(name)?.to_str().ok()
-}
-
-/// As much of a body as an error message can use.
-async fn start_of_body(mut response: Response) -> String {
-    let mut body = Vec::new();
-    let read = async {
-        while let Ok(Some(bytes)) = response.chunk().await {
-            body.extend_from_slice(&bytes);
-            if body.len() >= LONGEST_REFUSAL {
-                break;
-            }
-        }
-    };
-    // What has come by then has to do.
-    let _ = timeout(REFUSAL_TIME, read).await;
-    String::from_utf8_lossy(&body).into_owned()
-}
-
-fn stalled(limit: Duration) -> ProviderError {
-    ProviderError::new(
-        ErrorClass::Stalled,
-        format!("the server fell silent for {} s", limit.as_secs_f64()),
-    )
-}
-
-fn network(error: &reqwest::Error, host: &str) -> ProviderError {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    let (message, hint) = if error.is_connect() {
-        let hint = "check the network, the address in ANTHROPIC_BASE_URL and the proxy; \
-                    SSL_CERT_FILE names further certificates";
-        (format!("cannot connect to {host}: {cause}"), Some(hint))
-    } else {
-        (format!("the connection to {host} broke: {cause}"), None)
-    };
-    ProviderError {
-        hint: hint.map(str::to_owned),
-        ..ProviderError::new(ErrorClass::Network, message)
+        let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
+        let body = encoder.encode(&request);
+        self.endpoint.ask::<decode::Answer>(body)
     }
 }

@@ -2,13 +2,11 @@
 //! that a stream was asked for. Which it is shows in the first character; headers are often wrong about it. What the
 //! JSON means is left to the decoders of each API.
 
-use ah_conversation::{ErrorClass, ProviderError};
+use ah_conversation::ProviderError;
 use ah_http::sse;
 
+use crate::decode::protocol;
 use crate::failure;
-
-/// How much of an event that is not understood an error repeats.
-const EXCERPT: usize = 200;
 
 /// Turns the bytes of an answer into pieces of JSON text.
 #[derive(Debug, Default)]
@@ -34,8 +32,8 @@ enum Form {
 pub enum Rest<'a> {
     /// Nothing.
     Nothing,
-    /// The data of an event that may be cut.
-    Event(&'a str),
+    /// An event that may be cut.
+    Event(sse::Event<'a>),
     /// The whole answer.
     Document(&'a str),
 }
@@ -67,11 +65,11 @@ impl Body {
         Ok(())
     }
 
-    /// The data of the next event that is whole, or `None` until more bytes are fed.
-    pub fn next_event(&mut self) -> Result<Option<&str>, ProviderError> {
+    /// The next event that is whole, or `None` until more bytes are fed.
+    pub fn next_event(&mut self) -> Result<Option<sse::Event<'_>>, ProviderError> {
         let event = self.framing.next_event().map_err(unreadable)?;
         self.events += u64::from(event.is_some());
-        Ok(event.map(|event| event.data))
+        Ok(event)
     }
 
     /// Notes that no more bytes will come, and gives what is left.
@@ -85,7 +83,7 @@ impl Body {
             };
         }
         Ok(match self.framing.finish() {
-            Ok(Some(event)) => Rest::Event(event.data),
+            Ok(Some(event)) => Rest::Event(event),
             Ok(None) | Err(_) => Rest::Nothing,
         })
     }
@@ -99,17 +97,4 @@ impl Body {
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn unreadable(error: sse::Error) -> ProviderError {
     protocol(error.to_string())
-}
-
-/// The error of an answer that is not what its API allows.
-pub fn protocol(message: impl Into<String>) -> ProviderError {
-    ProviderError::new(ErrorClass::Protocol, message)
-}
-
-/// The error of `json`, a piece of an answer that is not understood.
-pub fn not_understood(error: &serde_json::Error, json: &str) -> ProviderError {
-    let excerpt = failure::excerpt(json, EXCERPT);
-    protocol(format!(
-        "a part of the answer is not understood ({error}): {excerpt}"
-    ))
 }

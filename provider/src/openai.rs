@@ -6,4 +6,5 @@ mod reasoning;
 pub(crate) mod usage;
 mod wire;
 
-pub use self::decode::Decoder;
+/// Turns the bytes of an answer into events.
+pub type Decoder = crate::decode::Decoder<decode::Answer>;

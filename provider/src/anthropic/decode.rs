@@ -1,137 +1,38 @@
-//! A streamed answer, from bytes to [`StreamEvent`]s: a plain value without I/O, which gives the same events however
-//! the bytes are cut.
-//!
-//! A server that does not stream, whatever it was asked, sends the whole message as one JSON object; that is an answer
-//! as well, and told apart by its first byte.
+//! A streamed message, from its events to [`StreamEvent`]s.
 //!
 //! It is strict where leniency would pass off half an answer as a whole one (order of events, early end) and lenient
-//! where nothing can go wrong (unknown events, a block's end missing or told twice). How the pieces make a message is
-//! left to the reader of the events; the time between them to whoever feeds the bytes.
+//! where nothing can go wrong (unknown events, a block's end missing or told twice).
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ah_conversation::{
-    BlockStart, Delta, ErrorClass, ProviderError, StopReason, StreamEvent, Usage,
-};
+use ah_conversation::{BlockStart, Delta, ProviderError, StopReason, StreamEvent, Usage};
 use ah_http::sse;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::wire;
+use crate::decode::{self, Phase, not_understood, protocol};
 use crate::failure;
-
-/// How much of an event that is not understood an error repeats.
-const EXCERPT: usize = 200;
-
-/// Turns the bytes of a streamed answer into events.
-#[derive(Debug, Default)]
-pub struct Decoder {
-    form: Form,
-    framing: sse::Decoder,
-    answer: Answer,
-}
-
-/// What the bytes are.
-#[derive(Debug, Default)]
-enum Form {
-    #[default]
-    Unknown,
-    Events,
-    /// One JSON object, as far as it has come.
-    Object(Vec<u8>),
-}
 
 /// What was said of the answer so far.
 #[derive(Debug, Default)]
-struct Answer {
+pub struct Answer {
     phase: Phase,
     usage: Usage,
     stop_reason: Option<StopReason>,
     /// The blocks that have begun, and whether they still grow.
     blocks: BTreeMap<usize, bool>,
-    signs_of_life: u64,
+    pings: u64,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    #[default]
-    Waiting,
-    Started,
-    Ended,
-}
-
-impl Decoder {
-    /// Takes the next bytes and adds the events they complete to `events`. After an error the answer is lost.
-    pub fn feed(
-        &mut self,
-        bytes: &[u8],
-        events: &mut VecDeque<StreamEvent>,
-    ) -> Result<(), ProviderError> {
-        if self.has_ended() {
-            return Ok(());
-        }
-        if let (Form::Unknown, Some(first)) = (&self.form, bytes.trim_ascii_start().first()) {
-            self.form = match first {
-                b'{' => Form::Object(Vec::new()),
-                _ => Form::Events,
-            };
-        }
-        if let Form::Object(object) = &mut self.form {
-            self.answer.signs_of_life += 1;
-            object.extend_from_slice(bytes);
-            return match object.len() > sse::DEFAULT_LIMIT {
-                true => Err(protocol("the answer is too long")),
-                false => Ok(()),
-            };
-        }
-        self.framing.feed(bytes);
-        while let Some(event) = self
-            .framing
-            .next_event()
-            .map_err(|error| protocol(error.to_string()))?
-        {
-            self.answer.read(event, events)?;
-        }
-        Ok(())
-    }
-
-    /// Notes that no more bytes will come: an error unless the answer is whole.
-    pub fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
-        if let Form::Object(object) = &self.form {
-            self.answer.read_whole(object, events)?;
-        } else if let Ok(Some(event)) = self.framing.finish() {
-            // What a cut stream ends with may be half an event: then the cut is the error, not the half.
-            match self.answer.read(event, events) {
-                Err(error) if error.class != ErrorClass::Protocol => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-        }
-        match self.answer.phase {
-            Phase::Ended => Ok(()),
-            Phase::Started => Err(protocol("the answer ended early")),
-            Phase::Waiting => Err(protocol("the stream ended before an answer began")),
-        }
-    }
-
-    /// Whether the answer is whole.
-    pub fn has_ended(&self) -> bool {
-        self.answer.phase == Phase::Ended
-    }
-
-    /// How many events there were, not counting those that only keep the connection open.
-    pub fn signs_of_life(&self) -> u64 {
-        self.answer.signs_of_life
-    }
-}
-
-impl Answer {
+impl decode::Answer for Answer {
     fn read(
         &mut self,
         event: sse::Event<'_>,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
         // Some gateways end with the word of the other protocol.
-        if self.phase == Phase::Ended || event.data.trim_ascii() == "[DONE]" {
+        if event.data.trim_ascii() == "[DONE]" {
             return Ok(());
         }
         let parsed: wire::Event =
@@ -140,10 +41,11 @@ impl Answer {
             "" => event.name,
             kind => kind,
         };
-        if kind != "ping" {
-            self.signs_of_life += 1;
-        }
         match kind {
+            "ping" => {
+                self.pings += 1;
+                Ok(())
+            }
             "message_start" => self.start(parsed.message, events),
             "error" => Err(failure::in_stream(parsed.error.as_ref())),
             "content_block_start"
@@ -160,11 +62,41 @@ impl Answer {
             "content_block_stop" => self.stop_block(parsed.index, events),
             "message_delta" => self.note_stop(&parsed, event.data, events),
             "message_stop" => self.end(events),
-            // Pings, and what later versions of the protocol add.
+            // What later versions of the protocol add.
             _ => Ok(()),
         }
     }
 
+    fn read_whole(
+        &mut self,
+        json: &str,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<(), ProviderError> {
+        let message: wire::Message =
+            serde_json::from_str(json).map_err(|error| not_understood(&error, json))?;
+        if message.error.is_some() {
+            return Err(failure::in_stream(message.error.as_ref()));
+        }
+        self.start(message.start, events)?;
+        for (index, block) in message.content.into_iter().enumerate() {
+            self.start_block(Some(index), Some(block), events)?;
+            self.stop_block(Some(index), events)?;
+        }
+        self.stop_reason = message.stop_reason;
+        self.tell_stop(events);
+        self.end(events)
+    }
+
+    fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    fn pings(&self) -> u64 {
+        self.pings
+    }
+}
+
+impl Answer {
     fn start(
         &mut self,
         message: Option<wire::MessageStart>,
@@ -181,27 +113,6 @@ impl Answer {
             usage: self.usage,
         });
         Ok(())
-    }
-
-    /// Reads a message that came in one piece.
-    fn read_whole(
-        &mut self,
-        object: &[u8],
-        events: &mut VecDeque<StreamEvent>,
-    ) -> Result<(), ProviderError> {
-        let message: wire::Message = serde_json::from_slice(object)
-            .map_err(|error| not_understood(&error, &String::from_utf8_lossy(object)))?;
-        if message.error.is_some() {
-            return Err(failure::in_stream(message.error.as_ref()));
-        }
-        self.start(message.start, events)?;
-        for (index, block) in message.content.into_iter().enumerate() {
-            self.start_block(Some(index), Some(block), events)?;
-            self.stop_block(Some(index), events)?;
-        }
-        self.stop_reason = message.stop_reason;
-        self.tell_stop(events);
-        self.end(events)
     }
 
     /// The numbers of each event are totals so far, so a later one takes the place of an earlier one.
@@ -365,15 +276,4 @@ fn delta_of(raw: &RawValue) -> Result<Delta, serde_json::Error> {
         }
     }
     serde_json::from_str(raw.get()).map(Delta::Other)
-}
-
-fn protocol(message: impl Into<String>) -> ProviderError {
-    ProviderError::new(ErrorClass::Protocol, message)
-}
-
-fn not_understood(error: &serde_json::Error, data: &str) -> ProviderError {
-    let excerpt = failure::excerpt(data, EXCERPT);
-    protocol(format!(
-        "an event of the answer is not understood ({error}): {excerpt}"
-    ))
 }

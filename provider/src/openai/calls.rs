@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::wire;
 use crate::blocks::Blocks;
-use crate::body::protocol;
+use crate::decode::protocol;
 
 /// Shorter ids are counters that start anew with each answer, while ours have to be unique in the conversation.
 const SHORTEST_ID: usize = 8;

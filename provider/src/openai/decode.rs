@@ -1,5 +1,4 @@
-//! An answer of chat completions, from bytes to [`StreamEvent`]s: a plain value without I/O, which gives the same
-//! events however the bytes are cut.
+//! An answer of chat completions, from its events to [`StreamEvent`]s.
 //!
 //! Many servers speak this protocol and each differently, so it reads whatever can be understood. It is strict where
 //! half an answer would pass for a whole one: a stream without an end, and one whose end comes in the midst of a tool
@@ -8,6 +7,7 @@
 use std::collections::VecDeque;
 
 use ah_conversation::{ErrorClass, ProviderError, StopReason, StreamEvent, Usage};
+use ah_http::sse;
 use serde_json::Value;
 
 use super::calls::Calls;
@@ -15,19 +15,12 @@ use super::reasoning::Details;
 use super::usage::usage;
 use super::wire;
 use crate::blocks::Blocks;
-use crate::body::{Body, Rest, not_understood, protocol};
+use crate::decode::{self, Phase, not_understood, protocol};
 use crate::failure;
-
-/// Turns the bytes of an answer into events.
-#[derive(Debug, Default)]
-pub struct Decoder {
-    body: Body,
-    answer: Answer,
-}
 
 /// What was said of the answer so far.
 #[derive(Debug, Default)]
-struct Answer {
+pub struct Answer {
     phase: Phase,
     /// What no other answer has in common with this one: its id, or else its time.
     stamp: String,
@@ -39,73 +32,14 @@ struct Answer {
     details: Details,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    #[default]
-    Waiting,
-    Started,
-    Ended,
-}
-
-impl Decoder {
-    /// Takes the next bytes and adds the events they complete to `events`. After an error the answer is lost.
-    pub fn feed(
-        &mut self,
-        bytes: &[u8],
-        events: &mut VecDeque<StreamEvent>,
-    ) -> Result<(), ProviderError> {
-        if self.has_ended() {
-            return Ok(());
-        }
-        self.body.feed(bytes)?;
-        while let Some(data) = self.body.next_event()? {
-            self.answer.read(data, events)?;
-        }
-        Ok(())
-    }
-
-    /// Notes that no more bytes will come: an error unless the answer is whole.
-    pub fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
-        if self.has_ended() {
-            return Ok(());
-        }
-        match self.body.finish()? {
-            Rest::Nothing => {}
-            // What a cut stream ends with may be half an event: then the cut is the error, not the half.
-            Rest::Event(data) => match self.answer.read(data, events) {
-                Err(error) if error.class != ErrorClass::Protocol => return Err(error),
-                Ok(()) | Err(_) => {}
-            },
-            Rest::Document(json) => self.answer.read_whole(json, events)?,
-        }
-        match self.answer.phase {
-            Phase::Ended => Ok(()),
-            // Not every server says that it is done.
-            Phase::Started if self.answer.finish_reason.is_some() => self.answer.end(events),
-            Phase::Started => Err(protocol("the answer ended early")),
-            Phase::Waiting => Err(protocol("the stream ended before an answer began")),
-        }
-    }
-
-    /// Whether the answer is whole.
-    pub fn has_ended(&self) -> bool {
-        self.answer.phase == Phase::Ended
-    }
-
-    /// How many events there were, not counting those that only keep the connection open.
-    pub fn signs_of_life(&self) -> u64 {
-        self.body.events()
-    }
-}
-
-impl Answer {
+impl decode::Answer for Answer {
     fn read(
         &mut self,
-        data: &str,
+        event: sse::Event<'_>,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
-        let data = data.trim();
-        if self.phase == Phase::Ended || data.is_empty() {
+        let data = event.data.trim();
+        if data.is_empty() {
             return Ok(());
         }
         if data == "[DONE]" {
@@ -120,7 +54,6 @@ impl Answer {
         Ok(())
     }
 
-    /// Reads an answer that came in one piece.
     fn read_whole(
         &mut self,
         json: &str,
@@ -134,6 +67,20 @@ impl Answer {
         }
     }
 
+    fn close(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
+        match self.finish_reason {
+            // Not every server says that it is done.
+            Some(_) => self.end(events),
+            None => Ok(()),
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        self.phase
+    }
+}
+
+impl Answer {
     fn take(
         &mut self,
         chunk: wire::Chunk,
