@@ -92,6 +92,7 @@ impl World {
         Ah {
             command,
             stdin: Vec::new(),
+            is_read: true,
         }
     }
 
@@ -146,6 +147,7 @@ impl Drop for World {
 pub struct Ah {
     command: Command,
     stdin: Vec<u8>,
+    is_read: bool,
 }
 
 impl Ah {
@@ -161,6 +163,28 @@ impl Ah {
         self
     }
 
+    /// Nobody reads its standard output, and its end of the pipe is closed from the beginning.
+    pub fn without_reader(mut self) -> Self {
+        self.is_read = false;
+        self
+    }
+
+    /// No file that it writes may grow past so many blocks, as on a disk that is full.
+    pub fn with_file_limit(mut self, blocks: u32) -> Self {
+        let mut shell = Command::new("sh");
+        // Without the trap the kernel would end the program.
+        let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        shell.args(["-c", &limit]).arg(self.command.get_program());
+        shell.args(self.command.get_args());
+        shell.env_clear();
+        for (name, value) in self.command.get_envs() {
+            shell.env(name, value.unwrap_or_default());
+        }
+        shell.current_dir(self.command.get_current_dir().unwrap());
+        self.command = shell;
+        self
+    }
+
     /// Runs it to its end.
     pub fn run(self) -> Ended {
         self.start().wait()
@@ -173,8 +197,13 @@ impl Ah {
             false => Stdio::piped(),
         };
         let command = self.command.stdin(input);
+        let (reader, writer) = io::pipe().unwrap();
+        let out = match self.is_read {
+            true => Stream::of(reader),
+            false => Stream::of(io::empty()),
+        };
         let mut child = command
-            .stdout(Stdio::piped())
+            .stdout(writer)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -184,7 +213,8 @@ impl Ah {
             thread::spawn(move || drop(pipe.write_all(&bytes)));
         }
         let pid = Pid::from_child(&child);
-        let out = Stream::of(child.stdout.take().unwrap());
+        // It holds our end of the pipe.
+        drop(self.command);
         let err = Stream::of(child.stderr.take().unwrap());
         let (sender, end) = mpsc::channel();
         thread::spawn(move || await_end(child, &sender));
@@ -227,7 +257,7 @@ impl Running {
         self.err.wait_for(text);
     }
 
-    /// Nobody reads its standard output from now on, though it may write it.
+    /// Waits for its end.
     pub fn wait(self) -> Ended {
         self.wait_for_end(HANG).unwrap_or_else(|running| {
             running.signal(Signal::KILL);

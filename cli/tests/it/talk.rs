@@ -185,3 +185,12 @@ fn count(connection: &Connection, table: &str, id: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM {table} WHERE id = ?");
     connection.query_row(&sql, [id], |row| row.get(0)).unwrap()
 }
+
+/// The texts of one role in a database, oldest first.
+pub fn texts(connection: &Connection, role: &str) -> Vec<String> {
+    let sql = "SELECT content FROM content_blocks JOIN messages ON messages.id = message_id
+               WHERE role = ? AND block_type = 'text' ORDER BY content_blocks.id";
+    let mut statement = connection.prepare(sql).unwrap();
+    let texts = statement.query_map([role], |row| row.get(0)).unwrap();
+    texts.map(Result::unwrap).collect()
+}
