@@ -1,0 +1,64 @@
+//! A disk that fails: the run ends and says where, nothing more is asked, and the session goes on later.
+
+use rustix::process::Signal;
+
+use crate::talk::Talk;
+
+/// More commits than the conversation has.
+const MANY: u32 = 200;
+
+#[test]
+fn a_commit_that_fails_ends_the_run_before_anything_more_is_asked() {
+    for side in ["before", "after"] {
+        let mut commit = 1;
+        while fail_at(side, commit) {
+            commit += 1;
+            assert!(commit < MANY, "there are more than {MANY} commits");
+        }
+        assert!(commit > 10, "there are only {commit} commits");
+    }
+}
+
+/// Lets a commit fail and goes on; tells whether there was such a commit.
+fn fail_at(side: &str, commit: u32) -> bool {
+    let killed = Talk::with_tools();
+    let fault = format!("{side}:{commit}");
+    let ended = killed.ah("go").env("AH_FAULT", &fault).run();
+    if ended.signal != Some(Signal::KILL.as_raw()) {
+        ended.expect(0);
+        return false;
+    }
+    let talk = Talk::with_tools();
+    let fault = format!("{side}:{commit}:error");
+    let first = talk.ah("go").env("AH_FAULT", &fault).run().expect(1);
+    let database = talk.world.database();
+    let words = format!("error: cannot write `{}`: ", database.display());
+    assert!(first.stderr.contains(&words), "{fault}: {first:#?}");
+    // One that dies at the same place asks nothing afterwards; so must this one.
+    let asked = killed.server.requests().len();
+    assert_eq!(talk.server.requests().len(), asked, "{fault}: {first:#?}");
+    talk.world.assert_nothing_runs();
+    talk.ah("go on").run().expect(0);
+    talk.assert_sound();
+    true
+}
+
+#[test]
+fn a_disk_that_takes_no_more_ends_the_run_and_not_the_session() {
+    // From too little for the program to begin to more than the conversation needs.
+    for blocks in [0, 20, 60, 90, 113, 120, 150, 200, 300, 500, 5_000] {
+        let mut talk = Talk::with_tools();
+        let first = talk.ah("go").with_file_limit(blocks).run().without_panic();
+        talk.note(&first);
+        if first.code != Some(0) {
+            assert_eq!(first.code, Some(1), "{blocks}: {first:#?}");
+            let folder = talk.world.file(".ah");
+            let names_it = first.stderr.lines().any(|line| {
+                line.starts_with("error: ") && line.contains(&*folder.to_string_lossy())
+            });
+            assert!(names_it, "{blocks}: {first:#?}");
+        }
+        talk.ah("go on").run().expect(0);
+        talk.assert_sound();
+    }
+}
