@@ -11,24 +11,27 @@ pub struct Stop {
     token: CancellationToken,
     reason: ExitReason,
     deadline: Option<Time>,
+    /// Cancelled when the deadline was waited for: the timer and the clock need not agree to the millisecond.
+    timed_out: CancellationToken,
 }
 
 impl Stop {
     /// Ends the run as interrupted when a person cancels `token`.
     pub fn interrupt(token: CancellationToken) -> Self {
-        Self {
-            token,
-            reason: ExitReason::Interrupted,
-            deadline: None,
-        }
+        Self::new(token, ExitReason::Interrupted)
     }
 
     /// Ends the run as aborted when the program that embeds the engine cancels `token`.
     pub fn abort(token: CancellationToken) -> Self {
+        Self::new(token, ExitReason::Aborted)
+    }
+
+    fn new(token: CancellationToken, reason: ExitReason) -> Self {
         Self {
             token,
-            reason: ExitReason::Aborted,
+            reason,
             deadline: None,
+            timed_out: CancellationToken::new(),
         }
     }
 
@@ -36,6 +39,7 @@ impl Stop {
     pub(crate) fn at(&self, deadline: Option<Time>) -> Self {
         Self {
             deadline,
+            timed_out: CancellationToken::new(),
             ..self.clone()
         }
     }
@@ -45,9 +49,8 @@ impl Stop {
         if self.token.is_cancelled() {
             return Some(self.reason.clone());
         }
-        self.deadline
-            .is_some_and(|deadline| now >= deadline)
-            .then_some(ExitReason::Timeout)
+        let is_late = self.deadline.is_some_and(|deadline| now >= deadline);
+        (is_late || self.timed_out.is_cancelled()).then_some(ExitReason::Timeout)
     }
 
     /// Returns when the run must end.
@@ -62,7 +65,7 @@ impl Stop {
         };
         tokio::select! {
             () = self.token.cancelled() => {}
-            () = timed_out => {}
+            () = timed_out => self.timed_out.cancel(),
         }
     }
 }

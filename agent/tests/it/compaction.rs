@@ -1,0 +1,225 @@
+//! Summaries in the place of older messages.
+
+use ah_conversation::{ContentBlock, ExitReason, Usage, estimate_text};
+use ah_provider::script::format::Turn;
+use ah_testkit::script::{fails, says};
+
+use crate::world::World;
+
+/// An answer that took so many tokens of the window of 200,000.
+fn at(tokens: u64, text: &str) -> Turn {
+    Turn {
+        usage: Some(Usage {
+            input_tokens: tokens,
+            output_tokens: 0,
+            ..Usage::default()
+        }),
+        ..says(text)
+    }
+}
+
+/// A conversation that is past 80 % of the window at its third prompt, whose summary is `turn`.
+async fn crowded(turn: Turn) -> World {
+    let mut world = World::new([
+        at(1_000, "One."),
+        at(160_001, "Two."),
+        turn,
+        at(2_000, "Three."),
+    ]);
+    for prompt in ["first", "second", "third"] {
+        world.run(prompt).await;
+    }
+    world
+}
+
+/// Port 09 a and c: the call for a summary comes past 80 %, without tools, and says how full the window was.
+#[tokio::test]
+async fn a_summary_is_made_past_80_percent() {
+    let world = crowded(says("They counted to two.")).await;
+    assert_eq!(world.requests().len(), 4);
+    assert!(world.requests()[2].tools.is_empty());
+    let events = world.events();
+    assert!(
+        events.contains("compaction_triggered 160007/200000"),
+        "{events}"
+    );
+    assert!(events.contains("compaction_complete"), "{events}");
+}
+
+/// Port 09 g: the tail stays as it was, after the summary; the history stays whole in the store.
+#[tokio::test]
+async fn the_view_is_the_summary_and_an_unchanged_tail() {
+    let world = crowded(says("They counted to two.")).await;
+    insta::assert_snapshot!(world.request(3), @"
+        user: [COMPACTION SUMMARY]
+        They counted to two.
+        assistant: Two. (end_turn)
+        user: third
+        ");
+    assert_eq!(world.messages().await.len(), 7);
+}
+
+/// Resumed sessions start from the summary as well.
+#[tokio::test]
+async fn a_resumed_session_starts_at_the_summary() {
+    let world = crowded(says("They counted to two.")).await;
+    let mut world = world.resumed([says("Four.")]);
+    world.run("fourth").await;
+    let request = world.request(0);
+    assert!(
+        request.starts_with("user: [COMPACTION SUMMARY]\nThey counted to two."),
+        "{request}"
+    );
+    assert!(request.ends_with("user: fourth"), "{request}");
+    assert!(!request.contains("first"), "{request}");
+}
+
+/// Port 09 j, C# 9: where no summary can be had, the older messages are left out all the same.
+#[tokio::test]
+async fn a_failed_summary_falls_back_to_leaving_out() {
+    for turn in [fails(400, "invalid_request_error"), says("  ")] {
+        let world = crowded(turn).await;
+        let request = world.request(3);
+        assert!(
+            request.contains("a summary of them could not be made"),
+            "{request}"
+        );
+        assert!(request.ends_with("user: third"), "{request}");
+        assert!(
+            world.events().contains("error no summary could be made"),
+            "{}",
+            world.events()
+        );
+    }
+}
+
+/// Port 09 h: a conversation can be summarised again and again; each summary takes the one before it in.
+#[tokio::test]
+async fn summaries_follow_each_other() {
+    let mut world = World::new([
+        at(170_000, "One."),
+        says("Summary one."),
+        at(170_000, "Two."),
+        says("Summary two."),
+        at(1_000, "Three."),
+    ]);
+    for prompt in ["first", "second", "third"] {
+        assert_eq!(world.run(prompt).await.reason, ExitReason::EndTurn);
+    }
+    assert!(
+        world.request(3).contains("Summary one."),
+        "{}",
+        world.request(3)
+    );
+    let last = world.request(4);
+    assert!(
+        last.contains("Summary two.") && !last.contains("Summary one."),
+        "{last}"
+    );
+}
+
+/// Port 09 i: the model that summarises may be another one.
+#[tokio::test]
+async fn another_model_may_summarise() {
+    let mut world = World::new([at(170_000, "One."), at(1_000, "Two.")]);
+    let summarizer = world.summarised_by([says("In short.")]);
+    world.run("first").await;
+    world.run("second").await;
+    assert_eq!(summarizer.requests().len(), 1);
+    assert!(world.request(1).contains("In short."));
+}
+
+/// A server that finds the prompt too long gets one summary, and then the run ends with a clear error.
+#[tokio::test]
+async fn a_prompt_that_is_too_long_is_summarised_once() {
+    let too_long = || Turn {
+        ..fails(400, "prompt is too long: 210000 tokens > 200000 maximum")
+    };
+    let mut world = World::new([
+        at(100, "One."),
+        too_long(),
+        says("In short."),
+        at(100, "Two."),
+    ]);
+    world.run("first").await;
+    assert_eq!(world.run("second").await.answer, "Two.");
+    assert!(world.request(3).contains("[COMPACTION SUMMARY]\nIn short."));
+
+    let mut world = World::new([
+        at(100, "One."),
+        too_long(),
+        says("In short."),
+        too_long(),
+        says("never"),
+    ]);
+    world.run("first").await;
+    let outcome = world.run("second").await;
+    assert_eq!(
+        (outcome.reason, world.requests().len()),
+        (ExitReason::Error, 4)
+    );
+}
+
+/// Port 03 g: an answer that the output limit cuts in a full window is continued after a summary.
+#[tokio::test]
+async fn a_cut_answer_in_a_full_window_is_summarised_and_continued() {
+    let cut = Turn {
+        stop_reason: Some("max_tokens".into()),
+        ..at(170_000, "The first half")
+    };
+    let mut world = World::new([
+        at(100, "One."),
+        cut,
+        says("In short."),
+        says("The second half"),
+    ]);
+    world.run("first").await;
+    let outcome = world.run("second").await;
+    assert_eq!(
+        (outcome.reason, outcome.answer.as_str()),
+        (ExitReason::EndTurn, "The second half")
+    );
+    let request = world.request(3);
+    assert!(
+        request.contains("[COMPACTION SUMMARY]") && request.contains("cut off by the output limit"),
+        "{request}"
+    );
+}
+
+/// Port 09 b: the tail takes about 40 % of the window.
+#[tokio::test]
+async fn the_tail_takes_about_two_fifths_of_the_window() {
+    let words = "word ".repeat(8_000); // About 10,000 tokens.
+    let turns = (1..=16).map(|turn| at(turn * 10_100, "Noted."));
+    let mut world = World::new(turns.chain([says("In short."), at(100, "Done.")]));
+    for _ in 0..17 {
+        world.run(&words).await;
+    }
+    let kept: u64 = world.requests()[17]
+        .messages
+        .iter()
+        .flat_map(|message| &message.content)
+        .filter_map(ContentBlock::as_text)
+        .map(estimate_text)
+        .sum();
+    assert!((65_000..=82_000).contains(&kept), "{kept} of 200,000");
+}
+
+/// C# 4: past `maxConversationMessages` the oldest messages are left out, from a safe place on, with a notice.
+#[tokio::test]
+async fn trimming_by_count_leaves_a_valid_request() {
+    let mut world = World::new([says("1"), says("2"), says("3")]);
+    world.settings.max_messages = Some(4);
+    for prompt in ["one", "two", "three"] {
+        world.run(prompt).await;
+    }
+    assert_eq!(
+        world.request(2),
+        "user: two\nassistant: 2 (end_turn)\nuser: three"
+    );
+    assert!(
+        world.notices().contains("2 older messages are left out"),
+        "{}",
+        world.notices()
+    );
+}

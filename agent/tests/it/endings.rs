@@ -1,0 +1,198 @@
+//! How runs end.
+
+use ah_agent::Failure;
+use ah_conversation::{ExitReason, Output, StopReason, Usage};
+use ah_provider::script::format::Turn;
+use ah_testkit::script::{fails, hangs, says, uses};
+use serde_json::json;
+
+use crate::world::{Fake, World};
+
+fn look() -> Fake {
+    Fake::reading("look", |_| async { Output::text("seen") })
+}
+
+fn looks(number: usize) -> Turn {
+    uses("look", json!({"number": number}))
+}
+
+#[tokio::test]
+async fn the_events_of_a_run() {
+    let mut world = World::new([looks(1), says("I have looked.")]).with(look());
+    let outcome = world.run("look").await;
+    assert_eq!((outcome.reason, outcome.turns), (ExitReason::EndTurn, 2));
+    insta::assert_snapshot!(world.events(), @"
+        agent_start look
+        state_change idle processing
+        api_call_start
+        api_call_end
+        tool_call_start look
+        tool_call_end look ok
+        api_call_start
+        text_delta I have looked.
+        api_call_end
+        state_change processing idle
+        agent_end end_turn
+        ");
+}
+
+#[tokio::test]
+async fn the_same_call_is_told_at_three_and_four_and_ends_the_run_at_five() {
+    let mut world = World::new((0..6).map(|_| looks(1))).with(look());
+    let outcome = world.run("look").await;
+    assert_eq!(
+        (outcome.reason, outcome.turns),
+        (ExitReason::LoopDetected, 5)
+    );
+    let told = |request: usize| world.request(request).matches("[LOOP DETECTED]").count();
+    assert_eq!([told(2), told(3), told(4)], [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn different_arguments_are_no_repetition() {
+    let mut world = World::new((0..7).map(looks).chain([says("Done.")])).with(look());
+    assert_eq!(world.run("look").await.reason, ExitReason::EndTurn);
+}
+
+#[tokio::test]
+async fn a_used_up_token_budget_answers_the_open_calls() {
+    let usage = Usage {
+        input_tokens: 900,
+        output_tokens: 101,
+        ..Usage::default()
+    };
+    let turn = Turn {
+        usage: Some(usage),
+        ..looks(1)
+    };
+    let mut world = World::new([turn]).with(look());
+    world.settings.limits.max_tokens = Some(1_000);
+    let outcome = world.run("look").await;
+    assert_eq!(outcome.reason, ExitReason::BudgetExceeded);
+    assert_eq!(
+        world.last_results(),
+        ["Not run: the token budget of this run is used up."]
+    );
+    assert!(world.events().contains("budget_exceeded"));
+}
+
+#[tokio::test]
+async fn a_refusal_is_a_failure_with_the_words_of_the_model() {
+    let turn = Turn {
+        stop_reason: Some("refusal".into()),
+        ..says("I won't.")
+    };
+    let outcome = World::new([turn]).run("do it").await;
+    assert_eq!(outcome.reason, ExitReason::Refusal);
+    assert!(matches!(outcome.failure, Some(Failure::Refusal(words)) if words == "I won't."));
+}
+
+#[tokio::test]
+async fn an_unknown_stop_reason_is_kept_and_ends_the_run() {
+    let turn = Turn {
+        stop_reason: Some("new_reason".into()),
+        ..says("Hm.")
+    };
+    let mut world = World::new([turn]);
+    assert_eq!(
+        world.run("go").await.reason,
+        ExitReason::Other("new_reason".into())
+    );
+    let reason = world
+        .messages()
+        .await
+        .last()
+        .unwrap()
+        .stop_reason()
+        .cloned();
+    assert_eq!(reason, Some(StopReason::Other("new_reason".into())));
+}
+
+#[tokio::test]
+async fn a_paused_turn_is_asked_again() {
+    let turn = Turn {
+        stop_reason: Some("pause_turn".into()),
+        ..says("Wait.")
+    };
+    let outcome = World::new([turn, says("Done.")]).run("go").await;
+    assert_eq!(
+        (outcome.reason, outcome.turns, outcome.answer.as_str()),
+        (ExitReason::EndTurn, 2, "Done.")
+    );
+}
+
+/// C# 10: an answer that the output limit cuts is continued three times, then the run ends.
+#[tokio::test]
+async fn three_cut_answers_in_a_row_end_the_turn() {
+    let cut = |text| Turn {
+        stop_reason: Some("max_tokens".into()),
+        ..says(text)
+    };
+    let mut world = World::new([cut("1"), cut("2"), cut("3"), cut("4"), says("never")]);
+    let outcome = world.run("count").await;
+    assert_eq!((outcome.reason, outcome.turns), (ExitReason::MaxTokens, 4));
+}
+
+#[tokio::test]
+async fn a_failing_model_ends_the_run_and_loses_nothing() {
+    let mut world = World::new([fails(400, "invalid_request_error"), says("Back again.")]);
+    let outcome = world.run("first").await;
+    assert_eq!(outcome.reason, ExitReason::Error);
+    assert!(matches!(outcome.failure, Some(Failure::Provider(_))));
+    assert_eq!(world.run("second").await.answer, "Back again.");
+    assert!(world.request(1).contains("first") && world.request(1).contains("second"));
+}
+
+#[tokio::test]
+async fn an_interrupt_keeps_what_was_said() {
+    let mut world = World::new([hangs("I was about to")]);
+    let outcome = world.run_until_text("go", "about").await;
+    assert_eq!(outcome.reason, ExitReason::Interrupted);
+    let last = world.messages().await.pop().unwrap();
+    assert_eq!(
+        (last.text().as_str(), last.stop_reason()),
+        ("I was about to", Some(&StopReason::Interrupted))
+    );
+}
+
+#[tokio::test]
+async fn an_interrupt_drops_the_running_tool_and_answers_every_call() {
+    let stuck = Fake::touching("stuck", ah_conversation::Access::Unknown, |_| {
+        std::future::pending()
+    });
+    let turn = ah_testkit::script::uses_all([
+        ("look", json!({})),
+        ("stuck", json!({})),
+        ("look", json!({})),
+    ]);
+    let mut world = World::new([turn, says("Fine.")]).with(look()).with(stuck);
+    let outcome = world.run_until_event("go", "tool_call_start stuck").await;
+    assert_eq!(outcome.reason, ExitReason::Interrupted);
+    insta::assert_snapshot!(world.last_results().join("\n"), @"
+        seen
+        The session was interrupted while this tool ran. It may have run, wholly or in part, and was not run again: check its effects before you repeat it.
+        The session was interrupted before this tool ran; it did not run.
+        ");
+    assert_eq!(world.run("go on").await.answer, "Fine.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeout_ends_a_silent_model() {
+    let mut world = World::new([hangs("One moment")]);
+    world.settings.timeout_ms = Some(2_000);
+    let outcome = world.run("go").await;
+    assert_eq!(
+        (outcome.reason, outcome.answer.as_str()),
+        (ExitReason::Timeout, "One moment")
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_owed_is_asked_for_once() {
+    let mut world = World::new([says("Done."), says("Really done.")]);
+    world.settings.must_produce = Some("/nowhere/plan.md".into());
+    let outcome = world.run("plan").await;
+    assert_eq!((outcome.turns, outcome.reason), (2, ExitReason::Error));
+    assert!(matches!(outcome.failure, Some(Failure::NotProduced(_))));
+    assert!(world.request(1).contains("/nowhere/plan.md"));
+}

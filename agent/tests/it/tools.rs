@@ -1,0 +1,192 @@
+//! What becomes of the calls of one answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ah_agent::ToolConcurrency;
+use ah_conversation::{Access, Output, PermissionMode, Permissions};
+use ah_testkit::script::{says, uses, uses_all};
+use serde_json::json;
+use tokio::sync::Barrier;
+
+use crate::world::{Fake, World};
+
+/// A tool that only reads, and answers once `count` of its calls run at the same time.
+fn meeting(count: usize) -> Fake {
+    let barrier = Arc::new(Barrier::new(count));
+    Fake::reading("look", move |_| {
+        let barrier = barrier.clone();
+        async move {
+            barrier.wait().await;
+            Output::text("seen")
+        }
+    })
+}
+
+/// A tool that answers with how many of its calls ran at most at the same time until now.
+fn counting(access: Access) -> Fake {
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    Fake::touching("count", access, move |_| {
+        let (running, most) = (running.clone(), most.clone());
+        async move {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            for _ in 0..5 {
+                tokio::task::yield_now().await;
+            }
+            running.fetch_sub(1, Ordering::SeqCst);
+            Output::text(most.load(Ordering::SeqCst).to_string())
+        }
+    })
+}
+
+fn calls(tool: &str, count: usize) -> ah_provider::script::format::Turn {
+    uses_all((0..count).map(|number| (tool, json!({"number": number}))))
+}
+
+/// Port 03 m, C# 1: all calls of an answer run, and those that only read run together.
+#[tokio::test]
+async fn calls_that_only_read_run_together() {
+    let mut world = World::new([calls("look", 8), says("Done.")]).with(meeting(8));
+    world.run("look").await;
+    assert_eq!(world.last_results(), vec!["seen"; 8]);
+}
+
+#[tokio::test]
+async fn at_most_ten_calls_run_at_once() {
+    let mut world =
+        World::new([calls("count", 25), says("Done.")]).with(counting(Access::Read("x".into())));
+    world.run("count").await;
+    assert_eq!(
+        world.last_results().iter().max().map(String::as_str),
+        Some("10")
+    );
+}
+
+#[tokio::test]
+async fn calls_that_change_something_run_alone_unless_the_setting_says_otherwise() {
+    for (concurrency, access, most) in [
+        (ToolConcurrency::Auto, Access::Unknown, "1"),
+        (ToolConcurrency::Auto, Access::Read("x".into()), "4"),
+        (ToolConcurrency::Serial, Access::Read("x".into()), "1"),
+        (ToolConcurrency::Parallel, Access::Unknown, "4"),
+    ] {
+        let mut world = World::new([calls("count", 4), says("Done.")]).with(counting(access));
+        world.settings.concurrency = concurrency;
+        world.run("count").await;
+        assert_eq!(
+            world.last_results().iter().max().map(String::as_str),
+            Some(most),
+            "{concurrency:?}"
+        );
+    }
+}
+
+/// C# 1 and port 03 h: whatever finishes first, results stand in the order of the calls.
+#[tokio::test]
+async fn results_stand_in_the_order_of_the_calls() {
+    let barrier = Arc::new(Barrier::new(2));
+    let slow_first = Fake::reading("look", move |input| {
+        let (barrier, number) = (
+            barrier.clone(),
+            input.get("number").cloned().unwrap_or_default(),
+        );
+        async move {
+            // The first call goes on only after the second has come as far; it answers last.
+            barrier.wait().await;
+            if number == 0 {
+                tokio::task::yield_now().await;
+            }
+            Output::text(number.to_string())
+        }
+    });
+    let mut world = World::new([calls("look", 2), says("Done.")]).with(slow_first);
+    world.run("look").await;
+    assert_eq!(world.last_results(), ["0", "1"]);
+}
+
+/// C# 2: an unknown tool and a broken one give error results; their neighbours succeed and the run goes on.
+#[tokio::test]
+async fn an_unknown_a_failing_and_a_panicking_tool_are_answers_to_the_model() {
+    let turn = uses_all([
+        ("nowhere", json!({})),
+        ("fail", json!({})),
+        ("panic", json!({})),
+        ("look", json!({"wrong": "schema is open"})),
+    ]);
+    let mut world = World::new([turn, says("Done.")])
+        .with(Fake::reading("fail", |_| async {
+            Output::error("no luck")
+        }))
+        .with(Fake::reading("panic", |_| async { panic!("oh no") }))
+        .with(Fake::reading("look", |_| async { Output::text("seen") }));
+    let outcome = world.run("try").await;
+    assert_eq!(outcome.answer, "Done.");
+    insta::assert_snapshot!(world.last_results().join("\n"), @"
+        there is no tool `nowhere`; the tools are fail, panic, look
+        no luck
+        the tool `panic` broke: oh no
+        seen
+        ");
+    insta::assert_snapshot!(world.last_errors(), @"error error error ok");
+}
+
+#[tokio::test]
+async fn faults_of_the_arguments_are_named_all_at_once_and_the_tool_does_not_run() {
+    let picky = Fake::reading("look", |_| async { Output::text("ran") }).with_schema(json!({
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}},
+        "required": ["path"],
+    }));
+    let mut world = World::new([
+        uses_all([
+            ("look", json!({"limit": "many"})),
+            ("look", json!({"file_path": "x", "limit": "3"})),
+        ]),
+        says("Done."),
+    ])
+    .with(picky);
+    world.run("look").await;
+    insta::assert_snapshot!(world.last_results().join("\n"), @r#"
+        validation error: "path" is a required property; `limit`: the value is not of type "integer"
+        ran
+        "#);
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_allowed_does_not_run_and_is_reported() {
+    let mut world = World::new([uses("change", json!({})), says("Done.")]).with(Fake::touching(
+        "change",
+        Access::Unknown,
+        |_| async { Output::text("changed") },
+    ));
+    world.settings.permissions = Permissions {
+        mode: PermissionMode::Default,
+        ..Permissions::default()
+    };
+    let outcome = world.run("change").await;
+    assert_eq!(outcome.denials.len(), 1);
+    insta::assert_snapshot!(world.last_results().join("\n"), @"Permission to use change was denied: mode `default` does not allow this call, and nobody can be asked.");
+}
+
+/// Resolution 17: the model sees head and tail, the store keeps it all.
+#[tokio::test]
+async fn a_long_output_is_cut_for_the_model_and_kept_whole() {
+    let long = "line\n".repeat(20_000);
+    let output = long.clone();
+    let mut world = World::new([uses("look", json!({})), says("Done.")])
+        .with(Fake::reading("look", move |_| {
+            std::future::ready(Output::text(output.clone()))
+        }));
+    world.run("look").await;
+    let seen = world.last_results().remove(0);
+    assert!(
+        seen.len() < 31_000 && seen.contains("70000 bytes removed from the middle"),
+        "{}",
+        seen.len()
+    );
+    let page = world.stored_output(1, 1_000_000).await;
+    assert_eq!(
+        (page.lines, page.text.trim_end()),
+        (20_000, long.trim_end())
+    );
+}

@@ -1,0 +1,393 @@
+//! A session with everything real but the model and the tools.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ah_agent::{Frontend, Outcome, Ports, Session, Settings, Stop, ToolConcurrency, Toolbox};
+use ah_conversation::{
+    Access, Clock, ContentBlock, Context, Event, EventKind, Input, Limits, Mail, MailKind, Message,
+    MessageId, Output, OutputPage, PermissionMode, Permissions, Provider as _, Record, Request,
+    Role, Store, StoreError, Thinking, Time, Tool, ToolSpec, ToolUse, ToolUseId, Transcript,
+    Truncation,
+};
+use ah_provider::script::format::{Scenario, Turn};
+use ah_testkit::script::{Scripted, scenario};
+use ah_testkit::show;
+use ah_testkit::world::Steps;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) struct World {
+    provider: Scripted,
+    summarizer: Option<Scripted>,
+    store: Arc<Mortal>,
+    clock: Arc<Steps>,
+    screen: Arc<Seen>,
+    tools: Vec<Arc<dyn Tool>>,
+    pub(crate) settings: Settings,
+}
+
+impl World {
+    /// A world whose model says `turns`, and where everything is allowed.
+    pub(crate) fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let store = ah_store::Session::in_memory(scratch.path()).unwrap();
+        let store = Mortal {
+            store: Arc::new(store),
+            writes: AtomicUsize::new(usize::MAX),
+            results: Mutex::default(),
+            _scratch: Arc::new(scratch),
+        };
+        Self::on(Arc::new(store), Arc::default(), turns)
+    }
+
+    fn on(store: Arc<Mortal>, clock: Arc<Steps>, turns: impl IntoIterator<Item = Turn>) -> Self {
+        // Each process has a script of its own, from the top.
+        let provider = Scripted::playing(Scenario {
+            resume: false,
+            ..scenario(turns)
+        });
+        let settings = Settings {
+            system: Arc::new(["You are tested.".to_owned()]),
+            limits: Limits {
+                context_window: provider.model().context_window,
+                ..Limits::default()
+            },
+            timeout_ms: None,
+            permissions: Permissions {
+                mode: PermissionMode::BypassPermissions,
+                ..Permissions::default()
+            },
+            concurrency: ToolConcurrency::Auto,
+            max_messages: None,
+            must_produce: None,
+            thinking: Thinking::Unset,
+            temperature: None,
+        };
+        Self {
+            provider,
+            summarizer: None,
+            store,
+            clock,
+            screen: Arc::default(),
+            tools: Vec::new(),
+            settings,
+        }
+    }
+
+    pub(crate) fn with(mut self, tool: Fake) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Lets another model summarise.
+    pub(crate) fn summarised_by(&mut self, turns: impl IntoIterator<Item = Turn>) -> Scripted {
+        let summarizer = Scripted::new(turns);
+        self.summarizer = Some(summarizer.clone());
+        summarizer
+    }
+
+    /// The same session in another process, whose model says `turns`.
+    pub(crate) fn resumed(&self, turns: impl IntoIterator<Item = Turn>) -> Self {
+        self.store.writes.store(usize::MAX, Ordering::SeqCst);
+        Self::on(self.store.clone(), self.clock.clone(), turns)
+    }
+
+    pub(crate) async fn run(&mut self, prompt: &str) -> Outcome {
+        self.try_run(prompt, CancellationToken::new())
+            .await
+            .unwrap()
+    }
+
+    /// Runs until the model has said `text`, and interrupts.
+    pub(crate) async fn run_until_text(&mut self, prompt: &str, text: &str) -> Outcome {
+        self.run_until(
+            prompt,
+            Cue {
+                event: "text_delta".to_owned(),
+                text: text.to_owned(),
+            },
+        )
+        .await
+    }
+
+    /// Runs until an event is shown that begins so, and interrupts.
+    pub(crate) async fn run_until_event(&mut self, prompt: &str, event: &str) -> Outcome {
+        self.run_until(
+            prompt,
+            Cue {
+                event: event.to_owned(),
+                text: String::new(),
+            },
+        )
+        .await
+    }
+
+    async fn run_until(&mut self, prompt: &str, cue: Cue) -> Outcome {
+        let token = CancellationToken::new();
+        *self.screen.interrupt.lock().unwrap() = Some((cue, token.clone()));
+        let outcome = self.try_run(prompt, token).await.unwrap();
+        *self.screen.interrupt.lock().unwrap() = None;
+        outcome
+    }
+
+    /// Runs until so many writes have reached the store and the next one fails; says whether one did.
+    pub(crate) async fn run_until_write(&mut self, prompt: &str, writes: usize) -> bool {
+        self.store.writes.store(writes, Ordering::SeqCst);
+        self.try_run(prompt, CancellationToken::new())
+            .await
+            .is_err()
+    }
+
+    async fn try_run(&self, prompt: &str, token: CancellationToken) -> Result<Outcome, StoreError> {
+        let provider: Arc<dyn ah_conversation::Provider> = Arc::new(self.provider.clone());
+        let summarizer = match &self.summarizer {
+            Some(summarizer) => Arc::new(summarizer.clone()),
+            None => provider.clone(),
+        };
+        let ports = Ports {
+            provider,
+            summarizer,
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            frontend: self.screen.clone(),
+        };
+        let mut session = Session::open(
+            ports,
+            Toolbox::new(self.tools.clone()),
+            self.settings.clone(),
+        )
+        .await?;
+        session
+            .run(vec![ContentBlock::text(prompt)], &Stop::interrupt(token))
+            .await
+    }
+
+    /// The events shown so far, one in a line, without what differs from run to run.
+    pub(crate) fn events(&self) -> String {
+        self.screen.lines.lock().unwrap().join("\n")
+    }
+
+    pub(crate) fn notices(&self) -> String {
+        self.screen.notices.lock().unwrap().join("\n")
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.provider.requests()
+    }
+
+    /// What the model was told in its request number `at`, a message in a line.
+    pub(crate) fn request(&self, at: usize) -> String {
+        let requests = self.requests();
+        show::messages(&requests[at].messages)
+    }
+
+    /// The stored branch.
+    pub(crate) async fn messages(&self) -> Vec<Arc<Message>> {
+        self.store.load().await.unwrap().messages().to_vec()
+    }
+
+    /// The texts of the last results that the model was to be told.
+    pub(crate) fn last_results(&self) -> Vec<String> {
+        let results = self.store.results.lock().unwrap();
+        results.iter().map(|(text, _)| text.clone()).collect()
+    }
+
+    pub(crate) fn last_errors(&self) -> String {
+        let results = self.store.results.lock().unwrap();
+        let signs = results
+            .iter()
+            .map(|(_, is_error)| if *is_error { "error" } else { "ok" });
+        signs.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Lines of the whole output of the last answer's first call.
+    pub(crate) async fn stored_output(&self, offset: usize, limit: usize) -> OutputPage {
+        let messages = self.messages().await;
+        let call = messages
+            .iter()
+            .rev()
+            .find_map(|message| message.tool_results().next())
+            .unwrap();
+        self.store
+            .output(&call.tool_use_id, offset, limit)
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    /// Sends mail from elsewhere.
+    pub(crate) async fn send(&self, kind: MailKind, text: &str) {
+        self.store.store.send(kind, text.to_owned()).await.unwrap();
+    }
+
+    /// A tool that steers its own session while it runs.
+    pub(crate) fn steering_tool(&self, name: &'static str, text: &'static str) -> Fake {
+        let store = self.store.store.clone();
+        Fake::reading(name, move |_| {
+            let store = store.clone();
+            async move {
+                store.send(MailKind::Steer, text.to_owned()).await.unwrap();
+                Output::text("seen")
+            }
+        })
+    }
+}
+
+/// When to interrupt: at an event whose line begins and contains so.
+struct Cue {
+    event: String,
+    text: String,
+}
+
+impl Cue {
+    fn is_met_by(&self, line: &str) -> bool {
+        line.starts_with(&self.event) && line.contains(&self.text)
+    }
+}
+
+/// What was shown.
+#[derive(Default)]
+struct Seen {
+    lines: Mutex<Vec<String>>,
+    notices: Mutex<Vec<String>>,
+    interrupt: Mutex<Option<(Cue, CancellationToken)>>,
+}
+
+impl Frontend for Seen {
+    fn show(&self, event: &Event) {
+        let line = show::event(&event.kind);
+        if let Some((wanted, token)) = &*self.interrupt.lock().unwrap()
+            && wanted.is_met_by(&line)
+        {
+            token.cancel();
+        }
+        self.lines.lock().unwrap().push(line);
+    }
+
+    fn notice(&self, text: &str) {
+        self.notices.lock().unwrap().push(text.to_owned());
+    }
+}
+
+/// A store that fails after so many writes, as one does whose process is killed there.
+struct Mortal {
+    store: Arc<ah_store::Session>,
+    writes: AtomicUsize,
+    results: Mutex<Vec<(String, bool)>>,
+    _scratch: Arc<tempfile::TempDir>,
+}
+
+#[async_trait]
+impl Store for Mortal {
+    async fn load(&self) -> Result<Transcript, StoreError> {
+        self.store.load().await
+    }
+
+    async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
+        let survives = self
+            .writes
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                left.checked_sub(1)
+            });
+        if survives.is_err() {
+            let reason = "killed".to_owned();
+            return Err(StoreError {
+                action: "cannot write",
+                path: PathBuf::new(),
+                reason,
+                hint: None,
+            });
+        }
+        for record in &records {
+            if let Record::Message(message) = record
+                && message.is_results()
+            {
+                let results = message
+                    .tool_results()
+                    .map(|result| (result.text(), result.is_error));
+                *self.results.lock().unwrap() = results.collect();
+            }
+        }
+        self.store.append(records).await
+    }
+
+    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
+        self.store.mail(kind).await
+    }
+
+    async fn output(
+        &self,
+        call: &ToolUseId,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Option<OutputPage>, StoreError> {
+        self.store.output(call, offset, limit).await
+    }
+
+    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
+        self.store.spool_path(call)
+    }
+}
+
+type Run = Box<dyn Fn(Input) -> Pin<Box<dyn Future<Output = Output> + Send>> + Send + Sync>;
+
+/// A tool that does what a test says.
+pub(crate) struct Fake {
+    spec: ToolSpec,
+    access: Access,
+    run: Run,
+}
+
+impl Fake {
+    /// A tool that only reads.
+    pub(crate) fn reading<F: Future<Output = Output> + Send + 'static>(
+        name: &str,
+        run: impl Fn(Input) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self::touching(name, Access::Read("x".into()), run)
+    }
+
+    pub(crate) fn touching<F: Future<Output = Output> + Send + 'static>(
+        name: &str,
+        access: Access,
+        run: impl Fn(Input) -> F + Send + Sync + 'static,
+    ) -> Self {
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            input_schema: Arc::new(json!({"type": "object"})),
+            guidance: None,
+            truncation: Truncation::DEFAULT,
+            key: None,
+        };
+        Self {
+            spec,
+            access,
+            run: Box::new(move |input| Box::pin(run(input))),
+        }
+    }
+
+    pub(crate) fn with_schema(mut self, schema: Value) -> Self {
+        self.spec.input_schema = Arc::new(schema);
+        self
+    }
+}
+
+#[async_trait]
+impl Tool for Fake {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, _: &Input) -> Vec<Access> {
+        vec![self.access.clone()]
+    }
+
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        (self.run)(call.input.clone()).await
+    }
+}
