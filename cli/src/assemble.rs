@@ -32,8 +32,9 @@ pub fn model(config: &Config, options: &Options) -> Result<Arc<dyn Provider>, Cl
         return Ok(provider);
     };
     let normal = Normal::of(&config.environment);
-    let recording = Recording::create(path, provider.model(), normal)
-        .map_err(|error| CliError::failure(format!("cannot record to `{}`: {error}", path.display())))?;
+    let recording = Recording::create(path, provider.model(), normal).map_err(|error| {
+        CliError::failure(format!("cannot record to `{}`: {error}", path.display()))
+    })?;
     Ok(Arc::new(recording.of(provider)))
 }
 
@@ -82,7 +83,9 @@ pub fn session(
         None => provider.clone(),
     };
     if config.is_unasked_by_default() {
-        frontend.notice("tools run unasked and with your rights; --permission-mode says what may happen");
+        frontend.notice(
+            "tools run unasked and with your rights; --permission-mode says what may happen",
+        );
     }
     let ports = Ports {
         provider,
@@ -101,13 +104,21 @@ fn toolbox(store: &Arc<Session>, options: &Options, config: &Config) -> Toolbox 
     let mut shell = Shell::new(environment);
     shell.output_cap = config.max_tool_output_bytes.value;
     let around = Surroundings {
-        workspace: Arc::new(Workspace::new(environment.cwd(), environment.home(), &protected)),
+        workspace: Arc::new(Workspace::new(
+            environment.cwd(),
+            environment.home(),
+            &protected,
+        )),
         shell,
         store: store.clone(),
     };
     let profile = options.tools.profile.unwrap_or_default().into();
     let tools = ah_tools::builtin(profile, config.manner.into(), around);
-    Toolbox::new(tools.into_iter().filter(|tool| is_wanted(&**tool, options, config)))
+    Toolbox::new(
+        tools
+            .into_iter()
+            .filter(|tool| is_wanted(&**tool, options, config)),
+    )
 }
 
 fn is_wanted(tool: &dyn Tool, options: &Options, config: &Config) -> bool {
@@ -140,10 +151,18 @@ fn settings(
             Some((Cost::from_usd(dollars), price))
         }
     };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the option takes numbers above 0")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the option takes numbers above 0"
+    )]
     let timeout_ms = wanted.timeout.map(|seconds| (seconds * 1_000.0) as u64);
-    let (system, warnings) =
-        system_prompt(config, &options.prompt, timeout_ms.map(|timeout| timeout.div_ceil(1_000)), tools.specs())?;
+    let (system, warnings) = system_prompt(
+        config,
+        &options.prompt,
+        timeout_ms.map(|timeout| timeout.div_ceil(1_000)),
+        tools.specs(),
+    )?;
     for warning in warnings {
         crate::warn(&warning);
     }
@@ -165,10 +184,23 @@ fn settings(
             Concurrency::Serial => ToolConcurrency::Serial,
             Concurrency::Parallel => ToolConcurrency::Parallel,
         },
-        max_messages: config.max_conversation_messages.as_ref().map(|count| count.value),
-        must_produce: options.prompt.must_produce.as_ref().map(|file| config.environment.cwd().join(file)),
-        thinking: options.model.max_thinking_tokens.map_or(Thinking::Unset, Thinking::Budget),
-        temperature: config.temperature.as_ref().map(|temperature| temperature.value),
+        max_messages: config
+            .max_conversation_messages
+            .as_ref()
+            .map(|count| count.value),
+        must_produce: options
+            .prompt
+            .must_produce
+            .as_ref()
+            .map(|file| config.environment.cwd().join(file)),
+        thinking: options
+            .model
+            .max_thinking_tokens
+            .map_or(Thinking::Unset, Thinking::Budget),
+        temperature: config
+            .temperature
+            .as_ref()
+            .map(|temperature| temperature.value),
     })
 }
 

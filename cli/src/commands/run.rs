@@ -70,7 +70,9 @@ async fn perform(
         crate::warn(&notice.to_string());
     }
     let stop = Stop::interrupt(signals.token().clone());
-    let outcome = session.run(vec![ContentBlock::Text { text }], &stop).await?;
+    let outcome = session
+        .run(vec![ContentBlock::Text { text }], &stop)
+        .await?;
     if options.output.output_format == Some(OutputFormat::Json) {
         print_result(&outcome, &session, &store, options, &asked)?;
     }

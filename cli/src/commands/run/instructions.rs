@@ -22,11 +22,18 @@ pub fn system_prompt(
     let append = options.append_system_prompt.as_deref();
     if let Some(given) = given(options)? {
         let parts = [Some(given), append.map(str::to_owned)];
-        let parts = parts.into_iter().flatten().filter(|part| !part.trim().is_empty());
+        let parts = parts
+            .into_iter()
+            .flatten()
+            .filter(|part| !part.trim().is_empty());
         return Ok((parts.collect(), Vec::new()));
     }
     let environment = &config.environment;
-    let user_folders = if config.sources.user { config.user_folders() } else { Vec::new() };
+    let user_folders = if config.sources.user {
+        config.user_folders()
+    } else {
+        Vec::new()
+    };
     let (files, warnings) = if config.sources.project {
         project::instructions(&user_folders, &config.project_root, environment.cwd())
     } else {
@@ -35,7 +42,10 @@ pub fn system_prompt(
     let repository = git::repository(environment.cwd()).unwrap_or_default();
     let cwd = environment.cwd().to_string_lossy();
     let date = jiff::Zoned::now().date().to_string();
-    let must_produce = options.must_produce.as_ref().map(|file| file.to_string_lossy());
+    let must_produce = options
+        .must_produce
+        .as_ref()
+        .map(|file| file.to_string_lossy());
     let prompt = Prompt {
         base: SYSTEM,
         conduct: CONDUCT,
@@ -56,9 +66,14 @@ pub fn system_prompt(
 }
 
 fn given(options: &PromptOptions) -> Result<Option<String>, CliError> {
-    let Some(path) = &options.system_prompt_file else { return Ok(options.system_prompt.clone()) };
+    let Some(path) = &options.system_prompt_file else {
+        return Ok(options.system_prompt.clone());
+    };
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) => Err(CliError::failure(format!("cannot read the system prompt `{}`: {error}", path.display()))),
+        Err(error) => Err(CliError::failure(format!(
+            "cannot read the system prompt `{}`: {error}",
+            path.display()
+        ))),
     }
 }

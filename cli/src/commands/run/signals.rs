@@ -54,7 +54,11 @@ impl Signals {
         self.stop(Interrupt::Interrupt);
         signal.recv().await;
         let interrupted = Some(Interrupt::Interrupt);
-        leave(exit::code(Manner::Own, &ExitReason::Interrupted, interrupted));
+        leave(exit::code(
+            Manner::Own,
+            &ExitReason::Interrupted,
+            interrupted,
+        ));
     }
 
     fn stop(&self, interrupt: Interrupt) {
