@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ah_conversation::{EventStream, Model, Provider, Request};
 use ah_provider::script::Script;
 use ah_provider::script::failure::Failure;
-use ah_provider::script::format::{Call, Scenario, Turn, Words};
+use ah_provider::script::format::{Call, Words};
+pub use ah_provider::script::format::{Scenario, Turn};
 use serde_json::{Map, Value};
 
 /// The model says `text` and ends.

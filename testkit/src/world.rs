@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use ah_conversation::{Clock, MessageId, Time};
-use ah_store::Session;
+pub use ah_store::Session;
 use tempfile::TempDir;
 
 /// 2026-01-01, midnight in Greenwich.

@@ -1,8 +1,7 @@
 //! The list by which the loop that this one follows was verified, box by box. Those about hooks stand with the hooks.
 
 use ah_conversation::{Cost, ExitReason, Output, Price, StopReason, Usage};
-use ah_provider::script::format::Turn;
-use ah_testkit::script::{hangs, says, uses, uses_all};
+use ah_testkit::script::{Turn, hangs, says, uses, uses_all};
 use serde_json::json;
 
 use crate::world::{Fake, World};

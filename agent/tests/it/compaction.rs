@@ -1,8 +1,7 @@
 //! Summaries in the place of older messages.
 
 use ah_conversation::{ContentBlock, ExitReason, Usage, estimate_text};
-use ah_provider::script::format::Turn;
-use ah_testkit::script::{fails, says};
+use ah_testkit::script::{Turn, fails, says};
 
 use crate::world::World;
 

@@ -2,8 +2,7 @@
 
 use ah_agent::Failure;
 use ah_conversation::{ExitReason, Output, StopReason, Usage};
-use ah_provider::script::format::Turn;
-use ah_testkit::script::{fails, hangs, says, uses};
+use ah_testkit::script::{Turn, fails, hangs, says, uses};
 use serde_json::json;
 
 use crate::world::{Fake, World};

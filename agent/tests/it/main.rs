@@ -1,5 +1,7 @@
 //! Whole runs of the engine with the scripted model and a real database in memory.
 
+#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+
 mod boxes;
 mod compaction;
 mod endings;

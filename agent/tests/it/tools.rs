@@ -39,7 +39,7 @@ fn counting(access: Access) -> Fake {
     })
 }
 
-fn calls(tool: &str, count: usize) -> ah_provider::script::format::Turn {
+fn calls(tool: &str, count: usize) -> ah_testkit::script::Turn {
     uses_all((0..count).map(|number| (tool, json!({"number": number}))))
 }
 

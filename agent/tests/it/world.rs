@@ -7,13 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use ah_agent::{Frontend, Outcome, Ports, Session, Settings, Stop, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Access, Clock, ContentBlock, Context, Event, EventKind, Input, Limits, Mail, MailKind, Message,
-    MessageId, Output, OutputPage, PermissionMode, Permissions, Provider as _, Record, Request,
-    Role, Store, StoreError, Thinking, Time, Tool, ToolSpec, ToolUse, ToolUseId, Transcript,
-    Truncation,
+    Access, ContentBlock, Context, Event, EventKind, Input, Limits, Mail, MailKind, Message,
+    Output, OutputPage, PermissionMode, Permissions, Provider as _, Record, Request, Store,
+    StoreError, Thinking, Tool, ToolSpec, ToolUse, ToolUseId, Transcript, Truncation,
 };
-use ah_provider::script::format::{Scenario, Turn};
-use ah_testkit::script::{Scripted, scenario};
+use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;
 use ah_testkit::world::Steps;
 use async_trait::async_trait;
@@ -34,7 +32,7 @@ impl World {
     /// A world whose model says `turns`, and where everything is allowed.
     pub(crate) fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let store = ah_store::Session::in_memory(scratch.path()).unwrap();
+        let store = ah_testkit::world::Session::in_memory(scratch.path()).unwrap();
         let store = Mortal {
             store: Arc::new(store),
             writes: AtomicUsize::new(usize::MAX),
@@ -275,7 +273,7 @@ impl Frontend for Seen {
 
 /// A store that fails after so many writes, as one does whose process is killed there.
 struct Mortal {
-    store: Arc<ah_store::Session>,
+    store: Arc<ah_testkit::world::Session>,
     writes: AtomicUsize,
     results: Mutex<Vec<(String, bool)>>,
     _scratch: Arc<tempfile::TempDir>,
