@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use ah_agent::{Frontend, Outcome, Ports, Session, Settings, Stop, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Access, ContentBlock, Context, Event, EventKind, Input, Limits, Mail, MailKind, Message,
-    Output, OutputPage, PermissionMode, Permissions, Provider as _, Record, Request, Store,
-    StoreError, Thinking, Tool, ToolSpec, ToolUse, ToolUseId, Transcript, Truncation,
+    Access, ContentBlock, Context, Event, Input, Limits, Mail, MailKind, Message, Output,
+    OutputPage, PermissionMode, Permissions, Provider as _, Record, Request, Store, StoreError,
+    Thinking, Tool, ToolSpec, ToolUse, ToolUseId, Transcript, Truncation,
 };
 use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ah_conversation::Environment;
-use ah_store::Session;
+use ah_testkit::world::Session;
 use ah_tools::{Naming, Profile, Shell, Surroundings, builtin};
 
 use crate::folder::Folder;

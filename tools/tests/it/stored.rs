@@ -6,7 +6,7 @@ use ah_conversation::{
     CallFinish, Content, ContentBlock, Context, Message, Origin, Record, ResultBlock, Role, Store,
     Tool, ToolResult, ToolUse,
 };
-use ah_store::Session;
+use ah_testkit::world::Session;
 use ah_tools::Stored;
 use serde_json::{Value, json};
 
