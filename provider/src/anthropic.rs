@@ -2,8 +2,8 @@
 //! go in `exchange`.
 
 mod decode;
-mod encode;
-mod wire;
+pub(crate) mod encode;
+pub(crate) mod wire;
 
 use std::sync::{Mutex, PoisonError};
 

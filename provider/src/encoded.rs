@@ -12,6 +12,8 @@ use crate::rope::Rope;
 
 /// Conversations whose bytes are kept at a time: one session and its subagents share a provider.
 const CONVERSATIONS: usize = 4;
+/// What stands in the place of a user's message that is all white space, which servers refuse.
+pub const EMPTY_MESSAGE: &str = "(empty message)";
 
 /// The conversations that were sent last, the one used last at the end. With each message stands a mark: what has to
 /// be known to go on after it.

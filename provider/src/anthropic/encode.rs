@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::wire;
 use crate::catalog::ThinkingForm;
-use crate::encoded::{Conversation, Encoded};
+use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
 use crate::rope::Rope;
 
 /// The API takes no smaller thinking budget, and an answer is left as much beside it, if it may have that much.
@@ -20,8 +20,6 @@ const LEAST_TOKENS: u64 = 1_024;
 
 /// What goes before the last `}` of a block to let the prompt cache end there.
 const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
-/// What stands in the place of a user's message that is all white space, which the API refuses.
-const EMPTY_MESSAGE: &str = "(empty message)";
 
 /// Encodes requests to one model and remembers their bytes.
 #[derive(Debug)]
@@ -64,7 +62,7 @@ impl Encoder {
 
     /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
     fn head(&self, request: &Request) -> Bytes {
-        let (max_tokens, thinking) = self.output(request);
+        let (max_tokens, thinking) = output(request, self.output_limit, self.thinking);
         let thinks = !matches!(thinking, None | Some(wire::Thinking::Disabled));
         let last_tool = request.tools.len().saturating_sub(1);
         let tools = request.tools.iter().enumerate();
@@ -99,27 +97,32 @@ impl Encoder {
         head.extend_from_slice(br#","messages":["#);
         head.into()
     }
+}
 
-    /// How much may be written, and how much of it thought. What is thought counts as written, so room for the answer
-    /// is added to the budget as far as the model goes.
-    fn output(&self, request: &Request) -> (u64, Option<wire::Thinking>) {
-        let wanted = request.max_output;
-        let budget = match request.thinking {
-            Thinking::Unset => return (wanted, None),
-            Thinking::Budget(0) => return (wanted, Some(wire::Thinking::Disabled)),
-            Thinking::Budget(budget) => u64::from(budget).max(LEAST_TOKENS),
-        };
-        let max_tokens = (wanted + budget).min(self.output_limit.max(wanted));
-        if self.thinking == ThinkingForm::Adaptive {
-            return (max_tokens, Some(wire::Thinking::Adaptive));
-        }
-        let room = wanted.min(LEAST_TOKENS);
-        let budget_tokens = budget.min(max_tokens.saturating_sub(room));
-        if budget_tokens < LEAST_TOKENS {
-            return (wanted, None);
-        }
-        (max_tokens, Some(wire::Thinking::Enabled { budget_tokens }))
+/// How much may be written, and how much of it thought. What is thought counts as written, so room for the answer is
+/// added to the budget as far as the model goes, which can write `output_limit` tokens and is told to think in this
+/// form.
+pub fn output(
+    request: &Request,
+    output_limit: u64,
+    form: ThinkingForm,
+) -> (u64, Option<wire::Thinking>) {
+    let wanted = request.max_output;
+    let budget = match request.thinking {
+        Thinking::Unset => return (wanted, None),
+        Thinking::Budget(0) => return (wanted, Some(wire::Thinking::Disabled)),
+        Thinking::Budget(budget) => u64::from(budget).max(LEAST_TOKENS),
+    };
+    let max_tokens = (wanted + budget).min(output_limit.max(wanted));
+    if form == ThinkingForm::Adaptive {
+        return (max_tokens, Some(wire::Thinking::Adaptive));
     }
+    let room = wanted.min(LEAST_TOKENS);
+    let budget_tokens = budget.min(max_tokens.saturating_sub(room));
+    if budget_tokens < LEAST_TOKENS {
+        return (wanted, None);
+    }
+    (max_tokens, Some(wire::Thinking::Enabled { budget_tokens }))
 }
 
 /// How far the bytes have come with a message. The end of the last one is left out of them.

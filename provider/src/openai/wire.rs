@@ -1,6 +1,9 @@
 //! The JSON of chat completions, as far as we write and read it, with what the servers of the world have made of it.
 
-use serde::Deserialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
 /// One chunk of a streamed answer, or the whole of one that is not streamed.
@@ -95,4 +98,103 @@ pub struct FunctionDelta {
     pub name: Option<String>,
     /// Text that is JSON, or JSON itself.
     pub arguments: Option<Value>,
+}
+
+/// A message that is sent. What a user only says is written without this, as its end is left open.
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message<'a> {
+    System {
+        content: SentContent<'a>,
+    },
+    User {
+        content: Vec<Part<'a>>,
+    },
+    Assistant {
+        content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall<'a>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        thinking_blocks: Vec<SentThinking<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_details: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        reasoning_content: &'a str,
+    },
+    Tool {
+        tool_call_id: Cow<'a, str>,
+        content: SentContent<'a>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum SentContent<'a> {
+    Text(String),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part<'a> {
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    ImageUrl {
+        image_url: ImageUrl,
+    },
+}
+
+#[derive(Serialize)]
+pub struct ImageUrl {
+    pub url: String,
+}
+
+/// A prompt cache breakpoint.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CacheControl {
+    Ephemeral,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SentThinking<'a> {
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function")]
+pub struct ToolCall<'a> {
+    pub id: Cow<'a, str>,
+    pub function: FunctionCall<'a>,
+}
+
+#[derive(Serialize)]
+pub struct FunctionCall<'a> {
+    pub name: &'a str,
+    pub arguments: String,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function")]
+pub struct Tool<'a> {
+    pub function: Function<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+pub struct Function<'a> {
+    pub name: &'a str,
+    pub description: &'a str,
+    pub parameters: &'a Value,
 }

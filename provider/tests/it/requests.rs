@@ -23,7 +23,7 @@ fn encoder(form: ThinkingForm) -> Encoder {
     Encoder::new(model, 64_000, form)
 }
 
-fn message(role: Role, model: Option<&str>, content: Vec<ContentBlock>) -> Arc<Message> {
+pub(crate) fn message(role: Role, model: Option<&str>, content: Vec<ContentBlock>) -> Arc<Message> {
     Arc::new(Message {
         id: MessageId::from("1"),
         parent: None,
@@ -42,11 +42,11 @@ fn message(role: Role, model: Option<&str>, content: Vec<ContentBlock>) -> Arc<M
     })
 }
 
-fn user(text: &str) -> Arc<Message> {
+pub(crate) fn user(text: &str) -> Arc<Message> {
     message(Role::User, None, vec![ContentBlock::text(text)])
 }
 
-fn model(text: &str) -> Arc<Message> {
+pub(crate) fn model(text: &str) -> Arc<Message> {
     message(
         Role::Assistant,
         Some("claude-x"),
@@ -54,7 +54,7 @@ fn model(text: &str) -> Arc<Message> {
     )
 }
 
-fn request(messages: Vec<Arc<Message>>) -> Request {
+pub(crate) fn request(messages: Vec<Arc<Message>>) -> Request {
     Request {
         system: Arc::from([]),
         tools: Arc::from([]),
@@ -75,7 +75,7 @@ fn messages(messages: Vec<Arc<Message>>) -> Value {
     body["messages"].take()
 }
 
-fn tool(name: &str) -> ToolSpec {
+pub(crate) fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: format!("Does {name}."),
@@ -86,7 +86,7 @@ fn tool(name: &str) -> ToolSpec {
     }
 }
 
-fn call(id: &str, input: Input) -> ContentBlock {
+pub(crate) fn call(id: &str, input: Input) -> ContentBlock {
     ContentBlock::ToolUse(ToolUse {
         id: id.into(),
         name: "bash".to_owned(),
@@ -94,7 +94,7 @@ fn call(id: &str, input: Input) -> ContentBlock {
     })
 }
 
-fn result(id: &str, content: Vec<ResultBlock>, is_error: bool) -> ContentBlock {
+pub(crate) fn result(id: &str, content: Vec<ResultBlock>, is_error: bool) -> ContentBlock {
     ContentBlock::ToolResult(ToolResult {
         tool_use_id: id.into(),
         tool_name: "bash".to_owned(),
@@ -105,14 +105,14 @@ fn result(id: &str, content: Vec<ResultBlock>, is_error: bool) -> ContentBlock {
     })
 }
 
-fn image() -> Image {
+pub(crate) fn image() -> Image {
     Image {
         media_type: "image/png".to_owned(),
         data: "iVBO".to_owned(),
     }
 }
 
-fn thinking(signature: Option<&str>) -> ContentBlock {
+pub(crate) fn thinking(signature: Option<&str>) -> ContentBlock {
     ContentBlock::Thinking {
         thinking: "Hm.".to_owned(),
         signature: signature.map(str::to_owned),

@@ -1,0 +1,225 @@
+//! A question to the model, as the bytes of a request of chat completions. Nothing here does I/O.
+
+use std::collections::BTreeMap;
+
+use ah_conversation::{Model, Request, Thinking};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::messages::{Mark, append, pieces};
+use super::quirks::{OutputLimit, Quirks, ThinkingField};
+use super::wire;
+use crate::anthropic::encode::output;
+use crate::anthropic::wire::Thinking as ThinkingObject;
+use crate::catalog::ThinkingForm;
+use crate::encoded::Encoded;
+
+/// Encodes requests to one model and remembers their bytes.
+#[derive(Debug)]
+pub struct Encoder {
+    model: Model,
+    /// The most that the model can write, where [`Model::max_output`] is only what we usually ask for.
+    output_limit: u64,
+    thinking: ThinkingForm,
+    additions: Additions,
+    quirks: Quirks,
+    encoded: Encoded<Mark>,
+}
+
+/// What goes into every request beside the conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Additions {
+    /// Fields of the request's body, which take the place of ours.
+    pub body: Map<String, Value>,
+    /// Headers for the server behind the server, where it passes them on.
+    pub headers: BTreeMap<String, String>,
+    /// Features of the Messages API to ask for that are not for everybody yet.
+    pub betas: Vec<String>,
+}
+
+impl Encoder {
+    /// An encoder for requests to `model`, which can write `output_limit` tokens and is told to think in this form.
+    pub fn new(
+        model: Model,
+        output_limit: u64,
+        thinking: ThinkingForm,
+        additions: Additions,
+        quirks: Quirks,
+    ) -> Self {
+        Self {
+            model,
+            output_limit,
+            thinking,
+            additions,
+            quirks,
+            encoded: Encoded::default(),
+        }
+    }
+
+    /// The model that is asked.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The body of `request`, in pieces.
+    pub fn encode(&mut self, request: &Request) -> Vec<Bytes> {
+        let head = self.head(request);
+        let system = self.system(request);
+        let (model, quirks) = (&self.model, &self.quirks);
+        let conversation = self
+            .encoded
+            .conversation(&request.messages, |message, mark, bytes| {
+                append(message, model, quirks, mark, bytes);
+            });
+        let mut body = vec![head];
+        body.extend(system);
+        body.extend(pieces(conversation, self.quirks.cache_control));
+        body
+    }
+
+    /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
+    fn head(&self, request: &Request) -> Bytes {
+        let mut head = Map::new();
+        head.insert("model".into(), self.model_name().into());
+        head.insert("stream".into(), true.into());
+        if !self.quirks.no_usage {
+            head.insert("stream_options".into(), json!({"include_usage": true}));
+        }
+        self.add_output(request, &mut head);
+        if !request.tools.is_empty() {
+            head.insert("tools".into(), self.tools(request));
+        }
+        let headers = self.headers();
+        if !headers.is_empty() {
+            head.insert("extra_headers".into(), Value::Object(headers));
+        }
+        head.extend(self.additions.body.clone());
+        head.remove("messages");
+        let mut bytes = serde_json::to_vec(&head).expect("maps with text for keys");
+        bytes.pop();
+        bytes.extend_from_slice(br#","messages":["#);
+        bytes.into()
+    }
+
+    fn model_name(&self) -> String {
+        let name = &self.model.name;
+        match name.contains('/') {
+            true => name.clone(),
+            false => format!("{}{name}", self.quirks.model_prefix),
+        }
+    }
+
+    /// How much may be written and thought, and how hot.
+    fn add_output(&self, request: &Request, head: &mut Map<String, Value>) {
+        let (limit, thinking) = match self.quirks.thinking {
+            ThinkingField::None => (request.max_output, None),
+            _ => output(request, self.output_limit, self.thinking),
+        };
+        match self.quirks.output_limit {
+            OutputLimit::MaxTokens => head.insert("max_tokens".into(), limit.into()),
+            OutputLimit::MaxCompletionTokens => {
+                head.insert("max_completion_tokens".into(), limit.into())
+            }
+            OutputLimit::None => None,
+        };
+        let thinks = !matches!(thinking, None | Some(ThinkingObject::Disabled));
+        if let Some(thinking) = thinking {
+            self.add_thinking(request, &thinking, head);
+        }
+        // Where thinking is on, none is taken.
+        if let Some(temperature) = request.temperature.filter(|_| !thinks) {
+            head.insert("temperature".into(), temperature.into());
+        }
+    }
+
+    fn add_thinking(
+        &self,
+        request: &Request,
+        thinking: &ThinkingObject,
+        head: &mut Map<String, Value>,
+    ) {
+        let budget = match (thinking, request.thinking) {
+            (ThinkingObject::Enabled { budget_tokens }, _) => *budget_tokens,
+            (_, Thinking::Budget(budget)) => budget.into(),
+            (_, Thinking::Unset) => 0,
+        };
+        let (field, value) = match self.quirks.thinking {
+            ThinkingField::None => return,
+            ThinkingField::Thinking => ("thinking", json!(thinking)),
+            ThinkingField::ReasoningEffort => ("reasoning_effort", effort(budget).into()),
+            ThinkingField::Reasoning if budget == 0 => ("reasoning", json!({"enabled": false})),
+            ThinkingField::Reasoning => ("reasoning", json!({"max_tokens": budget})),
+            ThinkingField::EnableThinking => {
+                if budget > 0 {
+                    head.insert("thinking_budget".into(), budget.into());
+                }
+                ("enable_thinking", (budget > 0).into())
+            }
+        };
+        head.insert(field.into(), value);
+    }
+
+    fn tools(&self, request: &Request) -> Value {
+        let last = request.tools.len() - 1;
+        let tools = request.tools.iter().enumerate();
+        let tools = tools.map(|(index, tool)| wire::Tool {
+            function: wire::Function {
+                name: &tool.name,
+                description: &tool.description,
+                parameters: &tool.input_schema,
+            },
+            cache_control: self.breakpoint(index == last),
+        });
+        json!(tools.collect::<Vec<_>>())
+    }
+
+    /// The headers that are to be passed on.
+    fn headers(&self) -> Map<String, Value> {
+        let mut headers = Map::new();
+        if self.quirks.extra_headers {
+            let configured = self.additions.headers.iter();
+            headers.extend(configured.map(|(name, value)| (name.clone(), value.clone().into())));
+            if !self.additions.betas.is_empty() {
+                let betas = self.additions.betas.join(",");
+                headers.insert("anthropic-beta".into(), betas.into());
+            }
+        }
+        headers
+    }
+
+    /// The system prompt as the first message.
+    fn system(&self, request: &Request) -> Option<Bytes> {
+        let parts = request.system.iter().map(String::as_str);
+        let parts: Vec<_> = parts.filter(|part| !part.trim().is_empty()).collect();
+        let last = parts.len().checked_sub(1)?;
+        let content = match self.quirks.cache_control {
+            false => wire::SentContent::Text(parts.join("\n\n")),
+            true => {
+                let parts = parts.into_iter().enumerate();
+                let parts = parts.map(|(index, text)| wire::Part::Text {
+                    text: text.into(),
+                    cache_control: self.breakpoint(index == last),
+                });
+                wire::SentContent::Parts(parts.collect())
+            }
+        };
+        let mut bytes = super::messages::json(&wire::Message::System { content });
+        if !request.messages.is_empty() {
+            bytes.push(b',');
+        }
+        Some(bytes.into())
+    }
+
+    fn breakpoint(&self, is_last: bool) -> Option<wire::CacheControl> {
+        (is_last && self.quirks.cache_control).then_some(wire::CacheControl::Ephemeral)
+    }
+}
+
+/// The word for a number of tokens. There is none for none that every model takes.
+fn effort(budget: u64) -> &'static str {
+    match budget {
+        0..=4_096 => "low",
+        4_097..=16_384 => "medium",
+        _ => "high",
+    }
+}

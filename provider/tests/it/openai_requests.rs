@@ -1,0 +1,397 @@
+//! Requests of chat completions, as the bytes that go out.
+
+use std::sync::Arc;
+
+use ah_conversation::{ContentBlock, Input, Model, Request, ResultBlock, Role, Thinking};
+use ah_provider::catalog::ThinkingForm;
+use ah_provider::openai::{
+    Additions, Encoder, OutputLimit, Quirks, ReturnedReasoning, ThinkingField, ToolCallIds,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::requests::{call, image, message, model, request, result, thinking, tool, user};
+
+fn encoder(additions: Additions, quirks: Quirks) -> Encoder {
+    let model = Model {
+        provider: "anthropic".to_owned(),
+        name: "claude-x".to_owned(),
+        context_window: 200_000,
+        max_output: 16_384,
+        price: None,
+    };
+    Encoder::new(model, 64_000, ThinkingForm::Budget, additions, quirks)
+}
+
+fn body(encoder: &mut Encoder, request: &Request) -> String {
+    String::from_utf8(encoder.encode(request).concat()).expect("UTF-8")
+}
+
+fn json_body(quirks: Quirks, request: &Request) -> Value {
+    let body = body(&mut encoder(Additions::default(), quirks), request);
+    serde_json::from_str(&body).expect("JSON")
+}
+
+/// The messages one in each line.
+fn lines(quirks: Quirks, request: &Request) -> String {
+    let body = json_body(quirks, request);
+    let messages = body["messages"].as_array().expect("an array").iter();
+    let lines: Vec<_> = messages.map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// A conversation with everything in it.
+fn conversation() -> Request {
+    let answer = vec![
+        thinking(Some("sig")),
+        ContentBlock::RedactedThinking {
+            data: "xyz".to_owned(),
+        },
+        ContentBlock::text("Let me "),
+        ContentBlock::text("see."),
+        ContentBlock::Other {
+            raw: json!({"type": "oracle"}),
+        },
+        call("t1", Input::from(json!({"command": "ls \"é🦀\"", "n": 1}))),
+        call("t2", Input::Malformed(json!("{\"comm"))),
+    ];
+    let words = |text: &str| ResultBlock::Text {
+        text: text.to_owned(),
+    };
+    let results = vec![
+        result(
+            "t1",
+            vec![words("a\nb"), ResultBlock::Image(image())],
+            false,
+        ),
+        result("t2", vec![words("not JSON")], true),
+        ContentBlock::text("[STEERING] Hurry."),
+    ];
+    let question = vec![
+        ContentBlock::text("What is this?"),
+        ContentBlock::Image(image()),
+    ];
+    Request {
+        system: Arc::from(["You are a test.", " ", "Be brief."].map(str::to_owned)),
+        tools: Arc::from([tool("read"), tool("bash")]),
+        ..request(vec![
+            user("Go \"on\"."),
+            user(" "),
+            message(Role::Assistant, Some("claude-x"), answer),
+            message(Role::User, None, results),
+            user("And then?"),
+            message(Role::Assistant, Some("claude-x"), vec![thinking(None)]),
+            user("Well?"),
+            model("Done."),
+            message(Role::User, None, question),
+        ])
+    }
+}
+
+#[test]
+fn a_whole_request() {
+    let quirks = Quirks::default();
+    let body = json_body(quirks.clone(), &conversation());
+    let keys: Vec<_> = body.as_object().expect("an object").keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "model",
+            "stream",
+            "stream_options",
+            "max_tokens",
+            "tools",
+            "messages"
+        ]
+    );
+    insta::assert_snapshot!(body["tools"], @r#"[{"type":"function","function":{"name":"read","description":"Does read.","parameters":{"type":"object"}}},{"type":"function","function":{"name":"bash","description":"Does bash.","parameters":{"type":"object"}}}]"#);
+    insta::assert_snapshot!(lines(quirks, &conversation()), @r#"
+    {"role":"system","content":"You are a test.\n\nBe brief."}
+    {"role":"user","content":"Go \"on\".\n\n(empty message)"}
+    {"role":"assistant","content":"Let me see.","tool_calls":[{"type":"function","id":"t1","function":{"name":"bash","arguments":"{\"command\":\"ls \\\"é🦀\\\"\",\"n\":1}"}},{"type":"function","id":"t2","function":{"name":"bash","arguments":"{\"malformed_input\":\"{\\\"comm\"}"}}],"thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"xyz"}]}
+    {"role":"tool","tool_call_id":"t1","content":"a\nb"}
+    {"role":"tool","tool_call_id":"t2","content":"Error: not JSON"}
+    {"role":"user","content":[{"type":"text","text":"What `bash` shows:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}},{"type":"text","text":"[STEERING] Hurry."}]}
+    {"role":"user","content":"And then?\n\nWell?"}
+    {"role":"assistant","content":"Done."}
+    {"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}}]}
+    "#);
+}
+
+#[test]
+fn a_whole_request_to_litellm() {
+    insta::assert_snapshot!(lines(Quirks::litellm(), &conversation()), @r#"
+    {"role":"system","content":[{"type":"text","text":"You are a test."},{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]}
+    {"role":"user","content":"Go \"on\".\n\n(empty message)"}
+    {"role":"assistant","content":"Let me see.","tool_calls":[{"type":"function","id":"t1","function":{"name":"bash","arguments":"{\"command\":\"ls \\\"é🦀\\\"\",\"n\":1}"}},{"type":"function","id":"t2","function":{"name":"bash","arguments":"{\"malformed_input\":\"{\\\"comm\"}"}}],"thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"xyz"}]}
+    {"role":"tool","tool_call_id":"t1","content":[{"type":"text","text":"a\nb"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}}]}
+    {"role":"tool","tool_call_id":"t2","content":"Error: not JSON"}
+    {"role":"user","content":"[STEERING] Hurry.\n\nAnd then?\n\nWell?","cache_control":{"type":"ephemeral"}}
+    {"role":"assistant","content":"Done."}
+    {"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"},"cache_control":{"type":"ephemeral"}}]}
+    "#);
+}
+
+#[test]
+fn what_goes_beside_the_conversation() {
+    let head = |thinking, quirks: Quirks| {
+        let mut request = Request {
+            thinking,
+            temperature: Some(0.5),
+            ..request(vec![user("Go on.")])
+        };
+        request.max_output = 3_000;
+        let mut body = json_body(quirks, &request);
+        let fields = body.as_object_mut().expect("an object");
+        for field in ["stream", "messages"] {
+            fields
+                .shift_remove(field)
+                .expect("a field of every request");
+        }
+        body.to_string()
+    };
+    let asked = |field| Quirks {
+        thinking: field,
+        no_usage: true,
+        ..Quirks::default()
+    };
+    let some = Thinking::Budget(5_000);
+    let none = Thinking::Budget(0);
+    for (thinking, quirks, expected) in [
+        (
+            some,
+            Quirks::default(),
+            r#"{"model":"claude-x","stream_options":{"include_usage":true},"max_tokens":3000,"temperature":0.5}"#,
+        ),
+        (
+            Thinking::Unset,
+            Quirks::openai(),
+            r#"{"model":"claude-x","stream_options":{"include_usage":true},"max_completion_tokens":3000,"temperature":0.5}"#,
+        ),
+        (
+            Thinking::Unset,
+            Quirks {
+                model_prefix: "anthropic/".to_owned(),
+                output_limit: OutputLimit::None,
+                no_usage: true,
+                ..Quirks::default()
+            },
+            r#"{"model":"anthropic/claude-x","temperature":0.5}"#,
+        ),
+        (
+            some,
+            asked(ThinkingField::Thinking),
+            r#"{"model":"claude-x","max_tokens":8000,"thinking":{"type":"enabled","budget_tokens":5000}}"#,
+        ),
+        (
+            none,
+            asked(ThinkingField::Thinking),
+            r#"{"model":"claude-x","max_tokens":3000,"thinking":{"type":"disabled"},"temperature":0.5}"#,
+        ),
+        (
+            some,
+            asked(ThinkingField::ReasoningEffort),
+            r#"{"model":"claude-x","max_tokens":8000,"reasoning_effort":"medium"}"#,
+        ),
+        (
+            none,
+            asked(ThinkingField::ReasoningEffort),
+            r#"{"model":"claude-x","max_tokens":3000,"reasoning_effort":"low","temperature":0.5}"#,
+        ),
+        (
+            some,
+            asked(ThinkingField::Reasoning),
+            r#"{"model":"claude-x","max_tokens":8000,"reasoning":{"max_tokens":5000}}"#,
+        ),
+        (
+            none,
+            asked(ThinkingField::Reasoning),
+            r#"{"model":"claude-x","max_tokens":3000,"reasoning":{"enabled":false},"temperature":0.5}"#,
+        ),
+        (
+            some,
+            asked(ThinkingField::EnableThinking),
+            r#"{"model":"claude-x","max_tokens":8000,"thinking_budget":5000,"enable_thinking":true}"#,
+        ),
+        (
+            none,
+            asked(ThinkingField::EnableThinking),
+            r#"{"model":"claude-x","max_tokens":3000,"enable_thinking":false,"temperature":0.5}"#,
+        ),
+    ] {
+        assert_eq!(head(thinking, quirks), expected);
+    }
+}
+
+/// Check k of the port's part 01: what is asked for in addition stands in the body, and once.
+#[test]
+fn additions_are_there_once() {
+    let additions = Additions {
+        body: json!({"metadata": {"user_id": "s"}, "max_tokens": 7, "messages": []})
+            .as_object()
+            .expect("an object")
+            .clone(),
+        headers: [("x-team".to_owned(), "a".to_owned())].into(),
+        betas: vec!["b1".to_owned(), "b2".to_owned()],
+    };
+    for (quirks, expected) in [
+        (
+            Quirks::litellm(),
+            r#"{"model":"claude-x","stream":true,"stream_options":{"include_usage":true},"max_tokens":7,"extra_headers":{"x-team":"a","anthropic-beta":"b1,b2"},"metadata":{"user_id":"s"},"messages":[{"role":"user","content":"Hi","cache_control":{"type":"ephemeral"}}]}"#,
+        ),
+        (
+            Quirks::default(),
+            r#"{"model":"claude-x","stream":true,"stream_options":{"include_usage":true},"max_tokens":7,"metadata":{"user_id":"s"},"messages":[{"role":"user","content":"Hi"}]}"#,
+        ),
+    ] {
+        let body = body(
+            &mut encoder(additions.clone(), quirks),
+            &request(vec![user("Hi")]),
+        );
+        assert_eq!(body, expected);
+    }
+}
+
+#[test]
+fn ids_are_made_fit_and_pair_calls_with_results() {
+    let long = "call_".repeat(20);
+    for (ids, id, expected) in [
+        (ToolCallIds::Any, long.as_str(), long.as_str()),
+        (ToolCallIds::Short, "toolu_1", "toolu_1"),
+        (ToolCallIds::Short, &long, "call_997700f5477cf029"),
+        (ToolCallIds::Nine, "abcDEF123", "abcDEF123"),
+        (ToolCallIds::Nine, "abcDEF12_", "f5ae92800"),
+        (ToolCallIds::Nine, "toolu_1", "6f45b4bf4"),
+    ] {
+        let quirks = Quirks {
+            tool_call_ids: ids,
+            ..Quirks::default()
+        };
+        let body = json_body(
+            quirks,
+            &request(vec![
+                user("Go on."),
+                message(
+                    Role::Assistant,
+                    Some("claude-x"),
+                    vec![call(id, Input::default())],
+                ),
+                message(Role::User, None, vec![result(id, Vec::new(), false)]),
+            ]),
+        );
+        assert_eq!(body["messages"][1]["tool_calls"][0]["id"], expected);
+        assert_eq!(body["messages"][2]["tool_call_id"], expected);
+    }
+}
+
+#[test]
+fn reasoning_goes_back_to_its_model_alone() {
+    let details = r#"[{"type":"reasoning.encrypted","data":"x"}]"#;
+    let content = vec![
+        thinking(None),
+        thinking(Some("sig")),
+        ContentBlock::text("So."),
+        ContentBlock::RedactedThinking {
+            data: details.to_owned(),
+        },
+    ];
+    for (model, returned, expected) in [
+        (
+            "claude-x",
+            ReturnedReasoning::Sealed,
+            r#"{"role":"assistant","content":"So.","thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"sig"}],"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}"#,
+        ),
+        (
+            "claude-x",
+            ReturnedReasoning::Words,
+            r#"{"role":"assistant","content":"So.","reasoning_content":"Hm.Hm."}"#,
+        ),
+        (
+            "claude-x",
+            ReturnedReasoning::None,
+            r#"{"role":"assistant","content":"So."}"#,
+        ),
+        (
+            "another",
+            ReturnedReasoning::Sealed,
+            r#"{"role":"assistant","content":"So."}"#,
+        ),
+        (
+            "another",
+            ReturnedReasoning::Words,
+            r#"{"role":"assistant","content":"So."}"#,
+        ),
+    ] {
+        let quirks = Quirks {
+            returned_reasoning: returned,
+            ..Quirks::default()
+        };
+        let answer = message(Role::Assistant, Some(model), content.clone());
+        let lines = lines(quirks, &request(vec![user("Go on."), answer]));
+        assert_eq!(lines.lines().nth(1), Some(expected));
+    }
+}
+
+#[test]
+fn breakpoints_stand_in_the_last_two_turns_of_the_user() {
+    let call = message(
+        Role::Assistant,
+        Some("claude-x"),
+        vec![call("t", Input::default())],
+    );
+    let results = message(Role::User, None, vec![result("t", Vec::new(), false)]);
+    let mut conversation = Vec::new();
+    let mut encoder = encoder(Additions::default(), Quirks::litellm());
+    for (message, expected) in [
+        (user("a"), "user!"),
+        (user("b"), "user!"),
+        (call.clone(), "user! assistant"),
+        (results.clone(), "user! assistant tool!"),
+        (user("c"), "user! assistant tool user!"),
+        (call, "user! assistant tool user! assistant"),
+        (results, "user assistant tool user! assistant tool!"),
+    ] {
+        conversation.push(message);
+        let body = body(&mut encoder, &request(conversation.clone()));
+        let body: Value = serde_json::from_str(&body).expect("JSON");
+        let messages = body["messages"].as_array().expect("an array").iter();
+        let marks = messages.map(|message| {
+            let role = message["role"].as_str().expect("text");
+            let mark = message.get("cache_control").map_or("", |_| "!");
+            format!("{role}{mark}")
+        });
+        assert_eq!(marks.collect::<Vec<_>>().join(" "), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_kept_changes_no_byte(
+        changes in proptest::collection::vec((0usize..8, 0usize..6, any::<bool>()), 1..12),
+        with_breakpoints: bool,
+    ) {
+        let quirks = Quirks { cache_control: with_breakpoints, ..Quirks::default() };
+        let pictures = vec![ContentBlock::text("See:"), ContentBlock::Image(image())];
+        let kinds = [
+            user("é\n\"quoted\""),
+            model("Yes."),
+            message(Role::Assistant, Some("claude-x"), vec![call("t", Input::default())]),
+            message(Role::User, None, vec![result("t", vec![ResultBlock::Image(image())], true)]),
+            message(Role::User, None, pictures),
+            message(Role::Assistant, Some("claude-x"), vec![thinking(None)]),
+        ];
+        let mut kept = encoder(Additions::default(), quirks.clone());
+        let mut messages = vec![user("Begin.")];
+        for (dropped, kind, has_system) in changes {
+            messages.truncate(messages.len().saturating_sub(dropped / 3).max(1));
+            messages.push(Arc::new((*kinds[kind]).clone()));
+            let request = Request {
+                system: if has_system { Arc::from(["S".to_owned()]) } else { Arc::from([]) },
+                ..request(messages.clone())
+            };
+            let fresh = body(&mut encoder(Additions::default(), quirks.clone()), &request);
+            prop_assert_eq!(body(&mut kept, &request), fresh.clone());
+            prop_assert!(serde_json::from_str::<Value>(&fresh).is_ok());
+        }
+    }
+}
