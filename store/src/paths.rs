@@ -1,8 +1,8 @@
 //! Where the files of a session are: four names with one stem.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{SessionId, ToolUseId};
@@ -133,6 +133,11 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
         .truncate(false)
         .mode(FILE_MODE)
         .open(path)
+}
+
+/// Makes a file that another part of the program has written its owner's alone.
+pub(crate) fn restrict(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(FILE_MODE))
 }
 
 /// Makes the names in `folder` durable.

@@ -21,6 +21,7 @@ mod salvage;
 mod schema;
 pub(crate) mod session;
 pub(crate) mod sessions;
+mod transcript;
 pub(crate) mod tree;
 
 use std::io;
@@ -95,6 +96,17 @@ impl Failure {
                 | rusqlite::Error::InvalidColumnType(..) => true,
                 _ => false,
             },
+        }
+    }
+
+    /// The failure of a queue, which must not be taken for one of the conversation.
+    fn of_queue(self) -> Self {
+        match self.is_damage() {
+            true => Self::Refused {
+                reason: "its queue of mail is damaged beyond help".to_owned(),
+                hint: Some("remove the file that ends in `.queue.db`".to_owned()),
+            },
+            false => self,
         }
     }
 

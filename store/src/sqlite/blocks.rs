@@ -10,8 +10,8 @@ use super::messages::{signed, unsigned};
 use super::outputs::{ResultColumns, Whole};
 
 /// What [`block`] reads, in this order. Outputs are left alone where the model saw something else.
-pub(super) const BLOCK: &str = "b.message_id, b.seq, b.block_type, b.tool_id, b.tool_name, b.is_error, b.duration_ms, b.details,
-    b.tool_input, b.content, CASE WHEN b.content IS NULL AND b.block_type = 'tool_result' THEN b.tool_output END";
+pub(super) const BLOCK: &str = "message_id, seq, block_type, tool_id, tool_name, is_error, duration_ms, details,
+    tool_input, content, CASE WHEN content IS NULL AND block_type = 'tool_result' THEN tool_output END";
 const TEXT: &str = "text";
 const THINKING: &str = "thinking";
 const REDACTED_THINKING: &str = "redacted_thinking";
@@ -83,12 +83,12 @@ pub(super) fn block(row: &Row<'_>) -> Result<ContentBlock, Failure> {
             data: content()?,
         }),
         TOOL_USE => ContentBlock::ToolUse(ToolUse {
-            id: ToolUseId::from(row.get::<_, String>(3)?),
+            id: ToolUseId::from(row.get_ref(3)?.as_str()?),
             name: row.get(4)?,
             input: input(row.get_ref(8)?.as_str_or_null()?)?,
         }),
         TOOL_RESULT => ContentBlock::ToolResult(ToolResult {
-            tool_use_id: ToolUseId::from(row.get::<_, String>(3)?),
+            tool_use_id: ToolUseId::from(row.get_ref(3)?.as_str()?),
             tool_name: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
             content: ResultColumns::seen(row.get(9)?, row.get_ref(10)?, details.is_blocks)?,
             is_error: row.get(5)?,

@@ -18,7 +18,7 @@ use super::session::Notice;
 use super::tree::Tree;
 use super::{
     Durability, Failure, calls, connect, context, events, fault, lease, log, messages, prune,
-    salvage, set_durability,
+    salvage, set_durability, transcript,
 };
 use crate::id::{self, uuid_of};
 use crate::paths::{Paths, sync_folder};
@@ -141,7 +141,7 @@ impl Database {
     }
 
     pub(super) fn load(&self) -> Result<Transcript, Failure> {
-        messages::load(&self.tree.connection)
+        transcript::load(&self.tree.connection)
     }
 
     /// Stores `records` in one transaction. Big outputs are durable in files of their own before it begins.
@@ -153,13 +153,16 @@ impl Database {
             outputs.insert(call.clone(), whole);
         }
         self.write(|transaction| append(transaction, records, outputs))?;
-        let stored: Vec<_> = new_messages(records).map(|message| &message.id).collect();
-        self.mailbox.consume(&stored);
+        let stored: HashSet<_> = new_messages(records).map(|message| &message.id).collect();
+        self.mailbox.consume(|id| stored.contains(id));
         Ok(())
     }
 
     pub(super) fn mail(&mut self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
-        self.mailbox.mail(kind, &self.tree.connection)
+        let waiting = self.mailbox.waiting(kind)?;
+        let ids = waiting.iter().map(|mail| &mail.id);
+        let known = messages::known(&self.tree.connection, ids)?;
+        Ok(self.mailbox.hand_out(waiting, &known))
     }
 
     pub(super) fn send(
@@ -168,7 +171,7 @@ impl Database {
         kind: MailKind,
         text: &str,
     ) -> Result<(), Failure> {
-        self.mailbox.send(id, kind, text)
+        self.mailbox.send(id, kind, text).map_err(Failure::of_queue)
     }
 
     pub(super) fn set_context(&mut self, key: &str, value: &str) -> Result<(), Failure> {

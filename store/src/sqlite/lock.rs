@@ -18,7 +18,8 @@ pub struct Holder {
 /// A held lock; dropping it frees it.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+    predecessor: Option<u32>,
 }
 
 /// What trying gave.
@@ -36,21 +37,39 @@ impl Lock {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    let mut text = String::new();
-                    let _ = file.take(20).read_to_string(&mut text);
-                    let pid = text.trim().parse().ok();
+                    let pid = read_pid(&file);
                     return Ok(Attempt::Busy(Holder { pid }));
                 }
                 Err(TryLockError::Error(error)) => return Err(error),
             }
             if is_still_at(&file, path) {
+                let predecessor = read_pid(&file);
                 file.set_len(0)?;
                 file.rewind()?;
                 writeln!(file, "{}", std::process::id())?;
-                return Ok(Attempt::Held(Self { _file: file }));
+                return Ok(Attempt::Held(Self { file, predecessor }));
             }
         }
     }
+
+    /// The process that held the lock before and died with it.
+    pub(super) fn predecessor(&self) -> Option<u32> {
+        self.predecessor
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Only who dies leaves a number behind.
+        let _ = self.file.set_len(0);
+    }
+}
+
+/// The number that the holder has written.
+fn read_pid(file: &File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(20).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
 }
 
 /// Whether `path` still names the open `file`: a session may have been removed in between.

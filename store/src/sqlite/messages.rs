@@ -1,37 +1,21 @@
-//! Messages and their content blocks: to rows and back.
+//! Messages: to rows and back. Their content is the matter of [`blocks`], how they hang together that of
+//! [`transcript`](super::transcript).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Message, MessageId, Origin, Response, Role, StopReason, Time, ToolUseId,
-    Transcript, Usage,
+    ContentBlock, Message, MessageId, Origin, Response, Role, StopReason, Time, ToolUseId, Usage,
 };
 use rusqlite::{Connection, Row, params};
 
 use super::Failure;
-use super::blocks::{self, BLOCK, TOOL_RESULT};
-use super::details::Details;
 use super::outputs::Whole;
-use super::{calls, context};
+use super::{blocks, calls, context};
 
-/// The branch that ends at `?1`, leaf first, down to the depth `?2`. A parent always has a smaller number, so that
-/// not even a damaged database can lead the query in circles.
-const BRANCH: &str = "WITH RECURSIVE branch (id, parent_id, seq) AS (
-    SELECT id, parent_id, seq FROM messages WHERE id = ?1
-    UNION ALL
-    SELECT m.id, m.parent_id, m.seq FROM branch JOIN messages m ON m.id = branch.parent_id
-    WHERE m.seq < branch.seq AND m.seq >= ?2)";
-/// What [`head`] reads of a message `m` and its first block `b`, in this order.
-pub(super) const HEAD: &str =
-    "m.id, m.parent_id, m.seq, m.role, m.created_at, m.created_ms, m.stop_reason, m.model,
-    m.provider, m.api_latency_ms, m.input_tokens, m.output_tokens, m.cache_creation_input_tokens,
-    m.cache_read_input_tokens, m.cache_creation_1h_input_tokens, b.block_type, b.details";
-/// For the depth of a root: the branch is all there is.
-const WHOLE: i64 = 0;
-/// For a depth that no parent has: the branch is its leaf alone.
-const LEAF_ALONE: i64 = i64::MAX;
-
+/// What [`head`] reads, in this order.
+pub(super) const HEAD: &str = "id, parent_id, seq, role, created_at, created_ms, stop_reason, model, provider,
+    api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
+    cache_creation_1h_input_tokens";
 /// Stores a message that is not there yet; tells whether it was not. `outputs` are the whole outputs of calls that
 /// ended in this transaction; those of earlier ones are taken out of the journal.
 pub(super) fn insert(
@@ -43,7 +27,7 @@ pub(super) fn insert(
         return Ok(false);
     }
     let begins_with_result = matches!(message.content.first(), Some(ContentBlock::ToolResult(_)));
-    let is_plain = message.origin == origin_of(message.role, begins_with_result);
+    let is_plain = message.origin == plain_origin(message.role, begins_with_result);
     let origin = (!is_plain).then(|| message.origin.clone());
     for (seq, block) in message.content.iter().enumerate() {
         let mut columns = match block {
@@ -100,36 +84,6 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
     Ok(inserted == 1)
 }
 
-/// The transcript that ends at the current message. What stands before the model's view comes without content.
-pub(super) fn load(connection: &Connection) -> Result<Transcript, Failure> {
-    let Some(leaf) = current(connection)? else {
-        return Ok(Transcript::default());
-    };
-    let mut messages = heads(connection, &leaf, WHOLE)?;
-    let from = view_start(&messages);
-    fill(connection, &leaf, &mut messages[from..])?;
-    let calls = match messages.last() {
-        Some(last) if last.role == Role::Assistant => calls::states(connection, &last.id)?,
-        _ => HashMap::new(),
-    };
-    let messages = messages.into_iter().map(Arc::new).collect();
-    Ok(Transcript::new(messages, calls))
-}
-
-/// The messages from the root to `leaf`, whole.
-pub(super) fn branch(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, Failure> {
-    let mut messages = heads(connection, leaf, WHOLE)?;
-    fill(connection, leaf, &mut messages)?;
-    Ok(messages)
-}
-
-/// One message, whole.
-pub(super) fn message(connection: &Connection, id: &MessageId) -> Result<Option<Message>, Failure> {
-    let mut messages = heads(connection, id, LEAF_ALONE)?;
-    fill(connection, id, &mut messages)?;
-    Ok(messages.pop())
-}
-
 /// The current message of the main conversation: the one noted, or, if it is gone, the newest leaf.
 pub(super) fn current(connection: &Connection) -> Result<Option<MessageId>, Failure> {
     let id: Option<String> = connection
@@ -163,71 +117,7 @@ pub(super) fn known<'a>(
     Ok(known)
 }
 
-/// The messages of a branch, root first, without their content.
-fn heads(connection: &Connection, leaf: &MessageId, depth: i64) -> Result<Vec<Message>, Failure> {
-    let sql = format!(
-        "{BRANCH} SELECT {HEAD} FROM branch CROSS JOIN messages m ON m.id = branch.id
-         LEFT JOIN content_blocks b ON b.message_id = branch.id AND b.seq = 0"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![leaf.as_str(), depth])?;
-    let mut messages: Vec<Message> = Vec::new();
-    while let Some(row) = rows.next()? {
-        let message = head(row)?;
-        if messages.last().is_some_and(|child| child.id == message.id) {
-            return Err(Failure::Damaged(format!(
-                "the message {} begins twice",
-                message.id
-            )));
-        }
-        messages.push(message);
-    }
-    messages.reverse();
-    match messages.first() {
-        Some(first) if depth == WHOLE && first.parent.is_some() => Err(Failure::Damaged(format!(
-            "the message before {} is missing",
-            first.id
-        ))),
-        _ => Ok(messages),
-    }
-}
-
-/// Reads the content of `messages`, the newest ones of the branch that ends at `leaf`.
-fn fill(
-    connection: &Connection,
-    leaf: &MessageId,
-    messages: &mut [Message],
-) -> Result<(), Failure> {
-    let Some(first) = messages.first() else {
-        return Ok(());
-    };
-    let depth = match messages.len() {
-        1 => LEAF_ALONE,
-        _ => i64::from(first.seq),
-    };
-    let sql = format!(
-        "{BRANCH} SELECT {BLOCK} FROM branch CROSS JOIN content_blocks b ON b.message_id = branch.id"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![leaf.as_str(), depth])?;
-    let mut contents: HashMap<MessageId, Vec<(i64, ContentBlock)>> = HashMap::new();
-    while let Some(row) = rows.next()? {
-        let id = MessageId::from(row.get_ref(0)?.as_str()?);
-        contents
-            .entry(id)
-            .or_default()
-            .push((row.get(1)?, blocks::block(row)?));
-    }
-    for message in messages {
-        if let Some(mut content) = contents.remove(&message.id) {
-            content.sort_by_key(|(seq, _)| *seq);
-            message.content = content.into_iter().map(|(_, block)| block).collect();
-        }
-    }
-    Ok(())
-}
-
-/// A message without its content, from the columns [`HEAD`].
+/// A message without its content, from the columns [`HEAD`]. Its origin is what its role alone says.
 pub(super) fn head(row: &Row<'_>) -> Result<Message, Failure> {
     let role = match row.get_ref(3)?.as_str() {
         Ok("user") => Role::User,
@@ -238,20 +128,14 @@ pub(super) fn head(row: &Row<'_>) -> Result<Message, Failure> {
         Role::User => None,
         Role::Assistant => Some(response(row)?),
     };
-    let first_block = row.get_ref(15)?.as_str_or_null()?;
-    let details = row.get_ref(16)?.as_str_or_null()?;
-    let explicit = match details.filter(|details| details.contains("\"origin\"")) {
-        Some(details) => Details::decode(Some(details))?.origin,
-        None => None,
-    };
     let seconds: i64 = row.get(4)?;
     let milliseconds: i64 = row.get(5)?;
     Ok(Message {
-        id: MessageId::from(row.get::<_, String>(0)?),
-        parent: row.get::<_, Option<String>>(1)?.map(MessageId::from),
+        id: MessageId::from(row.get_ref(0)?.as_str()?),
+        parent: row.get_ref(1)?.as_str_or_null()?.map(MessageId::from),
         seq: row.get(2)?,
         role,
-        origin: explicit.unwrap_or_else(|| origin_of(role, first_block == Some(TOOL_RESULT))),
+        origin: plain_origin(role, false),
         created_at: Time(seconds.saturating_mul(1000).saturating_add(milliseconds)),
         content: Vec::new(),
         response,
@@ -261,9 +145,9 @@ pub(super) fn head(row: &Row<'_>) -> Result<Message, Failure> {
 fn response(row: &Row<'_>) -> Result<Response, Failure> {
     let tokens = |column| Ok::<_, Failure>(unsigned(row.get(column)?));
     let (written, read) = (tokens(12)?, tokens(13)?);
-    let word = row.get::<_, Option<String>>(6)?;
+    let word = row.get_ref(6)?.as_str_or_null()?.unwrap_or_default();
     Ok(Response {
-        stop_reason: StopReason::from(word.unwrap_or_default()),
+        stop_reason: StopReason::from(word),
         usage: Usage {
             input_tokens: tokens(10)?.saturating_sub(written).saturating_sub(read),
             output_tokens: tokens(11)?,
@@ -278,27 +162,11 @@ fn response(row: &Row<'_>) -> Result<Response, Failure> {
 }
 
 /// Why a message is there if nothing else is noted.
-fn origin_of(role: Role, begins_with_result: bool) -> Origin {
+pub(super) fn plain_origin(role: Role, begins_with_result: bool) -> Origin {
     match role {
         Role::Assistant => Origin::Model,
         Role::User if begins_with_result => Origin::Results,
         Role::User => Origin::Prompt,
-    }
-}
-
-/// Where the content of the model's view begins.
-fn view_start(messages: &[Message]) -> usize {
-    let Some(at) = messages.iter().rposition(Message::is_summary) else {
-        return 0;
-    };
-    match &messages[at].origin {
-        Origin::Summary {
-            kept_from: Some(first),
-        } => messages[..at]
-            .iter()
-            .rposition(|message| message.id == *first)
-            .unwrap_or(at),
-        _ => at,
     }
 }
 

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::Failure;
 use super::details::{Details, SpoolNote};
-use crate::paths::{create_folder, hex, new_file, output_name, sync_folder};
+use crate::paths::{create_folder, hex, new_file, output_name, restrict, sync_folder};
 
 /// Bigger outputs get a file of their own.
 const LARGEST_IN_DATABASE: usize = 256 * 1024;
@@ -220,6 +220,7 @@ fn adopt(spool: &Spool, call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote
         fs::remove_file(&spool.path)?;
         path
     };
+    restrict(&path)?;
     sync_folder(folder)?;
     Ok(SpoolNote {
         file: file_name(&path),

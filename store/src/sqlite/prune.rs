@@ -120,19 +120,13 @@ pub(super) fn delete_unreadable(connection: &Connection) -> Result<(), Failure> 
         }
         Ok::<_, Failure>(unreadable)
     };
-    let blocks = format!(
-        "SELECT {}, b.id AS number FROM content_blocks b",
-        blocks::BLOCK
-    );
+    let blocks = format!("SELECT {}, id AS number FROM content_blocks", blocks::BLOCK);
     for number in unreadable(&blocks, |row| {
         row.get::<_, i64>(1).is_ok() && blocks::block(row).is_ok()
     })? {
         connection.execute("DELETE FROM content_blocks WHERE id = ?", [number])?;
     }
-    let heads = format!(
-        "SELECT {HEAD}, m.rowid AS number FROM messages m
-         LEFT JOIN content_blocks b ON b.message_id = m.id AND b.seq = 0"
-    );
+    let heads = format!("SELECT {HEAD}, rowid AS number FROM messages");
     for number in unreadable(&heads, |row| messages::head(row).is_ok())? {
         connection.execute("DELETE FROM messages WHERE rowid = ?", [number])?;
     }

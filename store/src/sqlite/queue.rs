@@ -4,13 +4,14 @@
 //! letter; a session without mail has none. Two databases share no transaction, so a letter is delivered exactly once
 //! by its id: it becomes the id of the message, and the mark in the queue only saves looking again.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{Clock, Mail, MailKind, MessageId, StoreError, Time};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::schema::QUEUE;
-use super::{Durability, Failure, connect, messages, salvage, set_durability};
+use super::{Durability, Failure, connect, salvage, set_durability};
 use crate::id::{self, SystemClock};
 use crate::paths::{Paths, create_folder, sync_folder};
 
@@ -97,48 +98,41 @@ impl Mailbox {
         }
     }
 
-    /// The waiting mail of `kind`, oldest first. What is in the `conversation` already is marked and left out.
-    pub(super) fn mail(
-        &mut self,
-        kind: MailKind,
-        conversation: &Connection,
-    ) -> Result<Vec<Mail>, Failure> {
-        let Some(open) = self.opened()? else {
-            return Ok(Vec::new());
-        };
-        let state = open.state()?;
-        if open.empty_at == Some(state) {
-            return Ok(Vec::new());
+    /// The mail of `kind` that is not marked as read, oldest first. A damaged queue is replaced by what can be read of
+    /// it.
+    pub(super) fn waiting(&mut self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
+        let mut waiting = self.look(kind);
+        if let (Err(failure), Some(path)) = (&waiting, &self.path)
+            && failure.is_damage()
+        {
+            self.open = None;
+            salvage::queue(path)?;
+            waiting = self.look(kind);
         }
-        let waiting = open.waiting(kind)?;
-        let known = messages::known(conversation, waiting.iter().map(|mail| &mail.id))?;
-        open.pending.extend(known.iter().cloned());
-        open.mark_pending()?;
-        let fresh: Vec<_> = waiting
-            .into_iter()
-            .filter(|mail| !known.contains(&mail.id))
-            .collect();
-        open.pending
-            .extend(fresh.iter().map(|mail| mail.id.clone()));
-        if fresh.is_empty() && open.is_empty()? {
-            // The state from before the look: mail that came since has changed it.
-            open.empty_at = Some(state);
-        }
-        Ok(fresh)
+        waiting.map_err(Failure::of_queue)
     }
 
-    /// Marks the mail that is now in the conversation. That this failed is no failure of the append: the ids keep the
-    /// mail from being read twice.
-    pub(super) fn consume(&mut self, stored: &[&MessageId]) {
+    /// Hands out what of the `waiting` mail is not in the conversation yet, and marks what is `known` there.
+    pub(super) fn hand_out(&mut self, waiting: Vec<Mail>, known: &HashSet<MessageId>) -> Vec<Mail> {
+        if let Some(open) = &mut self.open {
+            open.pending = waiting.iter().map(|mail| mail.id.clone()).collect();
+        }
+        self.consume(|id| known.contains(id));
+        let is_fresh = |mail: &Mail| !known.contains(&mail.id);
+        waiting.into_iter().filter(is_fresh).collect()
+    }
+
+    /// Marks the mail that was handed out and is in the conversation now. That this failed is no failure of the append:
+    /// the ids keep the mail from being read twice.
+    pub(super) fn consume(&mut self, is_stored: impl Fn(&MessageId) -> bool) {
         let Some(open) = &mut self.open else {
             return;
         };
-        let (read, waiting) = std::mem::take(&mut open.pending)
+        let (stored, waiting): (Vec<_>, _) = std::mem::take(&mut open.pending)
             .into_iter()
-            .partition(|id| stored.contains(&id));
-        open.pending = read;
-        let _ = open.mark_pending();
+            .partition(is_stored);
         open.pending = waiting;
+        let _ = open.mark(&stored);
     }
 
     /// Shows in the queue, where there is one, who holds the session.
@@ -154,6 +148,22 @@ impl Mailbox {
         if let Some(open) = &self.open {
             let _ = open.connection.execute("DELETE FROM session_lock", []);
         }
+    }
+
+    fn look(&mut self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
+        let Some(open) = self.opened()? else {
+            return Ok(Vec::new());
+        };
+        // The state from before the look: mail that comes meanwhile changes it.
+        let state = open.state()?;
+        if open.empty_at == Some(state) {
+            return Ok(Vec::new());
+        }
+        let waiting = open.waiting(kind)?;
+        if waiting.is_empty() && open.is_empty()? {
+            open.empty_at = Some(state);
+        }
+        Ok(waiting)
     }
 
     fn opened(&mut self) -> Result<Option<&mut Open>, Failure> {
@@ -211,8 +221,8 @@ impl Open {
         Ok(!statement.exists([])?)
     }
 
-    fn mark_pending(&mut self) -> Result<(), Failure> {
-        if self.pending.is_empty() {
+    fn mark(&mut self, read: &[MessageId]) -> Result<(), Failure> {
+        if read.is_empty() {
             return Ok(());
         }
         let now = id::now().seconds();
@@ -222,7 +232,7 @@ impl Open {
         {
             let mut statement = transaction
                 .prepare_cached("UPDATE queue_messages SET consumed_at = ? WHERE id = ?")?;
-            for id in self.pending.drain(..) {
+            for id in read {
                 statement.execute(params![now, id.as_str()])?;
             }
         }

@@ -41,6 +41,7 @@ pub struct Session {
     path: PathBuf,
     outputs: PathBuf,
     clock: SystemClock,
+    predecessor: Option<u32>,
     jobs: Option<mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
 }
@@ -140,10 +141,12 @@ impl Session {
             Attempt::Held(lock) => lock,
             Attempt::Busy(holder) => return Err(OpenError::Busy(holder)),
         };
+        let predecessor = lock.predecessor();
         let database = Database::open(paths, lock, is_new_folder)
             .map_err(|failure| failure.at("cannot open", paths.database()))?;
-        let session = Self::with(database, paths.id(), paths.database(), paths.outputs())
+        let mut session = Self::with(database, paths.id(), paths.database(), paths.outputs())
             .map_err(|failure| failure.at("cannot open", paths.database()))?;
+        session.predecessor = predecessor;
         Ok(session)
     }
 
@@ -178,6 +181,7 @@ impl Session {
             path: path.to_owned(),
             outputs,
             clock: SystemClock::default(),
+            predecessor: None,
             jobs: Some(jobs),
             writer: Some(writer),
         })
@@ -192,6 +196,11 @@ impl Session {
     /// earlier process or, without one, the bits of [`Session::id`].
     pub fn uuid(&self) -> &str {
         &self.uuid
+    }
+
+    /// The process that held the session before and was killed. What it started may still run.
+    pub fn predecessor(&self) -> Option<u32> {
+        self.predecessor
     }
 
     /// What the user should know since the last time this was asked. Damage may show only when the conversation is

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::details::Details;
 use super::outputs::{self, Whole};
 use super::schema::CONVERSATION;
-use super::{Failure, blocks, calls, connect_to_read, context, events, messages};
+use super::{Failure, blocks, calls, connect_to_read, context, events, messages, transcript};
 use crate::id::uuid_of;
 use crate::paths::Paths;
 
@@ -128,12 +128,12 @@ impl Tree {
 
     /// The message `id`, whole.
     pub fn message(&self, id: &MessageId) -> Result<Option<Message>, StoreError> {
-        self.said(messages::message(&self.connection, id))
+        self.said(transcript::message(&self.connection, id))
     }
 
     /// The messages from the root to `leaf`, whole.
     pub fn branch(&self, leaf: &MessageId) -> Result<Vec<Message>, StoreError> {
-        self.said(messages::branch(&self.connection, leaf))
+        self.said(transcript::branch(&self.connection, leaf))
     }
 
     /// The message that a person calls `@seq`: the one on the current branch or, where that has none, the oldest.
@@ -249,24 +249,20 @@ impl Tree {
     }
 
     fn read_heads(&self) -> Result<Vec<Head>, Failure> {
-        let sql = format!(
-            "SELECT {} FROM messages m LEFT JOIN content_blocks b ON b.message_id = m.id AND b.seq = 0
-             ORDER BY m.rowid",
-            messages::HEAD
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([])?;
-        let mut heads = Vec::new();
-        let mut places = HashMap::new();
-        while let Some(row) = rows.next()? {
-            let message = messages::head(row)?;
-            places.insert(message.id.clone(), heads.len());
-            heads.push(Head {
-                message,
-                preview: String::new(),
-                tool_uses: Vec::new(),
-            });
-        }
+        let bare = |message| Head {
+            message,
+            preview: String::new(),
+            tool_uses: Vec::new(),
+        };
+        let mut heads: Vec<_> = transcript::all(&self.connection)?
+            .into_iter()
+            .map(bare)
+            .collect();
+        let places: HashMap<_, _> = heads
+            .iter()
+            .enumerate()
+            .map(|(at, head)| (head.message.id.clone(), at))
+            .collect();
         let mut statement = self.connection.prepare_cached(
             "SELECT message_id, substr(content, 1, ?), tool_id, tool_name, tool_input FROM content_blocks
              WHERE block_type IN ('text', 'tool_use') ORDER BY id",

@@ -1,1 +1,211 @@
-//! x
+//! The sessions of a folder: listed, found, removed.
+
+use std::fs;
+
+use ah_conversation::{SessionId, Time};
+use ah_store::{Paths, Queue, Session, uuid_of};
+
+use crate::fixture::{Speaker, World, append, bytes, finished, open_quietly, result};
+
+/// A session in which `text` was said.
+async fn session(world: &World, text: &str, name: Option<&str>) -> Paths {
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    if let Some(name) = name {
+        session.set_name(name.to_owned()).await.unwrap();
+    }
+    append(&session, &Speaker::default().prompt(text)).await;
+    paths
+}
+
+fn id(paths: &Paths) -> SessionId {
+    paths.id().unwrap()
+}
+
+#[tokio::test]
+async fn sessions_are_listed_newest_first() {
+    let world = World::new();
+    assert_eq!(world.sessions().list().unwrap(), []);
+    assert_eq!(world.sessions().newest().unwrap(), None);
+    let first = session(&world, "fix\nthe bug", Some("bugs")).await;
+    let second = session(&world, "write the docs", None).await;
+    fs::write(world.folder().join("notes.db"), "not a session").unwrap();
+    let heads = world.sessions().list().unwrap();
+    let ids: Vec<_> = heads.iter().map(|head| head.id.clone()).collect();
+    assert_eq!(ids, [id(&second), id(&first)]);
+    let bugs = &heads[1];
+    assert_eq!(bugs.name.as_deref(), Some("bugs"));
+    assert_eq!(
+        (bugs.messages, bugs.first_text.as_str()),
+        (1, "fix\nthe bug")
+    );
+    assert_eq!(bugs.last_written, Time(1_700_000_000_123));
+    assert!(bugs.created_at > Time(1_700_000_000_000));
+    assert_eq!(world.sessions().newest().unwrap(), Some(second));
+}
+
+#[tokio::test]
+async fn a_fresh_session_is_the_newest_even_if_the_clock_was_ahead_before() {
+    let world = World::new();
+    let ahead = world.folder().join("7ZZZZZZZZY7ZZZZZZZZZZZZZZZ.db");
+    drop(open_quietly(&Paths::of(ahead)).await);
+    let fresh = session(&world, "go", None).await;
+    assert_eq!(world.sessions().newest().unwrap(), Some(fresh));
+}
+
+#[tokio::test]
+async fn the_session_last_written_need_not_be_the_newest() {
+    let world = World::new();
+    let first = session(&world, "one", None).await;
+    let second = session(&world, "two", None).await;
+    assert_eq!(world.sessions().last_written().unwrap(), Some(second));
+    let held = open_quietly(&first).await;
+    let mut later = (*Speaker::default().prompt("three")).clone();
+    later.created_at = Time(1_800_000_000_000);
+    append(&held, &later.into()).await;
+    assert_eq!(world.sessions().last_written().unwrap(), Some(first));
+}
+
+#[tokio::test]
+async fn a_session_is_found_by_name_uuid_and_the_beginning_of_its_id() {
+    let world = World::new();
+    let first = session(&world, "one", Some("docs")).await;
+    let second = session(&world, "two", None).await;
+    let given = "0b5c2f9e-1234-4abc-9def-0123456789ab";
+    {
+        let held = open_quietly(&second).await;
+        assert_eq!(held.uuid(), uuid_of(&id(&second)));
+        held.set_uuid(given.to_owned()).await.unwrap();
+    }
+    assert_eq!(open_quietly(&second).await.uuid(), given);
+    let whole = id(&second).to_string();
+    for (wanted, expected) in [
+        ("docs", &first),
+        (uuid_of(&id(&first)).as_str(), &first),
+        (uuid_of(&id(&second)).as_str(), &second),
+        (given, &second),
+        (given.to_uppercase().as_str(), &second),
+        (whole.as_str(), &second),
+        (whole.to_lowercase().as_str(), &second),
+    ] {
+        assert_eq!(
+            &world.sessions().find(wanted).unwrap(),
+            expected,
+            "{wanted}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_clear_is_an_error_that_names_the_candidates() {
+    let world = World::new();
+    let first = session(&world, "one", Some("twin")).await;
+    let second = session(&world, "two", Some("twin")).await;
+    let found = |wanted: &str| {
+        let error = world.sessions().find(wanted).unwrap_err();
+        format!("{}; {}", error.reason, error.hint.unwrap_or_default())
+            .replace(id(&first).as_str(), "FIRST")
+            .replace(id(&second).as_str(), "SECOND")
+    };
+    insta::assert_snapshot!(found("twin"), @"`twin` may be any of 2 sessions: SECOND [twin], FIRST [twin]; give more of the id");
+    insta::assert_snapshot!(found("01"), @"`01` may be any of 2 sessions: SECOND [twin], FIRST [twin]; give more of the id");
+    insta::assert_snapshot!(found("nobody"), @"no session is called `nobody`; `ah sessions` lists them");
+    insta::assert_snapshot!(found(""), @"no session is called ``; `ah sessions` lists them");
+    assert!(world.sessions().named("twin").is_err());
+    assert_eq!(world.sessions().named("nobody").unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_session_elsewhere_has_an_id_too_and_keeps_it() {
+    let world = World::new();
+    let paths = Paths::of(world.root().join("deep/er/talk.db"));
+    let (id, uuid) = {
+        let session = open_quietly(&paths).await;
+        (session.id().clone(), session.uuid().to_owned())
+    };
+    let again = open_quietly(&paths).await;
+    assert_eq!((again.id(), again.uuid()), (&id, uuid.as_str()));
+    assert_eq!(uuid_of(&id), uuid);
+    assert!(!world.root().join("deep/er/.gitignore").exists());
+}
+
+#[tokio::test]
+async fn a_removed_session_leaves_nothing() {
+    let world = World::new();
+    let stays = session(&world, "one", None).await;
+    let goes = session(&world, "two", None).await;
+    {
+        let held = open_quietly(&goes).await;
+        spool(&held).await;
+    }
+    Queue::open(&goes).unwrap();
+    assert!(goes.outputs().join("big").exists());
+    world.sessions().remove(&goes).unwrap();
+    let left: Vec<_> = fs::read_dir(world.folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(id(&goes).as_str()))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+    assert_eq!(world.sessions().newest().unwrap(), Some(stays));
+}
+
+/// Stores an output that is too big for the database, of a call named `big`.
+async fn spool(session: &Session) {
+    let mut speaker = Speaker::default();
+    append(session, &speaker.prompt("go")).await;
+    let asking = speaker.calls(&["big"]);
+    append(session, &asking).await;
+    let seen = result("big", "cut");
+    let finish = finished(&asking, seen.clone(), bytes(vec![b'x'; 300_000]));
+    ah_conversation::Store::append(session, vec![finish])
+        .await
+        .unwrap();
+    append(session, &speaker.results(vec![seen])).await;
+}
+
+#[tokio::test]
+async fn outputs_go_with_their_messages() {
+    let world = World::new();
+    let paths = world.fresh();
+    let held = open_quietly(&paths).await;
+    spool(&held).await;
+    assert!(paths.outputs().join("big").exists());
+    let last = held.read(|tree| tree.current()).await.unwrap().unwrap();
+    held.delete(last).await.unwrap();
+    assert!(!paths.outputs().join("big").exists());
+}
+
+#[tokio::test]
+async fn a_collection_takes_what_nobody_needs() {
+    let world = World::new();
+    let kept = session(&world, "kept", None).await;
+    let held = session(&world, "held", None).await;
+    let empty = world.fresh();
+    drop(open_quietly(&empty).await);
+    let lost = world.fresh();
+    fs::write(lost.queue(), "").unwrap();
+    fs::create_dir(lost.outputs()).unwrap();
+    fs::write(lost.outputs().join("x"), "output").unwrap();
+    fs::write(format!("{}.new", kept.database().display()), "draft").unwrap();
+    {
+        let session = open_quietly(&kept).await;
+        spool(&session).await;
+    }
+    fs::write(kept.outputs().join("nobody's"), "output").unwrap();
+
+    let collected = world.sessions().collect(None).unwrap();
+    assert_eq!(collected.sessions, [id(&empty)]);
+    assert_eq!(collected.files, 4);
+    assert!(kept.outputs().join("big").exists());
+    assert!(!lost.lock().exists());
+    assert_eq!(world.sessions().collect(None).unwrap().files, 0);
+
+    let _session = open_quietly(&held).await;
+    let collected = world
+        .sessions()
+        .collect(Some(Time(1_700_000_001_000)))
+        .unwrap();
+    assert_eq!(collected.sessions, [id(&kept)]);
+    assert_eq!(world.sessions().newest().unwrap(), Some(held));
+}

@@ -1,0 +1,209 @@
+//! Branches of the tree, from a message back to its root.
+//!
+//! A message is stored after its parent, and with its blocks, so one pass over each table from the newest row back
+//! finds a branch. Following the parents by a recursive query takes several look-ups by text for each message, which is
+//! many times slower where, as nearly always, most of the tree is on the branch.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use ah_conversation::{Message, MessageId, Origin, Role, Transcript};
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, ToSql};
+
+use super::blocks::{self, BLOCK, TOOL_RESULT};
+use super::details::Details;
+use super::messages::{self, HEAD, plain_origin};
+use super::{Failure, calls};
+
+/// Which content blocks to look at.
+enum Scope<'a> {
+    /// Those with this number and higher ones.
+    From(i64),
+    /// Those of one message.
+    Of(&'a MessageId),
+}
+
+impl fmt::Display for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::From(_) => "id >= ?",
+            Self::Of(_) => "message_id = ?",
+        })
+    }
+}
+
+impl ToSql for Scope<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Self::From(number) => number.to_sql(),
+            Self::Of(id) => Ok(id.as_str().into()),
+        }
+    }
+}
+
+/// The transcript that ends at the current message. What stands before the model's view comes without content.
+pub(super) fn load(connection: &Connection) -> Result<Transcript, Failure> {
+    let Some(leaf) = messages::current(connection)? else {
+        return Ok(Transcript::default());
+    };
+    let mut branch = ancestry(connection, &leaf)?;
+    find_origins(connection, &mut branch, &Scope::From(0))?;
+    let from = view_start(&branch);
+    let newer = match from {
+        0 => Scope::From(0),
+        _ => Scope::From(first_block(connection, &branch[from])?),
+    };
+    fill(connection, &mut branch[from..], &newer)?;
+    let calls = match branch.last() {
+        Some(last) if last.role == Role::Assistant => calls::states(connection, &last.id)?,
+        _ => HashMap::new(),
+    };
+    let branch = branch.into_iter().map(Arc::new).collect();
+    Ok(Transcript::new(branch, calls))
+}
+
+/// The messages from the root to `leaf`, whole.
+pub(super) fn branch(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, Failure> {
+    let mut branch = ancestry(connection, leaf)?;
+    find_origins(connection, &mut branch, &Scope::From(0))?;
+    fill(connection, &mut branch, &Scope::From(0))?;
+    Ok(branch)
+}
+
+/// One message, whole.
+pub(super) fn message(connection: &Connection, id: &MessageId) -> Result<Option<Message>, Failure> {
+    let sql = format!("SELECT {HEAD} FROM messages WHERE id = ?");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([id.as_str()])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let mut message = messages::head(row)?;
+    let only = std::slice::from_mut(&mut message);
+    find_origins(connection, only, &Scope::Of(id))?;
+    fill(connection, only, &Scope::Of(id))?;
+    Ok(Some(message))
+}
+
+/// All messages in the order in which they were stored, without their content.
+pub(super) fn all(connection: &Connection) -> Result<Vec<Message>, Failure> {
+    let sql = format!("SELECT {HEAD} FROM messages ORDER BY rowid");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push(messages::head(row)?);
+    }
+    find_origins(connection, &mut all, &Scope::From(0))?;
+    Ok(all)
+}
+
+/// The messages from the root to `leaf`, without their content.
+fn ancestry(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, Failure> {
+    let sql = format!(
+        "SELECT {HEAD} FROM messages WHERE rowid <= (SELECT rowid FROM messages WHERE id = ?)
+         ORDER BY rowid DESC"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([leaf.as_str()])?;
+    let mut branch: Vec<Message> = Vec::new();
+    let mut wanted = Some(leaf.clone());
+    while let (Some(id), Some(row)) = (&wanted, rows.next()?) {
+        if row.get_ref(0)?.as_str()? == id.as_str() {
+            let message = messages::head(row)?;
+            wanted = message.parent.clone();
+            branch.push(message);
+        }
+    }
+    match wanted {
+        Some(lost) if !branch.is_empty() => {
+            Err(Failure::Damaged(format!("the message {lost} is missing")))
+        }
+        _ => {
+            branch.reverse();
+            Ok(branch)
+        }
+    }
+}
+
+/// Sets the origin of each message that is not there for its role alone, as its first block tells.
+fn find_origins(
+    connection: &Connection,
+    messages: &mut [Message],
+    scope: &Scope<'_>,
+) -> Result<(), Failure> {
+    let places = places(messages);
+    let sql = format!(
+        r#"SELECT message_id, block_type = '{TOOL_RESULT}', details FROM content_blocks
+         WHERE seq = 0 AND (block_type = '{TOOL_RESULT}' OR details LIKE '%"origin"%') AND {scope}"#
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([scope])?;
+    while let Some(row) = rows.next()? {
+        let Some(at) = places.get(row.get_ref(0)?.as_str()?) else {
+            continue;
+        };
+        let message = &mut messages[*at];
+        message.origin = plain_origin(message.role, row.get(1)?);
+        let details = row.get_ref(2)?.as_str_or_null()?;
+        if let Some(details) = details.filter(|details| details.contains("\"origin\""))
+            && let Some(origin) = Details::decode(Some(details))?.origin
+        {
+            message.origin = origin;
+        }
+    }
+    Ok(())
+}
+
+/// The number of the first block of `message`, 0 where it has none.
+fn first_block(connection: &Connection, message: &Message) -> Result<i64, Failure> {
+    let number: Option<i64> = connection
+        .prepare_cached("SELECT min(id) FROM content_blocks WHERE message_id = ?")?
+        .query_row([message.id.as_str()], |row| row.get(0))?;
+    Ok(number.unwrap_or(0))
+}
+
+/// Reads the content of `messages`, whose blocks are all in `scope`.
+fn fill(
+    connection: &Connection,
+    messages: &mut [Message],
+    scope: &Scope<'_>,
+) -> Result<(), Failure> {
+    let places = places(messages);
+    let sql = format!("SELECT {BLOCK} FROM content_blocks WHERE {scope} ORDER BY id");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([scope])?;
+    while let Some(row) = rows.next()? {
+        if let Some(at) = places.get(row.get_ref(0)?.as_str()?) {
+            let content = &mut messages[*at].content;
+            // Nearly all messages have one block or two; room for four in each would be half the memory.
+            content.reserve_exact(1);
+            content.push(blocks::block(row)?);
+        }
+    }
+    Ok(())
+}
+
+/// Where each message stands in the list.
+fn places(messages: &[Message]) -> HashMap<String, usize> {
+    let place = |(at, message): (usize, &Message)| (message.id.to_string(), at);
+    messages.iter().enumerate().map(place).collect()
+}
+
+/// Where the content of the model's view begins.
+fn view_start(messages: &[Message]) -> usize {
+    let Some(at) = messages.iter().rposition(Message::is_summary) else {
+        return 0;
+    };
+    match &messages[at].origin {
+        Origin::Summary {
+            kept_from: Some(first),
+        } => messages[..at]
+            .iter()
+            .rposition(|message| message.id == *first)
+            .unwrap_or(at),
+        _ => at,
+    }
+}
