@@ -77,6 +77,7 @@ impl Body {
         if self.form == Form::Document {
             let text = str::from_utf8(&self.document);
             let text = text.map_err(|_| unreadable(sse::Error::NotUtf8))?;
+            let text = text.trim_start_matches('\u{feff}');
             return match failure::html_title(text) {
                 Some(title) => Err(protocol(title)),
                 None => Ok(Rest::Document(text)),

@@ -1,0 +1,531 @@
+//! Answers of chat completions that no recording has, and the quirks of those that some have, each by itself: bytes in
+//! and events out.
+
+use std::collections::VecDeque;
+
+use ah_conversation::{BlockStart, Delta, ErrorClass, ProviderError, StreamEvent};
+use ah_provider::openai::Decoder;
+use proptest::prelude::*;
+
+fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (String, Result<(), ProviderError>) {
+    let mut decoder = Decoder::default();
+    let mut events = VecDeque::new();
+    let fed = pieces
+        .into_iter()
+        .try_for_each(|piece| decoder.feed(piece, &mut events));
+    let end = fed.and_then(|()| decoder.finish(&mut events));
+    (show(&events), end)
+}
+
+/// The events in short: a block as `text(…)`, `thinking(…)`, `seal(…)`, `redacted(…)`, `ID=NAME(…)`, with `,` between the
+/// pieces, then why it stopped and the tokens. Each block has a beginning and an end.
+fn show(events: &VecDeque<StreamEvent>) -> String {
+    let mut blocks = Vec::<(String, bool)>::new();
+    let mut end = Vec::new();
+    for event in events {
+        match event {
+            StreamEvent::BlockStarted { index, block } => {
+                assert_eq!(*index, blocks.len());
+                let start = match block {
+                    BlockStart::Text(text) => format!("text({text}"),
+                    BlockStart::Thinking(text) => format!("thinking({text}"),
+                    BlockStart::RedactedThinking(data) => format!("redacted({data}"),
+                    BlockStart::ToolUse { id, name, .. } => format!("{id}={name}("),
+                    BlockStart::Other(raw) => format!("{raw}("),
+                };
+                blocks.push((start, true));
+            }
+            StreamEvent::Delta { index, delta } => {
+                let (block, is_open) = &mut blocks[*index];
+                assert!(*is_open);
+                if !block.ends_with('(') {
+                    block.push(',');
+                }
+                match delta {
+                    Delta::Text(more) | Delta::Thinking(more) | Delta::InputJson(more) => {
+                        block.push_str(more);
+                    }
+                    Delta::Signature(more) => *block += &format!("seal {more}"),
+                    Delta::Other(raw) => *block += &raw.to_string(),
+                }
+            }
+            StreamEvent::BlockStopped { index } => {
+                let (block, is_open) = &mut blocks[*index];
+                assert!(std::mem::take(is_open));
+                block.push(')');
+            }
+            StreamEvent::Stopping { stop_reason, usage } => {
+                end.push(stop_reason.as_str().to_owned());
+                if usage.total() > 0 {
+                    end.push(format!(
+                        "{}/{}",
+                        usage.effective_input(),
+                        usage.output_tokens
+                    ));
+                }
+            }
+            StreamEvent::Ended => end.push("end".to_owned()),
+            StreamEvent::Started { .. } | StreamEvent::Sent { .. } | StreamEvent::Retry(_) => {}
+        }
+    }
+    let blocks = blocks.into_iter().map(|(block, _)| block);
+    blocks.chain(end).collect::<Vec<_>>().join(" ")
+}
+
+/// A stream of the answer `a` with these deltas, and this end.
+fn stream(deltas: &[&str], end: &str) -> String {
+    let chunks = deltas.iter().map(|delta| {
+        format!("data: {{\"id\":\"a\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n")
+    });
+    chunks.collect::<String>() + end
+}
+
+fn finish(reason: &str) -> String {
+    format!(
+        "data: {{\"id\":\"a\",\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n"
+    )
+}
+
+fn check(deltas: &[&str], reason: &str, expected: &str) {
+    let stream = stream(deltas, &finish(reason));
+    let (shown, end) = decode([stream.as_bytes()]);
+    assert_eq!(end, Ok(()), "{deltas:?}");
+    assert_eq!(shown, expected, "{deltas:?}");
+}
+
+/// Check a of the port's part 01, and more: pieces find their calls however a server numbers them.
+#[test]
+fn calls_come_together() {
+    for (deltas, expected) in [
+        (
+            &[
+                r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":""}}]}"#,
+                r#"{"tool_calls":[{"index":1,"id":"call_two","function":{"name":"y","arguments":"{\"a\""}}]}"#,
+                r#"{"tool_calls":[{"index":2,"id":"call_tri","function":{"name":"z"}},{"index":0,"function":{"arguments":"{}"}}]}"#,
+                r#"{"tool_calls":[{"index":2,"function":{"arguments":"{}"}},{"index":1,"function":{"arguments":":1}"}}]}"#,
+            ][..],
+            "call_one=x({}) call_two=y({\"a\",:1}) call_tri=z({}) tool_use end",
+        ),
+        // From 1, with a gap.
+        (
+            &[
+                r#"{"tool_calls":[{"index":1,"id":"call_one","function":{"name":"x","arguments":"{}"}}]}"#,
+                r#"{"tool_calls":[{"index":5,"id":"call_two","function":{"name":"y","arguments":"{}"}}]}"#,
+            ],
+            "call_one=x({}) call_two=y({}) tool_use end",
+        ),
+        // Not at all: a call begins with a new id, or else with a name.
+        (
+            &[
+                r#"{"tool_calls":[{"index":null,"id":"call_one","function":{"name":"x","arguments":"{"}}]}"#,
+                r#"{"tool_calls":[{"function":{"arguments":"}"}}]}"#,
+                r#"{"tool_calls":[{"id":"call_two","function":{"name":"y","arguments":"{"}}]}"#,
+                r#"{"tool_calls":[{"id":"call_two","function":{"arguments":"}"}}]}"#,
+                r#"{"tool_calls":[{"function":{"name":"z","arguments":"{}"}}]}"#,
+            ],
+            "call_one=x({,}) call_two=y({,}) call_2_a=z({}) tool_use end",
+        ),
+        // Always 0, each whole.
+        (
+            &[
+                r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{}"}}]}"#,
+                r#"{"tool_calls":[{"index":0,"id":"call_two","function":{"name":"x","arguments":"{}"}}]}"#,
+            ],
+            "call_one=x({}) call_two=x({}) tool_use end",
+        ),
+        // The name and the id again and again, or empty.
+        (
+            &[
+                r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{"}}]}"#,
+                r#"{"tool_calls":[{"index":0,"id":"","function":{"name":"","arguments":"\"a\""}}]}"#,
+                r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":":1}"}}]}"#,
+            ],
+            "call_one=x({,\"a\",:1}) tool_use end",
+        ),
+        // The name late, the id later or never.
+        (
+            &[
+                r#"{"tool_calls":[{"index":0,"function":{"name":"","arguments":"{"}},{"index":1,"function":{"name":"y"}}]}"#,
+                r#"{"tool_calls":[{"index":0,"function":{"name":"x","arguments":"}"}}]}"#,
+                r#"{"tool_calls":[{"index":1,"id":"call_two"}]}"#,
+            ],
+            "call_0_a=x({}) call_two=y() tool_use end",
+        ),
+        // Arguments that are no text, or none.
+        (
+            &[
+                r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":{"a":[1]}}}]}"#,
+                r#"{"tool_calls":[{"index":1,"id":"call_two","function":{"name":"y","arguments":null}}]}"#,
+            ],
+            "call_one=x({\"a\":[1]}) call_two=y() tool_use end",
+        ),
+        // Ids that are not unique in a conversation, or not even here.
+        (
+            &[
+                r#"{"tool_calls":[{"index":0,"id":"0","function":{"name":"x","arguments":"{}"}}]}"#,
+                r#"{"tool_calls":[{"index":1,"id":"call_one","function":{"name":"y","arguments":"{}"}}]}"#,
+                r#"{"tool_calls":[{"index":2,"id":"call_one","function":{"name":"z","arguments":"{}"}}]}"#,
+            ],
+            "0_0_a=x({}) call_one=y({}) call_one_2_a=z({}) tool_use end",
+        ),
+        // Calls that the server makes to itself, between words.
+        (
+            &[
+                r#"{"content":"So","tool_calls":[{"index":0,"id":"srvtoolu_1","function":{"name":"web","arguments":"{\"q"}}]}"#,
+                r#"{"content":"it is."}"#,
+            ],
+            "text(So) text(it is.) end_turn end",
+        ),
+    ] {
+        check(deltas, "stop", expected);
+    }
+}
+
+/// Check c: arguments come through as they are.
+#[test]
+fn arguments_are_not_touched() {
+    check(
+        &[
+            r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{\"a\":\"\\\"\\u00e9\\\\\",\"b\":{\"c\":[\"🦀\"]}}"}}]}"#,
+        ],
+        "tool_calls",
+        r#"call_one=x({"a":"\"\u00e9\\","b":{"c":["🦀"]}}) tool_use end"#,
+    );
+}
+
+/// Check f: reasons to stop.
+#[test]
+fn reasons_to_stop() {
+    let text = r#"{"content":"Hi"}"#;
+    let refusal = r#"{"refusal":"I won't."}"#;
+    let call =
+        r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{}"}}]}"#;
+    let cut = r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{\"a"}}]}"#;
+    for (delta, reason, expected) in [
+        (text, "stop", "text(Hi) end_turn end"),
+        (text, "eos", "text(Hi) end_turn end"),
+        (text, "length", "text(Hi) max_tokens end"),
+        (
+            text,
+            "model_length",
+            "text(Hi) model_context_window_exceeded end",
+        ),
+        (text, "content_filter", "text(Hi) refusal end"),
+        (text, "stop_sequence", "text(Hi) stop_sequence end"),
+        (text, "bored", "text(Hi) bored end"),
+        (text, "tool_calls", "text(Hi) tool_use end"),
+        (refusal, "stop", "text(I won't.) refusal end"),
+        (call, "tool_calls", "call_one=x({}) tool_use end"),
+        (call, "function_call", "call_one=x({}) tool_use end"),
+        (call, "stop", "call_one=x({}) tool_use end"),
+        (call, "length", "call_one=x({}) max_tokens end"),
+        (cut, "length", "call_one=x({\"a) max_tokens end"),
+        // The model itself wrote what is no JSON: it is told so.
+        (cut, "tool_calls", "call_one=x({\"a) tool_use end"),
+    ] {
+        check(&[delta], reason, expected);
+    }
+}
+
+/// Check j, and more: reasoning under each of its names, once.
+#[test]
+fn reasoning_has_many_names() {
+    for (deltas, expected) in [
+        (
+            &[r#"{"reasoning_content":"Hm."}"#, r#"{"content":"So."}"#][..],
+            "thinking(Hm.) text(So.) end_turn end",
+        ),
+        (
+            &[
+                r#"{"reasoning":"Hm.","content":""}"#,
+                r#"{"content":"So.","reasoning":null}"#,
+            ],
+            "thinking(Hm.) text(So.) end_turn end",
+        ),
+        (
+            &[
+                r#"{"reasoning_content":"Hm","reasoning":"Hm","reasoning_details":[{"type":"reasoning.text","index":0,"text":"Hm"}]}"#,
+                r#"{"reasoning_content":".","reasoning":".","reasoning_details":[{"type":"reasoning.text","index":0,"text":".","signature":null}]}"#,
+                r#"{"reasoning_details":[{"type":"reasoning.text","index":0,"signature":"s"},{"type":"reasoning.encrypted","index":1,"data":"x"}]}"#,
+                r#"{"content":"So."}"#,
+            ],
+            "thinking(Hm,.) text(So.) redacted([{\"type\":\"reasoning.text\",\"index\":0,\"text\":\"Hm.\",\"signature\":\"s\"},{\"type\":\"reasoning.encrypted\",\"index\":1,\"data\":\"x\"}]) end_turn end",
+        ),
+        (
+            &[
+                r#"{"reasoning_details":[{"type":"reasoning.summary","summary":"Hm."}]}"#,
+                r#"{"content":"So."}"#,
+            ],
+            "thinking(Hm.) text(So.) end_turn end",
+        ),
+        (
+            &[
+                r#"{"reasoning_content":"Hm","thinking_blocks":[{"type":"thinking","thinking":"Hm"}]}"#,
+                r#"{"reasoning_content":".","thinking_blocks":[{"type":"thinking","thinking":"."}]}"#,
+                r#"{"reasoning_content":"","thinking_blocks":[{"type":"thinking","thinking":"","signature":"s"}]}"#,
+                r#"{"reasoning_content":"Aha.","thinking_blocks":[{"type":"thinking","thinking":"Aha."}]}"#,
+                r#"{"thinking_blocks":[{"type":"thinking","thinking":"","signature":"t"},{"type":"redacted_thinking","data":"x"}]}"#,
+                r#"{"thinking_blocks":[{"type":"thinking","thinking":"","signature":"u"}]}"#,
+                r#"{"content":"So."}"#,
+            ],
+            "thinking(Hm,.,seal s) thinking(Aha.,seal t) redacted(x) thinking(seal u) text(So.) end_turn end",
+        ),
+        (
+            &[
+                r#"{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"},{"type":"reference","reference_ids":[1]}]}]}"#,
+                r#"{"content":[{"type":"thinking","thinking":"."},{"type":"text","text":"So."},{"type":"image_url"}]}"#,
+            ],
+            "thinking(Hm,.) text(So.) end_turn end",
+        ),
+    ] {
+        check(deltas, "stop", expected);
+    }
+    // What was cut is of no use to the server.
+    check(
+        &[
+            r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}"#,
+            r#"{"content":"So"}"#,
+        ],
+        "length",
+        "text(So) max_tokens end",
+    );
+}
+
+/// Checks d and i: the frame, and where the tokens may stand.
+#[test]
+fn what_is_around_the_answer() {
+    let text = r#"{"content":"Hi"}"#;
+    let stop = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+    let usage = r#"{"prompt_tokens":3,"completion_tokens":4}"#;
+    for (end, expected) in [
+        (format!("{stop}\n\n"), "text(Hi) end_turn end"),
+        (stop.to_owned(), "text(Hi) end_turn end"),
+        ("data: [DONE]".to_owned(), "text(Hi) end_turn end"),
+        (
+            format!(": ping\n\n\r\n{stop}\r\n\r\ndata:[DONE]\r\n\r\n"),
+            "text(Hi) end_turn end",
+        ),
+        (
+            format!("{stop}\n\ndata: \n\ndata: [DONE]\n\ndata: rubbish\n\n"),
+            "text(Hi) end_turn end",
+        ),
+        (
+            format!("{stop}\n\ndata: {{\"choices\":[],\"usage\":{usage}}}\n\ndata: [DONE]\n\n"),
+            "text(Hi) end_turn 3/4 end",
+        ),
+        (
+            format!("data: {{\"choices\":[{{\"delta\":{{}},\"usage\":{usage}}}]}}\n\n{stop}\n\n"),
+            "text(Hi) end_turn 3/4 end",
+        ),
+        (
+            format!(
+                "data: {{\"choices\":[],\"x_groq\":{{\"usage\":{usage}}},\"usage\":null}}\n\n{stop}\n\n"
+            ),
+            "text(Hi) end_turn 3/4 end",
+        ),
+        (
+            format!(
+                "data: {{\"usage\":{{\"prompt_tokens\":1}}}}\n\ndata: {{\"usage\":{usage}}}\n\n{stop}\n\n"
+            ),
+            "text(Hi) end_turn 3/4 end",
+        ),
+        // The same once more, and another answer beside it.
+        (
+            format!(
+                "{stop}\n\n{stop}\n\ndata: {{\"choices\":[{{\"index\":1,\"delta\":{{\"content\":\"no\"}}}}]}}\n\n"
+            ),
+            "text(Hi) end_turn end",
+        ),
+    ] {
+        let stream = stream(&[text], &end);
+        let (shown, result) = decode([stream.as_bytes()]);
+        assert_eq!((shown.as_str(), result), (expected, Ok(())), "{end}");
+    }
+}
+
+#[test]
+fn an_answer_in_one_piece_is_an_answer() {
+    for (json, expected) in [
+        (
+            r#"{"id":"a","choices":[{"index":0,"delta":{},"message":{"content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#,
+            "text(Hi) end_turn 3/4 end",
+        ),
+        (
+            r#"{"id":"a","choices":[{"message":{"reasoning":"Hm.","content":null,"tool_calls":[{"id":"call_one","function":{"name":"x","arguments":"{}"}}]},"finish_reason":""}]}"#,
+            "thinking(Hm.) call_one=x({}) tool_use end",
+        ),
+    ] {
+        for json in [json.to_owned(), format!("\u{feff} \n{json}\n")] {
+            let (shown, result) = decode([json.as_bytes()]);
+            assert_eq!((shown.as_str(), result), (expected, Ok(())), "{json}");
+        }
+        let (_, result) = decode([&json.as_bytes()[..json.len() - 1]]);
+        assert!(result.is_err(), "{json}");
+    }
+}
+
+#[test]
+fn what_is_no_whole_answer_is_an_error() {
+    use ErrorClass as E;
+    let text = r#"{"content":"Hi"}"#;
+    let cut = r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{\"a"}}]}"#;
+    let nameless = r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"arguments":"{}"}}]}"#;
+    let stop = finish("stop");
+    for (deltas, end, class, message) in [
+        (
+            &[][..],
+            "",
+            E::Protocol,
+            "the stream ended before an answer began",
+        ),
+        (
+            &[],
+            "data: [DONE]\n\n",
+            E::Protocol,
+            "the stream ended before an answer began",
+        ),
+        (
+            &[],
+            ": ping\n\n",
+            E::Protocol,
+            "the stream ended before an answer began",
+        ),
+        (&[text], "", E::Protocol, "the answer ended early"),
+        (
+            &[text],
+            "data: {\"choices\":[{\"delta\":{},\"finish_",
+            E::Protocol,
+            "the answer ended early",
+        ),
+        (&[], &stop, E::Protocol, "the answer is empty"),
+        (
+            &[cut],
+            &stop,
+            E::Protocol,
+            "the answer ended in the midst of a tool call",
+        ),
+        (
+            &[cut],
+            "data: [DONE]\n\n",
+            E::Protocol,
+            "the answer ended in the midst of a tool call",
+        ),
+        (
+            &[nameless],
+            &stop,
+            E::Protocol,
+            "a tool call without a name",
+        ),
+        (
+            &[text],
+            "data: {broken}\n\n",
+            E::Protocol,
+            "an event of the answer is not understood (key must be a string at line 1 column 2): {broken}",
+        ),
+        (
+            &[text],
+            "data: {\"error\":{\"message\":\"no\",\"type\":null,\"code\":\"500\"}}\n\n",
+            E::Server,
+            "no",
+        ),
+        (
+            &[],
+            "event: error\ndata: {\"error\":{\"message\":\"no\",\"code\":429}}\n\n",
+            E::RateLimit,
+            "no",
+        ),
+        (
+            &[text],
+            "data: {\"error\":\"Overloaded\",\"choices\":[]}\n\n",
+            E::Overloaded,
+            "Overloaded",
+        ),
+        (
+            &[text],
+            "data: {\"object\":\"error\",\"message\":\"prompt is too long\",\"code\":400}\n\n",
+            E::ContextTooLong,
+            "prompt is too long",
+        ),
+        (
+            &[text],
+            &finish("error"),
+            E::Server,
+            "the server broke the answer off without a reason",
+        ),
+        (
+            &[],
+            "{\"error\":{\"message\":\"no\",\"type\":\"server_error\"}}",
+            E::Server,
+            "no (server_error)",
+        ),
+        (
+            &[],
+            "{\"detail\":\"no\"}",
+            E::Protocol,
+            "the server's JSON holds no answer",
+        ),
+        (
+            &[],
+            "{\"choices\":",
+            E::Protocol,
+            "an event of the answer is not understood (EOF while parsing a value at line 1 column 11): {\"choices\":",
+        ),
+        (
+            &[],
+            "<!doctype html><title>Log in</title>",
+            E::Protocol,
+            "a web page instead of an answer: Log in",
+        ),
+    ] {
+        let stream = stream(deltas, end);
+        let (shown, result) = decode([stream.as_bytes()]);
+        let error = result.expect_err(&stream);
+        assert_eq!(
+            (error.class, error.message.as_str()),
+            (class, message),
+            "{stream}"
+        );
+        assert!(!shown.contains("end"), "{shown}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_no_panic(
+        pieces in proptest::collection::vec(
+            prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..20),
+                Just(b"data: ".to_vec()),
+                Just(b"\n\n".to_vec()),
+                Just(b"{\"choices\":[{\"delta\":".to_vec()),
+                Just(b"{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"x\",\"arguments\":\"{".to_vec()),
+                Just(b"{\"content\":[{\"type\":\"thinking\"".to_vec()),
+                Just(b"}]}".to_vec()),
+                Just(b"[DONE]".to_vec()),
+                Just(b"[".repeat(200)),
+            ],
+            0..12,
+        ),
+    ) {
+        let _ = decode(pieces.iter().map(Vec::as_slice));
+    }
+
+    #[test]
+    fn cuts_change_nothing(cuts in proptest::collection::vec(0usize..900, 0..8)) {
+        let stream = stream(
+            &[
+                r#"{"role":"assistant","content":"","reasoning_content":"Hm é🦀"}"#,
+                r#"{"content":"So."}"#,
+                r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{\"a\":"}}]}"#,
+                r#"{"tool_calls":[{"index":0,"function":{"arguments":"\"🦀\"}"}}]}"#,
+            ],
+            &finish("tool_calls").replace('\n', "\r\n"),
+        );
+        let bytes = stream.as_bytes();
+        let mut cuts: Vec<_> = cuts.into_iter().map(|at| at.min(bytes.len())).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let pieces = cuts.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
+        prop_assert_eq!(decode(pieces), decode([bytes]));
+    }
+}
