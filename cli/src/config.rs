@@ -1,5 +1,6 @@
 //! What holds: options, environment and settings files resolved once, into values that are handed down.
 
+mod dot_env;
 pub mod layers;
 mod models;
 pub mod places;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::Manner;
 use crate::args::options::{Concurrency, Options};
 use crate::error::CliError;
-use layers::{Folders, Layer, Origin, Sources};
+use layers::{Folders, Found, Layer, Origin, Sources};
 use settings::Settings;
 
 /// The model where nobody names one.
@@ -71,6 +72,8 @@ pub struct Config {
     pub files: Vec<PathBuf>,
     /// What the user should know of the settings.
     pub warnings: Vec<String>,
+    /// Why some settings could not be read. Only what looks for faults goes on in spite of them.
+    pub faults: Vec<CliError>,
 }
 
 impl Config {
@@ -82,19 +85,39 @@ impl Config {
     pub fn resolve(
         options: &Options,
         manner: Manner,
+        environment: Environment,
+    ) -> Result<Self, CliError> {
+        let mut config = Self::survey(options, manner, environment)?;
+        match config.faults.is_empty() {
+            true => Ok(config),
+            false => Err(config.faults.swap_remove(0)),
+        }
+    }
+
+    /// Resolves what holds as far as the settings can be read.
+    ///
+    /// # Errors
+    ///
+    /// Where an option or a variable has a value that is none.
+    pub fn survey(
+        options: &Options,
+        manner: Manner,
         mut environment: Environment,
     ) -> Result<Self, CliError> {
         let sources = Sources::parse(options.settings.setting_sources.as_deref())?;
         let project_root = project_root(&environment);
         let folders = folders(&environment, &project_root);
-        let (layers, warnings) =
-            layers::read(&folders, sources, options.settings.settings.as_deref())?;
+        let Found {
+            layers,
+            warnings,
+            faults,
+        } = layers::read(&folders, sources, options.settings.settings.as_deref());
         for layer in &layers {
             for (name, value) in &layer.settings.env {
                 environment.set_default(name, value);
             }
         }
-        let key_from_dot_env = add_key_of_dot_env(&mut environment);
+        let key_from_dot_env = dot_env::add_key(&mut environment);
         let first = First { layers: &layers };
         Ok(Self {
             manner,
@@ -123,6 +146,7 @@ impl Config {
             retries: retries(manner, &environment)?,
             files: files(&layers),
             warnings,
+            faults,
             environment,
         })
     }
@@ -243,36 +267,6 @@ fn folders(environment: &Environment, project_root: &PathBuf) -> Folders {
         home: folder("AH_HOME", ".ah"),
         foreign_home: folder("CLAUDE_CONFIG_DIR", ".claude"),
     }
-}
-
-/// Adds the key that `.env` in the working directory holds, and tells whether it did. The file is a project's own:
-/// nothing else in it is for us.
-fn add_key_of_dot_env(environment: &mut Environment) -> bool {
-    const KEY: &str = "ANTHROPIC_API_KEY";
-    let Ok(text) = std::fs::read_to_string(environment.cwd().join(".env")) else {
-        return false;
-    };
-    let value = text.lines().find_map(|line| {
-        let line = line.trim();
-        let (name, value) = line
-            .strip_prefix("export ")
-            .unwrap_or(line)
-            .split_once('=')?;
-        (name.trim() == KEY).then(|| unquoted(value.trim()))
-    });
-    match value {
-        Some(value) if environment.get(KEY).is_none() => {
-            environment.set_default(KEY, value);
-            true
-        }
-        _ => false,
-    }
-}
-
-/// `text` without one layer of quotes.
-fn unquoted(text: &str) -> &str {
-    let inner = |quote| text.strip_prefix(quote)?.strip_suffix(quote);
-    inner('"').or_else(|| inner('\'')).unwrap_or(text)
 }
 
 fn model(options: &Options, environment: &Environment, first: &First<'_>) -> Sourced<String> {

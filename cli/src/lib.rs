@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use args::subcommands::Subcommands;
 use args::{Action, Invocation, Names};
 use config::Config;
 use error::CliError;
@@ -51,13 +52,20 @@ fn run(arguments: Vec<OsString>) -> Result<u8, CliError> {
 fn perform(invocation: Invocation) -> Result<u8, CliError> {
     let (plan, options) = (&invocation.session, &invocation.options);
     let environment = environment::read(options.settings.cd.as_deref())?;
-    let config = Config::resolve(options, invocation.manner, environment)?;
+    let config = match invocation.action {
+        // It lists what is wrong with the settings itself, among the rest.
+        Action::Command(Subcommands::Doctor(_)) => {
+            Config::survey(options, invocation.manner, environment)?
+        }
+        _ => {
+            let config = Config::resolve(options, invocation.manner, environment)?;
+            config.warnings.iter().for_each(|warning| warn(warning));
+            config
+        }
+    };
     log::start(&options.settings, &config.environment)?;
     for option in &invocation.without_meaning {
         tracing::debug!(option, "accepted, and without meaning here");
-    }
-    for warning in &config.warnings {
-        warn(warning);
     }
     match invocation.action {
         Action::Run(prompt) => commands::run::run(&prompt, options, &config),

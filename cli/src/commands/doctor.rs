@@ -109,7 +109,7 @@ fn checks(config: &Config) -> Vec<Check> {
         ),
         Check::fine(
             "model",
-            format!("{} (from {})", config.model.value, config.model.origin),
+            format!("{} ({})", config.model.value, config.model.origin),
         ),
         key(config),
     ];
@@ -177,6 +177,12 @@ fn settings(config: &Config) -> Vec<Check> {
         .iter()
         .map(|path| Check::fine("settings", path.display().to_string()));
     let mut checks: Vec<_> = files.collect();
+    checks.extend(
+        config
+            .faults
+            .iter()
+            .map(|fault| Check::problem("settings", fault.message.clone(), fault.hint.clone())),
+    );
     if checks.is_empty() {
         checks.push(Check::fine("settings", "no files, the defaults hold"));
     }

@@ -92,37 +92,51 @@ pub struct Folders {
     pub foreign_home: Option<PathBuf>,
 }
 
-/// Reads all layers, the first one counting most; the second value warns of what means nothing.
-pub fn read(
-    folders: &Folders,
-    sources: Sources,
-    given: Option<&str>,
-) -> Result<(Vec<Layer>, Vec<String>), CliError> {
-    let mut layers = Vec::new();
-    let mut warnings = Vec::new();
-    let mut add = |origin: Origin, text: &str, is_foreign| {
-        let (settings, unknown) = settings::read(&origin.to_string(), text, is_foreign)?;
-        layers.push(Layer { origin, settings });
-        warnings.extend(unknown);
-        Ok::<_, CliError>(())
-    };
-    match given {
-        Some(json) if json.trim_start().starts_with('{') => add(Origin::Inline, json, false)?,
-        Some(path) => {
-            let text = fs::read_to_string(path)
-                .map_err(|error| unreadable(Path::new(path), &error).code(USAGE))?;
-            add(Origin::File(path.into()), &text, false)?;
+/// What all places together gave.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Found {
+    /// Those that could be read, the first one counting most.
+    pub layers: Vec<Layer>,
+    /// What means nothing.
+    pub warnings: Vec<String>,
+    /// Why others could not be read.
+    pub faults: Vec<CliError>,
+}
+
+impl Found {
+    fn add(&mut self, origin: Origin, text: &str, is_foreign: bool) {
+        match settings::read(&origin.to_string(), text, is_foreign) {
+            Ok((settings, unknown)) => {
+                self.layers.push(Layer { origin, settings });
+                self.warnings.extend(unknown);
+            }
+            Err(fault) => self.faults.push(fault),
         }
+    }
+}
+
+/// Reads all places; `given` is the value of `--settings`.
+pub fn read(folders: &Folders, sources: Sources, given: Option<&str>) -> Found {
+    let mut found = Found::default();
+    match given {
+        Some(json) if json.trim_start().starts_with('{') => found.add(Origin::Inline, json, false),
+        Some(path) => match fs::read_to_string(path) {
+            Ok(text) => found.add(Origin::File(path.into()), &text, false),
+            Err(error) => {
+                let fault = unreadable(Path::new(path), &error).code(USAGE);
+                found.faults.push(fault);
+            }
+        },
         None => {}
     }
     for (path, is_foreign) in files(folders, sources) {
         match fs::read_to_string(&path) {
-            Ok(text) => add(Origin::File(path), &text, is_foreign)?,
+            Ok(text) => found.add(Origin::File(path), &text, is_foreign),
             Err(error) if is_absence(&error) => {}
-            Err(error) => return Err(unreadable(&path, &error)),
+            Err(error) => found.faults.push(unreadable(&path, &error)),
         }
     }
-    Ok((layers, warnings))
+    found
 }
 
 /// The files that may be there, the first one counting most, and whether each is another agent's.

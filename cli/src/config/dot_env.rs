@@ -1,0 +1,62 @@
+//! The key in the `.env` file of the working directory. The file is a project's own: nothing else in it is for us.
+
+use ah_conversation::Environment;
+
+const KEY: &str = "ANTHROPIC_API_KEY";
+
+/// Adds the key of `.env` where the environment has none, and tells whether it did.
+pub fn add_key(environment: &mut Environment) -> bool {
+    if environment.get(KEY).is_some() {
+        return false;
+    }
+    let text = std::fs::read_to_string(environment.cwd().join(".env")).unwrap_or_default();
+    let Some(value) = value(&text, KEY) else {
+        return false;
+    };
+    environment.set_default(KEY, value);
+    true
+}
+
+/// The value of `name` in lines of `NAME=value`, with one layer of quotes around the value, `#` before a comment and
+/// `export` before the name. The last line that sets it counts.
+fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut values = text.lines().rev().filter_map(|line| {
+        let line = line.trim();
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == name).then(|| unquoted(value.trim()))
+    });
+    values.next().filter(|value| !value.is_empty())
+}
+
+fn unquoted(value: &str) -> &str {
+    let in_quotes = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+    in_quotes('"')
+        .or_else(|| in_quotes('\''))
+        .unwrap_or(value)
+        .trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_file() {
+        for (text, expected) in [
+            ("KEY=k", Some("k")),
+            ("# a comment\n\n KEY = \"k\" \r\nX=1", Some("k")),
+            ("export KEY='k'", Some("k")),
+            ("KEY=\"'k'\"", Some("'k'")),
+            ("KEY=a=b", Some("a=b")),
+            ("KEY=first\nKEY=last", Some("last")),
+            ("#KEY=k", None),
+            ("MY_KEY=k", None),
+            ("KEY=", None),
+            ("KEY=\"", Some("\"")),
+            ("KEY", None),
+        ] {
+            assert_eq!(value(text, "KEY"), expected, "{text}");
+        }
+    }
+}
