@@ -167,5 +167,5 @@ fn message_number(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix('@').unwrap_or(text);
     number
         .parse()
-        .map_err(|_| "expected a message's number, as `ah scan` lists them".to_owned())
+        .map_err(|_| "expected the number of a message, as `ah scan` lists them".to_owned())
 }

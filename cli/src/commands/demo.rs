@@ -34,7 +34,7 @@ pub fn run(output: &OutputOptions) -> Result<u8, CliError> {
     };
     let code = super::run::run(&prompt, &options(output), &config)?;
     crate::note(&format!(
-        "\nThe session stays. Look at it:\n  cd {shown}\n  ah scan      its messages in a line each\n  ah show 1    one of them\n  ah tree      all branches\n  ah usage     what it cost"
+        "\nThe session stays. Look at it:\n  cd {shown}\n  ah scan      its messages in a line each\n  ah show 1    one of them\n  ah tree      all branches\n  ah usage     the tokens it took"
     ));
     Ok(code)
 }

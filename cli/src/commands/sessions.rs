@@ -123,10 +123,21 @@ pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Res
         .iter()
         .map(|id| format!("removed {id}\n"));
     let lines: String = sessions.collect();
-    let bytes = count(collected.bytes);
-    print(&format!(
-        "{lines}{} sessions and {} other files, {bytes} bytes\n",
-        collected.sessions.len(),
-        collected.files
-    ))
+    let total = match (collected.sessions.len(), collected.files) {
+        (0, 0) => "nothing to remove".to_owned(),
+        (sessions, files) => format!(
+            "removed {} and {}, {} bytes",
+            plural(sessions, "session"),
+            plural(files, "other file"),
+            count(collected.bytes)
+        ),
+    };
+    print(&format!("{lines}{total}\n"))
+}
+
+fn plural(count: usize, thing: &str) -> String {
+    match count {
+        1 => format!("1 {thing}"),
+        _ => format!("{count} {thing}s"),
+    }
 }

@@ -163,8 +163,14 @@ pub fn diff(
     form: Json,
 ) -> Result<u8, CliError> {
     let tree = tree(plan, config)?;
+    for number in [left, right] {
+        numbered(&tree, number)?;
+    }
     let Some(diff) = tree.diff(left, right)? else {
-        return Err(missing(&format!("@{left} or @{right}")));
+        return Err(
+            CliError::failure(format!("there is only one message @{left}"))
+                .hint("`ah tree` shows which messages there are"),
+        );
     };
     if form.json {
         let list = |heads: &[Head]| heads.iter().map(to_json).collect::<Value>();
@@ -239,15 +245,14 @@ fn deleted(count: usize) -> String {
 
 async fn find(session: &Session, number: u32) -> Result<MessageId, CliError> {
     let found = session.read(move |tree| tree.numbered(number)).await?;
-    found.ok_or_else(|| missing(&format!("@{number}")))
+    found.ok_or_else(|| missing(number))
 }
 
 fn numbered(tree: &Tree, number: u32) -> Result<MessageId, CliError> {
-    tree.numbered(number)?
-        .ok_or_else(|| missing(&format!("@{number}")))
+    tree.numbered(number)?.ok_or_else(|| missing(number))
 }
 
-fn missing(what: &str) -> CliError {
-    CliError::failure(format!("message not found: {what}"))
+fn missing(number: u32) -> CliError {
+    CliError::failure(format!("message not found: @{number}"))
         .hint("`ah tree` shows which messages there are")
 }

@@ -74,7 +74,8 @@ impl Sums {
         }
         let unknown = match self.unpriced {
             0 => String::new(),
-            unpriced => format!(" (price unknown: {unpriced} calls)"),
+            1 => " (without 1 call whose price is not known)".to_owned(),
+            unpriced => format!(" (without {unpriced} calls whose prices are not known)"),
         };
         if let Some(cost) = self.cost {
             rows.push(["cost".to_owned(), format!("{cost}{unknown}")]);
@@ -116,7 +117,7 @@ total:        21.0k
 cache read:   18.0k
 cache write:  0
 cache hit:    90%
-cost:         $0.0132 (price unknown: 1 calls)
+cost:         $0.0132 (without 1 call whose price is not known)
 "#);
         insta::assert_snapshot!(Sums::of(&[], &Catalog::built_in()).lines(), @r#"
 api calls:    0
