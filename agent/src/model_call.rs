@@ -3,8 +3,8 @@
 use std::pin::pin;
 
 use ah_conversation::{
-    ContentBlock, Delta, ErrorClass, EventKind, Message, Origin, ProviderError, Request, Response,
-    RetryNotice, Role, StreamEvent, text_of,
+    ContentBlock, Delta, ErrorClass, EventKind, Message, Origin, Provider, ProviderError, Request,
+    Response, RetryNotice, Role, StoreError, StreamEvent, Time, text_of,
 };
 use futures_util::StreamExt;
 
@@ -47,35 +47,9 @@ impl Session {
             }
             Err(error) => return Err(error.into()),
         };
-        let model = self.ports.provider.model();
-        let response = Response {
-            stop_reason: answer.stop_reason,
-            usage: answer.usage,
-            model: model.name.clone(),
-            provider: model.provider.clone(),
-            latency_ms: self.ports.clock.now().since(started),
-        };
+        let response = self.response(Purpose::Answer, &answer, started);
         let message = self.message(Role::Assistant, Origin::Model, answer.content);
-        let event = self.event(EventKind::ApiCallEnd {
-            message_id: message.id.clone(),
-            input_tokens: response.usage.input_tokens,
-            output_tokens: response.usage.output_tokens,
-            cache_creation_input_tokens: response.usage.cache_creation_input_tokens,
-            cache_read_input_tokens: response.usage.cache_read_input_tokens,
-            api_latency_ms: response.latency_ms,
-            model: response.model.clone(),
-        });
-        self.keep(event.clone());
-        self.append_with(
-            Message {
-                response: Some(response),
-                ..message
-            },
-            Vec::new(),
-        )
-        .await?;
-        self.ports.frontend.show(&event);
-        Ok(())
+        Ok(self.store_answer(message, response).await?)
     }
 
     fn can_compact(&self) -> bool {
@@ -100,44 +74,80 @@ impl Session {
             input_tokens,
             context_limit,
         });
+        let started = self.ports.clock.now();
         let request = split.request(&*self.ports.clock);
         let asked = self.ask(Purpose::Summary, request, stop).await;
-        let answer = match asked {
+        let fault = match asked {
             Ok(Asked::Stopped(_)) => return Ok(()),
-            Ok(Asked::Whole(answer)) => answer,
-            Err(error) => {
-                self.emit(EventKind::Error {
-                    error: format!("no summary could be made: {error}"),
+            Ok(Asked::Whole(answer)) if !text_of(&answer.content).trim().is_empty() => {
+                let response = self.response(Purpose::Summary, &answer, started);
+                let message = self.summary(split, &text_of(&answer.content));
+                self.store_answer(message, response).await?;
+                self.emit(EventKind::CompactionComplete {
+                    input_tokens: answer.usage.effective_input(),
+                    output_tokens: answer.usage.output_tokens,
                 });
-                return self.store_summary(split, WITHOUT_SUMMARY).await;
+                return Ok(());
             }
+            Ok(Asked::Whole(_)) => "the model said nothing".to_owned(),
+            Err(error) => error.to_string(),
         };
-        let text = text_of(&answer.content);
-        if text.trim().is_empty() {
-            self.emit(EventKind::Error {
-                error: "no summary could be made: the model said nothing".to_owned(),
-            });
-            return self.store_summary(split, WITHOUT_SUMMARY).await;
-        }
-        self.store_summary(split, &text).await?;
-        let usage = answer.usage;
-        self.emit(EventKind::CompactionComplete {
-            input_tokens: usage.effective_input(),
-            output_tokens: usage.output_tokens,
+        self.emit(EventKind::Error {
+            error: format!("no summary could be made: {fault}"),
         });
-        Ok(())
+        let message = self.summary(split, WITHOUT_SUMMARY);
+        Ok(self.append_with(message, Vec::new()).await?)
     }
 
-    async fn store_summary(&mut self, split: Split, text: &str) -> Result<(), Failure> {
+    fn summary(&self, split: Split, text: &str) -> Message {
         let origin = Origin::Summary {
             kept_from: Some(split.kept_from),
         };
-        Ok(self
-            .append(
-                origin,
-                vec![ContentBlock::text(format!("{MARKER}\n{}", text.trim()))],
-            )
-            .await?)
+        let text = format!("{MARKER}\n{}", text.trim());
+        self.message(Role::User, origin, vec![ContentBlock::Text { text }])
+    }
+
+    fn response(&self, purpose: Purpose, answer: &Answer, started: Time) -> Response {
+        let model = self.provider(purpose).model();
+        Response {
+            stop_reason: answer.stop_reason.clone(),
+            usage: answer.usage,
+            model: model.name.clone(),
+            provider: model.provider.clone(),
+            latency_ms: self.ports.clock.now().since(started),
+        }
+    }
+
+    /// Stores what the model said, and tells what it cost once that is done.
+    async fn store_answer(
+        &mut self,
+        message: Message,
+        response: Response,
+    ) -> Result<(), StoreError> {
+        let event = self.event(EventKind::ApiCallEnd {
+            message_id: message.id.clone(),
+            input_tokens: response.usage.input_tokens,
+            output_tokens: response.usage.output_tokens,
+            cache_creation_input_tokens: response.usage.cache_creation_input_tokens,
+            cache_read_input_tokens: response.usage.cache_read_input_tokens,
+            api_latency_ms: response.latency_ms,
+            model: response.model.clone(),
+        });
+        self.keep(event.clone());
+        let message = Message {
+            response: Some(response),
+            ..message
+        };
+        self.append_with(message, Vec::new()).await?;
+        self.ports.frontend.show(&event);
+        Ok(())
+    }
+
+    fn provider(&self, purpose: Purpose) -> &dyn Provider {
+        match purpose {
+            Purpose::Answer => &*self.ports.provider,
+            Purpose::Summary => &*self.ports.summarizer,
+        }
     }
 
     /// Asks the model and gathers what it says.
@@ -147,11 +157,7 @@ impl Session {
         request: Request,
         stop: &Stop,
     ) -> Result<Asked, ProviderError> {
-        let provider = match purpose {
-            Purpose::Answer => &self.ports.provider,
-            Purpose::Summary => &self.ports.summarizer,
-        };
-        let mut stream = provider.stream(request);
+        let mut stream = self.provider(purpose).stream(request);
         let clock = self.ports.clock.clone();
         let mut stopped = pin!(stop.wait(&*clock));
         let mut assembly = Assembly::default();
@@ -180,7 +186,7 @@ impl Session {
 
     fn tell(&mut self, purpose: Purpose, event: StreamEvent) {
         match event {
-            StreamEvent::Sent { payload_bytes } if purpose == Purpose::Answer => {
+            StreamEvent::Sent { payload_bytes } => {
                 self.emit(EventKind::ApiCallStart { payload_bytes });
                 if payload_bytes > PAYLOAD_WARN {
                     self.emit(EventKind::PayloadWarn {

@@ -323,7 +323,10 @@ impl Session {
             reason,
             failure,
             answer: answer.unwrap_or_default(),
-            turns: responses.len(),
+            turns: run
+                .iter()
+                .filter(|message| message.role == Role::Assistant)
+                .count(),
             usage: responses
                 .iter()
                 .fold(Usage::default(), |sum, response| sum + response.usage),

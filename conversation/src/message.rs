@@ -33,7 +33,7 @@ pub struct Message {
     /// What is said. Empty where the store left the content of a message before the view out (see
     /// [`Transcript`](crate::Transcript)).
     pub content: Vec<ContentBlock>,
-    /// How the model came to say it; `Some` exactly on assistant messages.
+    /// How the model came to say it: on its answers, and on the summaries that it wrote.
     pub response: Option<Response>,
 }
 

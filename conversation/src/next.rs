@@ -199,7 +199,7 @@ fn used_up(run: &[Arc<Message>], limits: &Limits, now: Time) -> Option<Skip> {
     let last_call = || {
         run.iter()
             .rev()
-            .find(|message| message.response.is_some())
+            .find(|message| message.role == Role::Assistant)
             .map_or(0, |last| last.usage().total())
     };
     if limits

@@ -131,7 +131,7 @@ impl Transcript {
         let since = self.last_summary().unwrap_or(0);
         let reported = self.messages[since..]
             .iter()
-            .rposition(|message| message.usage().total() > 0);
+            .rposition(|message| message.role == Role::Assistant && message.usage().total() > 0);
         match reported {
             Some(at) => {
                 let (answer, newer) = self.messages[since + at..]

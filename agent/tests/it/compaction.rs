@@ -45,13 +45,51 @@ async fn a_summary_is_made_past_80_percent() {
     assert!(events.contains("compaction_complete"), "{events}");
 }
 
+/// What a summary costs counts like every other call, in this process and the next.
+#[tokio::test]
+async fn the_tokens_of_a_summary_count() {
+    let summary = Turn {
+        usage: Some(Usage {
+            input_tokens: 500,
+            output_tokens: 7,
+            ..Usage::default()
+        }),
+        ..says("In short.")
+    };
+    let mut world = World::new([
+        at(1_000, "One."),
+        at(170_000, "Two."),
+        summary,
+        at(2_000, "Three."),
+    ]);
+    for prompt in ["first", "second"] {
+        world.run(prompt).await;
+    }
+    let outcome = world.run("third").await;
+    assert_eq!(
+        (
+            outcome.turns,
+            outcome.usage.input_tokens,
+            outcome.usage.output_tokens
+        ),
+        (1, 2_500, 7)
+    );
+    let stored: u64 = world
+        .messages()
+        .await
+        .iter()
+        .map(|message| message.usage().input_tokens)
+        .sum();
+    assert_eq!(stored, 173_500);
+}
+
 /// Port 09 g: the tail stays as it was, after the summary; the history stays whole in the store.
 #[tokio::test]
 async fn the_view_is_the_summary_and_an_unchanged_tail() {
     let world = crowded(says("They counted to two.")).await;
     insta::assert_snapshot!(world.request(3), @"
         user: [COMPACTION SUMMARY]
-        They counted to two.
+        They counted to two. (end_turn)
         assistant: Two. (end_turn)
         user: third
         ");

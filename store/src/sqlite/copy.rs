@@ -43,11 +43,11 @@ fn copy_files(original: &Paths, copy: &Paths) -> Result<(), Failure> {
     Ok(sync_folder(copy.folder())?)
 }
 
-/// Two sessions of one name could not be told apart.
+/// Two sessions of one name could not be told apart, and nobody works on the copy even if the original is held.
 fn forget_names(connection: &Connection) -> Result<(), Failure> {
     connection.execute(
-        "DELETE FROM context WHERE key IN (?, ?)",
-        [context::NAME, context::UUID],
+        "DELETE FROM context WHERE key IN (?, ?, ?)",
+        [context::NAME, context::UUID, context::STATE],
     )?;
     Ok(())
 }

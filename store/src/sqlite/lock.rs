@@ -62,6 +62,8 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // Only who dies leaves a number behind.
         let _ = self.file.set_len(0);
+        // Closing alone would not do: a child that is just being started has the file open until it runs its program.
+        let _ = self.file.unlock();
     }
 }
 

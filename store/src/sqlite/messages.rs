@@ -124,9 +124,11 @@ pub(super) fn head(row: &Row<'_>) -> Result<Message, Failure> {
         Ok("assistant") => Role::Assistant,
         _ => return Err(Failure::Damaged("a message has no role".to_owned())),
     };
+    // The model also writes summaries, which stand in the user's place.
+    let was_asked = row.get_ref(7)?.as_str_or_null()?.is_some();
     let response = match role {
-        Role::User => None,
-        Role::Assistant => Some(response(row)?),
+        Role::User if !was_asked => None,
+        Role::User | Role::Assistant => Some(response(row)?),
     };
     let seconds: i64 = row.get(4)?;
     let milliseconds: i64 = row.get(5)?;
