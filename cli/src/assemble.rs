@@ -44,7 +44,6 @@ fn connect(config: &Config, options: &Options, name: &str) -> Result<Arc<dyn Pro
         name,
         &ah_provider::Options {
             environment,
-            dotenv: None,
             catalog: &config.catalog()?,
             http: &ah_http::Options::from_variables(|name| environment.get(name)),
             betas: &options.model.betas,

@@ -28,8 +28,8 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// The credentials of the environment, else the key in `dotenv`, the text of the folder's `.env` file.
-    pub fn find(environment: &Environment, dotenv: Option<&str>) -> Result<Self, ProviderError> {
+    /// The credentials that the environment holds.
+    pub fn find(environment: &Environment) -> Result<Self, ProviderError> {
         let variable = |name: &str| {
             let value = environment.get(name)?.trim();
             (!value.is_empty()).then(|| value.to_owned())
@@ -38,7 +38,6 @@ impl Credentials {
             .map(Self::OAuth)
             .or_else(|| variable(BEARER_TOKEN).map(Self::Bearer))
             .or_else(|| variable(KEY).map(Self::Key))
-            .or_else(|| dotenv_value(dotenv?, KEY).map(Self::Key))
             .ok_or_else(|| ProviderError {
                 hint: Some(format!(
                     "set {KEY}, {BEARER_TOKEN} or {OAUTH_TOKEN}, or write {KEY}=… into ./.env"
@@ -92,83 +91,33 @@ impl Credentials {
     }
 }
 
-/// The value of `name` in the lines of a `.env` file: `NAME=value`, one layer of quotes around the value, `#` before
-/// a comment, `export` before the name. The last line that sets it counts.
-fn dotenv_value(text: &str, name: &str) -> Option<String> {
-    let mut values = text.lines().rev().filter_map(|line| {
-        let line = line.trim();
-        let line = line.strip_prefix("export ").unwrap_or(line);
-        let (key, value) = line.split_once('=')?;
-        (key.trim() == name).then(|| unquoted(value.trim()))
-    });
-    let value = values.next()?;
-    (!value.is_empty()).then(|| value.to_owned())
-}
-
-fn unquoted(value: &str) -> &str {
-    let in_quotes = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
-    in_quotes('"')
-        .or_else(|| in_quotes('\''))
-        .unwrap_or(value)
-        .trim()
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
     use super::*;
 
-    fn find(variables: &[(&str, &str)], dotenv: &str) -> Result<Credentials, ProviderError> {
+    fn find(variables: &[(&str, &str)]) -> Result<Credentials, ProviderError> {
         let variables = variables.iter();
         let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Credentials::find(&Environment::new(variables, PathBuf::new()), Some(dotenv))
+        Credentials::find(&Environment::new(variables, PathBuf::new()))
     }
 
     #[test]
     fn the_first_that_is_set_counts() {
         let all = [(KEY, "k"), (BEARER_TOKEN, "b"), (OAUTH_TOKEN, " o\n")];
-        let env = "ANTHROPIC_API_KEY=file";
-        for (variables, dotenv, expected) in [
-            (&all[..], env, Credentials::OAuth("o".to_owned())),
-            (&all[..2], env, Credentials::Bearer("b".to_owned())),
-            (&all[..1], env, Credentials::Key("k".to_owned())),
-            (&[(KEY, " ")], env, Credentials::Key("file".to_owned())),
-            (&[], env, Credentials::Key("file".to_owned())),
+        for (variables, expected) in [
+            (&all[..], Credentials::OAuth("o".to_owned())),
+            (&all[..2], Credentials::Bearer("b".to_owned())),
+            (&all[..1], Credentials::Key("k".to_owned())),
         ] {
-            assert_eq!(find(variables, dotenv).unwrap(), expected);
-        }
-    }
-
-    #[test]
-    fn lines_of_a_dotenv_file() {
-        for (text, expected) in [
-            ("ANTHROPIC_API_KEY=k", Some("k")),
-            (
-                "# a comment\n\n ANTHROPIC_API_KEY = \"k\" \r\nX=1",
-                Some("k"),
-            ),
-            ("export ANTHROPIC_API_KEY='k'", Some("k")),
-            ("ANTHROPIC_API_KEY=\"'k'\"", Some("'k'")),
-            ("ANTHROPIC_API_KEY=a=b", Some("a=b")),
-            ("#ANTHROPIC_API_KEY=k", None),
-            ("MY_ANTHROPIC_API_KEY=k", None),
-            ("ANTHROPIC_API_KEY=", None),
-            ("ANTHROPIC_API_KEY=\"", Some("\"")),
-            ("ANTHROPIC_API_KEY", None),
-        ] {
-            let found = find(&[], text).ok();
-            assert_eq!(
-                found,
-                expected.map(|key| Credentials::Key(key.to_owned())),
-                "{text}"
-            );
+            assert_eq!(find(variables).unwrap(), expected);
         }
     }
 
     #[test]
     fn nothing_found_names_the_variables() {
-        let error = find(&[], "").unwrap_err();
+        let error = find(&[(KEY, " ")]).unwrap_err();
         assert_eq!(error.class, ErrorClass::Authentication);
         assert!(error.hint.unwrap().contains(KEY));
     }

@@ -28,12 +28,10 @@ use self::script::Script;
 use self::script::normal::Normal;
 
 /// What connecting needs to know besides the model's name.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Options<'a> {
     /// Where keys and addresses are looked for.
     pub environment: &'a Environment,
-    /// The text of the folder's `.env` file, looked at for a key that the environment lacks.
-    pub dotenv: Option<&'a str>,
     /// What is known of models.
     pub catalog: &'a Catalog,
     /// How servers are reached.
@@ -76,7 +74,7 @@ pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, P
 fn anthropic(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, ProviderError> {
     let base_url = options.environment.get("ANTHROPIC_BASE_URL");
     let base_url = base_url.map_or(anthropic::DEFAULT_BASE_URL, str::trim);
-    let credentials = Credentials::find(options.environment, options.dotenv)?;
+    let credentials = Credentials::find(options.environment)?;
     let client = ah_http::client(options.http, base_url)
         .map_err(|error| ProviderError::new(ErrorClass::InvalidRequest, with_causes(&error)))?;
     let entry = options.catalog.entry(name);

@@ -127,7 +127,7 @@ fn key(config: &Config) -> Check {
     if config.model.value.starts_with("script:") {
         return Check::fine("key", "none needed for a scripted model");
     }
-    match Credentials::find(&config.environment, None) {
+    match Credentials::find(&config.environment) {
         Ok(credentials) => {
             let from_file =
                 config.key_from_dot_env && credentials.variable() == "ANTHROPIC_API_KEY";

@@ -38,7 +38,6 @@ fn provider_with(
     let http = ah_http::Options::from_variables(|name| environment.get(name));
     let options = Options {
         environment: &environment,
-        dotenv: None,
         catalog: &Catalog::built_in(),
         http: &http,
         betas: &[],
@@ -399,7 +398,6 @@ async fn names_lead_to_providers_or_errors() {
     let environment = environment(&[("ANTHROPIC_API_KEY", "key")]);
     let options = |environment| Options {
         environment,
-        dotenv: None,
         catalog: Box::leak(Box::new(Catalog::built_in())),
         http: Box::leak(Box::default()),
         betas: &[],

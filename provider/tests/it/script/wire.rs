@@ -24,7 +24,6 @@ fn client(server: &Server) -> Arc<dyn Provider> {
     let variables = variables.map(|(name, value)| (name.to_owned(), value));
     let options = Options {
         environment: &Environment::new(variables, "/".into()),
-        dotenv: None,
         catalog: &Catalog::built_in(),
         http: &ah_http::Options::default(),
         betas: &[],
