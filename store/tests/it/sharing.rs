@@ -64,7 +64,10 @@ async fn a_session_is_free_at_once_when_its_holder_is_killed() {
     assert!(matches!(busy, OpenError::Busy(Holder { pid }) if pid == Some(holder.id())));
     holder.kill().unwrap();
     holder.wait().unwrap();
-    open_quietly(&paths).await;
+    let session = open_quietly(&paths).await;
+    assert_eq!(session.predecessor(), Some(holder.id()));
+    drop(session);
+    assert_eq!(open_quietly(&paths).await.predecessor(), None);
 }
 
 #[tokio::test]
