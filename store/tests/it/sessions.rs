@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ah_conversation::{SessionId, Time};
+use ah_conversation::{Event, EventKind, Record, SessionId, Store, Time};
 use ah_store::{Paths, Queue, Session, uuid_of};
 
 use crate::fixture::{Speaker, World, append, bytes, finished, open_quietly, result};
@@ -158,9 +158,7 @@ async fn spool(session: &Session) {
     append(session, &asking).await;
     let seen = result("big", "cut");
     let finish = finished(&asking, seen.clone(), bytes(vec![b'x'; 300_000]));
-    ah_conversation::Store::append(session, vec![finish])
-        .await
-        .unwrap();
+    session.append(vec![finish]).await.unwrap();
     append(session, &speaker.results(vec![seen])).await;
 }
 
@@ -174,6 +172,36 @@ async fn outputs_go_with_their_messages() {
     let last = held.read(|tree| tree.current()).await.unwrap().unwrap();
     held.delete(last).await.unwrap();
     assert!(!paths.outputs().join("big").exists());
+}
+
+#[tokio::test]
+async fn a_copy_has_all_that_was_said_and_goes_its_own_way() {
+    let world = World::new();
+    let paths = world.fresh();
+    let held = open_quietly(&paths).await;
+    held.set_name("talk".to_owned()).await.unwrap();
+    let processing = Event {
+        kind: EventKind::StateChange {
+            from_state: "idle".to_owned(),
+            to_state: "processing".to_owned(),
+        },
+        timestamp: 1,
+    };
+    held.append(vec![Record::Event(processing)]).await.unwrap();
+    spool(&held).await;
+    let copy = world.sessions().copy(&paths).unwrap();
+    let forked = open_quietly(&copy).await;
+    let said = held.load().await.unwrap();
+    assert_eq!(forked.load().await.unwrap(), said);
+    assert_eq!(forked.read(|tree| tree.name()).await.unwrap(), None);
+    assert_eq!(forked.uuid(), uuid_of(&id(&copy)));
+
+    append(&forked, &Speaker::after(said.last().unwrap()).prompt("on")).await;
+    world.sessions().find("talk").unwrap();
+    drop(held);
+    world.sessions().remove(&paths).unwrap();
+    let page = forked.output(&"big".into(), 1, 1).await.unwrap();
+    assert_eq!(page.unwrap().text.len(), 300_000);
 }
 
 #[tokio::test]
