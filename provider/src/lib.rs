@@ -8,7 +8,7 @@ mod body;
 pub mod catalog;
 mod decode;
 mod encoded;
-mod exchange;
+pub mod exchange;
 pub mod failure;
 pub mod openai;
 pub mod retry;
@@ -98,7 +98,7 @@ fn anthropic(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, Pro
 fn unknown_model(message: String) -> ProviderError {
     ProviderError {
         hint: Some(
-            "`opus`, `sonnet`, `haiku`, a name that begins with `claude-`, `anthropic/NAME`, \
+            "known are `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, `anthropic/NAME`, \
              `script:PATH` or `script:demo`"
                 .to_owned(),
         ),

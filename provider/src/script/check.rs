@@ -11,7 +11,9 @@ impl Scenario {
         // JSON is YAML but for a few control characters in its strings, so it has its own reader.
         let scenario: Self = match serde_json::from_str(text) {
             Ok(scenario) => scenario,
-            Err(_) => serde_saphyr::from_str(text).map_err(|error| error.to_string())?,
+            Err(_) => {
+                serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string())?
+            }
         };
         scenario.check()?;
         Ok(scenario)
