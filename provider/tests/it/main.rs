@@ -3,6 +3,7 @@
 mod answers;
 mod messages_api;
 mod openai_answers;
+mod openai_api;
 mod openai_recordings;
 mod openai_requests;
 mod recordings;

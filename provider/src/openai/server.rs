@@ -1,0 +1,146 @@
+//! Where servers that speak OpenAI's protocols are, and with what right they are asked.
+
+use std::collections::BTreeMap;
+
+use ah_conversation::{ErrorClass, ProviderError};
+use reqwest::Client;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+
+use crate::exchange::{Endpoint, Patience, Settings};
+
+/// A server and how it is reached.
+#[derive(Clone)]
+pub struct Server {
+    /// What it is reached with.
+    pub client: Client,
+    /// Its address: the host alone, up to the version of its API, or the whole.
+    pub base_url: String,
+    /// What is shown to it.
+    pub key: Option<Key>,
+    /// Further headers for it.
+    pub headers: BTreeMap<String, String>,
+    /// What the user has set to get here.
+    pub settings: Settings,
+    /// How long it may be silent.
+    pub patience: Patience,
+}
+
+/// A secret that lets us ask a server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The secret.
+    pub secret: String,
+    /// The header that it is shown in, where it is not shown as a bearer token.
+    pub header: Option<String>,
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+impl Server {
+    /// The address that answers requests to `path`, as in `chat/completions`.
+    pub fn endpoint(self, path: &str) -> Result<Endpoint, ProviderError> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in &self.headers {
+            headers.insert(header_name(name)?, header_value(name, value)?);
+        }
+        if let Some(key) = &self.key {
+            let (name, value) = match &key.header {
+                Some(name) => (header_name(name)?, key.secret.clone()),
+                None => (AUTHORIZATION, format!("Bearer {}", key.secret)),
+            };
+            let mut value = HeaderValue::from_str(&value).map_err(|_| ProviderError {
+                hint: Some(format!("check {}", self.settings.credentials)),
+                ..ProviderError::new(
+                    ErrorClass::Authentication,
+                    "the key holds characters that cannot be sent",
+                )
+            })?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let url = address(&self.base_url, path);
+        Endpoint::new(self.client, &url, headers, self.settings, self.patience)
+    }
+}
+
+fn header_name(name: &str) -> Result<HeaderName, ProviderError> {
+    HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+        let message = format!("`{name}` is not the name of a header");
+        ProviderError::new(ErrorClass::InvalidRequest, message)
+    })
+}
+
+fn header_value(name: &str, value: &str) -> Result<HeaderValue, ProviderError> {
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        let message = format!("the value of the header `{name}` cannot be sent");
+        ProviderError::new(ErrorClass::InvalidRequest, message)
+    })?;
+    // Nobody says whether it is a secret.
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// `base` with `path` behind it, and the version of the API between them, unless they are there already.
+fn address(base: &str, path: &str) -> String {
+    let base = base.trim();
+    let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
+    let base = base.trim_end_matches('/');
+    if base.ends_with(path) {
+        return format!("{base}{query}");
+    }
+    let is_version = |part: &str| {
+        let number = part.strip_prefix('v');
+        number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    // The first three are the scheme, nothing, and the host.
+    let version = match base.split('/').skip(3).any(is_version) {
+        true => "",
+        false => "/v1",
+    };
+    format!("{base}{version}/{path}{query}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let chat = "chat/completions";
+        for (base, expected) in [
+            ("http://h:4000", "http://h:4000/v1/chat/completions"),
+            (" http://h:4000/ ", "http://h:4000/v1/chat/completions"),
+            ("https://h/v1", "https://h/v1/chat/completions"),
+            ("https://h/api/v1/", "https://h/api/v1/chat/completions"),
+            (
+                "https://h/api/paas/v4",
+                "https://h/api/paas/v4/chat/completions",
+            ),
+            (
+                "https://h/v1beta/openai",
+                "https://h/v1beta/openai/chat/completions",
+            ),
+            ("https://v1.h", "https://v1.h/v1/chat/completions"),
+            ("https://h/vendor", "https://h/vendor/v1/chat/completions"),
+            (
+                "https://h/x/chat/completions",
+                "https://h/x/chat/completions",
+            ),
+            (
+                "https://h/x/chat/completions?api-version=1",
+                "https://h/x/chat/completions?api-version=1",
+            ),
+            ("https://h?a=b", "https://h/v1/chat/completions?a=b"),
+        ] {
+            assert_eq!(address(base, chat), expected, "{base}");
+        }
+        assert_eq!(
+            address("https://h/v1", "responses"),
+            "https://h/v1/responses"
+        );
+    }
+}

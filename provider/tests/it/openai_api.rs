@@ -1,0 +1,284 @@
+//! Chat completions over a loopback: what goes out, and what is made of what comes back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::{Delta, ErrorClass, Model, Provider, ProviderError, StreamEvent};
+use ah_provider::catalog::ThinkingForm;
+use ah_provider::exchange::{Patience, Settings};
+use ah_provider::openai::{self, Additions, Chat, Encoder, Key, Quirks};
+use ah_provider::retry::{Policy, Retrying};
+use futures_util::StreamExt;
+
+use crate::requests::{request, user};
+use crate::server::{Part, Server, events, plain, stream_end, stream_head};
+
+fn model() -> Model {
+    Model {
+        provider: "litellm".to_owned(),
+        name: "m".to_owned(),
+        context_window: 200_000,
+        max_output: 1_000,
+        price: None,
+    }
+}
+
+pub(crate) fn server(url: &str, patience: Patience) -> openai::Server {
+    openai::Server {
+        client: ah_http::client(&ah_http::Options::default(), url).expect("a client"),
+        base_url: url.to_owned(),
+        key: Some(Key {
+            secret: "secret".to_owned(),
+            header: None,
+        }),
+        headers: [("x-team".to_owned(), "a".to_owned())].into(),
+        settings: Settings {
+            address: "LITELLM_BASE_URL".to_owned(),
+            credentials: "LITELLM_API_KEY".to_owned(),
+        },
+        patience,
+    }
+}
+
+fn chat(url: &str, patience: Patience) -> Chat {
+    let (additions, quirks) = (Additions::default(), Quirks::default());
+    let encoder = Encoder::new(model(), 1_000, ThinkingForm::Budget, additions, quirks);
+    Chat::new(server(url, patience), encoder).expect("an address")
+}
+
+fn retrying(url: &str) -> Arc<dyn Provider> {
+    let policy = Policy {
+        retries: 1,
+        first_delay: Duration::from_millis(1),
+    };
+    Arc::new(Retrying::new(chat(url, Patience::default()), policy, 1))
+}
+
+/// What `provider` says: words as they come, the waits between attempts, and the outcome.
+pub(crate) async fn ask(provider: &dyn Provider) -> (String, Result<(), ProviderError>) {
+    let mut said = String::new();
+    let mut stream = provider.stream(request(vec![user("Hi")]));
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(StreamEvent::Delta {
+                delta: Delta::Text(text),
+                ..
+            }) => said.push_str(&text),
+            Ok(StreamEvent::Retry(notice)) => said += &format!("|{:?}|", notice.delay),
+            Ok(StreamEvent::Ended) => return (said, Ok(())),
+            Ok(_) => {}
+            Err(error) => return (said, Err(error)),
+        }
+    }
+    panic!("a stream without an end")
+}
+
+fn beginning() -> Part {
+    events(r#"{"id":"a","choices":[{"delta":{"content":"Hel"}}]}"#)
+}
+
+fn hello() -> Vec<Part> {
+    let rest = events(
+        r#"{"id":"a","choices":[{"delta":{"content":"lo"},"finish_reason":"stop"}]}
+        [DONE]"#,
+    );
+    vec![stream_head(), beginning(), rest, stream_end()]
+}
+
+#[tokio::test]
+async fn a_request_goes_out() {
+    let loopback = Server::start(vec![hello()]).await;
+    let (said, outcome) = ask(&chat(&loopback.url, Patience::default())).await;
+    assert_eq!((said.as_str(), outcome), ("Hello", Ok(())));
+    let (head, body) = loopback.request();
+    let head = head.lines().filter(|line| !line.starts_with("host: "));
+    let mut head: Vec<_> = head.collect();
+    head[1..].sort_unstable();
+    insta::assert_snapshot!(head.join("\n"), @"
+    POST /v1/chat/completions HTTP/1.1
+    accept-encoding: identity
+    accept: text/event-stream
+    authorization: Bearer secret
+    content-length: 129
+    content-type: application/json
+    user-agent: ah/0.1.0
+    x-team: a
+    ");
+    insta::assert_snapshot!(body, @r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":1000,"messages":[{"role":"user","content":"Hi"}]}"#);
+}
+
+#[tokio::test]
+async fn a_key_may_have_a_header_of_its_own() {
+    let loopback = Server::start(vec![hello(), hello()]).await;
+    let encoder = || {
+        let (additions, quirks) = (Additions::default(), Quirks::default());
+        Encoder::new(model(), 1_000, ThinkingForm::Budget, additions, quirks)
+    };
+    let mut azure = server(&loopback.url, Patience::default());
+    azure.key = Some(Key {
+        secret: "secret".to_owned(),
+        header: Some("api-key".to_owned()),
+    });
+    let mut open = azure.clone();
+    open.key = None;
+    for server in [azure, open] {
+        let chat = Chat::new(server, encoder()).expect("an address");
+        ask(&chat).await.1.expect("an answer");
+    }
+    let requests = loopback.requests();
+    assert!(requests[0].contains("\r\napi-key: secret\r\n"));
+    assert!(
+        requests
+            .iter()
+            .all(|request| !request.contains("authorization"))
+    );
+    assert!(!requests[1].contains("secret"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_named() {
+    let patience = Patience::default();
+    let mut bad_key = server("http://h", patience);
+    bad_key.key = Some(Key {
+        secret: "sec\nret".to_owned(),
+        header: None,
+    });
+    let mut bad_name = server("http://h", patience);
+    bad_name.headers = [("a b".to_owned(), String::new())].into();
+    let mut bad_value = server("http://h", patience);
+    bad_value.headers = [("a".to_owned(), "\n".to_owned())].into();
+    for (server, expected) in [
+        (bad_key, "the key holds characters that cannot be sent"),
+        (bad_name, "`a b` is not the name of a header"),
+        (bad_value, "the value of the header `a` cannot be sent"),
+    ] {
+        let encoder = Encoder::new(
+            model(),
+            1_000,
+            ThinkingForm::Budget,
+            Additions::default(),
+            Quirks::default(),
+        );
+        let error = Chat::new(server, encoder).err().expect("a failure");
+        assert_eq!(error.message, expected);
+    }
+}
+
+/// Check h of the port's part 01, with the wait as LiteLLM passes it on.
+#[tokio::test]
+async fn a_failure_that_may_pass_is_tried_again() {
+    let busy = plain(
+        "429 -",
+        "llm_provider-retry-after: 0\r\n",
+        r#"{"error":{"message":"litellm.RateLimitError","type":"throttling_error","code":"429"}}"#,
+    );
+    let cut = vec![stream_head(), beginning(), stream_end()];
+    let broken = vec![stream_head(), beginning(), Part::Close];
+    let failed = vec![
+        stream_head(),
+        beginning(),
+        events(r#"{"error":{"message":"no","type":null,"code":"500"}}"#),
+        stream_end(),
+    ];
+    for (first, expected) in [
+        (busy, "|0ns|Hello"),
+        (cut, "Hel"),
+        (broken, "Hel"),
+        (failed, "Hel"),
+    ] {
+        let loopback = Server::start(vec![first, hello()]).await;
+        let (said, outcome) = ask(&*retrying(&loopback.url)).await;
+        assert_eq!(outcome, Ok(()));
+        assert!(
+            said.starts_with(expected) && said.ends_with("|Hello"),
+            "{said}"
+        );
+        assert_eq!(loopback.requests().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_failure_that_stays_is_told_at_once_with_a_hint() {
+    let page = plain(
+        "200 OK",
+        "content-type: text/html\r\n",
+        "<html><title>Log in</title>",
+    );
+    for (answer, class, hint) in [
+        (
+            plain("401 -", "", ""),
+            ErrorClass::Authentication,
+            "check LITELLM_API_KEY",
+        ),
+        (plain("402 -", "", ""), ErrorClass::Billing, ""),
+        (plain("400 -", "", ""), ErrorClass::InvalidRequest, ""),
+        (
+            plain("404 -", "", ""),
+            ErrorClass::InvalidRequest,
+            "check LITELLM_BASE_URL",
+        ),
+        (
+            plain(
+                "400 -",
+                "",
+                "There are no healthy deployments for this model",
+            ),
+            ErrorClass::ModelNotFound,
+            "`ah models` lists the known models",
+        ),
+        (
+            page,
+            ErrorClass::Protocol,
+            "check LITELLM_BASE_URL and the proxy",
+        ),
+    ] {
+        let loopback = Server::start(vec![answer]).await;
+        let error = ask(&chat(&loopback.url, Patience::default())).await.1;
+        let error = error.expect_err("a failure");
+        assert_eq!(error.class, class, "{error}");
+        assert_eq!(error.hint.unwrap_or_default(), hint);
+        assert_eq!(loopback.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_only_comments_has_fallen_silent() {
+    let comment = Part::Send(b"5\r\n: a\n\n\r\n".to_vec());
+    let patience = Patience {
+        first_event: Duration::from_millis(50),
+        next_event: Duration::from_secs(3_600),
+    };
+    let answer = vec![stream_head(), comment, Part::Silence];
+    let loopback = Server::start(vec![answer]).await;
+    let error = ask(&chat(&loopback.url, patience))
+        .await
+        .1
+        .expect_err("silence");
+    assert_eq!(error.class, ErrorClass::Stalled);
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_is_an_answer() {
+    let json = r#"{"id":"a","choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]}"#;
+    for content_type in ["application/json", "text/event-stream", "text/plain"] {
+        let headers = format!("content-type: {content_type}\r\n");
+        let loopback = Server::start(vec![plain("200 OK", &headers, json)]).await;
+        let (said, outcome) = ask(&chat(&loopback.url, Patience::default())).await;
+        assert_eq!((said.as_str(), outcome), ("Hello", Ok(())));
+    }
+}
+
+/// Check m: to drop the stream is to end the request.
+#[tokio::test]
+async fn to_drop_the_stream_is_to_end_the_request() {
+    let loopback = Server::start(vec![vec![stream_head(), beginning(), Part::Silence]]).await;
+    let chat = chat(&loopback.url, Patience::default());
+    let mut stream = chat.stream(request(vec![user("Hi")]));
+    while let Some(event) = stream.next().await {
+        if matches!(event, Ok(StreamEvent::Delta { .. })) {
+            break;
+        }
+    }
+    drop(stream);
+    loopback.client_left().await;
+}
