@@ -9,6 +9,7 @@
 mod child;
 mod command;
 mod living;
+mod orphans;
 mod output;
 mod tree;
 mod watch;
@@ -16,3 +17,4 @@ mod watch;
 pub use child::Child;
 pub use command::{Command, Ending, Keep, Outcome, StartError};
 pub use living::finish_all;
+pub use orphans::finish_orphans;

@@ -90,7 +90,8 @@ impl Drop for Entry {
 }
 
 impl Registration {
-    /// A word that no other child of any process has, for its mark.
+    /// A word that no other child of any process has, for its mark. It begins with the number of this process, by
+    /// which another one finds what we left if we are killed.
     pub(crate) fn name(&self) -> String {
         let since_epoch = std::time::SystemTime::UNIX_EPOCH
             .elapsed()

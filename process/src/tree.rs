@@ -25,7 +25,7 @@ pub(crate) const MARK: &str = "AH_CALL";
 
 /// How long a process may take to end once it was asked to.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Makes this process the parent of its children's orphans.
 pub(crate) fn adopt_orphans() {
@@ -131,17 +131,7 @@ impl Tree {
     }
 
     fn owns(&self, orphan: &Process) -> bool {
-        orphan.group == self.leader || self.has_marked(orphan.pid)
-    }
-
-    fn has_marked(&self, pid: Pid) -> bool {
-        let Ok(environment) = fs::read(format!("/proc/{}/environ", pid.as_raw_pid())) else {
-            return false;
-        };
-        environment
-            .split(|byte| *byte == 0)
-            .filter_map(|variable| std::str::from_utf8(variable).ok()?.split_once('='))
-            .any(|(name, names)| name == MARK && names.split(':').any(|name| name == self.name))
+        orphan.group == self.leader || marks(orphan.pid).contains(&self.name)
     }
 
     /// Takes dead orphans off the list of processes. A dead one has no environment any more, so whose it was is told
@@ -163,6 +153,17 @@ impl Tree {
     }
 }
 
+/// The names of the children that the process descends from, as far as it can be seen.
+pub(crate) fn marks(pid: Pid) -> Vec<String> {
+    let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).unwrap_or_default();
+    environment
+        .split(|byte| *byte == 0)
+        .filter_map(|variable| std::str::from_utf8(variable).ok()?.split_once('='))
+        .filter(|(name, _)| *name == MARK)
+        .flat_map(|(_, names)| names.split(':').map(str::to_owned))
+        .collect()
+}
+
 fn kill_each(members: &[Process]) {
     for member in members {
         let _ = kill_process(member.pid, Signal::KILL);
@@ -176,12 +177,12 @@ fn has_children() -> bool {
 }
 
 /// A process as the kernel lists it.
-struct Process {
-    pid: Pid,
-    parent: Option<Pid>,
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    pub(crate) parent: Option<Pid>,
     group: Pid,
     session: Option<Pid>,
-    is_dead: bool,
+    pub(crate) is_dead: bool,
 }
 
 impl Process {
@@ -208,7 +209,8 @@ impl Process {
     }
 }
 
-fn processes() -> Vec<Process> {
+/// All processes that there are.
+pub(crate) fn processes() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ah_process::{Ending, finish_all};
+use ah_process::{Ending, finish_all, finish_orphans};
 
 use crate::shell::{Place, exists, gone, text};
 
@@ -156,6 +156,41 @@ async fn what_cannot_be_started_says_why() {
         command.start().await.unwrap_err().to_string(),
         "cannot start `/no/such/shell` in `/no/such/folder`: no such directory"
     );
+}
+
+/// A mark that says that a process of this number has started it.
+fn marked(owner: u32, script: &str) -> std::process::Child {
+    use std::os::unix::process::CommandExt;
+    std::process::Command::new("/bin/sh")
+        .args(["-c", script])
+        .env("AH_CALL", format!("outer-1-1:{owner:x}-1-1"))
+        .process_group(0)
+        .spawn()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn what_a_killed_program_has_left_is_ended_by_its_successor() {
+    let place = Place::new();
+    // No process has such a number.
+    let dead = u32::MAX;
+    let pid = place.path("pid");
+    let script = format!(
+        "trap '' TERM; setsid env -i {SLEEP} & echo $! >{}; while :; do sleep 0.1; done",
+        pid.display()
+    );
+    let mut left = marked(dead, &script);
+    let mut neighbour = marked(std::process::id(), &format!("exec {SLEEP}"));
+    let grandchild = place.pid("pid").await;
+    finish_orphans(dead);
+    finish_orphans(std::process::id());
+    assert!(!left.wait().unwrap().success());
+    // This process may have adopted it, and reaps only what is its own.
+    let stat = std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+    assert!(neighbour.try_wait().unwrap().is_none());
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
 }
 
 /// The program leaves while children run: this test is a process of its own, for it ends all children there are.
