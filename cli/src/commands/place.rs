@@ -26,7 +26,9 @@ pub fn existing(plan: &SessionPlan, config: &Config) -> Result<Paths, CliError> 
         },
         SessionChoice::File(path) => Some(Paths::of(config.environment.cwd().join(path))),
         SessionChoice::New => {
-            return Err(CliError::usage("a new session has nothing to look at"));
+            return Err(
+                CliError::usage("a new session has nothing in it yet").hint("leave `-n` out")
+            );
         }
     };
     let paths = found.ok_or_else(|| {
@@ -47,6 +49,15 @@ pub fn tree(plan: &SessionPlan, config: &Config) -> Result<Tree, CliError> {
     Ok(Tree::open(&existing(plan, config)?)?)
 }
 
+/// Takes a session for writing. What a holder that was killed has left running is ended first.
+pub fn take(paths: &Paths) -> Result<Session, OpenError> {
+    let session = Session::open(paths)?;
+    if let Some(killed) = session.predecessor() {
+        ah_process::finish_orphans(killed);
+    }
+    Ok(session)
+}
+
 /// Does something with the session that is meant, which nobody else may hold meanwhile.
 pub fn change<T>(
     plan: &SessionPlan,
@@ -54,7 +65,7 @@ pub fn change<T>(
     work: impl AsyncFnOnce(&Session) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
     let paths = existing(plan, config)?;
-    let session = Session::open(&paths)?;
+    let session = take(&paths)?;
     block_on(async {
         let result = work(&session).await?;
         for notice in session.take_notices().await {

@@ -3,9 +3,12 @@
 
 use std::time::Instant;
 
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
 use rustix::process::Signal;
+use serde_json::json;
 
-use crate::binary::Ended;
+use crate::binary::{Ended, World, wait_for_file};
 use crate::random::{Random, rounds};
 use crate::talk::Talk;
 
@@ -42,6 +45,24 @@ fn kill_at_every_commit(side: &str) {
         talk.assert_sound();
     }
     panic!("there are more than {MANY} commits");
+}
+
+#[test]
+fn what_a_killed_run_has_left_running_ends_when_the_session_is_taken_up() {
+    let started =
+        "trap '' TERM; setsid sleep 1000 & (sleep 1000 &); echo started >started; sleep 1000";
+    for takes_up in [&["-m", "sonnet", "go on"][..], &["rmm", "1"]] {
+        let world = World::new();
+        let server = Server::new([uses("bash", json!({"command": started})), says("Went on.")]);
+        let running = world.asking(&server, ["-m", "sonnet", "go"]).start();
+        wait_for_file(&world.file("started"));
+        running.kill();
+        assert!(!world.processes().is_empty(), "nothing was left");
+        let next = world.asking(&server, takes_up.iter().copied()).run();
+        next.expect(0);
+        world.assert_nothing_runs();
+        assert_eq!(server.refusals(), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -142,12 +142,24 @@ fn turns() -> Vec<Turn> {
             ..thinks("It is big.", "And now the big one.")
         },
     ];
-    turns.extend(["Done.", "And done.", "Still done.", "Yes.", "Yes!"].map(says));
+    turns.extend(
+        [
+            "Done.",
+            "And done.",
+            "Still done.",
+            "Yes.",
+            "Yes!",
+            "Yes?",
+            "Well.",
+            "So.",
+        ]
+        .map(says),
+    );
     turns
 }
 
 /// The blocks of a request with their roles, without what may change from one request to the next.
-fn blocks(body: &Value) -> Vec<(String, Value)> {
+pub fn blocks(body: &Value) -> Vec<(String, Value)> {
     let mut blocks = Vec::new();
     for message in body["messages"].as_array().into_iter().flatten() {
         let role = message["role"].as_str().unwrap();

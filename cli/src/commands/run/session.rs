@@ -58,7 +58,7 @@ impl Place {
     pub fn open(&self) -> Result<Session, OpenError> {
         match self.is_ephemeral {
             true => Ok(Session::in_memory(&std::env::temp_dir())?),
-            false => Session::open(&self.paths),
+            false => crate::commands::place::take(&self.paths),
         }
     }
 
