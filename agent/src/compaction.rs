@@ -70,7 +70,7 @@ impl Split {
         Request {
             system: Arc::new([INSTRUCTIONS.to_owned()]),
             tools: Arc::new([]),
-            messages: vec![Arc::new(message)],
+            messages: Arc::new(vec![Arc::new(message)]),
             max_output: MAX_SUMMARY,
             thinking: Thinking::Unset,
             temperature: None,

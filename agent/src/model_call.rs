@@ -9,7 +9,6 @@ use ah_conversation::{
 use futures_util::StreamExt;
 
 use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split};
-use crate::request::request;
 use crate::response::{Answer, Assembly};
 use crate::{Failure, Session, Stop};
 
@@ -37,7 +36,9 @@ impl Session {
     /// is summarised instead, unless a summary is what was just made.
     pub(crate) async fn call_model(&mut self, stop: &Stop) -> Result<(), Failure> {
         let started = self.ports.clock.now();
-        let request = request(&self.transcript, &self.settings, &self.tools);
+        let request = self
+            .sent
+            .request(&self.transcript, &self.settings, &self.tools);
         let asked = self.ask(Purpose::Answer, request, stop).await;
         let answer = match asked {
             Ok(Asked::Whole(answer) | Asked::Stopped(Some(answer))) => answer,

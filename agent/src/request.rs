@@ -2,32 +2,55 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Message, Request, Transcript, sendable, trimmed};
+use ah_conversation::{Message, Request, Transcript, extend_sendable, sendable, trimmed};
 
+use crate::Toolbox;
 use crate::session::Settings;
 
-/// The request that asks for the next answer.
-pub(crate) fn request(
-    transcript: &Transcript,
-    settings: &Settings,
-    tools: &crate::Toolbox,
-) -> Request {
-    Request {
-        system: settings.system.clone(),
-        tools: tools.specs().clone(),
-        messages: messages(transcript, settings),
-        max_output: settings.limits.reserved_output,
-        thinking: settings.thinking,
-        temperature: settings.temperature,
-    }
+/// The messages of the last request, kept so that the next one costs what is new in it.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    messages: Arc<Vec<Arc<Message>>>,
+    /// How many messages of the transcript they stand for.
+    seen: usize,
+    /// The summary that they begin with.
+    summary: Option<usize>,
 }
 
-fn messages(transcript: &Transcript, settings: &Settings) -> Vec<Arc<Message>> {
-    let view = match settings.max_messages {
-        Some(count) => trimmed(transcript.view(), count),
-        None => transcript.view(),
-    };
-    sendable(&view)
+impl Sent {
+    /// The request that asks for the next answer.
+    pub(crate) fn request(
+        &mut self,
+        transcript: &Transcript,
+        settings: &Settings,
+        tools: &Toolbox,
+    ) -> Request {
+        self.catch_up(transcript, settings.max_messages);
+        Request {
+            system: settings.system.clone(),
+            tools: tools.specs().clone(),
+            messages: self.messages.clone(),
+            max_output: settings.limits.reserved_output,
+            thinking: settings.thinking,
+            temperature: settings.temperature,
+        }
+    }
+
+    fn catch_up(&mut self, transcript: &Transcript, max_messages: Option<usize>) {
+        let grows = max_messages.is_none() && self.summary == transcript.summary();
+        if grows {
+            let newer = &transcript.messages()[self.seen..];
+            extend_sendable(Arc::make_mut(&mut self.messages), newer);
+        } else {
+            let view = match max_messages {
+                Some(count) => trimmed(transcript.view(), count),
+                None => transcript.view(),
+            };
+            self.messages = Arc::new(sendable(&view));
+        }
+        self.seen = transcript.messages().len();
+        self.summary = transcript.summary();
+    }
 }
 
 /// How many messages of the view `maxConversationMessages` leaves out.

@@ -12,7 +12,8 @@ use ah_conversation::{
     StoreError, Thinking, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
 };
 
-use crate::{Frontend, Stop, Toolbox, request};
+use crate::request::{Sent, left_out};
+use crate::{Frontend, Stop, Toolbox};
 
 /// What a session reaches the outside through.
 #[derive(Clone)]
@@ -134,6 +135,7 @@ pub struct Session {
     pub(crate) tools: Toolbox,
     pub(crate) settings: Settings,
     pub(crate) transcript: Transcript,
+    pub(crate) sent: Sent,
     /// Events that ride along with the next thing stored.
     pending: Vec<Record>,
     pub(crate) denials: Vec<ToolUse>,
@@ -156,6 +158,7 @@ impl Session {
             tools,
             settings,
             transcript,
+            sent: Sent::default(),
             pending: Vec::new(),
             denials: Vec::new(),
         };
@@ -239,7 +242,7 @@ impl Session {
         self.emit(start);
         self.emit_state("idle", "processing");
         self.append(Origin::Prompt, prompt).await?;
-        let left_out = request::left_out(&self.transcript, self.settings.max_messages);
+        let left_out = left_out(&self.transcript, self.settings.max_messages);
         if left_out > 0 {
             let limit = self.settings.max_messages.unwrap_or_default();
             self.ports.frontend.notice(&format!(
@@ -323,10 +326,7 @@ impl Session {
             reason,
             failure,
             answer: answer.unwrap_or_default(),
-            turns: run
-                .iter()
-                .filter(|message| message.role == Role::Assistant)
-                .count(),
+            turns: self.transcript.turns(),
             usage: responses
                 .iter()
                 .fold(Usage::default(), |sum, response| sum + response.usage),

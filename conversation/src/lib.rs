@@ -43,7 +43,7 @@ pub use provider::{
     BlockStart, Delta, ErrorClass, EventStream, Provider, ProviderError, Request, RetryNotice,
     StreamEvent, Thinking,
 };
-pub use repair::{close_open_calls, sendable};
+pub use repair::{close_open_calls, extend_sendable, sendable};
 pub use repetition::{Repetition, repetition, signature};
 pub use store::{CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError};
 pub use tool::{Access, Content, Context, DisplayKey, Output, Spool, Tool, ToolSpec, Truncation};

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Cost, ExitReason, Limits, Message, Origin, Repetition, Role, StopReason, Time, ToolUse,
-    Transcript, Usage, repetition,
+    ExitReason, Limits, Message, Origin, Repetition, Role, StopReason, Time, ToolUse, Transcript,
+    repetition,
 };
 
 /// Turns with the very same calls before the model is told, and before the run ends.
@@ -78,7 +78,7 @@ pub fn next(transcript: &Transcript, limits: &Limits, now: Time) -> Step {
     let Some(last) = transcript.last() else {
         return Step::Finish(ExitReason::EndTurn);
     };
-    let used_up = used_up(transcript.run(), limits, now);
+    let used_up = used_up(transcript, limits, now);
     match last.role {
         Role::User => before_call(transcript, last, limits, used_up),
         Role::Assistant => {
@@ -114,7 +114,7 @@ fn before_call(
     }
     if limits
         .max_turns
-        .is_some_and(|max| turns(run) >= max as usize)
+        .is_some_and(|max| transcript.turns() >= max as usize)
     {
         return Step::Finish(ExitReason::MaxTurns);
     }
@@ -172,7 +172,7 @@ fn after_cut(
     }
     if limits
         .max_turns
-        .is_some_and(|max| turns(run) >= max as usize)
+        .is_some_and(|max| transcript.turns() >= max as usize)
     {
         return Step::Finish(ExitReason::MaxTurns);
     }
@@ -190,25 +190,20 @@ fn after_cut(
 }
 
 /// What of the budgets is used up, if any.
-fn used_up(run: &[Arc<Message>], limits: &Limits, now: Time) -> Option<Skip> {
-    let spent = || {
-        run.iter()
-            .map(|message| message.usage())
-            .fold(Usage::default(), |sum, usage| sum + usage)
-    };
+fn used_up(transcript: &Transcript, limits: &Limits, now: Time) -> Option<Skip> {
+    let spent = transcript.spent();
     let last_call = || {
-        run.iter()
-            .rev()
-            .find(|message| message.role == Role::Assistant)
-            .map_or(0, |last| last.usage().total())
+        let mut answers = transcript.run().iter().rev();
+        let last = answers.find(|message| message.role == Role::Assistant);
+        last.map_or(0, |last| last.usage().total())
     };
     if limits
         .max_budget
-        .is_some_and(|(budget, price)| price.of(&spent()) >= budget && budget >= Cost::default())
+        .is_some_and(|(budget, price)| price.of(&spent) >= budget)
     {
         return Some(Skip::Money);
     }
-    if limits.max_tokens.is_some_and(|max| spent().total() > max)
+    if limits.max_tokens.is_some_and(|max| spent.total() > max)
         || limits
             .max_context_tokens
             .is_some_and(|max| last_call() > max)
@@ -219,13 +214,6 @@ fn used_up(run: &[Arc<Message>], limits: &Limits, now: Time) -> Option<Skip> {
         .deadline
         .is_some_and(|deadline| now >= deadline)
         .then_some(Skip::Time)
-}
-
-/// Model calls of the run; an answer that an interrupt cut counts too.
-fn turns(run: &[Arc<Message>]) -> usize {
-    run.iter()
-        .filter(|message| message.role == Role::Assistant)
-        .count()
 }
 
 fn before_summaries(run: &[Arc<Message>]) -> Option<&Message> {
@@ -257,8 +245,8 @@ fn continuations(run: &[Arc<Message>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Price;
     use crate::testing::{limits, transcript};
+    use crate::{Cost, Price};
 
     fn shown(step: &Step) -> String {
         let calls = |calls: &[ToolUse]| {

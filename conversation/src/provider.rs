@@ -34,7 +34,7 @@ pub struct Request {
     /// The conversation: starts with a user message, every tool use answered in the message after it. Several
     /// messages of one role may follow each other and count as one. Thinking of other models, or without its
     /// signature, is left out by the provider.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Arc<Vec<Arc<Message>>>,
     /// How many tokens it may write.
     pub max_output: u64,
     /// How much it may think.

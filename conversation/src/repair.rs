@@ -30,28 +30,34 @@ pub fn close_open_calls(transcript: &Transcript) -> Vec<ToolResult> {
 /// `view` as a model accepts it: starts with a user message, no empty messages, every tool use answered in the
 /// message after it and every result asked for in the message before it. Sound messages are passed on as they are.
 pub fn sendable(view: &[Arc<Message>]) -> Vec<Arc<Message>> {
-    let mut sound: Vec<Arc<Message>> = Vec::with_capacity(view.len());
-    // The calls of the last answer that no result has answered yet.
-    let mut open: Vec<&ToolUse> = Vec::new();
-    for message in view.iter().filter(|message| !message.content.is_empty()) {
+    let mut sound = Vec::with_capacity(view.len());
+    extend_sendable(&mut sound, view);
+    sound
+}
+
+/// Adds `newer` messages to a history that was made [`sendable`], so that both together are.
+pub fn extend_sendable(sound: &mut Vec<Arc<Message>>, newer: &[Arc<Message>]) {
+    for message in newer.iter().filter(|message| !message.content.is_empty()) {
+        let asking = sound.last().cloned();
+        let open = calls_of(asking.as_deref());
         match message.role {
             Role::Assistant => {
-                answer(&mut sound, &mut open);
-                if sound.is_empty() {
-                    continue;
+                sound.extend(answered(asking.as_deref(), &open));
+                if !sound.is_empty() {
+                    sound.push(message.clone());
                 }
-                open = message.tool_uses().collect();
-                sound.push(message.clone());
             }
-            Role::User if is_sound(message, &open) => {
-                open.clear();
-                sound.push(message.clone());
-            }
-            Role::User => sound.extend(mended(message, &mut open)),
+            Role::User if is_sound(message, &open) => sound.push(message.clone()),
+            Role::User => sound.extend(mended(message, &open)),
         }
     }
-    answer(&mut sound, &mut open);
-    sound
+    let asking = sound.last().cloned();
+    sound.extend(answered(asking.as_deref(), &calls_of(asking.as_deref())));
+}
+
+/// The calls that the next message has to answer.
+fn calls_of(last: Option<&Message>) -> Vec<&ToolUse> {
+    last.into_iter().flat_map(Message::tool_uses).collect()
 }
 
 /// Whether the message answers just the open calls, before anything else that it says.
@@ -80,21 +86,18 @@ fn is_sound(message: &Message, open: &[&ToolUse]) -> bool {
 }
 
 /// The message with one result for each open call and no other, results first; `None` if nothing is left of it.
-fn mended(message: &Message, open: &mut Vec<&ToolUse>) -> Option<Arc<Message>> {
+fn mended(message: &Message, open: &[&ToolUse]) -> Option<Arc<Message>> {
     let result_of = |id: &ToolUseId| {
-        message
-            .tool_results()
-            .find(|result| result.tool_use_id == *id)
-            .cloned()
+        let mut results = message.tool_results();
+        results.find(|result| result.tool_use_id == *id).cloned()
     };
     let results = open
-        .drain(..)
+        .iter()
         .map(|call| result_of(&call.id).unwrap_or_else(|| ToolResult::error(call, UNKNOWN)));
     let mut content: Vec<_> = results.map(ContentBlock::ToolResult).collect();
+    let others = message.content.iter();
     content.extend(
-        message
-            .content
-            .iter()
+        others
             .filter(|block| !matches!(block, ContentBlock::ToolResult(_)))
             .cloned(),
     );
@@ -106,26 +109,20 @@ fn mended(message: &Message, open: &mut Vec<&ToolUse>) -> Option<Arc<Message>> {
     })
 }
 
-/// Answers what is still open with a message of its own.
-fn answer(sound: &mut Vec<Arc<Message>>, open: &mut Vec<&ToolUse>) {
-    let Some(asking) = sound.last().filter(|_| !open.is_empty()) else {
-        return;
-    };
-    let content = open
-        .drain(..)
-        .map(|call| ContentBlock::ToolResult(ToolResult::error(call, UNKNOWN)))
-        .collect();
-    let answer = Message {
+/// A message of its own that answers what is still open.
+fn answered(asking: Option<&Message>, open: &[&ToolUse]) -> Option<Arc<Message>> {
+    let asking = asking.filter(|_| !open.is_empty())?;
+    let results = open.iter().map(|call| ToolResult::error(call, UNKNOWN));
+    Some(Arc::new(Message {
         id: asking.id.clone(),
         parent: Some(asking.id.clone()),
         seq: asking.seq + 1,
         role: Role::User,
         origin: Origin::Results,
         created_at: asking.created_at,
-        content,
+        content: results.map(ContentBlock::ToolResult).collect(),
         response: None,
-    };
-    sound.push(Arc::new(answer));
+    }))
 }
 
 #[cfg(test)]

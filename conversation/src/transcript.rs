@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{
-    ContentBlock, Limits, Message, MessageId, Origin, Role, ToolResult, ToolUse, ToolUseId,
+    ContentBlock, Limits, Message, MessageId, Origin, Role, ToolResult, ToolUse, ToolUseId, Usage,
     estimate_message,
 };
 
@@ -17,6 +17,24 @@ use crate::{
 pub struct Transcript {
     messages: Vec<Arc<Message>>,
     calls: HashMap<ToolUseId, CallState>,
+    places: Places,
+}
+
+/// What the decisions ask of the messages, so that none of them has to go through all: it follows from them alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Places {
+    /// Where the present run begins.
+    run: usize,
+    /// The last summary.
+    summary: Option<usize>,
+    /// The last answer after it.
+    answer: Option<usize>,
+    /// The last one of those that says what it took.
+    reported: Option<usize>,
+    /// Answers of the run.
+    turns: usize,
+    /// Tokens of the run.
+    spent: Usage,
 }
 
 /// How far a tool call of the last answer has come.
@@ -34,7 +52,15 @@ pub enum CallState {
 impl Transcript {
     /// A transcript of `messages`, root first, and of the journal's `calls`.
     pub fn new(messages: Vec<Arc<Message>>, calls: HashMap<ToolUseId, CallState>) -> Self {
-        Self { messages, calls }
+        let mut places = Places::default();
+        for (at, message) in messages.iter().enumerate() {
+            places.note(at, message);
+        }
+        Self {
+            messages,
+            calls,
+            places,
+        }
     }
 
     /// All messages, root first.
@@ -52,6 +78,7 @@ impl Transcript {
         if message.tool_results().next().is_some() {
             self.calls.clear();
         }
+        self.places.note(self.messages.len(), &message);
         self.messages.push(message);
     }
 
@@ -81,17 +108,27 @@ impl Transcript {
 
     /// The messages of the present run: from its prompt on.
     pub fn run(&self) -> &[Arc<Message>] {
-        let start = self
-            .messages
-            .iter()
-            .rposition(|message| message.origin == Origin::Prompt)
-            .unwrap_or(0);
-        &self.messages[start..]
+        self.messages.get(self.places.run..).unwrap_or_default()
+    }
+
+    /// Answers of the present run; one that an interrupt cut counts too.
+    pub fn turns(&self) -> usize {
+        self.places.turns
+    }
+
+    /// Tokens of the present run, those of its summaries included.
+    pub fn spent(&self) -> Usage {
+        self.places.spent
+    }
+
+    /// Where the last summary stands among the messages.
+    pub fn summary(&self) -> Option<usize> {
+        self.places.summary
     }
 
     /// What the model is shown: from the last summary on, with the tail that the summary keeps, or everything.
     pub fn view(&self) -> Vec<Arc<Message>> {
-        let Some(at) = self.last_summary() else {
+        let Some(at) = self.places.summary else {
             return self.messages.clone();
         };
         let summary = &self.messages[at];
@@ -113,12 +150,6 @@ impl Transcript {
         view
     }
 
-    fn last_summary(&self) -> Option<usize> {
-        self.messages
-            .iter()
-            .rposition(|message| message.is_summary())
-    }
-
     fn position_before(&self, end: usize, id: &MessageId) -> Option<usize> {
         self.messages[..end]
             .iter()
@@ -128,26 +159,15 @@ impl Transcript {
     /// Tokens that the next request will take, without the answer: what the model reported of its last call, plus
     /// an estimate of what was said since.
     pub fn context_tokens(&self) -> u64 {
-        let since = self.last_summary().unwrap_or(0);
-        let reported = self.messages[since..]
-            .iter()
-            .rposition(|message| message.role == Role::Assistant && message.usage().total() > 0);
-        match reported {
-            Some(at) => {
-                let (answer, newer) = self.messages[since + at..]
-                    .split_first()
-                    .expect("found at this place");
-                answer.usage().total()
-                    + newer
-                        .iter()
-                        .map(|message| estimate_message(message))
-                        .sum::<u64>()
-            }
-            None => self
-                .view()
+        let estimate = |messages: &[Arc<Message>]| -> u64 {
+            messages
                 .iter()
                 .map(|message| estimate_message(message))
-                .sum(),
+                .sum()
+        };
+        match self.places.reported {
+            Some(at) => self.messages[at].usage().total() + estimate(&self.messages[at + 1..]),
+            None => estimate(&self.view()),
         }
     }
 
@@ -159,10 +179,7 @@ impl Transcript {
 
     /// Whether the model has answered since the last summary, so that another one would say something new.
     pub fn has_answer_since_summary(&self) -> bool {
-        let since = self.last_summary().unwrap_or(0);
-        self.messages[since..]
-            .iter()
-            .any(|message| message.role == Role::Assistant)
+        self.places.answer.is_some()
     }
 
     /// The first message of a tail of the view that fits into `tokens`: never a message of results, whose calls
@@ -182,6 +199,27 @@ impl Transcript {
         }
         let first = first?;
         (view.first().is_some_and(|oldest| oldest.id != first.id)).then(|| first.id.clone())
+    }
+}
+
+impl Places {
+    /// Takes in the message number `at`.
+    fn note(&mut self, at: usize, message: &Message) {
+        if message.origin == Origin::Prompt {
+            (self.run, self.turns, self.spent) = (at, 0, Usage::default());
+        }
+        if message.is_summary() {
+            (self.summary, self.answer, self.reported) = (Some(at), None, None);
+        }
+        let usage = message.usage();
+        self.spent += usage;
+        if message.role == Role::Assistant {
+            self.turns += 1;
+            self.answer = Some(at);
+            if usage.total() > 0 {
+                self.reported = Some(at);
+            }
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub fn messages<'a, M: AsRef<Message> + 'a>(messages: impl IntoIterator<Item = &
 pub fn request(request: &Request) -> String {
     let tools = request.tools.iter().map(|tool| tool.name.as_str());
     let tools = tools.collect::<Vec<_>>().join(" ");
-    format!("tools: {tools}\n{}", messages(&request.messages))
+    format!("tools: {tools}\n{}", messages(request.messages.iter()))
 }
 
 /// What happened, in a line.

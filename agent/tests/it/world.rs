@@ -180,7 +180,7 @@ impl World {
     /// What the model was told in its request number `at`, a message in a line.
     pub(crate) fn request(&self, at: usize) -> String {
         let requests = self.requests();
-        show::messages(&requests[at].messages)
+        show::messages(requests[at].messages.iter())
     }
 
     /// The stored branch.

@@ -67,7 +67,7 @@ fn request() -> Request {
     Request {
         system: Arc::from([]),
         tools: Arc::from([]),
-        messages: vec![Arc::new(message)],
+        messages: Arc::new(vec![Arc::new(message)]),
         max_output: 100,
         thinking: Thinking::Unset,
         temperature: None,

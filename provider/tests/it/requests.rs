@@ -58,7 +58,7 @@ pub(crate) fn request(messages: Vec<Arc<Message>>) -> Request {
     Request {
         system: Arc::from([]),
         tools: Arc::from([]),
-        messages,
+        messages: Arc::new(messages),
         max_output: 1_000,
         thinking: Thinking::Unset,
         temperature: None,

@@ -20,7 +20,7 @@ fn request() -> Request {
     Request {
         system: Arc::from([]),
         tools: Arc::from([]),
-        messages: Vec::new(),
+        messages: Arc::default(),
         max_output: 100,
         thinking: Thinking::Unset,
         temperature: None,

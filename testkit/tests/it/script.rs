@@ -9,7 +9,7 @@ fn request() -> Request {
     Request {
         system: Arc::default(),
         tools: Arc::default(),
-        messages: Vec::new(),
+        messages: Arc::default(),
         max_output: 1_000,
         thinking: Thinking::Unset,
         temperature: None,
