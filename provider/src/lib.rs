@@ -11,6 +11,7 @@ mod encoded;
 pub mod exchange;
 pub mod failure;
 pub mod openai;
+pub mod responses;
 pub mod retry;
 mod rope;
 pub mod script;

@@ -1,10 +1,10 @@
 //! Chat completions, the protocol of OpenAI and of the many servers that followed it. One call is one attempt; what the
 //! bytes mean is decided in `encode` and `decode`, how they come and go in `exchange`.
 
-mod calls;
+pub(crate) mod calls;
 mod decode;
-mod encode;
-mod messages;
+pub(crate) mod encode;
+pub(crate) mod messages;
 mod quirks;
 mod reasoning;
 mod server;

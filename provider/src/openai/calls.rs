@@ -135,11 +135,7 @@ impl Calls {
     ) {
         let call = &self.calls[index];
         let is_taken = self.calls[..index].iter().any(|other| other.id == call.id);
-        let id = match &*call.id {
-            "" => format!("call_{index}_{stamp}"),
-            id if is_taken || id.len() < SHORTEST_ID => format!("{id}_{index}_{stamp}"),
-            id => id.to_owned(),
-        };
+        let id = unique_id(&call.id, is_taken, index, stamp);
         let block = blocks.tool_use(&id, &call.name, events);
         grow(block, call.arguments.clone(), events);
         self.calls[index].block = Some(block);
@@ -174,8 +170,23 @@ impl Call {
     }
 
     fn is_of_server(&self) -> bool {
-        self.id.starts_with(SERVER_CALL)
+        is_of_server(&self.id)
     }
+}
+
+/// The `id` of the call numbered `index`, or one made of it that is unique in the conversation. The `stamp` is what no
+/// other answer has in common with this one.
+pub fn unique_id(id: &str, is_taken: bool, index: usize, stamp: &str) -> String {
+    match id {
+        "" => format!("call_{index}_{stamp}"),
+        id if is_taken || id.len() < SHORTEST_ID => format!("{id}_{index}_{stamp}"),
+        id => id.to_owned(),
+    }
+}
+
+/// Whether the call `id` is one that the server makes to itself.
+pub fn is_of_server(id: &str) -> bool {
+    id.starts_with(SERVER_CALL)
 }
 
 fn grow(index: usize, json: String, events: &mut VecDeque<StreamEvent>) {

@@ -6,7 +6,7 @@ use ah_conversation::{Model, Request, Thinking};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::messages::{Mark, append, pieces};
+use super::messages::{Mark, append, json, pieces};
 use super::quirks::{OutputLimit, Quirks, ThinkingField};
 use super::wire;
 use crate::anthropic::encode::output;
@@ -80,7 +80,7 @@ impl Encoder {
     /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
     fn head(&self, request: &Request) -> Bytes {
         let mut head = Map::new();
-        head.insert("model".into(), self.model_name().into());
+        head.insert("model".into(), model_name(&self.model, &self.quirks).into());
         head.insert("stream".into(), true.into());
         if !self.quirks.no_usage {
             head.insert("stream_options".into(), json!({"include_usage": true}));
@@ -89,24 +89,16 @@ impl Encoder {
         if !request.tools.is_empty() {
             head.insert("tools".into(), self.tools(request));
         }
-        let headers = self.headers();
+        let headers = passed_on(&self.additions, &self.quirks);
         if !headers.is_empty() {
             head.insert("extra_headers".into(), Value::Object(headers));
         }
         head.extend(self.additions.body.clone());
-        head.remove("messages");
-        let mut bytes = serde_json::to_vec(&head).expect("maps with text for keys");
+        head.shift_remove("messages");
+        let mut bytes = json(&head);
         bytes.pop();
         bytes.extend_from_slice(br#","messages":["#);
         bytes.into()
-    }
-
-    fn model_name(&self) -> String {
-        let name = &self.model.name;
-        match name.contains('/') {
-            true => name.clone(),
-            false => format!("{}{name}", self.quirks.model_prefix),
-        }
     }
 
     /// How much may be written and thought, and how hot.
@@ -173,20 +165,6 @@ impl Encoder {
         json!(tools.collect::<Vec<_>>())
     }
 
-    /// The headers that are to be passed on.
-    fn headers(&self) -> Map<String, Value> {
-        let mut headers = Map::new();
-        if self.quirks.extra_headers {
-            let configured = self.additions.headers.iter();
-            headers.extend(configured.map(|(name, value)| (name.clone(), value.clone().into())));
-            if !self.additions.betas.is_empty() {
-                let betas = self.additions.betas.join(",");
-                headers.insert("anthropic-beta".into(), betas.into());
-            }
-        }
-        headers
-    }
-
     /// The system prompt as the first message.
     fn system(&self, request: &Request) -> Option<Bytes> {
         let parts = request.system.iter().map(String::as_str);
@@ -203,7 +181,7 @@ impl Encoder {
                 wire::SentContent::Parts(parts.collect())
             }
         };
-        let mut bytes = super::messages::json(&wire::Message::System { content });
+        let mut bytes = json(&wire::Message::System { content });
         if !request.messages.is_empty() {
             bytes.push(b',');
         }
@@ -215,8 +193,29 @@ impl Encoder {
     }
 }
 
+/// The model's name as the server knows it.
+pub fn model_name(model: &Model, quirks: &Quirks) -> String {
+    match model.name.contains('/') {
+        true => model.name.clone(),
+        false => format!("{}{}", quirks.model_prefix, model.name),
+    }
+}
+
+/// The headers that the server is to pass on.
+pub fn passed_on(additions: &Additions, quirks: &Quirks) -> Map<String, Value> {
+    let mut headers = Map::new();
+    if quirks.extra_headers {
+        let configured = additions.headers.iter();
+        headers.extend(configured.map(|(name, value)| (name.clone(), value.clone().into())));
+        if !additions.betas.is_empty() {
+            headers.insert("anthropic-beta".into(), additions.betas.join(",").into());
+        }
+    }
+    headers
+}
+
 /// The word for a number of tokens. There is none for none that every model takes.
-fn effort(budget: u64) -> &'static str {
+pub fn effort(budget: u64) -> &'static str {
     match budget {
         0..=4_096 => "low",
         4_097..=16_384 => "medium",

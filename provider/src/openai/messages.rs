@@ -21,7 +21,7 @@ use crate::rope::Rope;
 /// What goes before the last `}` of a message or part to let the prompt cache end there.
 const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 /// What a result begins with that is an error, as there is no field to say so.
-const ERROR: &str = "Error: ";
+pub const ERROR_PREFIX: &str = "Error: ";
 
 /// How far the bytes have come with a message.
 #[derive(Debug, Default, Clone, Copy)]
@@ -124,13 +124,13 @@ impl Writer<'_> {
 
     fn result(&mut self, result: &ToolResult) {
         let has_pictures = pictures_of(result).next().is_some();
-        let prefix = if result.is_error { ERROR } else { "" };
+        let prefix = if result.is_error { ERROR_PREFIX } else { "" };
         let content = if has_pictures && self.quirks.images_in_results {
             let parts = result.content.iter().map(|block| match block {
                 ResultBlock::Text { text } => self::text(text),
                 ResultBlock::Image(image) => picture(image),
             });
-            let prefix = result.is_error.then(|| text(ERROR));
+            let prefix = result.is_error.then(|| text(ERROR_PREFIX));
             wire::SentContent::Parts(prefix.into_iter().chain(parts).collect())
         } else {
             wire::SentContent::Text(format!("{prefix}{}", result.text()))
@@ -222,10 +222,20 @@ fn text(text: &str) -> wire::Part<'_> {
 }
 
 fn picture(image: &Image) -> wire::Part<'static> {
-    let url = format!("data:{};base64,{}", image.media_type, image.data);
+    let url = data_url(image);
     wire::Part::ImageUrl {
         image_url: wire::ImageUrl { url },
     }
+}
+
+/// A picture as an address that holds its data.
+pub fn data_url(image: &Image) -> String {
+    format!("data:{};base64,{}", image.media_type, image.data)
+}
+
+/// What goes before the pictures of a result where a user shows them.
+pub fn heading(result: &ToolResult) -> String {
+    format!("What `{}` shows:", result.tool_name)
 }
 
 /// The pictures in a result, as a user shows them.
@@ -235,16 +245,15 @@ fn pictures_of(result: &ToolResult) -> impl Iterator<Item = wire::Part<'_>> {
         ResultBlock::Text { .. } => None,
     });
     let mut pictures = pictures.peekable();
-    let name = &result.tool_name;
     let heading = pictures.peek().map(|_| wire::Part::Text {
-        text: format!("What `{name}` shows:").into(),
+        text: heading(result).into(),
         cache_control: None,
     });
     heading.into_iter().chain(pictures)
 }
 
 /// The arguments as JSON text; servers refuse any that are not an object.
-fn arguments(input: &Input) -> String {
+pub fn arguments(input: &Input) -> String {
     let arguments = match input {
         Input::Object(_) => serde_json::to_string(input),
         Input::Malformed(malformed) => {
@@ -287,7 +296,7 @@ fn thought(content: &[ContentBlock]) -> String {
 }
 
 /// The id of a call as the server takes it, the same for the call and its result.
-fn tool_call_id(id: &str, taken: ToolCallIds) -> Cow<'_, str> {
+pub fn tool_call_id(id: &str, taken: ToolCallIds) -> Cow<'_, str> {
     let is_taken = match taken {
         ToolCallIds::Any => true,
         ToolCallIds::Short => id.len() <= 40,

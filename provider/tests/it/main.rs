@@ -8,6 +8,8 @@ mod openai_recordings;
 mod openai_requests;
 mod recordings;
 mod requests;
+mod responses;
+mod responses_recordings;
 mod retries;
 mod script;
 mod server;

@@ -19,7 +19,7 @@ fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (String, Result<(),
 
 /// The events in short: a block as `text(…)`, `thinking(…)`, `seal(…)`, `redacted(…)`, `ID=NAME(…)`, with `,` between the
 /// pieces, then why it stopped and the tokens. Each block has a beginning and an end.
-fn show(events: &VecDeque<StreamEvent>) -> String {
+pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
     let mut blocks = Vec::<(String, bool)>::new();
     let mut end = Vec::new();
     for event in events {

@@ -1,0 +1,245 @@
+//! A question to the model, as the bytes of a request of the Responses API. Nothing is left with the server: the whole
+//! conversation goes out each time, with the reasoning that the model sealed. Nothing here does I/O.
+
+use std::borrow::Cow;
+
+use ah_conversation::{
+    ContentBlock, Image, Message, Model, Request, ResultBlock, Role, Thinking, ToolResult,
+};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::wire;
+use crate::encoded::{EMPTY_MESSAGE, Encoded};
+use crate::openai::encode::{effort, model_name, passed_on};
+use crate::openai::messages::{ERROR_PREFIX, arguments, data_url, heading, json, tool_call_id};
+use crate::openai::{Additions, Quirks, ReturnedReasoning, ThinkingField};
+
+/// How the names of models begin that do not reason, and refuse to be asked for their sealed reasoning.
+const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
+
+/// Encodes requests to one model and remembers their bytes.
+#[derive(Debug)]
+pub struct Encoder {
+    model: Model,
+    additions: Additions,
+    quirks: Quirks,
+    encoded: Encoded<()>,
+}
+
+impl Encoder {
+    /// An encoder for requests to `model`.
+    pub fn new(model: Model, additions: Additions, quirks: Quirks) -> Self {
+        Self {
+            model,
+            additions,
+            quirks,
+            encoded: Encoded::default(),
+        }
+    }
+
+    /// The model that is asked.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The body of `request`, in pieces.
+    pub fn encode(&mut self, request: &Request) -> Vec<Bytes> {
+        let mut body = vec![self.head(request)];
+        let (model, quirks) = (&self.model, &self.quirks);
+        let conversation = self
+            .encoded
+            .conversation(&request.messages, |message, (), bytes| {
+                for input in inputs(message, model, quirks) {
+                    if bytes.len() > 0 {
+                        bytes.push(b",");
+                    }
+                    bytes.push(&json(&input));
+                }
+            });
+        body.extend(conversation.bytes().split_by(&[], ""));
+        body.push(Bytes::from_static(b"]}"));
+        body
+    }
+
+    /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
+    fn head(&self, request: &Request) -> Bytes {
+        let mut head = Map::new();
+        head.insert("model".into(), model_name(&self.model, &self.quirks).into());
+        head.insert("stream".into(), true.into());
+        head.insert("store".into(), false.into());
+        if self.reasons() {
+            head.insert("include".into(), json!(["reasoning.encrypted_content"]));
+        }
+        let budget = match (self.quirks.thinking, request.thinking) {
+            (ThinkingField::None, _) | (_, Thinking::Unset) => None,
+            (_, Thinking::Budget(budget)) => Some(u64::from(budget)),
+        };
+        let limit = request.max_output + budget.unwrap_or(0);
+        head.insert("max_output_tokens".into(), limit.into());
+        if let Some(budget) = budget {
+            head.insert("reasoning".into(), json!({"effort": effort(budget)}));
+        }
+        if let Some(temperature) = request.temperature {
+            head.insert("temperature".into(), temperature.into());
+        }
+        let parts = request.system.iter().map(String::as_str);
+        let parts: Vec<_> = parts.filter(|part| !part.trim().is_empty()).collect();
+        if !parts.is_empty() {
+            head.insert("instructions".into(), parts.join("\n\n").into());
+        }
+        if !request.tools.is_empty() {
+            head.insert("tools".into(), tools(request));
+        }
+        let headers = passed_on(&self.additions, &self.quirks);
+        if !headers.is_empty() {
+            head.insert("extra_headers".into(), Value::Object(headers));
+        }
+        head.extend(self.additions.body.clone());
+        head.shift_remove("input");
+        let mut bytes = json(&head);
+        bytes.pop();
+        bytes.extend_from_slice(br#","input":["#);
+        bytes.into()
+    }
+
+    /// Whether the model may have reasoning to seal.
+    fn reasons(&self) -> bool {
+        let name = self.model.name.rsplit('/').next().unwrap_or_default();
+        let is_plain = WITHOUT_REASONING
+            .iter()
+            .any(|start| name.starts_with(start));
+        !is_plain && self.quirks.returned_reasoning != ReturnedReasoning::None
+    }
+}
+
+fn tools(request: &Request) -> Value {
+    let tools = request.tools.iter().map(|tool| wire::Tool {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.input_schema,
+        strict: false,
+    });
+    json!(tools.collect::<Vec<_>>())
+}
+
+/// `message` as pieces of the conversation.
+fn inputs<'a>(message: &'a Message, model: &Model, quirks: &Quirks) -> Vec<wire::Input<'a>> {
+    match message.role {
+        Role::User => said_by_user(message, quirks),
+        Role::Assistant => said_by_model(message, model, quirks),
+    }
+}
+
+fn said_by_user<'a>(message: &'a Message, quirks: &Quirks) -> Vec<wire::Input<'a>> {
+    let results = message.tool_results();
+    let mut inputs: Vec<_> = results.map(|result| output(result, quirks)).collect();
+    let shown = message.tool_results();
+    let shown = shown.filter(|_| !quirks.images_in_results);
+    let mut parts: Vec<_> = shown
+        .flat_map(pictures_of)
+        .chain(message.content.iter().filter_map(part))
+        .collect();
+    let content = match parts.pop() {
+        None if inputs.is_empty() => wire::InputContent::Text(EMPTY_MESSAGE.into()),
+        None => return inputs,
+        Some(wire::Part::InputText { text }) if parts.is_empty() => wire::InputContent::Text(text),
+        Some(last) => {
+            parts.push(last);
+            wire::InputContent::Parts(parts)
+        }
+    };
+    inputs.push(wire::Input::Message {
+        role: "user",
+        content,
+    });
+    inputs
+}
+
+fn said_by_model<'a>(message: &'a Message, model: &Model, quirks: &Quirks) -> Vec<wire::Input<'a>> {
+    let is_own = message.was_written_by(&model.provider, &model.name);
+    let takes_reasoning = is_own && quirks.returned_reasoning != ReturnedReasoning::None;
+    let inputs = message.content.iter().filter_map(|block| match block {
+        ContentBlock::Thinking {
+            signature: Some(signature),
+            ..
+        } if takes_reasoning => {
+            let item: &RawValue = serde_json::from_str(signature).ok()?;
+            Some(wire::Input::Reasoning(item))
+        }
+        ContentBlock::ToolUse(call) => Some(wire::Input::Call(wire::Call {
+            call_id: tool_call_id(call.id.as_str(), quirks.tool_call_ids),
+            name: &call.name,
+            arguments: arguments(&call.input),
+        })),
+        block => {
+            let text = block.as_text().filter(|text| !text.trim().is_empty())?;
+            Some(wire::Input::Message {
+                role: "assistant",
+                content: wire::InputContent::Text(text.into()),
+            })
+        }
+    });
+    let mut inputs: Vec<_> = inputs.collect();
+    // Reasoning that led to nothing is refused.
+    while let Some(wire::Input::Reasoning(_)) = inputs.last() {
+        inputs.pop();
+    }
+    inputs
+}
+
+fn output<'a>(result: &'a ToolResult, quirks: &Quirks) -> wire::Input<'a> {
+    let shows = pictures_of(result).next().is_some();
+    let prefix = if result.is_error { ERROR_PREFIX } else { "" };
+    let output = if shows && quirks.images_in_results {
+        let parts = result.content.iter().map(|block| match block {
+            ResultBlock::Text { text } => self::text(text),
+            ResultBlock::Image(image) => picture(image),
+        });
+        let prefix = result.is_error.then(|| text(ERROR_PREFIX));
+        wire::InputContent::Parts(prefix.into_iter().chain(parts).collect())
+    } else {
+        wire::InputContent::Text(format!("{prefix}{}", result.text()).into())
+    };
+    wire::Input::Output(wire::Output {
+        call_id: tool_call_id(result.tool_use_id.as_str(), quirks.tool_call_ids),
+        output,
+    })
+}
+
+/// The pictures in a result, as a user shows them.
+fn pictures_of(result: &ToolResult) -> impl Iterator<Item = wire::Part<'_>> {
+    let pictures = result.content.iter().filter_map(|block| match block {
+        ResultBlock::Image(image) => Some(picture(image)),
+        ResultBlock::Text { .. } => None,
+    });
+    let mut pictures = pictures.peekable();
+    let heading = pictures.peek().map(|_| wire::Part::InputText {
+        text: heading(result).into(),
+    });
+    heading.into_iter().chain(pictures)
+}
+
+/// What a user says or shows in `block`.
+fn part(block: &ContentBlock) -> Option<wire::Part<'_>> {
+    match block {
+        ContentBlock::Image(image) => Some(picture(image)),
+        block => {
+            let words = block.as_text().filter(|words| !words.trim().is_empty());
+            words.map(text)
+        }
+    }
+}
+
+fn text(text: &str) -> wire::Part<'_> {
+    wire::Part::InputText {
+        text: Cow::Borrowed(text),
+    }
+}
+
+fn picture(image: &Image) -> wire::Part<'static> {
+    wire::Part::InputImage {
+        image_url: data_url(image),
+    }
+}

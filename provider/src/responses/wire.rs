@@ -1,0 +1,135 @@
+//! The JSON of the Responses API, as far as we write and read it.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// One event of a streamed response. Which of the fields are there depends on the type.
+#[derive(Deserialize)]
+pub struct Event<'a> {
+    #[serde(rename = "type", borrow, default)]
+    pub kind: Cow<'a, str>,
+    pub response: Option<Response<'a>>,
+    #[serde(default)]
+    pub output_index: usize,
+    #[serde(default)]
+    pub summary_index: usize,
+    /// Text, but for what we do not read.
+    #[serde(borrow)]
+    pub delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub item: Option<&'a RawValue>,
+}
+
+/// A response, whole or as far as it has come.
+#[derive(Deserialize)]
+pub struct Response<'a> {
+    pub id: Option<String>,
+    pub status: Option<String>,
+    #[serde(default, borrow)]
+    pub output: Option<Vec<&'a RawValue>>,
+    pub usage: Option<Value>,
+    pub error: Option<Value>,
+    pub incomplete_details: Option<IncompleteDetails>,
+}
+
+#[derive(Deserialize)]
+pub struct IncompleteDetails {
+    pub reason: Option<String>,
+}
+
+/// A piece of a response.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Item {
+    Message {
+        content: Option<Vec<Content>>,
+    },
+    Reasoning {
+        summary: Option<Vec<Content>>,
+        content: Option<Vec<Content>>,
+        encrypted_content: Option<String>,
+    },
+    FunctionCall {
+        call_id: Option<String>,
+        name: Option<String>,
+        arguments: Option<String>,
+    },
+    /// Mostly what the server does by its own tools.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    OutputText {
+        text: String,
+    },
+    SummaryText {
+        text: String,
+    },
+    ReasoningText {
+        text: String,
+    },
+    Refusal {
+        refusal: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// A piece of the conversation that is sent.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum Input<'a> {
+    Message {
+        role: &'static str,
+        content: InputContent<'a>,
+    },
+    Call(Call<'a>),
+    Output(Output<'a>),
+    /// Reasoning, as it came.
+    Reasoning(&'a RawValue),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function_call")]
+pub struct Call<'a> {
+    pub call_id: Cow<'a, str>,
+    pub name: &'a str,
+    pub arguments: String,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function_call_output")]
+pub struct Output<'a> {
+    pub call_id: Cow<'a, str>,
+    pub output: InputContent<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum InputContent<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part<'a> {
+    InputText { text: Cow<'a, str> },
+    InputImage { image_url: String },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function")]
+pub struct Tool<'a> {
+    pub name: &'a str,
+    pub description: &'a str,
+    pub parameters: &'a Value,
+    /// Schemas of tools are not written in the subset that strict mode insists on.
+    pub strict: bool,
+}
