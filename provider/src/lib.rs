@@ -15,6 +15,7 @@ pub mod responses;
 pub mod retry;
 mod rope;
 pub mod script;
+mod vendors;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use self::catalog::Catalog;
 use self::retry::{Policy, Retrying};
 use self::script::Script;
 use self::script::normal::Normal;
+use self::vendors::Vendor;
 
 /// What connecting needs to know besides the model's name.
 #[derive(Clone, Copy)]
@@ -64,11 +66,11 @@ pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, P
     let name = options.catalog.resolve(name);
     match name.split_once('/') {
         Some(("anthropic", name)) => anthropic(name, options),
-        Some((vendor @ ("litellm" | "openai" | "ollama"), _)) => Err(unknown_model(format!(
-            "models of `{vendor}/` cannot be asked yet"
-        ))),
         None if name.starts_with("claude-") => anthropic(name, options),
-        _ => Err(unknown_model(format!("no model is called `{name}`"))),
+        vendor => match vendor.and_then(|(vendor, name)| Some((Vendor::named(vendor)?, name))) {
+            Some((vendor, name)) => vendors::connect(vendor, name, options),
+            None => Err(unknown_model(format!("no model is called `{name}`"))),
+        },
     }
 }
 
@@ -100,7 +102,7 @@ fn unknown_model(message: String) -> ProviderError {
     ProviderError {
         hint: Some(
             "known are `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, `anthropic/NAME`, \
-             `script:PATH` or `script:demo`"
+             `litellm/NAME`, `openai/NAME`, `openai-responses/NAME`, `ollama/NAME`, `script:PATH` or `script:demo`"
                 .to_owned(),
         ),
         ..ProviderError::new(ErrorClass::ModelNotFound, message)

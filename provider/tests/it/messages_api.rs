@@ -420,7 +420,7 @@ async fn names_lead_to_providers_or_errors() {
     }
     for (name, expected) in [
         ("gpt-5", "no model is called `gpt-5`"),
-        ("litellm/x", "models of `litellm/` cannot be asked yet"),
+        ("litellm/x", "no address for `litellm/` models"),
         (
             "script:/nowhere.yaml",
             "cannot read the scenario /nowhere.yaml",
