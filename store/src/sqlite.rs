@@ -29,12 +29,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use ah_conversation::StoreError;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 /// How long to wait for another process that writes the same database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than all statements that a run uses.
 const CACHED_STATEMENTS: usize = 64;
+
+/// Codes that a sound database never gives: it ends before the end of a text, or a row points at one that is not there
+/// though it was read just now.
+const DAMAGE: [i32; 2] = [
+    ffi::SQLITE_IOERR_SHORT_READ,
+    ffi::SQLITE_CONSTRAINT_FOREIGNKEY,
+];
 
 /// What went wrong, before it is said with which file.
 #[derive(Debug)]
@@ -87,7 +94,8 @@ impl Failure {
                     matches!(
                         failure.code,
                         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase
-                    ) || message.as_deref().is_some_and(is_about_schema)
+                    ) || DAMAGE.contains(&failure.extended_code)
+                        || message.as_deref().is_some_and(is_about_schema)
                 }
                 rusqlite::Error::SqlInputError { msg, .. } => is_about_schema(msg),
                 rusqlite::Error::FromSqlConversionFailure(..)
