@@ -66,13 +66,12 @@ async fn perform(
     let closed = signals.token().clone();
     let (ports, tools, settings) = assemble::session(model, &store, options, config, closed)?;
     let mut session = Session::open(ports, tools, settings).await?;
-    for notice in store.take_notices().await {
-        crate::warn(&notice.to_string());
-    }
+    tell_notices(&store).await;
     let stop = Stop::interrupt(signals.token().clone());
-    let outcome = session
-        .run(vec![ContentBlock::Text { text }], &stop)
-        .await?;
+    let outcome = session.run(vec![ContentBlock::Text { text }], &stop).await;
+    // Damage may show at any write.
+    tell_notices(&store).await;
+    let outcome = outcome?;
     if options.output.output_format == Some(OutputFormat::Json) {
         print_result(&outcome, &session, &store, options, &asked)?;
     }
@@ -84,6 +83,12 @@ async fn perform(
             hint: failure.hint(),
             code,
         }),
+    }
+}
+
+async fn tell_notices(store: &ah_store::Session) {
+    for notice in store.take_notices().await {
+        crate::warn(&notice.to_string());
     }
 }
 
