@@ -12,6 +12,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ah_provider::script::format::Turn;
+use ah_testkit::script::scenario;
 use ah_testkit::server::Server;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -40,6 +42,11 @@ impl World {
         self.root.path().join("project")
     }
 
+    /// The home directory of who runs it.
+    pub fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
     /// A file of the project.
     pub fn file(&self, name: &str) -> PathBuf {
         self.project().join(name)
@@ -53,8 +60,16 @@ impl World {
     /// Writes a file of the project.
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.file(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         path
+    }
+
+    /// Writes a scenario into the project; gives the name of its model.
+    pub fn scenario(&self, name: &str, turns: impl IntoIterator<Item = Turn>) -> String {
+        let scenario = serde_json::to_string(&scenario(turns)).unwrap();
+        self.write(&format!("{name}.json"), scenario);
+        format!("script:{name}.json")
     }
 
     /// The databases of the project's sessions, oldest first.
@@ -86,7 +101,7 @@ impl World {
             .current_dir(self.project())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", self.root.path().join("home"))
+            .env("HOME", self.home())
             .env("TMPDIR", std::env::temp_dir())
             .env(MARK, self.root.path());
         Ah {
@@ -154,6 +169,12 @@ impl Ah {
     /// Sets a variable.
     pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    /// Works in this folder.
+    pub fn within(mut self, folder: impl AsRef<Path>) -> Self {
+        self.command.current_dir(folder);
         self
     }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod binary;
+mod damage;
 mod faults;
 mod kill;
 mod locks;
@@ -9,3 +10,4 @@ mod random;
 mod signals;
 mod streams;
 mod talk;
+mod tools;
