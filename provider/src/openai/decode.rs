@@ -91,7 +91,7 @@ impl Answer {
         self.note_usage(chunk.x_groq.and_then(|extension| extension.usage));
         // More than one answer was not asked for.
         let choices = chunk.choices.into_iter().flatten();
-        for mut choice in choices.filter(|choice| choice.index == 0) {
+        for mut choice in choices.filter(|choice| choice.index.is_none_or(|index| index == 0)) {
             if self.phase == Phase::Waiting {
                 self.phase = Phase::Started;
                 let id = chunk.id.clone().unwrap_or_default();

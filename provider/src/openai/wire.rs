@@ -27,8 +27,7 @@ pub struct Extension {
 
 #[derive(Deserialize)]
 pub struct Choice {
-    #[serde(default)]
-    pub index: u64,
+    pub index: Option<u64>,
     pub delta: Option<Delta>,
     /// In place of `delta` where the answer is not streamed; beside it, all that was said so far.
     pub message: Option<Delta>,

@@ -314,7 +314,9 @@ fn what_is_around_the_answer() {
             "text(Hi) end_turn 3/4 end",
         ),
         (
-            format!("data: {{\"choices\":[{{\"delta\":{{}},\"usage\":{usage}}}]}}\n\n{stop}\n\n"),
+            format!(
+                "data: {{\"choices\":[{{\"index\":null,\"delta\":null,\"usage\":{usage}}}]}}\n\n{stop}\n\n"
+            ),
             "text(Hi) end_turn 3/4 end",
         ),
         (
