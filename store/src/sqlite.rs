@@ -126,9 +126,17 @@ impl Failure {
         }
     }
 
+    /// Whether a full disk may be behind it: SQLite says so of the database, but not of the files beside it.
+    fn may_be_full_disk(&self) -> bool {
+        let is_io =
+            |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
+        self.is_full_disk() || matches!(self, Self::Sqlite(error) if is_io(error))
+    }
+
     /// The error as the user reads it: what was being done with which file.
     pub(crate) fn at(self, action: &'static str, path: &Path) -> StoreError {
         let is_full = self.is_full_disk();
+        let free = self.may_be_full_disk().then(|| free_bytes(path)).flatten();
         let is_damage = self.is_damage();
         let (mut reason, mut hint) = match self {
             Self::Sqlite(rusqlite::Error::SqliteFailure(failure, message)) => {
@@ -141,10 +149,10 @@ impl Failure {
             Self::Damaged(reason) => (format!("it is damaged: {reason}"), None),
             Self::Refused { reason, hint } => (reason, hint),
         };
+        if let Some(free) = free {
+            reason = format!("{reason} ({free} bytes free)");
+        }
         if is_full {
-            if let Some(free) = free_bytes(path) {
-                reason = format!("{reason} ({free} bytes free)");
-            }
             hint = Some("free some space; everything said so far is stored".to_owned());
         }
         if is_damage {
