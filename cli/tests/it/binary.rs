@@ -191,18 +191,26 @@ impl Ah {
     }
 
     /// No file that it writes may grow past so many blocks, as on a disk that is full.
-    pub fn with_file_limit(mut self, blocks: u32) -> Self {
-        let mut shell = Command::new("sh");
+    pub fn with_file_limit(self, blocks: u32) -> Self {
         // Without the trap the kernel would end the program.
         let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
-        shell.args(["-c", &limit]).arg(self.command.get_program());
-        shell.args(self.command.get_args());
-        shell.env_clear();
+        self.through("sh", ["-c", &limit])
+    }
+
+    /// Has `program` run it, which gets it and its arguments behind its own.
+    pub fn through<'a>(
+        mut self,
+        program: &str,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let mut outer = Command::new(program);
+        outer.args(arguments).arg(self.command.get_program());
+        outer.args(self.command.get_args()).env_clear();
         for (name, value) in self.command.get_envs() {
-            shell.env(name, value.unwrap_or_default());
+            outer.env(name, value.unwrap_or_default());
         }
-        shell.current_dir(self.command.get_current_dir().unwrap());
-        self.command = shell;
+        outer.current_dir(self.command.get_current_dir().unwrap());
+        self.command = outer;
         self
     }
 

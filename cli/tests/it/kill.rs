@@ -1,8 +1,11 @@
 //! `kill -9`, at every commit and at any moment: nothing that was acknowledged is lost, nothing that changed something
 //! runs twice, no request is refused, and the next run goes on by itself.
 
+use std::process::Command;
 use std::time::Instant;
 
+use ah_conversation::Usage;
+use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use rustix::process::Signal;
@@ -10,7 +13,7 @@ use serde_json::json;
 
 use crate::binary::{Ended, World, wait_for_file};
 use crate::random::{Random, rounds};
-use crate::talk::Talk;
+use crate::talk::{Talk, open_sound, texts};
 
 /// More commits than the conversation has.
 const MANY: u32 = 200;
@@ -45,6 +48,82 @@ fn kill_at_every_commit(side: &str) {
         talk.assert_sound();
     }
     panic!("there are more than {MANY} commits");
+}
+
+#[test]
+fn what_a_program_was_given_on_standard_output_is_stored() {
+    let arguments = [
+        "-m",
+        "sonnet",
+        "-p",
+        "--permission-mode",
+        "bypassPermissions",
+        "go",
+    ];
+    for commit in 1..MANY {
+        let world = World::new();
+        let tool = uses("Bash", json!({"command": "true"}));
+        let server = Server::new([tool, says("Done.")]);
+        let run = world.asking(&server, arguments);
+        let ended = run.env("AH_FAULT", format!("before:{commit}")).run();
+        if ended.stdout == "Done.\n" {
+            let stored = texts(&open_sound(&world.database()), "assistant");
+            assert_eq!(stored, ["Done."], "before commit {commit}");
+        }
+        if !was_killed(&ended) {
+            ended.expect(0);
+            return;
+        }
+    }
+    panic!("there are more than {MANY} commits");
+}
+
+#[test]
+fn a_kill_around_a_summary_loses_nothing() {
+    // Each answer fills the window, so that each run but the first begins with a summary.
+    let usage = Usage {
+        input_tokens: 170_000,
+        output_tokens: 10,
+        ..Usage::default()
+    };
+    for commit in 1..MANY {
+        let speaks = Turn {
+            usage: Some(usage),
+            repeat: Some(40),
+            ..says("So it is.")
+        };
+        let mut talk = Talk::with(Server::new([speaks]));
+        for prompt in ["one", "two"] {
+            let ended = talk.ah(prompt).run().expect(0);
+            talk.note(&ended);
+        }
+        let fault = format!("{}:{commit}", ["before", "after"][commit as usize % 2]);
+        let ended = talk.ah("three").env("AH_FAULT", fault).run();
+        talk.note(&ended);
+        let last = talk.ah("four").run().expect(0);
+        assert!(last.stdout.contains("compaction_complete"), "{last:#?}");
+        talk.note(&last);
+        talk.assert_stored();
+        if !was_killed(&ended) {
+            ended.expect(0);
+            assert!(commit > 4, "there are only {commit} commits");
+            return;
+        }
+    }
+    panic!("there are more than {MANY} commits");
+}
+
+#[test]
+fn only_the_binary_of_the_tests_can_be_killed_so() {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked", "--package", "ah"])
+        .args(["--edges", "normal,build,features", "--invert", "ah-store"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    assert!(tree.contains("ah v"), "{tree}");
+    assert!(!tree.contains("fault-injection"), "{tree}");
 }
 
 #[test]

@@ -11,3 +11,4 @@ mod signals;
 mod streams;
 mod talk;
 mod tools;
+mod writes;

@@ -29,9 +29,14 @@ pub struct Talk {
 impl Talk {
     /// A conversation in which the model says `turns`, each after as many answers as it has come to hold.
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
+        Self::with(Server::by_history(turns))
+    }
+
+    /// A conversation with `server`.
+    pub fn with(server: Server) -> Self {
         Self {
             world: World::new(),
-            server: Server::by_history(turns),
+            server,
             acknowledged: Vec::new(),
         }
     }
@@ -64,12 +69,19 @@ impl Talk {
         }
     }
 
-    /// Fails unless all that was acknowledged is there, and everything is sound.
+    /// Fails unless all that was acknowledged is there, every request says all that the one before it said, no tool
+    /// ran twice, and everything is sound.
     #[track_caller]
     pub fn assert_sound(&self) {
-        assert_eq!(self.server.refusals(), Vec::<String>::new());
         self.assert_nothing_forgotten();
         self.assert_nothing_twice();
+        self.assert_stored();
+    }
+
+    /// Fails unless all that was acknowledged is there, and everything is sound.
+    #[track_caller]
+    pub fn assert_stored(&self) {
+        assert_eq!(self.server.refusals(), Vec::<String>::new());
         self.world.assert_nothing_runs();
         let connection = open_sound(&self.world.database());
         for id in &self.acknowledged {
@@ -90,7 +102,7 @@ impl Talk {
         }
     }
 
-    /// No tool that changes something ran twice, and none whose result was told did not run.
+    /// No tool that changes something ran twice, and what was told of each is what it did.
     #[track_caller]
     fn assert_nothing_twice(&self) {
         let effects = self.world.text(EFFECTS);
@@ -99,17 +111,26 @@ impl Talk {
         assert_eq!(lines.len(), distinct.len(), "{lines:?}");
         let requests = self.server.requests();
         let told = blocks(&requests.last().unwrap().body);
-        for (_, block) in told
-            .iter()
-            .filter(|(_, block)| block["type"] == "tool_result")
-        {
-            let text = block["content"].to_string();
-            if let Some((_, rest)) = text.split_once("effect ") {
-                let effect = format!("effect {}", &rest[..1]);
-                assert!(
-                    distinct.contains(&effect.as_str()),
-                    "{effect} was told and never was"
-                );
+        for (_, call) in told.iter().filter(|(_, block)| block["type"] == "tool_use") {
+            let command = call["input"]["command"].as_str().unwrap_or_default();
+            let Some(effect) = command
+                .split(" >>")
+                .next()
+                .and_then(|text| text.rsplit("echo ").next())
+            else {
+                continue;
+            };
+            let result = told
+                .iter()
+                .find(|(_, block)| block["tool_use_id"] == call["id"]);
+            let (_, result) = result.expect("a call has a result");
+            let failed = result["is_error"] == json!(true);
+            match lines.contains(&effect) {
+                true => assert!(!result.to_string().contains("did not run"), "{effect} was"),
+                false => assert!(
+                    failed || !effect.starts_with("effect"),
+                    "{effect} never was"
+                ),
             }
         }
     }

@@ -1,0 +1,98 @@
+//! Faults one level below the database: at any system call by which files come to change. `strace` makes them; where
+//! it is missing, these tests say so and pass.
+
+use std::process::{Command, Stdio};
+
+use crate::random::{Random, rounds};
+use crate::talk::Talk;
+
+/// What changes files, and about how often a run does it.
+const CALLS: [(&str, u64); 8] = [
+    ("pwrite64", 70),
+    ("fdatasync", 12),
+    ("fsync", 8),
+    ("ftruncate", 4),
+    ("openat", 120),
+    ("rename,renameat,renameat2", 2),
+    ("unlink,unlinkat", 3),
+    ("mkdir,mkdirat", 3),
+];
+
+fn has_strace() -> bool {
+    let version = Command::new("strace")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .status();
+    let is_there = version.is_ok_and(|status| status.success());
+    if !is_there {
+        println!("not run: there is no strace");
+    }
+    is_there
+}
+
+/// Picks a call at random and lets `fault` happen there.
+fn injection(random: &mut Random, fault: &str) -> String {
+    let (call, times) = CALLS[usize::try_from(random.below(CALLS.len() as u64)).unwrap()];
+    format!("inject={call}:{fault}:when={}", 1 + random.below(times))
+}
+
+#[test]
+fn a_kill_at_any_write_loses_nothing() {
+    if !has_strace() {
+        return;
+    }
+    let mut random = Random::new();
+    for _ in 0..rounds("AH_TEST_WRITES", 20) {
+        let mut talk = Talk::with_tools();
+        let injection = injection(&mut random, "signal=KILL");
+        println!("{injection}");
+        let strace = ["-f", "-qq", "-o", "/dev/null", "-e", &injection];
+        let first = talk
+            .ah("go")
+            .through("strace", strace)
+            .run()
+            .without_panic();
+        talk.note(&first);
+        let second = talk.ah("go on").run().expect(0);
+        talk.note(&second);
+        talk.assert_sound();
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_at_any_write_ends_the_run_and_not_the_session() {
+    if !has_strace() {
+        return;
+    }
+    let mut random = Random::new();
+    for _ in 0..rounds("AH_TEST_WRITES", 20) {
+        let mut talk = Talk::with_tools();
+        let fault = ["error=ENOSPC", "error=EIO"][usize::try_from(random.below(2)).unwrap()];
+        // From then on.
+        let injection = format!(
+            "inject=pwrite64,fdatasync,fsync:{fault}:when={}+",
+            1 + random.below(70)
+        );
+        println!("{injection}");
+        let strace = ["-f", "-qq", "-o", "/dev/null", "-e", &injection];
+        let first = talk
+            .ah("go")
+            .through("strace", strace)
+            .run()
+            .without_panic();
+        talk.note(&first);
+        if first.code != Some(0) {
+            assert_eq!(first.code, Some(1), "{injection}: {first:#?}");
+            let path = talk.world.file(".ah");
+            assert!(
+                first.stderr.contains(&*path.to_string_lossy()),
+                "{injection}: {first:#?}"
+            );
+            let tells_room = !fault.contains("ENOSPC") || first.stderr.contains("bytes free");
+            assert!(tells_room, "{injection}: {first:#?}");
+        }
+        let second = talk.ah("go on").run().expect(0);
+        talk.note(&second);
+        talk.assert_sound();
+    }
+}
