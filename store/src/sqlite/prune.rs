@@ -100,7 +100,11 @@ pub(super) fn remove_orphans(connection: &Connection) -> Result<usize, Failure> 
             let id = MessageId::from(id);
             // An index that does not know what its table holds would keep us here for ever.
             match delete(connection, std::slice::from_ref(&id))? {
-                0 => return Err(Failure::Damaged(format!("message {id} is there and is not"))),
+                0 => {
+                    return Err(Failure::Damaged(format!(
+                        "message {id} is there and is not"
+                    )));
+                }
                 count => removed += count,
             }
             if let (true, Some(parent)) = (now.as_ref() == Some(&id), parent) {
