@@ -14,6 +14,10 @@ pub struct Random(u64);
 
 impl Random {
     /// The seed is that of `AH_TEST_SEED`, or one of the moment, which is printed.
+    #[expect(
+        clippy::print_stdout,
+        reason = "a test that fails shows what it has printed"
+    )]
     pub fn new() -> Self {
         let now = || {
             SystemTime::UNIX_EPOCH

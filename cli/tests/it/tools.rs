@@ -30,10 +30,11 @@ fn run(world: &World, server: &Server, prompt: &str) -> Ended {
 fn last_result(server: &Server) -> Value {
     let requests = server.requests();
     let told = blocks(&requests.last().unwrap().body);
-    let results = told
+    let mut results = told
         .into_iter()
+        .rev()
         .filter(|(_, block)| block["type"] == "tool_result");
-    results.last().unwrap().1
+    results.next().unwrap().1
 }
 
 /// The peak that a tool has left, in MiB; `None` where the kernel does not tell.
@@ -118,7 +119,7 @@ fn an_endless_nesting_of_arguments_is_a_fault_of_the_call_and_not_of_the_program
     let deep = "[".repeat(100_000);
     let closed = format!("{}{}", deep, "]".repeat(100_000));
     for json in [
-        deep.clone(),
+        deep,
         closed.clone(),
         format!("{{\"command\":{closed}}}"),
         format!("{{\"command\":\"echo ran >ran\",\"more\":{closed}}}"),
