@@ -4,6 +4,7 @@
 //! told, and what the tools did. The program's word is never taken for it.
 
 use std::collections::HashSet;
+use std::fs;
 use std::path::Path;
 
 use ah_conversation::Usage;
@@ -24,6 +25,8 @@ pub struct Talk {
     pub server: Server,
     /// Messages that the program said it has stored.
     acknowledged: Vec<String>,
+    /// Calls whose results the journal held when a run had ended.
+    finished: HashSet<String>,
 }
 
 impl Talk {
@@ -38,6 +41,7 @@ impl Talk {
             world: World::new(),
             server,
             acknowledged: Vec::new(),
+            finished: HashSet::new(),
         }
     }
 
@@ -54,8 +58,9 @@ impl Talk {
         self.world.asking(&self.server, arguments)
     }
 
-    /// Takes down what a run has acknowledged.
+    /// Takes down what a run has acknowledged, and which calls it has seen to their end.
     pub fn note(&mut self, ended: &Ended) {
+        self.finished.extend(self.finished_calls());
         let whole_lines = ended
             .stdout
             .split_inclusive('\n')
@@ -67,6 +72,29 @@ impl Talk {
                     .push(event["message_id"].as_str().unwrap().to_owned());
             }
         }
+    }
+
+    /// The calls that ended well, as the journal has them. It is read from a copy: to open the database itself would
+    /// spare the next run the work of a crash.
+    fn finished_calls(&self) -> Vec<String> {
+        let copies = tempfile::tempdir().unwrap();
+        for path in self.world.databases() {
+            for ending in ["", "-wal"] {
+                let from = format!("{}{ending}", path.display());
+                let to = copies.path().join(format!("copy.db{ending}"));
+                // A session that was left in order has no log.
+                let _ = fs::copy(from, to);
+            }
+        }
+        let connection = Connection::open(copies.path().join("copy.db")).unwrap();
+        let sql =
+            "SELECT tool_use_id FROM tool_calls WHERE finished_at IS NOT NULL AND NOT is_error";
+        // Where the program died early there are no tables yet.
+        let Ok(mut statement) = connection.prepare(sql) else {
+            return Vec::new();
+        };
+        let calls = statement.query_map([], |row| row.get(0)).unwrap();
+        calls.map(Result::unwrap).collect()
     }
 
     /// Fails unless all that was acknowledged is there, every request says all that the one before it said, no tool
@@ -125,6 +153,8 @@ impl Talk {
                 .find(|(_, block)| block["tool_use_id"] == call["id"]);
             let (_, result) = result.expect("a call has a result");
             let failed = result["is_error"] == json!(true);
+            let had_ended = self.finished.contains(call["id"].as_str().unwrap());
+            assert!(!(had_ended && failed), "{effect} had ended well: {result}");
             match lines.contains(&effect) {
                 true => assert!(!result.to_string().contains("did not run"), "{effect} was"),
                 false => assert!(
