@@ -1,4 +1,8 @@
 //! Chance that can be repeated: a failing test names its seed, and the same seed gives the same test.
+//!
+//! A test has few rounds, so that the whole suite stays quick; a variable of its own gives it more of them:
+//! `AH_TEST_KILLS`, `AH_TEST_WRITES`, `AH_TEST_CUTS`, `AH_TEST_GARBLED`, `AH_TEST_DAMAGED`; `AH_TEST_OUTPUT_MB` makes
+//! the very long output longer.
 
 use std::env;
 use std::time::SystemTime;
