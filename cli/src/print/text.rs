@@ -164,6 +164,9 @@ impl Text {
             self.write_answer(&last);
             self.screen.answer(b"\n");
         }
+        if let Some(stopped) = stopped(reason) {
+            self.note(&self.paint.warn(stopped));
+        }
         if state.usage.total() > 0 {
             self.dim(&self.summary(state));
         }
@@ -378,6 +381,27 @@ impl Text {
         if let Some(cost) = self.view.model.cost(&usage) {
             state.cost = Some(state.cost.unwrap_or_default() + cost);
         }
+    }
+}
+
+/// Which limit has stopped the run, where no event of its own has said so.
+fn stopped(reason: &ExitReason) -> Option<&'static str> {
+    match reason {
+        ExitReason::MaxTurns => Some("stopped by --max-turns"),
+        ExitReason::MaxBudget => Some("stopped by --max-budget-usd"),
+        ExitReason::Timeout => Some("stopped by --timeout"),
+        ExitReason::MaxTokens => {
+            Some("stopped: the answer was too long for the model, again and again")
+        }
+        ExitReason::BudgetExceeded
+        | ExitReason::LoopDetected
+        | ExitReason::EndTurn
+        | ExitReason::StopSequence
+        | ExitReason::Interrupted
+        | ExitReason::Aborted
+        | ExitReason::Refusal
+        | ExitReason::Error
+        | ExitReason::Other(_) => None,
     }
 }
 

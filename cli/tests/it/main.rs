@@ -7,6 +7,8 @@ mod faults;
 mod kill;
 mod locks;
 mod random;
+mod run;
+mod shown;
 mod signals;
 mod streams;
 mod talk;

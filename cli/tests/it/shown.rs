@@ -13,11 +13,18 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (ulid.to_owned(), "<id>"),
         // The beginning of one, as lists and sums show it.
         (r"\b01[0-9A-HJKMNP-TV-Z]{9}\b".to_owned(), "<id>"),
-        ("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}".to_owned(), "<uuid>"),
+        (
+            "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}".to_owned(),
+            "<uuid>",
+        ),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d".to_owned(), "<time>"),
         (r"\b\d+\.\ds\b".to_owned(), "<n>s"),
-        (r#""(timestamp|created_at|last_written)":\s?\d+"#.to_owned(), "\"$1\": <time>"),
+        (
+            r#""(timestamp|created_at|last_written)":\s?\d+"#.to_owned(),
+            "\"$1\": <time>",
+        ),
         (r#""(\w+_ms)":\s?\d+"#.to_owned(), "\"$1\": <n>"),
+        (r"\breq_\w+".to_owned(), "<request>"),
         (r"process \d+".to_owned(), "process <pid>"),
         (r"127\.0\.0\.1:\d+".to_owned(), "<server>"),
     ];
@@ -39,11 +46,16 @@ pub fn steady(world: &World, text: &str) -> String {
 
 /// Standard output, standard error and exit code. Blanks at the ends of lines are left out.
 pub fn shown(world: &World, ended: &Ended) -> String {
-    let code = ended.code.map_or("killed".to_owned(), |code| code.to_string());
+    let code = ended
+        .code
+        .map_or("killed".to_owned(), |code| code.to_string());
     let mut page = String::new();
     for (name, text) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
         if !text.is_empty() {
-            page.push_str(&format!("{name}:\n{}\n", steady(world, text).trim_end_matches('\n')));
+            page.push_str(&format!(
+                "{name}:\n{}\n",
+                steady(world, text).trim_end_matches('\n')
+            ));
         }
     }
     page.push_str(&format!("exit code {code}"));
