@@ -49,9 +49,13 @@ impl Toolbox {
         &self.specs
     }
 
+    /// The tool of this name, in any case: a session may have begun with a profile that writes it otherwise, and a
+    /// model repeats what it finds in the conversation.
     pub(crate) fn find(&self, name: &str) -> Option<&Entry> {
-        self.tools
-            .iter()
-            .find(|entry| entry.tool.spec().name == name)
+        let named = |is_name: &dyn Fn(&str) -> bool| {
+            let mut entries = self.tools.iter();
+            entries.find(|entry| is_name(&entry.tool.spec().name))
+        };
+        named(&|known| known == name).or_else(|| named(&|known| known.eq_ignore_ascii_case(name)))
     }
 }
