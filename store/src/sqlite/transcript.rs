@@ -43,12 +43,14 @@ impl ToSql for Scope<'_> {
     }
 }
 
-/// The transcript that ends at the current message. What stands before the model's view comes without content.
+/// The transcript that ends at the current message. Where that is an answer whose calls have run, on a branch that a
+/// person has gone back to, their results belong to it. What stands before the model's view comes without content.
 pub(super) fn load(connection: &Connection) -> Result<Transcript, Failure> {
     let Some(leaf) = messages::current(connection)? else {
         return Ok(Transcript::default());
     };
     let mut branch = ancestry(connection, &leaf)?;
+    branch.extend(results_after(connection, &branch)?);
     find_origins(connection, &mut branch, &Scope::From(0))?;
     let from = view_start(&branch);
     let newer = match from {
@@ -126,6 +128,21 @@ fn ancestry(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, F
             Ok(branch)
         }
     }
+}
+
+/// The message of results that once followed the answer at the end of `branch`, without its content.
+fn results_after(connection: &Connection, branch: &[Message]) -> Result<Option<Message>, Failure> {
+    let Some(asking) = branch.last().filter(|last| last.role == Role::Assistant) else {
+        return Ok(None);
+    };
+    let sql = format!(
+        "SELECT {HEAD} FROM messages WHERE parent_id = ? AND EXISTS (
+             SELECT 1 FROM content_blocks WHERE message_id = messages.id AND block_type = '{TOOL_RESULT}')
+         ORDER BY rowid LIMIT 1"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([asking.id.as_str()])?;
+    rows.next()?.map(messages::head).transpose()
 }
 
 /// Sets the origin of each message that is not there for its role alone, as its first block tells.

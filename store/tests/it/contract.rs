@@ -46,6 +46,7 @@ contract![
     a_reused_id_means_the_newer_call,
     results_of_calls_that_never_ran_are_their_own_output,
     a_call_whose_results_were_deleted_counts_as_started,
+    going_back_to_an_answer_keeps_the_results_of_its_calls,
     big_and_binary_outputs_come_back_byte_for_byte,
     a_spooled_output_is_taken_where_it_is,
     pictures_come_back,
@@ -252,6 +253,21 @@ async fn a_call_whose_results_were_deleted_counts_as_started(session: &Session) 
     let transcript = session.load().await.unwrap();
     let expected = CallState::Started { mutating: true };
     assert_eq!(transcript.call(&"a".into()), Some(&expected));
+}
+
+async fn going_back_to_an_answer_keeps_the_results_of_its_calls(session: &Session) {
+    let mut speaker = Speaker::default();
+    append(session, &speaker.prompt("go")).await;
+    let asking = speaker.calls(&["a", "b"]);
+    let results = speaker.results(vec![result("a", "done"), result("b", "done as well")]);
+    for message in [&asking, &results, &speaker.answer("Well.")] {
+        append(session, message).await;
+    }
+    session.checkout(asking.id.clone()).await.unwrap();
+    let transcript = session.load().await.unwrap();
+    assert_eq!(transcript.last(), Some(&results));
+    append(session, &Speaker::after(&results).prompt("or else")).await;
+    assert_eq!(messages(session).await.len(), 4);
 }
 
 async fn big_and_binary_outputs_come_back_byte_for_byte(session: &Session) {
