@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use ah_agent::{Outcome, Session, Stop};
-use ah_conversation::{Clock as _, ContentBlock, MailKind, Model, Role, SessionId};
+use ah_conversation::{Clock as _, ContentBlock, MailKind, Model, Origin, SessionId};
 use ah_store::{Holder, OpenError, Queue, SystemClock, uuid_of};
 use tokio::runtime::Builder;
 
@@ -106,7 +106,7 @@ fn print_result(
         model,
         max_turns: options.limits.max_turns,
         max_budget_usd: options.limits.max_budget_usd,
-        while_speaking: last.is_some_and(|last| last.role == Role::Assistant),
+        while_speaking: last.is_none_or(|last| last.origin != Origin::Results),
     };
     writeln!(std::io::stdout(), "{}", result(outcome, &subject))?;
     Ok(())
@@ -132,7 +132,9 @@ fn busy(place: &Place, text: &str, manner: Manner, holder: &Holder) -> Result<u8
             ));
             Ok(0)
         }
-        Manner::DropIn => Err(CliError::failure(holder).code(TRY_AGAIN)),
+        Manner::DropIn => Err(CliError::failure(holder)
+            .hint("`ah --followup MESSAGE` leaves words with it")
+            .code(TRY_AGAIN)),
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Subject<'a> {
     pub max_turns: Option<u32>,
     /// The same.
     pub max_budget_usd: Option<f64>,
-    /// Whether the last thing said was by the model, without a tool call: the interrupt came while it spoke.
+    /// Whether the last thing in the session is no tool result: an interrupt came while the model was asked.
     pub while_speaking: bool,
 }
 

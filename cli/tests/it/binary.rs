@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -107,6 +107,7 @@ impl World {
         Ah {
             command,
             stdin: Vec::new(),
+            keeps_stdin_open: false,
             is_read: true,
         }
     }
@@ -162,6 +163,7 @@ impl Drop for World {
 pub struct Ah {
     command: Command,
     stdin: Vec<u8>,
+    keeps_stdin_open: bool,
     is_read: bool,
 }
 
@@ -181,6 +183,12 @@ impl Ah {
     /// Gives it something to read.
     pub fn stdin(mut self, text: impl Into<Vec<u8>>) -> Self {
         self.stdin = text.into();
+        self
+    }
+
+    /// Its standard input neither gives anything nor ends.
+    pub fn with_silent_stdin(mut self) -> Self {
+        self.keeps_stdin_open = true;
         self
     }
 
@@ -221,7 +229,7 @@ impl Ah {
 
     /// Starts it.
     pub fn start(mut self) -> Running {
-        let input = match self.stdin.is_empty() {
+        let input = match self.stdin.is_empty() && !self.keeps_stdin_open {
             true => Stdio::null(),
             false => Stdio::piped(),
         };
@@ -236,7 +244,10 @@ impl Ah {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        if let Some(mut pipe) = child.stdin.take() {
+        let mut silent = None;
+        if self.keeps_stdin_open {
+            silent = child.stdin.take();
+        } else if let Some(mut pipe) = child.stdin.take() {
             let bytes = self.stdin;
             // It need not read it all.
             thread::spawn(move || drop(pipe.write_all(&bytes)));
@@ -252,6 +263,7 @@ impl Ah {
             out,
             err,
             end,
+            _silent: silent,
             is_over: false,
         }
     }
@@ -268,6 +280,8 @@ pub struct Running {
     out: Stream,
     err: Stream,
     end: Receiver<io::Result<ExitStatus>>,
+    /// Open for as long as the program runs.
+    _silent: Option<ChildStdin>,
     is_over: bool,
 }
 

@@ -6,6 +6,8 @@ mod damage;
 mod faults;
 mod kill;
 mod locks;
+mod manners;
+mod output;
 mod random;
 mod run;
 mod shown;

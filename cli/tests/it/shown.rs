@@ -24,6 +24,7 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             "\"$1\": <time>",
         ),
         (r#""(\w+_ms)":\s?\d+"#.to_owned(), "\"$1\": <n>"),
+        (r"\btoolu_\w+".to_owned(), "<call>"),
         (r"\breq_\w+".to_owned(), "<request>"),
         (r"process \d+".to_owned(), "process <pid>"),
         (r"127\.0\.0\.1:\d+".to_owned(), "<server>"),

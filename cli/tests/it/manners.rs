@@ -1,0 +1,259 @@
+//! The two manners of the program, a test for each row of the table in docs/interfaces.md: for people, and as a
+//! drop-in (`-p`, `--output-format json`) for programs that know another agent's command line.
+
+use ah_provider::script::failure::Failure;
+use ah_provider::script::format::Turn;
+use ah_testkit::script::{fails, says, uses};
+use ah_testkit::server::Server;
+use serde_json::{Value, json};
+
+use crate::binary::{Ah, World, wait_for_file};
+use crate::shown::shown;
+
+/// The arguments of each manner.
+const MANNERS: [&[&str]; 3] = [&[], &["-p"], &["--output-format", "json"]];
+
+fn asking(world: &World, server: &Server, arguments: &[&str]) -> Ah {
+    world.asking(server, ["-m", "sonnet"].iter().chain(arguments).copied())
+}
+
+#[test]
+fn a_person_goes_on_with_the_newest_session_and_a_program_begins_one() {
+    for (arguments, sessions) in [(MANNERS[0], 1), (MANNERS[1], 2), (MANNERS[2], 2)] {
+        let world = World::new();
+        let server = Server::new([says("One."), says("Two."), says("Three.")]);
+        for _ in 0..2 {
+            asking(&world, &server, &[arguments, &["go"]].concat())
+                .run()
+                .expect(0);
+        }
+        assert_eq!(world.databases().len(), sessions, "{arguments:?}");
+        // An option that names a session is heeded in every manner.
+        asking(&world, &server, &[arguments, &["-c", "go"]].concat())
+            .run()
+            .expect(0);
+        assert_eq!(world.databases().len(), sessions, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_person_reads_every_text_as_it_arrives_and_a_program_the_last_answer() {
+    let turns = || {
+        let speaks = Turn {
+            text: Some("First I look.".into()),
+            ..uses("bash", json!({"command": "ls"}))
+        };
+        [speaks, says("Nothing there.")]
+    };
+    let outputs = MANNERS.map(|manner| {
+        let world = World::new();
+        let ended = asking(&world, &Server::new(turns()), &[manner, &["go"]].concat()).run();
+        ended.expect(0).stdout
+    });
+    assert_eq!(outputs[0], "First I look.\nNothing there.\n");
+    assert_eq!(outputs[1], "Nothing there.\n");
+    let result: Value = serde_json::from_str(&outputs[2]).unwrap();
+    assert_eq!(result["result"], "Nothing there.");
+}
+
+#[test]
+fn what_was_cut_off_is_never_shown_to_a_program() {
+    let cut = Turn {
+        cut: true,
+        ..says("Half of")
+    };
+    let world = World::new();
+    let server = Server::new([cut, says("The whole.")]);
+    let ended = asking(&world, &server, &["-p", "go"]).run().expect(0);
+    assert_eq!(ended.stdout, "The whole.\n");
+}
+
+#[test]
+fn tools_have_the_names_that_each_reader_knows() {
+    let names = MANNERS.map(|manner| {
+        let world = World::new();
+        let server = Server::new([says("Yes.")]);
+        asking(&world, &server, &[manner, &["go"]].concat())
+            .run()
+            .expect(0);
+        let request = server.requests().remove(0).body;
+        let tools = request["tools"].as_array().unwrap().iter();
+        let names: Vec<_> = tools
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect();
+        names.join(" ")
+    });
+    insta::assert_snapshot!(names.join("\n"), @"
+read write edit bash grep glob result
+Read Write Edit Bash Grep Glob result
+Read Write Edit Bash Grep Glob result
+");
+}
+
+#[test]
+fn what_changes_something_runs_for_a_person_and_needs_permission_for_a_program() {
+    let cases: [(&[&str], bool, bool); 9] = [
+        (&[], true, true),
+        (&["--permission-mode", "default"], false, false),
+        (&["--permission-mode", "plan"], false, false),
+        (&["--disallowed-tools", "Bash"], false, true),
+        (&["-p"], false, false),
+        (
+            &["-p", "--permission-mode", "bypassPermissions"],
+            true,
+            false,
+        ),
+        (&["-p", "--dangerously-skip-permissions"], true, false),
+        (&["-p", "--allowedTools", "Bash(touch:*)"], true, false),
+        (&["-p", "--allowedTools", "Bash(rm:*)"], false, false),
+    ];
+    for (arguments, runs, is_warned) in cases {
+        let world = World::new();
+        let server = Server::new([
+            uses("bash", json!({"command": "touch made"})),
+            says("Done."),
+        ]);
+        let arguments = [arguments, &["go"]].concat();
+        let ended = asking(&world, &server, &arguments).run().expect(0);
+        assert_eq!(
+            world.file("made").exists(),
+            runs,
+            "{arguments:?} {ended:#?}"
+        );
+        let warning = "tools run unasked";
+        assert_eq!(
+            ended.stderr.matches(warning).count(),
+            usize::from(is_warned),
+            "{arguments:?}"
+        );
+        // What only reads may always run, and a denied call has a result all the same.
+        let messages = &server.requests()[1].body["messages"];
+        let result = messages.as_array().unwrap().last().unwrap()["content"][0].clone();
+        assert_eq!(
+            result["is_error"].as_bool().unwrap_or(false),
+            !runs,
+            "{arguments:?}"
+        );
+    }
+    let world = World::new();
+    world.write("notes", "one\n");
+    let server = Server::new([uses("Read", json!({"file_path": "notes"})), says("Done.")]);
+    asking(&world, &server, &["-p", "go"]).run().expect(0);
+    let messages = server.requests()[1].body["messages"].to_string();
+    assert!(messages.contains("1\\tone"), "{messages}");
+}
+
+#[test]
+fn a_program_waits_longer_than_a_person() {
+    let busy = || Turn {
+        repeat: Some(20),
+        error: Some(Failure {
+            retry_after: Some(0.0),
+            ..fails(529, "overloaded_error").error.unwrap()
+        }),
+        ..Turn::default()
+    };
+    for (arguments, retries, requests) in [
+        (&["go"] as &[&str], None, 4),
+        (&["-p", "go"], None, 11),
+        (&["-p", "go"], Some("2"), 3),
+        (&["go"], Some("2"), 4),
+    ] {
+        let world = World::new();
+        let server = Server::new([busy()]);
+        let ah = asking(&world, &server, arguments);
+        let ah = retries
+            .into_iter()
+            .fold(ah, |ah, retries| ah.env("CLAUDE_CODE_MAX_RETRIES", retries));
+        ah.run().expect(1);
+        assert_eq!(
+            server.requests().len(),
+            requests,
+            "{arguments:?} {retries:?}"
+        );
+    }
+    let world = World::new();
+    let ended = asking(&world, &Server::new([says("Never.")]), &["-p", "go"])
+        .env("CLAUDE_CODE_MAX_RETRIES", "many")
+        .run();
+    insta::assert_snapshot!(shown(&world, &ended), @"
+stderr:
+error: CLAUDE_CODE_MAX_RETRIES is `many`, which is not a number
+exit code 1
+");
+}
+
+#[test]
+fn in_a_busy_session_a_persons_prompt_waits_and_a_program_is_told_75() {
+    let waits = "echo waiting >waiting; until [ -e go ]; do sleep 0.01; done";
+    let world = World::new();
+    let server = Server::new([
+        uses("bash", json!({"command": waits})),
+        says("First."),
+        says("Second."),
+    ]);
+    let running = asking(&world, &server, &["go"]).start();
+    wait_for_file(&world.file("waiting"));
+    let program = asking(&world, &server, &["-p", "-c", "me too"]).run();
+    insta::assert_snapshot!(shown(&world, &program), @"
+stderr:
+error: the session is held by process <pid>
+hint: `ah --followup MESSAGE` leaves words with it
+exit code 75
+");
+    let person = asking(&world, &server, &["me", "too"]).run();
+    insta::assert_snapshot!(shown(&world, &person), @"
+stderr:
+warning: the session is held by process <pid>; the prompt waits there until the present one is answered
+exit code 0
+");
+    world.write("go", "");
+    assert_eq!(running.wait().expect(0).stdout, "First.\nSecond.\n");
+}
+
+#[test]
+fn a_program_gets_1_for_every_failure() {
+    let refuses = || Turn {
+        stop_reason: Some("refusal".to_owned()),
+        ..says("No.")
+    };
+    let again = || uses("bash", json!({"command": "ls"}));
+    let cases: [(&str, &[&str], Option<Turn>, i32); 6] = [
+        ("unknown option", &["--bogus", "go"], None, 2),
+        ("no prompt", &[], None, 2),
+        (
+            "unknown session",
+            &["-r", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "go"],
+            None,
+            1,
+        ),
+        ("refusal", &["go"], Some(refuses()), 1),
+        ("limit", &["--max-turns", "1", "go"], Some(again()), 3),
+        ("success", &["go"], Some(says("Yes.")), 0),
+    ];
+    for (name, arguments, turn, own) in cases {
+        for (manner, code) in MANNERS.into_iter().zip([own, own.min(1), own.min(1)]) {
+            let world = World::new();
+            let server = Server::new([turn.clone().unwrap_or_else(|| says("Never."))]);
+            let ended = asking(&world, &server, &[manner, arguments].concat()).run();
+            assert_eq!(ended.code, Some(code), "{name} {manner:?} {ended:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_leaves_the_input_open_is_not_waited_for() {
+    let world = World::new();
+    let server = Server::new([says("Yes.")]);
+    let ended = asking(&world, &server, &["-p", "go"])
+        .with_silent_stdin()
+        .run();
+    insta::assert_snapshot!(shown(&world, &ended), @"
+stdout:
+Yes.
+stderr:
+warning: standard input gave nothing for 3 seconds and is left alone
+>>> go
+exit code 0
+");
+}
