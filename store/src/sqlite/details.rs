@@ -34,6 +34,9 @@ pub(super) struct SpoolNote {
     pub len: u64,
     /// How many of them the file leaves out.
     pub left_out: u64,
+    /// After how many bytes of the file they are missing.
+    #[serde(default)]
+    pub left_out_at: u64,
     /// The hash of the file.
     pub sha256: String,
 }

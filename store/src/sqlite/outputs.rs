@@ -3,7 +3,7 @@
 //! Bytes are kept as they came. What the model saw is kept as well, but only where it is not the same.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Cursor, Write};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{Content, Image, OutputPage, ResultBlock, Spool, ToolResult, ToolUseId};
@@ -92,14 +92,25 @@ impl Whole {
         })
     }
 
-    /// The output, to be read from its start.
+    /// The output, to be read from its start. Where a part of it was not kept, a line says so in its place.
     pub(super) fn open(self, folder: &Path) -> io::Result<Box<dyn BufRead>> {
         Ok(match self {
             Self::Text(text) => Box::new(Cursor::new(text)),
             Self::Bytes(bytes) => Box::new(Cursor::new(bytes)),
             Self::Spooled(note) => {
                 let name = Path::new(&note.file).file_name().unwrap_or_default();
-                Box::new(BufReader::new(File::open(folder.join(name))?))
+                let head = BufReader::new(File::open(folder.join(name))?);
+                if note.left_out == 0 {
+                    return Ok(Box::new(head));
+                }
+                let mut tail = BufReader::new(File::open(folder.join(name))?);
+                tail.seek(SeekFrom::Start(note.left_out_at))?;
+                let notice = format!("\n[{} bytes were not kept]\n", note.left_out);
+                Box::new(
+                    head.take(note.left_out_at)
+                        .chain(Cursor::new(notice))
+                        .chain(tail),
+                )
             }
         })
     }
@@ -203,6 +214,7 @@ fn spool(bytes: &[u8], call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote>
         file: file_name(&path),
         len: bytes.len() as u64,
         left_out: 0,
+        left_out_at: 0,
         sha256: hex(&Sha256::digest(bytes)),
     })
 }
@@ -226,6 +238,9 @@ fn adopt(spool: &Spool, call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote
         file: file_name(&path),
         len: spool.len,
         left_out: spool.left_out,
+        left_out_at: spool
+            .len
+            .saturating_sub(spool.left_out + spool.tail.len() as u64),
         sha256: spool.sha256.clone(),
     })
 }

@@ -49,6 +49,7 @@ contract![
     going_back_to_an_answer_keeps_the_results_of_its_calls,
     big_and_binary_outputs_come_back_byte_for_byte,
     a_spooled_output_is_taken_where_it_is,
+    a_gap_in_a_capped_output_is_told_in_its_place,
     pictures_come_back,
     what_stands_before_the_view_comes_without_content,
     mail_is_delivered_exactly_once_and_in_order,
@@ -327,6 +328,28 @@ async fn a_spooled_output_is_taken_where_it_is(session: &Session) {
         assert_eq!(messages(session).await.last(), Some(&results));
         check_output(session, id, "one\ntwo", 2).await;
     }
+}
+
+async fn a_gap_in_a_capped_output_is_told_in_its_place(session: &Session) {
+    let mut speaker = Speaker::default();
+    append(session, &speaker.prompt("go")).await;
+    let path = session.spool_path(&"a".into());
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "one\ntwo\nlast\n").unwrap();
+    let spool = Spool {
+        path,
+        len: 1_013,
+        left_out: 1_000,
+        sha256: "00".to_owned(),
+        head: b"one\n".to_vec(),
+        tail: b"last\n".to_vec(),
+    };
+    let asking = speaker.calls(&["a"]);
+    let end = finished(&asking, result("a", "cut"), Content::Spool(spool));
+    let records = vec![Record::Message(asking), end];
+    session.append(records).await.unwrap();
+    let told = "one\ntwo\n\n[1000 bytes were not kept]\nlast";
+    check_output(session, "a", told, 5).await;
 }
 
 async fn pictures_come_back(session: &Session) {
