@@ -135,7 +135,7 @@ fn garbled(body: &str) {
 }
 
 /// The body that the server sends for a turn.
-fn body_of(turn: &Turn) -> String {
+pub fn body_of(turn: &Turn) -> String {
     let call: &Call = turn.tools.first().unwrap();
     let frames = [
         json!({"type": "message_start", "message": {"id": "msg_1", "type": "message", "role": "assistant",
