@@ -20,11 +20,13 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use self::suites::Wanted;
+
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, arrows between crates, licences, clippy, documentation
-  test    check, then every test suite; says at the end which were left out
+  test    check, then every test suite; says at the end which were left out: test [--all]
   bench   measures the binary against the budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
 
@@ -43,7 +45,8 @@ fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["check"] => check::check(),
-        ["test"] => suites::test(),
+        ["test"] => suites::test(Wanted::AtHand),
+        ["test", "--all"] => suites::test(Wanted::All),
         ["bench", rest @ ..] => bench::bench(rest),
         [] | ["-h" | "--help" | "help"] => {
             print!("{USAGE}");
