@@ -17,4 +17,5 @@ mod stored;
 mod streams;
 mod talk;
 mod tools;
+mod wire;
 mod writes;
