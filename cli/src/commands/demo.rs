@@ -1,7 +1,9 @@
 //! `ah demo`: a real little repair with the scripted model, in a folder that stays behind to be looked at.
 
-use std::fs;
+use std::path::Path;
+use std::{env, fs};
 
+use ah_conversation::Environment;
 use ah_provider::script::demo::{NAME, PROMPT, files};
 
 use crate::args::options::{Options, OutputOptions};
@@ -27,16 +29,42 @@ pub fn run(output: &OutputOptions) -> Result<u8, CliError> {
         "A test fails in {shown}. The model is a script; all else is real.\n"
     ));
     let environment = environment::read(Some(&folder))?;
+    let ah = invocation(&environment);
     let config = Config::resolve(&options(output), Manner::Own, environment)?;
     let prompt = Prompt {
         fork_at: None,
         text: Some(PROMPT.to_owned()),
     };
     let code = super::run::run(&prompt, &options(output), &config)?;
+    let folder = shell_word(&folder);
     crate::note(&format!(
-        "\nThe session stays. Look at it:\n  cd {shown}\n  ah scan      its messages in a line each\n  ah show 1    one of them\n  ah tree      all branches\n  ah usage     the tokens it took"
+        "\nThe session stays. Look at it:\n  cd {folder}\n  {ah} scan      its messages in a line each\n  {ah} show 1    one of them\n  {ah} tree      all branches\n  {ah} usage     the tokens it took"
     ));
     Ok(code)
+}
+
+/// What to type to run this very program: its name where the shell finds it by that, else its path.
+fn invocation(environment: &Environment) -> String {
+    let name = "ah";
+    let Ok(program) = env::current_exe().and_then(fs::canonicalize) else {
+        return name.to_owned();
+    };
+    let path = environment.get("PATH").unwrap_or_default();
+    let found = env::split_paths(path).find_map(|folder| fs::canonicalize(folder.join(name)).ok());
+    match found {
+        Some(found) if found == program => name.to_owned(),
+        _ => shell_word(&program),
+    }
+}
+
+/// The path as one word of a shell.
+fn shell_word(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
+    match path.chars().all(is_plain) {
+        true => path.into_owned(),
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
 }
 
 /// The script is ours, so it may do all it asks for; settings of the user have no say in what it shows.

@@ -497,3 +497,29 @@ the log>
 <@everyone hello>
 ");
 }
+
+#[test]
+fn the_demo_repairs_and_what_it_tells_to_type_works() {
+    let world = World::new();
+    let temporary = world.file("with blanks");
+    std::fs::create_dir(&temporary).unwrap();
+    let demo = world
+        .ah(["demo"])
+        .env("TMPDIR", temporary.to_str().unwrap());
+    let ended = demo.run().expect(0);
+    assert!(ended.stdout.contains("Both checks pass now."));
+    let told: Vec<_> = ended
+        .stderr
+        .lines()
+        .skip_while(|line| !line.starts_with("The session stays."))
+        .skip(1)
+        .map(|line| line.trim().split("  ").next().unwrap())
+        .collect();
+    assert_eq!(told.len(), 5, "{told:?}");
+    let script = format!("set -e\n{}\nsh test.sh\n", told.join("\n"));
+    let output = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .env("HOME", world.home())
+        .output();
+    assert!(output.unwrap().status.success(), "{script}");
+}
