@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use sha2::{Digest, Sha256};
 
 use crate::workspace::{cargo, output, root, run};
@@ -39,12 +39,14 @@ pub fn install() -> Result<PathBuf> {
     lock.lock()?;
     if !done.exists() {
         remove(&folder)?;
-        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
+            .map_err(|_| anyhow!("python3 has no venv"))?;
         run(Command::new(&python)
             .args(["-m", "pip", "install", "--quiet", "--require-hashes"])
             // What has to be built would run on this machine unseen.
             .args(["--only-binary", ":all:", "--requirement"])
-            .arg(&pins))?;
+            .arg(&pins))
+        .map_err(|_| anyhow!("pip could not install it"))?;
         File::create(&done)?;
     }
     link(&folder)?;
