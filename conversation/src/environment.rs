@@ -1,7 +1,7 @@
 //! The environment variables of the process, read once by the binary and handed down as a value.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Variables that hold secrets though their names do not end like one.
@@ -21,6 +21,8 @@ const SHORTEST_SECRET: usize = 8;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
+    /// Further names of variables that hold secrets.
+    secrets: BTreeSet<String>,
     cwd: PathBuf,
 }
 
@@ -29,6 +31,7 @@ impl Environment {
     pub fn new(variables: impl IntoIterator<Item = (String, String)>, cwd: PathBuf) -> Self {
         Self {
             variables: variables.into_iter().collect(),
+            secrets: BTreeSet::new(),
             cwd,
         }
     }
@@ -58,11 +61,22 @@ impl Environment {
         }
     }
 
+    /// All variables, secrets too: for what the user has set to have them.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        let variables = self.variables.iter();
+        variables.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Makes the variable `name` a secret, whatever it is called.
+    pub fn add_secret(&mut self, name: &str) {
+        self.secrets.insert(name.to_owned());
+    }
+
     /// What a child process may see: everything but secrets.
     pub fn for_children(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables
             .iter()
-            .filter(|(name, _)| !is_secret(name))
+            .filter(|(name, _)| !self.is_secret(name))
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
@@ -71,7 +85,7 @@ impl Environment {
         let mut secrets: Vec<_> = self
             .variables
             .iter()
-            .filter(|(name, value)| is_secret(name) && value.len() >= SHORTEST_SECRET)
+            .filter(|(name, value)| self.is_secret(name) && value.len() >= SHORTEST_SECRET)
             .collect();
         // The longest first: one secret may be the beginning of another.
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
@@ -83,12 +97,13 @@ impl Environment {
         }
         redacted
     }
-}
 
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    ALSO_SECRET.contains(&name.as_str())
-        || SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
+    fn is_secret(&self, name: &str) -> bool {
+        let upper = name.to_ascii_uppercase();
+        self.secrets.contains(name)
+            || ALSO_SECRET.contains(&upper.as_str())
+            || SECRET_ENDINGS.iter().any(|ending| upper.ends_with(ending))
+    }
 }
 
 #[cfg(test)]
@@ -106,14 +121,16 @@ mod tests {
 
     #[test]
     fn secrets_reach_no_child() {
-        let environment = environment(&[
+        let mut environment = environment(&[
             ("PATH", "/bin"),
             ("ANTHROPIC_API_KEY", "sk-1"),
             ("GH_TOKEN", "x"),
             ("my_secret", "y"),
             ("CLIENT_SECRET", "z"),
             ("TOKENIZER", "fast"),
+            ("TEAM_LOGIN", "w"),
         ]);
+        environment.add_secret("TEAM_LOGIN");
         let names: Vec<_> = environment.for_children().map(|(name, _)| name).collect();
         assert_eq!(names, ["PATH", "TOKENIZER"]);
     }

@@ -15,11 +15,50 @@ pub struct Model {
     pub max_output: u64,
     /// What its tokens cost, if known.
     pub price: Option<Price>,
+    /// What they cost instead in a call that reads more than so many tokens.
+    pub long_price: Option<(u64, Price)>,
 }
 
 impl Model {
     /// What `usage` costs, or `None` where no price is known: never a guess, never 0.
     pub fn cost(&self, usage: &Usage) -> Option<Cost> {
-        self.price.map(|price| price.of(usage))
+        let long = self
+            .long_price
+            .filter(|(above, _)| usage.effective_input() > *above);
+        let price = long.map(|(_, price)| price).or(self.price)?;
+        Some(price.of(usage))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_call_has_its_own_price() {
+        let price = |input| Price {
+            input,
+            output: 0,
+            cache_read: 0,
+            cache_write: 0,
+            cache_write_1h: 0,
+        };
+        let mut model = Model {
+            provider: String::new(),
+            name: String::new(),
+            context_window: 0,
+            max_output: 0,
+            price: Some(price(1)),
+            long_price: Some((100, price(2))),
+        };
+        let usage = |input_tokens| Usage {
+            input_tokens,
+            ..Usage::default()
+        };
+        assert_eq!(model.cost(&usage(100)), Some(Cost(100)));
+        assert_eq!(model.cost(&usage(101)), Some(Cost(202)));
+        model.long_price = None;
+        model.price = None;
+        assert_eq!(model.cost(&usage(101)), None);
     }
 }

@@ -7,14 +7,13 @@ pub(crate) mod wire;
 
 use std::sync::{Mutex, PoisonError};
 
-use ah_conversation::{EventStream, Model, Provider, ProviderError, Request};
-use reqwest::Client;
-use reqwest::header::HeaderValue;
+use ah_conversation::{ErrorClass, EventStream, Model, Provider, ProviderError, Request};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 pub use self::encode::Encoder;
-use crate::auth::Credentials;
+use crate::exchange::Endpoint;
 pub use crate::exchange::Patience;
-use crate::exchange::{Endpoint, Settings};
+use crate::server::Server;
 
 /// Turns the bytes of an answer into events.
 pub type Decoder = crate::decode::Decoder<decode::Answer>;
@@ -22,6 +21,9 @@ pub type Decoder = crate::decode::Decoder<decode::Answer>;
 /// The server unless another is set.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
+const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
+const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
+const KEY_HEADER: &str = "x-api-key";
 
 /// A model behind the Messages API.
 pub struct Anthropic {
@@ -31,29 +33,33 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// A model reached with `client` at `base_url`, whose requests `encoder` writes.
-    pub fn new(
-        client: Client,
-        base_url: &str,
-        credentials: &Credentials,
-        betas: &[String],
-        encoder: Encoder,
-        patience: Patience,
-    ) -> Result<Self, ProviderError> {
-        let base_url = base_url.strip_suffix('/').unwrap_or(base_url);
-        let mut headers = credentials.headers(betas)?;
-        headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
-        let settings = Settings {
-            address: "ANTHROPIC_BASE_URL".to_owned(),
-            credentials: credentials.variable().to_owned(),
-        };
-        let url = format!("{base_url}/v1/messages");
+    /// A model of `server`, whose requests `encoder` writes; `betas` are features of the API to ask for.
+    pub fn new(server: Server, betas: &[String], encoder: Encoder) -> Result<Self, ProviderError> {
+        let version = HeaderValue::from_static(VERSION);
+        let mut headers = HeaderMap::from_iter([(VERSION_HEADER, version)]);
+        if !betas.is_empty() {
+            let betas = betas.join(",");
+            let value = HeaderValue::from_str(&betas).map_err(|_| {
+                let message = format!("`{betas}` cannot be sent as betas");
+                ProviderError::new(ErrorClass::InvalidRequest, message)
+            })?;
+            headers.insert(BETA_HEADER, value);
+        }
+        let url = address(&server.base_url);
         Ok(Self {
             model: encoder.model().clone(),
-            endpoint: Endpoint::new(client, &url, headers, settings, patience)?,
+            endpoint: server.endpoint(&url, KEY_HEADER, headers)?,
             encoder: Mutex::new(encoder),
         })
     }
+}
+
+/// `base` with the path of the API behind it. Unlike elsewhere, a version in its midst may be a gateway's.
+fn address(base: &str) -> String {
+    let base = base.trim().trim_end_matches('/');
+    let base = base.strip_suffix("/messages").unwrap_or(base);
+    let base = base.strip_suffix("/v1").unwrap_or(base);
+    format!("{base}/v1/messages")
 }
 
 impl Provider for Anthropic {
@@ -65,5 +71,23 @@ impl Provider for Anthropic {
         let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
         let body = encoder.encode(&request);
         self.endpoint.ask::<decode::Answer>(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (base, expected) in [
+            ("http://h:4000", "http://h:4000/v1/messages"),
+            (" http://h/v1/ ", "http://h/v1/messages"),
+            ("http://h/v1/messages", "http://h/v1/messages"),
+            ("https://h/api", "https://h/api/v1/messages"),
+            ("https://h/v1/a/vendor", "https://h/v1/a/vendor/v1/messages"),
+        ] {
+            assert_eq!(address(base), expected);
+        }
     }
 }

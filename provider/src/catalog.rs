@@ -165,21 +165,41 @@ impl Catalog {
         self.aliases.get(name).map_or(name, String::as_str)
     }
 
-    /// What is known of the model `name`, no alias; what is usual, for one that nothing is known of.
-    pub fn entry(&self, name: &str) -> Entry {
-        self.models.get(name).cloned().unwrap_or_default()
+    /// What is known of the model that `server` calls `name`, no alias; what is usual, for one that nothing is known of.
+    pub fn entry(&self, server: &str, name: &str) -> Entry {
+        let known = self.known_as(server, name);
+        known
+            .and_then(|known| self.models.get(&known))
+            .cloned()
+            .unwrap_or_default()
     }
 
-    /// The model `name` as `provider` serves it.
-    pub fn model(&self, provider: &str, name: &str) -> Model {
-        let entry = self.entry(name);
+    /// The model that `server` calls `name`.
+    pub fn model(&self, server: &str, name: &str) -> Model {
+        let entry = self.entry(server, name);
         Model {
-            provider: provider.to_owned(),
+            provider: server.to_owned(),
             name: name.to_owned(),
             context_window: entry.context_window,
             max_output: entry.max_output.min(USUAL_OUTPUT),
             price: entry.price,
+            long_price: entry.long_price,
         }
+    }
+
+    /// The name of the entry for the model that `server` calls `name`: with the server's name before it, as it is, or
+    /// without the names that a gateway has put before it, which may also write a version with a point.
+    fn known_as(&self, server: &str, name: &str) -> Option<String> {
+        let mut candidates = vec![format!("{server}/{name}"), name.to_owned()];
+        let rests = name
+            .match_indices('/')
+            .map(|(at, _)| name[at + 1..].to_owned());
+        candidates.extend(rests);
+        let last = name.rsplit('/').next().unwrap_or(name);
+        candidates.push(last.replace('.', "-"));
+        candidates
+            .into_iter()
+            .find(|name| self.models.contains_key(name))
     }
 
     /// All models that something is known of, by name.
@@ -228,7 +248,7 @@ mod tests {
             assert_eq!(catalog.resolve(name), expected);
         }
         for (alias, name) in catalog.aliases() {
-            let entry = catalog.entry(name);
+            let entry = catalog.entry("anthropic", name);
             assert!(entry.price.is_some(), "{alias}");
             assert_eq!(entry.origin, "built in, 2026-11-20");
         }
@@ -255,9 +275,43 @@ mod tests {
     }
 
     #[test]
+    fn other_names_of_a_model_lead_to_its_entry() {
+        let mut catalog = Catalog::built_in();
+        let file = r#"{"models": {"here/claude-opus-4-6": {"context_window": 1}, "a/b": {"context_window": 2}}}"#;
+        catalog.extend(file, "models.json").unwrap();
+        for (server, name, expected) in [
+            ("anthropic", "claude-opus-4-6", Some("claude-opus-4-6")),
+            (
+                "litellm",
+                "anthropic/claude-opus-4-6",
+                Some("claude-opus-4-6"),
+            ),
+            (
+                "openrouter",
+                "anthropic/claude-sonnet-4.5",
+                Some("claude-sonnet-4-5"),
+            ),
+            ("litellm", "openrouter/openai/gpt-5.1", Some("gpt-5.1")),
+            ("gemini", "gemini-2.5-pro", Some("gemini/gemini-2.5-pro")),
+            (
+                "litellm",
+                "gemini/gemini-2.5-pro",
+                Some("gemini/gemini-2.5-pro"),
+            ),
+            ("here", "claude-opus-4-6", Some("here/claude-opus-4-6")),
+            ("litellm", "x/a/b", Some("a/b")),
+            ("openrouter", "anthropic/claude-sonnet-4.5:free", None),
+            ("litellm", "opus-4-6", None),
+        ] {
+            let known = catalog.known_as(server, name);
+            assert_eq!(known.as_deref(), expected, "{server}/{name}");
+        }
+    }
+
+    #[test]
     fn a_file_overrides_field_by_field() {
         let mut catalog = Catalog::built_in();
-        let before = catalog.entry("claude-opus-4-6");
+        let before = catalog.entry("anthropic", "claude-opus-4-6");
         let file = r#"{
             "aliases": {"opus": "claude-next", "mine": "local"},
             "models": {
@@ -268,16 +322,19 @@ mod tests {
         }"#;
         catalog.extend(file, "~/.ah/models.json").unwrap();
         assert_eq!(catalog.resolve("opus"), "claude-next");
-        let after = catalog.entry("claude-opus-4-6");
+        let after = catalog.entry("anthropic", "claude-opus-4-6");
         assert_eq!((after.max_output, after.price), (100, before.price));
         assert_eq!(after.origin, "~/.ah/models.json");
         assert_eq!(
             catalog.model("anthropic", "claude-opus-4-6").max_output,
             100
         );
-        assert_eq!(catalog.entry("claude-haiku-5-5").long_price, None);
-        assert_eq!(catalog.entry("local").context_window, 8_192);
-        assert_eq!(catalog.entry("local").price, None);
+        assert_eq!(
+            catalog.entry("anthropic", "claude-haiku-5-5").long_price,
+            None
+        );
+        assert_eq!(catalog.entry("anthropic", "local").context_window, 8_192);
+        assert_eq!(catalog.entry("anthropic", "local").price, None);
     }
 
     #[test]

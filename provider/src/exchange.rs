@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
@@ -13,10 +14,11 @@ use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http_body::{Frame, SizeHint};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Body, Client, RequestBuilder, Response, Url};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Body, Client, Response, StatusCode, Url};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::auth::Authorization;
 use crate::decode::{Answer, Decoder};
 use crate::failure;
 
@@ -51,6 +53,7 @@ pub struct Endpoint {
     /// Server and port, for messages: the address itself may hold a password.
     host: String,
     headers: HeaderMap,
+    key: Option<Arc<Authorization>>,
     settings: Settings,
     patience: Patience,
 }
@@ -65,11 +68,12 @@ pub struct Settings {
 }
 
 impl Endpoint {
-    /// The address `url`, reached with `client`; `headers` are sent with each request.
-    pub fn new(
+    /// The address `url`, reached with `client`; `headers` are sent with each request, and `key` is shown.
+    pub(crate) fn new(
         client: Client,
         url: &str,
         mut headers: HeaderMap,
+        key: Option<Authorization>,
         settings: Settings,
         patience: Patience,
     ) -> Result<Self, ProviderError> {
@@ -94,6 +98,7 @@ impl Endpoint {
             },
             url,
             headers,
+            key: key.map(Arc::new),
             settings,
             patience,
         })
@@ -102,11 +107,13 @@ impl Endpoint {
     /// The events of the answer, as `A` reads them, to the request that `body` is. Nothing is sent until the stream
     /// is polled.
     pub fn ask<A: Answer>(&self, body: Vec<Bytes>) -> EventStream {
-        let body = Pieces::new(body);
-        let payload_bytes = body.left;
-        let request = self.client.post(self.url.clone());
+        let payload_bytes = body.iter().map(|piece| piece.len() as u64).sum();
         let attempt = Attempt {
-            request: request.headers(self.headers.clone()).body(Body::wrap(body)),
+            client: self.client.clone(),
+            url: self.url.clone(),
+            headers: self.headers.clone(),
+            body,
+            key: self.key.clone(),
             host: self.host.clone(),
             settings: self.settings.clone(),
             patience: self.patience,
@@ -118,7 +125,11 @@ impl Endpoint {
 
 /// One request, not sent yet.
 struct Attempt {
-    request: RequestBuilder,
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    body: Vec<Bytes>,
+    key: Option<Arc<Authorization>>,
     host: String,
     settings: Settings,
     patience: Patience,
@@ -129,18 +140,17 @@ impl Attempt {
     async fn open<A: Answer>(
         self,
     ) -> Result<impl Stream<Item = Result<StreamEvent, ProviderError>>, ProviderError> {
+        let deadline = Instant::now() + self.patience.first_event;
+        let response = match timeout_at(deadline, self.response()).await {
+            Ok(response) => response?,
+            Err(_) => return Err(stalled(self.patience.first_event)),
+        };
         let Self {
-            request,
             host,
             settings,
             patience,
+            ..
         } = self;
-        let deadline = Instant::now() + patience.first_event;
-        let response = match timeout_at(deadline, request.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(network(&error, &host, &settings)),
-            Err(_) => return Err(stalled(patience.first_event)),
-        };
         if !response.status().is_success() {
             return Err(refusal(response, &settings).await);
         }
@@ -152,6 +162,35 @@ impl Attempt {
         let body = response.bytes_stream();
         let body = body.map_err(move |error| network(&error, &host, &settings));
         Ok(events::<A>(body, deadline, patience))
+    }
+
+    /// The response, of a second request where another key may be had after the first was refused.
+    async fn response(&self) -> Result<Response, ProviderError> {
+        let Some(key) = &self.key else {
+            return self.send(None).await;
+        };
+        let header = key.header().await?;
+        let value = header.1.clone();
+        let response = self.send(Some(header)).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        match key.renewed(&value).await? {
+            Some(header) => self.send(Some(header)).await,
+            None => Ok(response),
+        }
+    }
+
+    async fn send(
+        &self,
+        key: Option<(HeaderName, HeaderValue)>,
+    ) -> Result<Response, ProviderError> {
+        let mut headers = self.headers.clone();
+        headers.extend(key);
+        let body = Body::wrap(Pieces::new(self.body.clone()));
+        let request = self.client.post(self.url.clone()).headers(headers);
+        let response = request.body(body).send().await;
+        response.map_err(|error| network(&error, &self.host, &self.settings))
     }
 }
 

@@ -14,21 +14,23 @@ pub mod openai;
 pub mod responses;
 pub mod retry;
 mod rope;
+pub mod route;
 pub mod script;
-mod vendors;
+pub mod server;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{Environment, ErrorClass, Provider, ProviderError};
 
-use self::anthropic::{Anthropic, Encoder, Patience};
-use self::auth::Credentials;
+use self::anthropic::Patience;
+use self::auth::KeySource;
 use self::catalog::Catalog;
 use self::retry::{Policy, Retrying};
+use self::route::{NamedServer, Route};
 use self::script::Script;
 use self::script::normal::Normal;
-use self::vendors::Vendor;
 
 /// What connecting needs to know besides the model's name.
 #[derive(Clone, Copy)]
@@ -37,6 +39,11 @@ pub struct Options<'a> {
     pub environment: &'a Environment,
     /// What is known of models.
     pub catalog: &'a Catalog,
+    /// Servers that the settings name.
+    pub servers: &'a BTreeMap<String, NamedServer>,
+    /// Makes a source of the command that gives a key, given the setting that it stands in: nothing here starts
+    /// programs.
+    pub key_source: &'a dyn Fn(&str, &str) -> Arc<dyn KeySource>,
     /// How servers are reached.
     pub http: &'a ah_http::Options,
     /// Features of the API to ask for that are not for everybody yet.
@@ -63,49 +70,45 @@ pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, P
         let script = script.comparing(Normal::of(options.environment));
         return Ok(Arc::new(Retrying::new(script, options.retry, options.seed)));
     }
-    let name = options.catalog.resolve(name);
-    match name.split_once('/') {
-        Some(("anthropic", name)) => anthropic(name, options),
-        None if name.starts_with("claude-") => anthropic(name, options),
-        vendor => match vendor.and_then(|(vendor, name)| Some((Vendor::named(vendor)?, name))) {
-            Some((vendor, name)) => vendors::connect(vendor, name, options),
-            None => Err(unknown_model(format!("no model is called `{name}`"))),
-        },
+    let (route, name) = route(name, options)?;
+    route.connect(name)
+}
+
+/// Where the key for the model `name` is set; `None` if there is none and none may be needed.
+pub fn credentials(name: &str, options: &Options<'_>) -> Result<Option<String>, ProviderError> {
+    if name.starts_with("script:") {
+        return Ok(None);
     }
+    route(name, options)?.0.credentials()
 }
 
-fn anthropic(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, ProviderError> {
-    let base_url = options.environment.get("ANTHROPIC_BASE_URL");
-    let base_url = base_url.map_or(anthropic::DEFAULT_BASE_URL, str::trim);
-    let credentials = Credentials::find(options.environment)?;
-    let client = ah_http::client(options.http, base_url)
-        .map_err(|error| ProviderError::new(ErrorClass::InvalidRequest, with_causes(&error)))?;
-    let entry = options.catalog.entry(name);
-    let model = options.catalog.model("anthropic", name);
-    let encoder = Encoder::new(model, entry.max_output, entry.thinking);
-    let provider = Anthropic::new(
-        client,
-        base_url,
-        &credentials,
-        options.betas,
-        encoder,
-        options.patience,
-    )?;
-    Ok(Arc::new(Retrying::new(
-        provider,
-        options.retry,
-        options.seed,
-    )))
+/// The server that has the model `name`, and its name there.
+fn route<'a>(
+    name: &'a str,
+    options: &'a Options<'a>,
+) -> Result<(Route<'a>, &'a str), ProviderError> {
+    let name = options.catalog.resolve(name);
+    let (server, model) = match name.split_once('/') {
+        None if name.starts_with("claude-") => ("anthropic", name),
+        None => return Err(unknown_model(name, options)),
+        Some(parts) => parts,
+    };
+    let route = Route::to(server, options).ok_or_else(|| unknown_model(name, options))?;
+    Ok((route, model))
 }
 
-fn unknown_model(message: String) -> ProviderError {
+fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
+    let named = options.servers.keys();
+    let named: String = named.map(|name| format!("`{name}/NAME`, ")).collect();
     ProviderError {
-        hint: Some(
-            "known are `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, `anthropic/NAME`, \
-             `litellm/NAME`, `openai/NAME`, `openai-responses/NAME`, `ollama/NAME`, `script:PATH` or `script:demo`"
-                .to_owned(),
-        ),
-        ..ProviderError::new(ErrorClass::ModelNotFound, message)
+        hint: Some(format!(
+            "known are `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, {named}`anthropic/NAME`, \
+             `litellm/NAME`, `openai/NAME`, `openai-responses/NAME`, `ollama/NAME`, `script:PATH` and `script:demo`"
+        )),
+        ..ProviderError::new(
+            ErrorClass::ModelNotFound,
+            format!("no model is called `{name}`"),
+        )
     }
 }
 

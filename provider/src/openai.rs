@@ -7,18 +7,19 @@ pub(crate) mod encode;
 pub(crate) mod messages;
 mod quirks;
 mod reasoning;
-mod server;
 pub(crate) mod usage;
 mod wire;
 
 use std::sync::{Mutex, PoisonError};
 
 use ah_conversation::{EventStream, Model, Provider, ProviderError, Request};
+use reqwest::header::HeaderMap;
 
 pub use self::encode::{Additions, Encoder};
 pub use self::quirks::{OutputLimit, Quirks, ReturnedReasoning, ThinkingField, ToolCallIds};
-pub use self::server::{Key, Server};
+use crate::auth::AUTHORIZATION;
 use crate::exchange::Endpoint;
+use crate::server::{Server, address};
 
 /// Turns the bytes of an answer into events.
 pub type Decoder = crate::decode::Decoder<decode::Answer>;
@@ -33,9 +34,10 @@ pub struct Chat {
 impl Chat {
     /// A model of `server`, whose requests `encoder` writes.
     pub fn new(server: Server, encoder: Encoder) -> Result<Self, ProviderError> {
+        let url = address(&server.base_url, "chat/completions");
         Ok(Self {
             model: encoder.model().clone(),
-            endpoint: server.endpoint("chat/completions")?,
+            endpoint: server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?,
             encoder: Mutex::new(encoder),
         })
     }

@@ -8,10 +8,12 @@ mod wire;
 use std::sync::{Mutex, PoisonError};
 
 use ah_conversation::{EventStream, Model, Provider, ProviderError, Request};
+use reqwest::header::HeaderMap;
 
 pub use self::encode::Encoder;
+use crate::auth::AUTHORIZATION;
 use crate::exchange::Endpoint;
-use crate::openai::Server;
+use crate::server::{Server, address};
 
 /// Turns the bytes of an answer into events.
 pub type Decoder = crate::decode::Decoder<decode::Answer>;
@@ -26,9 +28,10 @@ pub struct Responses {
 impl Responses {
     /// A model of `server`, whose requests `encoder` writes.
     pub fn new(server: Server, encoder: Encoder) -> Result<Self, ProviderError> {
+        let url = address(&server.base_url, "responses");
         Ok(Self {
             model: encoder.model().clone(),
-            endpoint: server.endpoint("responses")?,
+            endpoint: server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?,
             encoder: Mutex::new(encoder),
         })
     }

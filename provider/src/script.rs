@@ -139,6 +139,7 @@ impl Script {
             context_window: scenario.context_window.unwrap_or(CONTEXT_WINDOW),
             max_output: scenario.max_output.unwrap_or(MAX_OUTPUT),
             price: scenario.price.map(format::PricePerMillion::to_price),
+            long_price: None,
         };
         let played = Played {
             model,

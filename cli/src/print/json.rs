@@ -242,6 +242,7 @@ mod tests {
             context_window: 200_000,
             max_output: 16_384,
             price: Some(price),
+            long_price: None,
         };
         let subject = Subject {
             session: "123e4567-e89b-12d3-a456-426614174000",

@@ -11,5 +11,6 @@ mod requests;
 mod responses;
 mod responses_recordings;
 mod retries;
+mod route;
 mod script;
 mod server;

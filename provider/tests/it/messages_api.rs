@@ -1,5 +1,6 @@
 //! The Messages API over real sockets, against a server on the loopback.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use ah_provider::retry::Policy;
 use ah_provider::{Options, connect};
 use futures_util::StreamExt;
 
+use crate::route::no_command;
 use crate::server::{Part, Server, beginning, events, hello, plain, stream_end, stream_head};
 
 const QUICK: Policy = Policy {
@@ -39,6 +41,8 @@ fn provider_with(
     let options = Options {
         environment: &environment,
         catalog: &Catalog::built_in(),
+        servers: &BTreeMap::new(),
+        key_source: &no_command,
         http: &http,
         betas: &[],
         patience,
@@ -399,6 +403,8 @@ async fn names_lead_to_providers_or_errors() {
     let options = |environment| Options {
         environment,
         catalog: Box::leak(Box::new(Catalog::built_in())),
+        servers: Box::leak(Box::default()),
+        key_source: &no_command,
         http: Box::leak(Box::default()),
         betas: &[],
         patience: Patience::default(),

@@ -1,17 +1,15 @@
 //! Chat completions over a loopback: what goes out, and what is made of what comes back.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{
-    Delta, Environment, ErrorClass, Model, Provider, ProviderError, StreamEvent,
-};
-use ah_provider::catalog::{Catalog, ThinkingForm};
+use ah_conversation::{Delta, ErrorClass, Model, Provider, ProviderError, StreamEvent};
+use ah_provider::auth::{Key, Secret};
+use ah_provider::catalog::ThinkingForm;
 use ah_provider::exchange::{Patience, Settings};
-use ah_provider::openai::{self, Additions, Chat, Encoder, Key, Quirks};
+use ah_provider::openai::{Additions, Chat, Encoder, Quirks};
 use ah_provider::retry::{Policy, Retrying};
-use ah_provider::{Options, connect};
+use ah_provider::server;
 use futures_util::StreamExt;
 
 use crate::requests::{request, user};
@@ -24,15 +22,16 @@ fn model() -> Model {
         context_window: 200_000,
         max_output: 1_000,
         price: None,
+        long_price: None,
     }
 }
 
-pub(crate) fn server(url: &str, patience: Patience) -> openai::Server {
-    openai::Server {
+pub(crate) fn server(url: &str, patience: Patience) -> server::Server {
+    server::Server {
         client: ah_http::client(&ah_http::Options::default(), url).expect("a client"),
         base_url: url.to_owned(),
         key: Some(Key {
-            secret: "secret".to_owned(),
+            secret: Secret::Known("secret".to_owned()),
             header: None,
         }),
         headers: [("x-team".to_owned(), "a".to_owned())].into(),
@@ -120,7 +119,7 @@ async fn a_key_may_have_a_header_of_its_own() {
     };
     let mut azure = server(&loopback.url, Patience::default());
     azure.key = Some(Key {
-        secret: "secret".to_owned(),
+        secret: Secret::Known("secret".to_owned()),
         header: Some("api-key".to_owned()),
     });
     let mut open = azure.clone();
@@ -144,7 +143,7 @@ async fn what_cannot_be_sent_is_named() {
     let patience = Patience::default();
     let mut bad_key = server("http://h", patience);
     bad_key.key = Some(Key {
-        secret: "sec\nret".to_owned(),
+        secret: Secret::Known("sec\nret".to_owned()),
         header: None,
     });
     let mut bad_name = server("http://h", patience);
@@ -285,110 +284,4 @@ async fn to_drop_the_stream_is_to_end_the_request() {
     }
     drop(stream);
     loopback.client_left().await;
-}
-
-fn connected(name: &str, variables: &[(&str, &str)]) -> Result<Arc<dyn Provider>, ProviderError> {
-    let variables = variables.iter();
-    let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let options = Options {
-        environment: &Environment::new(variables, PathBuf::new()),
-        catalog: &Catalog::built_in(),
-        http: &ah_http::Options::default(),
-        betas: &["b1".to_owned()],
-        patience: Patience::default(),
-        retry: Policy::default(),
-        seed: 1,
-    };
-    connect(name, &options)
-}
-
-/// Check l of the port's part 01: the vendor's name is for us, what comes after it is the model's.
-#[tokio::test]
-async fn a_model_is_found_by_its_vendor() {
-    for (name, variables, path, model, key) in [
-        (
-            "litellm/anthropic/claude-opus-4-6",
-            ["LITELLM_BASE_URL", "LITELLM_API_KEY"],
-            "/v1/chat/completions",
-            "anthropic/claude-opus-4-6",
-            true,
-        ),
-        (
-            "openai/m",
-            ["OPENAI_BASE_URL", "OPENAI_API_KEY"],
-            "/v1/chat/completions",
-            "m",
-            true,
-        ),
-        (
-            "openai-responses/m",
-            ["OPENAI_BASE_URL", "OPENAI_API_KEY"],
-            "/v1/responses",
-            "m",
-            true,
-        ),
-        (
-            "ollama/m:7b",
-            ["OLLAMA_HOST", "OTHER_API_KEY"],
-            "/v1/chat/completions",
-            "m:7b",
-            false,
-        ),
-    ] {
-        let loopback = Server::start(vec![hello()]).await;
-        let [address, credentials] = variables;
-        let variables = [(address, loopback.url.as_str()), (credentials, " k\n")];
-        let provider = connected(name, &variables).expect(name);
-        assert_eq!(provider.model().name, model);
-        assert_eq!(
-            Some(provider.model().provider.as_str()),
-            name.split('/').next()
-        );
-        let mut stream = provider.stream(request(vec![user("Hi")]));
-        while let Some(Ok(event)) = stream.next().await {
-            if let StreamEvent::Started { .. } = event {
-                break;
-            }
-        }
-        let (head, body) = loopback.request();
-        assert!(head.starts_with(&format!("POST {path} HTTP/1.1")), "{head}");
-        assert_eq!(
-            head.contains("\r\nauthorization: Bearer k\r\n"),
-            key,
-            "{head}"
-        );
-        assert!(body.contains(&format!("\"model\":\"{model}\"")), "{body}");
-        assert_eq!(
-            body.contains("\"anthropic-beta\":\"b1\""),
-            name.starts_with("litellm")
-        );
-    }
-    let known = connected(
-        "litellm/anthropic/claude-opus-4-6",
-        &[("LITELLM_BASE_URL", "http://h")],
-    );
-    assert!(known.expect("no key is needed").model().price.is_some());
-}
-
-#[test]
-fn what_is_not_set_is_named() {
-    for (name, class, hint) in [
-        (
-            "litellm/m",
-            ErrorClass::InvalidRequest,
-            "set LITELLM_BASE_URL to the address of the server",
-        ),
-        ("openai/m", ErrorClass::Authentication, "set OPENAI_API_KEY"),
-        (
-            "openai-responses/m",
-            ErrorClass::Authentication,
-            "set OPENAI_API_KEY",
-        ),
-    ] {
-        let error = connected(name, &[]).err().expect("a failure");
-        assert_eq!((error.class, error.hint.as_deref()), (class, Some(hint)));
-    }
-    connected("ollama/m", &[]).map(drop).expect("it is here");
-    let error = connected("oracle/m", &[]).err().expect("a failure");
-    assert_eq!(error.class, ErrorClass::ModelNotFound);
 }

@@ -19,6 +19,7 @@ fn encoder(form: ThinkingForm) -> Encoder {
         context_window: 200_000,
         max_output: 16_384,
         price: None,
+        long_price: None,
     };
     Encoder::new(model, 64_000, form)
 }

@@ -23,6 +23,7 @@ fn encoder(name: &str, quirks: Quirks) -> Encoder {
         context_window: 200_000,
         max_output: 16_384,
         price: None,
+        long_price: None,
     };
     Encoder::new(model, Additions::default(), quirks)
 }

@@ -70,6 +70,7 @@ fn view(manner: Manner) -> View {
             context_window: 200_000,
             max_output: 1000,
             price: Some(price),
+            long_price: None,
         },
         tools: Arc::new([
             spec("bash", DisplayKey::Command("command")),

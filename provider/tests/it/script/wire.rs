@@ -1,6 +1,7 @@
 //! What a scenario says as the scripted model, it says over a socket too: the loopback server and the decoder of the
 //! Messages API agree with the player.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ah_conversation::{Delta, Environment, StreamEvent};
@@ -25,6 +26,8 @@ fn client(server: &Server) -> Arc<dyn Provider> {
     let options = Options {
         environment: &Environment::new(variables, "/".into()),
         catalog: &Catalog::built_in(),
+        servers: &BTreeMap::new(),
+        key_source: &crate::route::no_command,
         http: &ah_http::Options::default(),
         betas: &[],
         patience: Patience::default(),

@@ -1,11 +1,12 @@
-//! Where servers that speak OpenAI's protocols are, and with what right they are asked.
+//! Where a server is, and how it is reached. The same for every API.
 
 use std::collections::BTreeMap;
 
 use ah_conversation::{ErrorClass, ProviderError};
 use reqwest::Client;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::auth::{Authorization, Key};
 use crate::exchange::{Endpoint, Patience, Settings};
 
 /// A server and how it is reached.
@@ -25,49 +26,36 @@ pub struct Server {
     pub patience: Patience,
 }
 
-/// A secret that lets us ask a server.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key {
-    /// The secret.
-    pub secret: String,
-    /// The header that it is shown in, where it is not shown as a bearer token.
-    pub header: Option<String>,
-}
-
-impl std::fmt::Debug for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Key(…)")
-    }
-}
-
 impl Server {
-    /// The address that answers requests to `path`, as in `chat/completions`.
-    pub fn endpoint(self, path: &str) -> Result<Endpoint, ProviderError> {
-        let mut headers = HeaderMap::new();
+    /// The endpoint at `url`. The key is shown in the header `usual` where it names none itself; `own` are the headers
+    /// that the API wants.
+    pub(crate) fn endpoint(
+        self,
+        url: &str,
+        usual: &str,
+        own: HeaderMap,
+    ) -> Result<Endpoint, ProviderError> {
+        let mut headers = own;
         for (name, value) in &self.headers {
             headers.insert(header_name(name)?, header_value(name, value)?);
         }
-        if let Some(key) = &self.key {
-            let (name, value) = match &key.header {
-                Some(name) => (header_name(name)?, key.secret.clone()),
-                None => (AUTHORIZATION, format!("Bearer {}", key.secret)),
-            };
-            let mut value = HeaderValue::from_str(&value).map_err(|_| ProviderError {
-                hint: Some(format!("check {}", self.settings.credentials)),
-                ..ProviderError::new(
-                    ErrorClass::Authentication,
-                    "the key holds characters that cannot be sent",
-                )
-            })?;
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        }
-        let url = address(&self.base_url, path);
-        Endpoint::new(self.client, &url, headers, self.settings, self.patience)
+        let credentials = &self.settings.credentials;
+        let key = self
+            .key
+            .map(|key| Authorization::new(key, usual, credentials));
+        Endpoint::new(
+            self.client,
+            url,
+            headers,
+            key.transpose()?,
+            self.settings,
+            self.patience,
+        )
     }
 }
 
-fn header_name(name: &str) -> Result<HeaderName, ProviderError> {
+/// The header that is called `name`.
+pub(crate) fn header_name(name: &str) -> Result<HeaderName, ProviderError> {
     HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
         let message = format!("`{name}` is not the name of a header");
         ProviderError::new(ErrorClass::InvalidRequest, message)
@@ -85,7 +73,7 @@ fn header_value(name: &str, value: &str) -> Result<HeaderValue, ProviderError> {
 }
 
 /// `base` with `path` behind it, and the version of the API between them, unless they are there already.
-fn address(base: &str, path: &str) -> String {
+pub(crate) fn address(base: &str, path: &str) -> String {
     let base = base.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
     let base = base.trim_end_matches('/');

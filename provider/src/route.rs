@@ -1,0 +1,369 @@
+//! From a model's name to the server that has it: by what stands before the `/`, which the settings may define or
+//! else is known here.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ah_conversation::{ErrorClass, Provider, ProviderError};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::anthropic::{self, Anthropic};
+use crate::auth::{Credentials, Key, Secret};
+use crate::exchange::Settings;
+use crate::openai::{self, Additions, Chat, Quirks};
+use crate::responses::{self, Responses};
+use crate::retry::Retrying;
+use crate::server::Server;
+use crate::{Options, with_causes};
+
+/// What a server speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Api {
+    /// The Messages API.
+    Anthropic,
+    /// Chat completions.
+    #[default]
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// The Responses API.
+    #[serde(rename = "openai-responses")]
+    OpenAiResponses,
+}
+
+/// A server that the settings give a name. What it leaves open is as usual for a name that is known here.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct NamedServer {
+    /// What it speaks.
+    pub api: Option<Api>,
+    /// Where it is.
+    pub base_url: Option<String>,
+    /// The variable that holds its key.
+    pub key_env: Option<String>,
+    /// The command that prints its key, where the variable is not set.
+    pub key_command: Option<String>,
+    /// The header that its key is shown in.
+    pub key_header: Option<String>,
+    /// Further headers for it.
+    pub headers: BTreeMap<String, String>,
+    /// Further fields of each request.
+    pub extra_body: Map<String, Value>,
+    /// How it differs from what most take.
+    pub quirks: Option<Quirks>,
+}
+
+/// What is usual for a server whose name is known.
+struct Usual {
+    api: Api,
+    /// The variable that holds its address, and the address where that is not set.
+    address: &'static str,
+    default: Option<&'static str>,
+    /// The variable that holds its key, where it is no matter of [`Credentials`].
+    key: Option<&'static str>,
+    quirks: Quirks,
+}
+
+impl Usual {
+    fn of(name: &str) -> Option<Self> {
+        let (api, address, default, key, quirks) = match name {
+            "anthropic" => (
+                Api::Anthropic,
+                "ANTHROPIC_BASE_URL",
+                Some(anthropic::DEFAULT_BASE_URL),
+                None,
+                Quirks::default(),
+            ),
+            "litellm" => (
+                Api::OpenAi,
+                "LITELLM_BASE_URL",
+                None,
+                Some("LITELLM_API_KEY"),
+                Quirks::litellm(),
+            ),
+            "openai" | "openai-responses" => (
+                match name {
+                    "openai" => Api::OpenAi,
+                    _ => Api::OpenAiResponses,
+                },
+                "OPENAI_BASE_URL",
+                Some("https://api.openai.com"),
+                Some("OPENAI_API_KEY"),
+                Quirks::openai(),
+            ),
+            "ollama" => (
+                Api::OpenAi,
+                "OLLAMA_HOST",
+                Some("http://127.0.0.1:11434"),
+                Some("OLLAMA_API_KEY"),
+                Quirks::default(),
+            ),
+            _ => return None,
+        };
+        Some(Self {
+            api,
+            address,
+            default,
+            key,
+            quirks,
+        })
+    }
+}
+
+/// The way to a server.
+pub(crate) struct Route<'a> {
+    name: &'a str,
+    settings: Cow<'a, NamedServer>,
+    usual: Option<Usual>,
+    options: &'a Options<'a>,
+}
+
+impl<'a> Route<'a> {
+    /// The way to the server of this name, if there is one.
+    pub(crate) fn to(name: &'a str, options: &'a Options<'a>) -> Option<Self> {
+        let (settings, usual) = (options.servers.get(name), Usual::of(name));
+        (settings.is_some() || usual.is_some()).then(|| Self {
+            name,
+            settings: settings.map_or_else(Cow::default, Cow::Borrowed),
+            usual,
+            options,
+        })
+    }
+
+    /// The model that the server calls `name`, ready to be asked.
+    pub(crate) fn connect(&self, name: &str) -> Result<Arc<dyn Provider>, ProviderError> {
+        let Options { retry, seed, .. } = *self.options;
+        let model = self.options.catalog.model(self.name, name);
+        let entry = self.options.catalog.entry(self.name, name);
+        let (limit, thinking) = (entry.max_output, entry.thinking);
+        let (server, beta) = self.server()?;
+        let betas: Vec<_> = beta
+            .map(str::to_owned)
+            .into_iter()
+            .chain(self.options.betas.iter().cloned())
+            .collect();
+        let quirks = self.settings.quirks.clone();
+        let usual = || self.usual.as_ref().map(|usual| usual.quirks.clone());
+        let quirks = quirks.or_else(usual).unwrap_or_default();
+        let additions = Additions {
+            body: self.settings.extra_body.clone(),
+            headers: self.settings.headers.clone(),
+            betas: betas.clone(),
+        };
+        Ok(match self.api() {
+            Api::Anthropic => {
+                let encoder = anthropic::Encoder::new(model, limit, thinking);
+                Arc::new(Retrying::new(
+                    Anthropic::new(server, &betas, encoder)?,
+                    retry,
+                    seed,
+                ))
+            }
+            Api::OpenAi => {
+                let encoder = openai::Encoder::new(model, limit, thinking, additions, quirks);
+                Arc::new(Retrying::new(Chat::new(server, encoder)?, retry, seed))
+            }
+            Api::OpenAiResponses => {
+                let encoder = responses::Encoder::new(model, additions, quirks);
+                Arc::new(Retrying::new(Responses::new(server, encoder)?, retry, seed))
+            }
+        })
+    }
+
+    /// Where the key is set, if there is one.
+    pub(crate) fn credentials(&self) -> Result<Option<String>, ProviderError> {
+        let (base_url, _) = self.address()?;
+        let (key, credentials, _) = self.key(&base_url)?;
+        Ok(key.map(|_| credentials))
+    }
+
+    fn api(&self) -> Api {
+        let usual = self.usual.as_ref().map(|usual| usual.api);
+        self.settings.api.or(usual).unwrap_or_default()
+    }
+
+    /// The server, and the feature that it must be asked for.
+    fn server(&self) -> Result<(Server, Option<&'static str>), ProviderError> {
+        let (base_url, address) = self.address()?;
+        let (key, credentials, beta) = self.key(&base_url)?;
+        let client = ah_http::client(self.options.http, &base_url)
+            .map_err(|error| ProviderError::new(ErrorClass::InvalidRequest, with_causes(&error)))?;
+        let server = Server {
+            client,
+            base_url: base_url.into_owned(),
+            key,
+            headers: self.settings.headers.clone(),
+            settings: Settings {
+                address,
+                credentials,
+            },
+            patience: self.options.patience,
+        };
+        Ok((server, beta))
+    }
+
+    /// Where the server is, and where that is set.
+    fn address(&self) -> Result<(Cow<'_, str>, String), ProviderError> {
+        let setting = format!("providers.{}.baseUrl", self.name);
+        if let Some(address) = &self.settings.base_url {
+            return Ok((address.trim().into(), setting));
+        }
+        let Some(usual) = &self.usual else {
+            return Err(self.no_address(&format!("set {setting} to the address of the server")));
+        };
+        let address = self.variable(usual.address).or(usual.default);
+        let address = address.ok_or_else(|| {
+            self.no_address(&format!(
+                "set {} to the address of the server",
+                usual.address
+            ))
+        })?;
+        let address = match self.name {
+            "ollama" => ollama_address(address),
+            _ => address.into(),
+        };
+        Ok((address, usual.address.to_owned()))
+    }
+
+    fn no_address(&self, hint: &str) -> ProviderError {
+        let message = format!("no address for `{}/` models", self.name);
+        ProviderError {
+            hint: Some(hint.to_owned()),
+            ..ProviderError::new(ErrorClass::InvalidRequest, message)
+        }
+    }
+
+    /// What is shown to the server, where that is set, and the feature that must be asked for with it. Servers of one's
+    /// own often want no key; those of the vendors do.
+    fn key(
+        &self,
+        base_url: &str,
+    ) -> Result<(Option<Key>, String, Option<&'static str>), ProviderError> {
+        let header = self.settings.key_header.clone();
+        let key = |secret| Key {
+            secret,
+            header: header.clone(),
+        };
+        let of_variable = |name: &str| Some(key(Secret::Known(self.variable(name)?.to_owned())));
+        let (variable, command) = (&self.settings.key_env, &self.settings.key_command);
+        let named = variable
+            .as_deref()
+            .and_then(|name| Some((of_variable(name)?, name)));
+        if let Some((key, name)) = named {
+            return Ok((Some(key), name.to_owned(), None));
+        }
+        if let Some(command) = command {
+            let setting = format!("providers.{}.keyCommand", self.name);
+            let source = (self.options.key_source)(command, &setting);
+            return Ok((Some(key(Secret::Asked(source))), setting, None));
+        }
+        if let Some(name) = variable {
+            return Err(self.no_key(format!("set {name}")));
+        }
+        let Some(usual) = &self.usual else {
+            let setting = format!("providers.{}.keyEnv", self.name);
+            return Ok((None, setting, None));
+        };
+        let is_vendor = usual.default == Some(base_url);
+        let Some(name) = usual.key else {
+            return match Credentials::find(self.options.environment) {
+                Some(found) => {
+                    let (name, beta) = (found.variable().to_owned(), found.beta());
+                    Ok((Some(found.into_key()), name, beta))
+                }
+                None if self.settings.base_url.is_some() => {
+                    Ok((None, format!("providers.{}.keyEnv", self.name), None))
+                }
+                None => Err(self.no_key(Credentials::wanted())),
+            };
+        };
+        match of_variable(name) {
+            None if is_vendor && self.name != "ollama" => Err(self.no_key(format!("set {name}"))),
+            key => Ok((key, name.to_owned(), None)),
+        }
+    }
+
+    fn no_key(&self, wanted: String) -> ProviderError {
+        let whose = match self.name {
+            "anthropic" => "the Messages API".to_owned(),
+            "openai" | "openai-responses" => "OpenAI".to_owned(),
+            name => format!("`{name}/` models"),
+        };
+        let elsewhere = self.elsewhere();
+        let hint = match elsewhere.is_empty() {
+            true => wanted,
+            false => format!("{wanted}; or ask what is set up: {}", elsewhere.join(", ")),
+        };
+        ProviderError {
+            hint: Some(hint),
+            ..ProviderError::new(
+                ErrorClass::Authentication,
+                format!("no API key for {whose}"),
+            )
+        }
+    }
+
+    /// The options that reach servers which are set up.
+    fn elsewhere(&self) -> Vec<String> {
+        let is_set_up = |name: &str| {
+            let is = |variable: &str| self.variable(variable).is_some();
+            match name {
+                "litellm" => is("LITELLM_BASE_URL"),
+                "openai" => is("OPENAI_API_KEY") || is("OPENAI_BASE_URL"),
+                _ => is("OLLAMA_HOST"),
+            }
+        };
+        let known = ["litellm", "openai", "ollama"].into_iter();
+        let known = known.filter(|name| is_set_up(name));
+        let named = self.options.servers.keys().map(String::as_str);
+        let mut names: Vec<_> = known
+            .chain(named)
+            .filter(|name| *name != self.name)
+            .collect();
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(*name));
+        let option = |name| format!("`--model {name}/NAME`");
+        names.into_iter().map(option).collect()
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        let value = self.options.environment.get(name).map(str::trim);
+        value.filter(|value| !value.is_empty())
+    }
+}
+
+/// `OLLAMA_HOST` as an address: its own program takes a host alone, and one that stands for all hosts.
+fn ollama_address(host: &str) -> Cow<'_, str> {
+    if host.contains("://") {
+        return host.into();
+    }
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) => (name, port),
+        _ => (host, "11434"),
+    };
+    let name = match name {
+        "" | "0.0.0.0" => "127.0.0.1",
+        name => name,
+    };
+    format!("http://{name}:{port}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_ollama() {
+        for (host, expected) in [
+            ("http://h:1/x", "http://h:1/x"),
+            ("h", "http://h:11434"),
+            ("h:1", "http://h:1"),
+            (":1", "http://127.0.0.1:1"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+        ] {
+            assert_eq!(ollama_address(host), expected);
+        }
+    }
+}

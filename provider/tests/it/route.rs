@@ -1,0 +1,358 @@
+//! From a model's name to the server that has it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ah_conversation::{Environment, ErrorClass, Provider, ProviderError, StreamEvent};
+use ah_provider::auth::KeySource;
+use ah_provider::catalog::Catalog;
+use ah_provider::exchange::Patience;
+use ah_provider::retry::Policy;
+use ah_provider::route::NamedServer;
+use ah_provider::{Options, connect};
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use crate::requests::{request, user};
+use crate::server::{Part, Server, events, plain, stream_end, stream_head};
+
+/// Commands are the caller's matter.
+pub fn no_command(_: &str, setting: &str) -> Arc<dyn KeySource> {
+    panic!("no command is set in {setting}")
+}
+
+/// Gives the keys that the command lists, one after the other.
+struct Listed(Vec<String>, AtomicUsize);
+
+#[async_trait]
+impl KeySource for Listed {
+    async fn key(&self) -> Result<String, ProviderError> {
+        let number = self.1.fetch_add(1, Ordering::Relaxed);
+        Ok(self.0[number].clone())
+    }
+}
+
+fn listed(command: &str, _: &str) -> Arc<dyn KeySource> {
+    let keys = command.split_whitespace().map(str::to_owned);
+    Arc::new(Listed(keys.collect(), AtomicUsize::new(0)))
+}
+
+fn connected_with(
+    name: &str,
+    variables: &[(&str, &str)],
+    servers: &Value,
+) -> Result<Arc<dyn Provider>, ProviderError> {
+    let variables = variables.iter();
+    let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let servers: BTreeMap<String, NamedServer> =
+        serde_json::from_value(servers.clone()).expect("servers");
+    let options = Options {
+        environment: &Environment::new(variables, PathBuf::new()),
+        catalog: &Catalog::built_in(),
+        servers: &servers,
+        key_source: &listed,
+        http: &ah_http::Options::default(),
+        betas: &["b1".to_owned()],
+        patience: Patience::default(),
+        retry: Policy {
+            retries: 0,
+            ..Policy::default()
+        },
+        seed: 1,
+    };
+    connect(name, &options)
+}
+
+fn connected(name: &str, variables: &[(&str, &str)]) -> Result<Arc<dyn Provider>, ProviderError> {
+    connected_with(name, variables, &json!({}))
+}
+
+async fn answered(provider: &dyn Provider) -> Result<(), ProviderError> {
+    let mut stream = provider.stream(request(vec![user("Hi")]));
+    while let Some(event) = stream.next().await {
+        if event? == StreamEvent::Ended {
+            return Ok(());
+        }
+    }
+    panic!("a stream without an end")
+}
+
+fn hello() -> Vec<Part> {
+    let answer = r#"{"id":"a","choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}]}
+        [DONE]"#;
+    vec![stream_head(), events(answer), stream_end()]
+}
+
+/// Check l of the port's part 01: the vendor's name is for us, what comes after it is the model's.
+#[tokio::test]
+async fn a_model_is_found_by_its_vendor() {
+    for (name, variables, path, model, key) in [
+        (
+            "litellm/anthropic/claude-opus-4-6",
+            ["LITELLM_BASE_URL", "LITELLM_API_KEY"],
+            "/v1/chat/completions",
+            "anthropic/claude-opus-4-6",
+            true,
+        ),
+        (
+            "openai/m",
+            ["OPENAI_BASE_URL", "OPENAI_API_KEY"],
+            "/v1/chat/completions",
+            "m",
+            true,
+        ),
+        (
+            "openai-responses/m",
+            ["OPENAI_BASE_URL", "OPENAI_API_KEY"],
+            "/v1/responses",
+            "m",
+            true,
+        ),
+        (
+            "ollama/m:7b",
+            ["OLLAMA_HOST", "OTHER_API_KEY"],
+            "/v1/chat/completions",
+            "m:7b",
+            false,
+        ),
+    ] {
+        let loopback = Server::start(vec![hello()]).await;
+        let [address, credentials] = variables;
+        let variables = [(address, loopback.url.as_str()), (credentials, " k\n")];
+        let provider = connected(name, &variables).expect(name);
+        assert_eq!(provider.model().name, model);
+        assert_eq!(
+            Some(provider.model().provider.as_str()),
+            name.split('/').next()
+        );
+        // Not every answer is one of the API that is asked.
+        let _ = answered(&*provider).await;
+        let (head, body) = loopback.request();
+        assert!(head.starts_with(&format!("POST {path} HTTP/1.1")), "{head}");
+        assert_eq!(
+            head.contains("\r\nauthorization: Bearer k\r\n"),
+            key,
+            "{head}"
+        );
+        assert!(body.contains(&format!("\"model\":\"{model}\"")), "{body}");
+        assert_eq!(
+            body.contains("\"anthropic-beta\":\"b1\""),
+            name.starts_with("litellm")
+        );
+    }
+    let known = connected(
+        "litellm/anthropic/claude-opus-4-6",
+        &[("LITELLM_BASE_URL", "http://h")],
+    );
+    assert!(known.expect("no key is needed").model().price.is_some());
+}
+
+#[test]
+fn what_is_not_set_is_named() {
+    for (name, class, hint) in [
+        (
+            "litellm/m",
+            ErrorClass::InvalidRequest,
+            "set LITELLM_BASE_URL to the address of the server",
+        ),
+        ("openai/m", ErrorClass::Authentication, "set OPENAI_API_KEY"),
+        (
+            "openai-responses/m",
+            ErrorClass::Authentication,
+            "set OPENAI_API_KEY",
+        ),
+    ] {
+        let error = connected(name, &[]).err().expect("a failure");
+        assert_eq!((error.class, error.hint.as_deref()), (class, Some(hint)));
+    }
+    connected("ollama/m", &[]).map(drop).expect("it is here");
+    let error = connected("oracle/m", &[]).err().expect("a failure");
+    assert_eq!(error.class, ErrorClass::ModelNotFound);
+}
+
+/// A server that the settings name, and what it must be asked.
+#[tokio::test]
+async fn servers_are_named_in_the_settings() {
+    for (servers, name, variables, path, expected, unexpected) in [
+        (
+            json!({"here": {"baseUrl": "URL"}}),
+            "here/m",
+            vec![],
+            "/v1/chat/completions",
+            vec!["\"model\":\"m\""],
+            vec!["authorization", "anthropic-beta"],
+        ),
+        (
+            json!({"gw": {"api": "openai", "baseUrl": "URL/v1/", "keyEnv": "GW", "headers": {"X-Team": "a"},
+                   "extraBody": {"user": "u"}, "quirks": {"extraHeaders": true, "modelPrefix": "p/"}}}),
+            "gw/m",
+            vec![("GW", "k1")],
+            "/v1/chat/completions",
+            vec![
+                "authorization: Bearer k1\r\n",
+                "x-team: a\r\n",
+                "\"model\":\"p/m\"",
+                "\"user\":\"u\"",
+                "\"extra_headers\":{\"X-Team\":\"a\",\"anthropic-beta\":\"b1\"}",
+            ],
+            vec![],
+        ),
+        (
+            json!({"azure": {"api": "openai-responses", "baseUrl": "URL/openai/v1", "keyEnv": "GW", "keyHeader": "api-key"}}),
+            "azure/d/m",
+            vec![("GW", "k1")],
+            "/openai/v1/responses",
+            vec!["api-key: k1\r\n", "\"model\":\"d/m\""],
+            vec!["authorization"],
+        ),
+        (
+            json!({"claudes": {"api": "anthropic", "baseUrl": "URL/a/v1", "keyEnv": "GW", "headers": {"x-team": "a"}}}),
+            "claudes/claude-x",
+            vec![("GW", "k1"), ("ANTHROPIC_API_KEY", "k2")],
+            "/a/v1/messages",
+            vec![
+                "x-api-key: k1\r\n",
+                "x-team: a\r\n",
+                "anthropic-beta: b1\r\n",
+                "anthropic-version: ",
+            ],
+            vec!["k2"],
+        ),
+        (
+            json!({"claudes": {"api": "anthropic", "baseUrl": "URL", "keyEnv": "GW", "keyHeader": "Authorization"}}),
+            "claudes/claude-x",
+            vec![("GW", "k1")],
+            "/v1/messages",
+            vec!["authorization: Bearer k1\r\n"],
+            vec!["x-api-key"],
+        ),
+        // A name that is known keeps what the settings leave open.
+        (
+            json!({"litellm": {"headers": {"x-team": "a"}}}),
+            "litellm/m",
+            vec![("LITELLM_BASE_URL", "URL"), ("LITELLM_API_KEY", "k1")],
+            "/v1/chat/completions",
+            vec![
+                "authorization: Bearer k1\r\n",
+                "x-team: a\r\n",
+                "\"extra_headers\":{",
+            ],
+            vec![],
+        ),
+        (
+            json!({"anthropic": {"baseUrl": "URL"}}),
+            "claude-x",
+            vec![("CLAUDE_CODE_OAUTH_TOKEN", "k1")],
+            "/v1/messages",
+            vec![
+                "authorization: Bearer k1\r\n",
+                "anthropic-beta: oauth-2025-04-20,b1\r\n",
+            ],
+            vec!["x-api-key"],
+        ),
+    ] {
+        let loopback = Server::start(vec![hello()]).await;
+        let servers = servers.to_string().replace("URL", &loopback.url);
+        let servers = serde_json::from_str(&servers).expect("JSON");
+        let variables: Vec<_> = variables
+            .into_iter()
+            .map(|(name, value)| (name, value.replace("URL", &loopback.url)))
+            .collect();
+        let variables: Vec<_> = variables
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let provider = connected_with(name, &variables, &servers).expect(name);
+        // What came of it is no matter here.
+        let _ = answered(&*provider).await;
+        let (head, body) = loopback.request();
+        assert!(head.starts_with(&format!("POST {path} HTTP/1.1")), "{head}");
+        let whole = format!("{head}\r\n\r\n{body}");
+        for part in expected {
+            assert!(whole.contains(part), "{part} is not in {whole}");
+        }
+        for part in unexpected {
+            assert!(!whole.contains(part), "{part} is in {whole}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_gives_the_key_again_after_it_was_refused() {
+    let servers =
+        |url: &str, keys: &str| json!({"gw": {"baseUrl": url, "keyCommand": keys, "keyEnv": "GW"}});
+    let refused = || plain("401 -", "", "");
+    for (answers, variables, keys, class) in [
+        (vec![refused(), hello()], vec![], vec!["k1", "k2"], None),
+        (
+            vec![refused(), refused()],
+            vec![],
+            vec!["k1", "k2"],
+            Some(ErrorClass::Authentication),
+        ),
+        (
+            vec![refused()],
+            vec![("GW", "k0")],
+            vec!["k0"],
+            Some(ErrorClass::Authentication),
+        ),
+    ] {
+        let loopback = Server::start(answers).await;
+        let servers = servers(&loopback.url, "k1 k2 k3");
+        let provider = connected_with("gw/m", &variables, &servers).expect("a server");
+        let outcome = answered(&*provider).await;
+        assert_eq!(outcome.as_ref().err().map(|error| error.class), class);
+        let hint = outcome.err().and_then(|error| error.hint);
+        let setting = if variables.is_empty() {
+            "providers.gw.keyCommand"
+        } else {
+            "GW"
+        };
+        assert_eq!(hint, class.map(|_| format!("check {setting}")));
+        let requests = loopback.requests();
+        assert_eq!(requests.len(), keys.len());
+        for (request, key) in requests.iter().zip(keys) {
+            assert!(
+                request.contains(&format!("authorization: Bearer {key}\r\n")),
+                "{request}"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_a_key_the_hint_says_what_is_set_up() {
+    let servers =
+        json!({"team": {"baseUrl": "http://h"}, "shut": {"baseUrl": "http://h", "keyEnv": "SHUT"}});
+    for (name, variables, servers, expected) in [
+        (
+            "opus",
+            vec![],
+            json!({}),
+            "set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or write ANTHROPIC_API_KEY=… into \
+             ./.env",
+        ),
+        (
+            "opus",
+            vec![("LITELLM_BASE_URL", "http://h"), ("OPENAI_API_KEY", "k")],
+            json!({}),
+            "set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or write ANTHROPIC_API_KEY=… into \
+             ./.env; or ask what is set up: `--model litellm/NAME`, `--model openai/NAME`",
+        ),
+        (
+            "shut/m",
+            vec![],
+            servers,
+            "set SHUT; or ask what is set up: `--model team/NAME`",
+        ),
+    ] {
+        let error = connected_with(name, &variables, &servers)
+            .err()
+            .expect("a failure");
+        assert_eq!(error.class, ErrorClass::Authentication);
+        assert_eq!(error.hint.as_deref(), Some(expected));
+    }
+}
