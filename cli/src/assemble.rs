@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
-use ah_conversation::{Clock as _, Cost, Limits, Provider, Thinking, Tool};
+use ah_conversation::{Clock as _, Cost, Limits, Provider, ProviderError, Thinking, Tool};
 use ah_provider::anthropic::Patience;
 use ah_provider::retry::Policy;
 use ah_provider::script::normal::Normal;
@@ -16,6 +16,7 @@ use crate::args::options::{Concurrency, Options, OutputFormat};
 use crate::commands::run::system_prompt;
 use crate::config::Config;
 use crate::error::CliError;
+use crate::key_command::KeyCommand;
 use crate::print::events::Events;
 use crate::print::json::Quiet;
 use crate::print::text::{Text, View};
@@ -39,23 +40,45 @@ pub fn model(config: &Config, options: &Options) -> Result<Arc<dyn Provider>, Cl
 }
 
 fn connect(config: &Config, options: &Options, name: &str) -> Result<Arc<dyn Provider>, CliError> {
+    asking(config, &options.model.betas, |options| {
+        ah_provider::connect(name, options)
+    })
+}
+
+/// Where the key for the model that the configuration names is set, if there is one.
+///
+/// # Errors
+///
+/// Where there is no such model, or it has no key though it needs one.
+pub fn credentials(config: &Config) -> Result<Option<String>, CliError> {
+    asking(config, &[], |options| {
+        ah_provider::credentials(&config.model.value, options)
+    })
+}
+
+fn asking<T>(
+    config: &Config,
+    betas: &[String],
+    ask: impl FnOnce(&ah_provider::Options<'_>) -> Result<T, ProviderError>,
+) -> Result<T, CliError> {
     let environment = &config.environment;
-    let connected = ah_provider::connect(
-        name,
-        &ah_provider::Options {
-            environment,
-            catalog: &config.catalog()?,
-            http: &ah_http::Options::from_variables(|name| environment.get(name)),
-            betas: &options.model.betas,
-            patience: Patience::default(),
-            retry: Policy {
-                retries: config.retries,
-                ..Policy::default()
-            },
-            seed: SystemClock::default().now().0.unsigned_abs(),
+    let servers = config.servers.iter();
+    let servers = servers.map(|(name, server)| (name.clone(), server.value.clone()));
+    let answer = ask(&ah_provider::Options {
+        environment,
+        catalog: &config.catalog()?,
+        servers: &servers.collect(),
+        key_source: &|command, setting| Arc::new(KeyCommand::new(command, setting, environment)),
+        http: &ah_http::Options::from_variables(|name| environment.get(name)),
+        betas,
+        patience: Patience::default(),
+        retry: Policy {
+            retries: config.retries,
+            ..Policy::default()
         },
-    );
-    connected.map_err(|error| CliError {
+        seed: SystemClock::default().now().0.unsigned_abs(),
+    });
+    answer.map_err(|error| CliError {
         message: error.to_string(),
         hint: error.hint,
         code: crate::error::FAILURE,

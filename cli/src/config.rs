@@ -6,9 +6,11 @@ mod models;
 pub mod places;
 pub mod settings;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ah_conversation::{Environment, PermissionMode, Permissions, Rule};
+use ah_provider::route::NamedServer;
 use serde_json::{Value, json};
 
 use crate::args::Manner;
@@ -50,6 +52,8 @@ pub struct Config {
     pub model: Sourced<String>,
     /// The model that summarises older messages, where it is another one.
     pub compaction_model: Option<Sourced<String>>,
+    /// The servers that settings name.
+    pub servers: BTreeMap<String, Sourced<NamedServer>>,
     /// How many messages the model is shown at most.
     pub max_conversation_messages: Option<Sourced<usize>>,
     /// Whether tool calls run together.
@@ -117,6 +121,12 @@ impl Config {
                 environment.set_default(name, value);
             }
         }
+        let servers = servers(&layers);
+        for server in servers.values() {
+            if let Some(name) = &server.value.key_env {
+                environment.add_secret(name);
+            }
+        }
         let key_from_dot_env = dot_env::add_key(&mut environment);
         let first = First { layers: &layers };
         Ok(Self {
@@ -127,6 +137,7 @@ impl Config {
             sources,
             model: model(options, &environment, &first),
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
+            servers,
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
             tool_concurrency: given(options.tools.tool_concurrency)
                 .or_else(|| first.value(|settings| settings.tool_concurrency))
@@ -181,6 +192,9 @@ impl Config {
         let mut entries = vec![("model", json!(self.model.value), &self.model.origin)];
         if let Some(model) = &self.compaction_model {
             entries.push(("compactionModel", json!(model.value), &model.origin));
+        }
+        for (name, server) in &self.servers {
+            entries.push(("providers", json!(name), &server.origin));
         }
         if let Some(count) = &self.max_conversation_messages {
             entries.push(("maxConversationMessages", json!(count.value), &count.origin));
@@ -281,6 +295,21 @@ fn model(options: &Options, environment: &Environment, first: &First<'_>) -> Sou
         .or_else(of_environment)
         .or_else(|| first.value(|settings| settings.model.clone()))
         .unwrap_or_else(|| built_in(DEFAULT_MODEL.to_owned()))
+}
+
+/// The servers of all layers; of those of one name, the first counts.
+fn servers(layers: &[Layer]) -> BTreeMap<String, Sourced<NamedServer>> {
+    let named = layers.iter().rev().flat_map(|layer| {
+        let servers = layer.settings.providers.iter();
+        servers.map(|(name, server)| {
+            let server = Sourced {
+                value: server.clone(),
+                origin: layer.origin.clone(),
+            };
+            (name.clone(), server)
+        })
+    });
+    named.collect()
 }
 
 fn permission_mode(

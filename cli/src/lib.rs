@@ -11,6 +11,7 @@ pub mod environment;
 pub mod error;
 pub mod exit;
 pub mod input;
+mod key_command;
 mod log;
 pub mod print;
 

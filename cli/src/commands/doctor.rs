@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use ah_conversation::Environment;
-use ah_provider::auth::Credentials;
 use ah_store::Tree;
 use ah_tools::Shell;
 use serde_json::json;
 
 use super::{print, print_json};
 use crate::args::subcommands::Json;
+use crate::assemble;
 use crate::config::Config;
 use crate::error::{CliError, FAILURE};
 use crate::print::Look;
@@ -127,14 +127,13 @@ fn key(config: &Config) -> Check {
     if config.model.value.starts_with("script:") {
         return Check::fine("key", "none needed for a scripted model");
     }
-    match Credentials::find(&config.environment) {
-        Ok(credentials) => {
-            let from_file =
-                config.key_from_dot_env && credentials.variable() == "ANTHROPIC_API_KEY";
-            let place = if from_file { " (in .env)" } else { "" };
-            Check::fine("key", format!("{}{place}", credentials.variable()))
+    match assemble::credentials(config) {
+        Ok(Some(name)) if name == "ANTHROPIC_API_KEY" && config.key_from_dot_env => {
+            Check::fine("key", format!("{name} (in .env)"))
         }
-        Err(error) => Check::problem("key", error.to_string(), error.hint),
+        Ok(Some(name)) => Check::fine("key", name),
+        Ok(None) => Check::note("key", "none is set; the server may want none"),
+        Err(error) => Check::problem("key", error.message, error.hint),
     }
 }
 

@@ -47,10 +47,9 @@ impl Sums {
         for call in calls {
             sums.calls += 1;
             sums.usage += call.usage;
-            match catalog.entry(&call.model).price {
-                Some(price) => {
-                    sums.cost = Some(sums.cost.unwrap_or_default() + price.of(&call.usage));
-                }
+            let server = call.provider.as_deref().unwrap_or_default();
+            match catalog.model(server, &call.model).cost(&call.usage) {
+                Some(cost) => sums.cost = Some(sums.cost.unwrap_or_default() + cost),
                 None => sums.unpriced += 1,
             }
         }

@@ -104,24 +104,52 @@ pub struct Found {
 }
 
 impl Found {
-    fn add(&mut self, origin: Origin, text: &str, is_foreign: bool) {
-        match settings::read(&origin.to_string(), text, is_foreign) {
-            Ok((settings, unknown)) => {
+    fn add(&mut self, origin: Origin, text: &str, whose: Whose) {
+        match settings::read(&origin.to_string(), text, whose.is_foreign) {
+            Ok((mut settings, unknown)) => {
+                if whose.is_project {
+                    self.drop_commands(&origin, &mut settings);
+                }
                 self.layers.push(Layer { origin, settings });
                 self.warnings.extend(unknown);
             }
             Err(fault) => self.faults.push(fault),
         }
     }
+
+    /// Nobody has looked at a project's files yet when a key is needed, so no command of theirs runs for one.
+    fn drop_commands(&mut self, origin: &Origin, settings: &mut Settings) {
+        for (name, server) in &mut settings.providers {
+            if server.key_command.take().is_some() {
+                self.warnings.push(format!(
+                    "{origin}: `providers.{name}.keyCommand` counts only in your own settings, not in a project's"
+                ));
+            }
+        }
+    }
 }
+
+/// To whom a settings file belongs.
+#[derive(Debug, Clone, Copy)]
+struct Whose {
+    is_project: bool,
+    /// It may have keys for another agent alone.
+    is_foreign: bool,
+}
+
+/// What the user has typed.
+const TYPED: Whose = Whose {
+    is_project: false,
+    is_foreign: false,
+};
 
 /// Reads all places; `given` is the value of `--settings`.
 pub fn read(folders: &Folders, sources: Sources, given: Option<&str>) -> Found {
     let mut found = Found::default();
     match given {
-        Some(json) if json.trim_start().starts_with('{') => found.add(Origin::Inline, json, false),
+        Some(json) if json.trim_start().starts_with('{') => found.add(Origin::Inline, json, TYPED),
         Some(path) => match fs::read_to_string(path) {
-            Ok(text) => found.add(Origin::File(path.into()), &text, false),
+            Ok(text) => found.add(Origin::File(path.into()), &text, TYPED),
             Err(error) => {
                 let fault = unreadable(Path::new(path), &error).code(USAGE);
                 found.faults.push(fault);
@@ -129,9 +157,9 @@ pub fn read(folders: &Folders, sources: Sources, given: Option<&str>) -> Found {
         },
         None => {}
     }
-    for (path, is_foreign) in files(folders, sources) {
+    for (path, whose) in files(folders, sources) {
         match fs::read_to_string(&path) {
-            Ok(text) => found.add(Origin::File(path), &text, is_foreign),
+            Ok(text) => found.add(Origin::File(path), &text, whose),
             Err(error) if is_absence(&error) => {}
             Err(error) => found.faults.push(unreadable(&path, &error)),
         }
@@ -139,26 +167,35 @@ pub fn read(folders: &Folders, sources: Sources, given: Option<&str>) -> Found {
     found
 }
 
-/// The files that may be there, the first one counting most, and whether each is another agent's.
-fn files(folders: &Folders, sources: Sources) -> Vec<(PathBuf, bool)> {
+/// The files that may be there, the first one counting most.
+fn files(folders: &Folders, sources: Sources) -> Vec<(PathBuf, Whose)> {
     let mut files = Vec::new();
     for (name, counts) in [
         ("settings.local.json", sources.local),
         ("settings.json", sources.project),
     ] {
         for (folder, is_foreign) in [(".ah", false), (".claude", true)] {
+            let whose = Whose {
+                is_project: true,
+                is_foreign,
+            };
             if counts {
                 let paths = folders.project.iter();
-                files.extend(paths.map(|project| (project.join(folder).join(name), is_foreign)));
+                files.extend(paths.map(|project| (project.join(folder).join(name), whose)));
             }
         }
     }
     if sources.user {
-        let ours = folders.home.iter().map(|folder| (folder, false));
-        let foreign = folders.foreign_home.iter().map(|folder| (folder, true));
+        let whose = |is_foreign| Whose {
+            is_project: false,
+            is_foreign,
+        };
+        let ours = folders.home.iter().map(|folder| (folder, whose(false)));
+        let foreign = folders.foreign_home.iter();
+        let foreign = foreign.map(|folder| (folder, whose(true)));
         files.extend(
             ours.chain(foreign)
-                .map(|(folder, is_foreign)| (folder.join("settings.json"), is_foreign)),
+                .map(|(folder, whose)| (folder.join("settings.json"), whose)),
         );
     }
     files

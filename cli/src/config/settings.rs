@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ah_conversation::{PermissionMode, Rule};
+use ah_provider::route::NamedServer;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -24,6 +25,8 @@ pub struct Settings {
     pub max_tool_output_bytes: Option<u64>,
     /// The sampling temperature.
     pub temperature: Option<f64>,
+    /// Servers by name.
+    pub providers: BTreeMap<String, NamedServer>,
     /// What may happen.
     pub permissions: PermissionSettings,
     /// Variables for the session, where the environment has none of the name.
@@ -82,6 +85,11 @@ pub fn read(
             "toolConcurrency" => settings.tool_concurrency = Some(file.value(value)?),
             "maxToolOutputBytes" => settings.max_tool_output_bytes = Some(file.value(value)?),
             "temperature" => settings.temperature = Some(file.value(value)?),
+            "providers" => {
+                for (name, value) in file.object(value)? {
+                    settings.providers.insert(name, file.value(value)?);
+                }
+            }
             "permissions" => settings.permissions = file.permissions(value)?,
             "env" => {
                 for (name, value) in file.object(value)? {
@@ -203,6 +211,9 @@ impl<'a> File<'a> {
 
 #[cfg(test)]
 mod tests {
+    use ah_provider::openai::Quirks;
+    use ah_provider::route::Api;
+
     use super::*;
 
     #[test]
@@ -216,8 +227,25 @@ mod tests {
             "maxToolOutputBytes": 1000,
             "temperature": 0.5,
             "permissions": {"allow": ["Bash(git log:*)"], "deny": ["Edit"], "defaultMode": "acceptEdits"},
+            "providers": {"gw": {
+                "api": "openai-responses", "baseUrl": "http://h", "keyEnv": "GW", "keyCommand": "pass gw",
+                "keyHeader": "x-key", "headers": {"a": "b"}, "extraBody": {"c": 1}, "quirks": {"noUsage": true}
+            }},
             "env": {"A": "b"}
         }"#;
+        let server = NamedServer {
+            api: Some(Api::OpenAiResponses),
+            base_url: Some("http://h".to_owned()),
+            key_env: Some("GW".to_owned()),
+            key_command: Some("pass gw".to_owned()),
+            key_header: Some("x-key".to_owned()),
+            headers: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+            extra_body: serde_json::Map::from_iter([("c".to_owned(), 1.into())]),
+            quirks: Some(Quirks {
+                no_usage: true,
+                ..Quirks::default()
+            }),
+        };
         let (settings, warnings) = read("s.json", text, false).unwrap();
         assert!(warnings.is_empty());
         let expected = Settings {
@@ -232,6 +260,7 @@ mod tests {
                 deny: vec!["Edit".parse().unwrap()],
                 default_mode: Some(PermissionMode::AcceptEdits),
             },
+            providers: BTreeMap::from([("gw".to_owned(), server)]),
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
         };
         assert_eq!(settings, expected);
@@ -264,6 +293,11 @@ mod tests {
             (
                 "{\"maxConversationMessages\": -1}",
                 "s.json:1:29: invalid value: integer `-1`, expected usize",
+            ),
+            (
+                "{\"providers\": {\"gw\": {\n  \"baseURL\": \"x\"}}}",
+                "s.json:2:11: unknown field `baseURL`, expected one of `api`, `baseUrl`, `keyEnv`, `keyCommand`, \
+                 `keyHeader`, `headers`, `extraBody`, `quirks`",
             ),
             ("[1]", "s.json:1:1: invalid type: sequence, expected a map"),
             ("{\"model\": \"x\",}", "s.json:1:15: key must be a string"),
@@ -323,7 +357,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len()),
-            (9, 3),
+            (10, 3),
             "a setting is missing in the schema"
         );
     }

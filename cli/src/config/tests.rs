@@ -248,3 +248,43 @@ fn faults_name_the_file() {
         .unwrap_err();
     assert!(error.message.contains("none.json"), "{error}");
 }
+
+#[test]
+fn servers_are_named_in_settings_and_their_keys_are_secrets() {
+    let world = World::new(&[
+        (
+            ".ah/settings.json",
+            r#"{"providers": {"gw": {"baseUrl": "http://user", "keyCommand": "pass gw"}, "mine": {"keyEnv": "MINE"}}}"#,
+        ),
+        (
+            "project/.ah/settings.json",
+            r#"{"providers": {"gw": {"baseUrl": "http://project", "keyCommand": "evil"}}}"#,
+        ),
+    ])
+    .with("MINE", "secret");
+    let resolve = |cwd: &str| {
+        let config = world.resolve(cwd, &Options::default(), Manner::Own);
+        config.unwrap()
+    };
+    let config = resolve("project");
+    let server = |config: &Config| config.servers["gw"].value.clone();
+    assert_eq!(server(&config).base_url.as_deref(), Some("http://project"));
+    // A project's command would run before anybody has looked at it.
+    assert_eq!(server(&config).key_command, None);
+    assert!(
+        config.warnings[0].contains("keyCommand"),
+        "{:?}",
+        config.warnings
+    );
+    let mut children = config.environment.for_children();
+    assert!(children.all(|(name, _)| name != "MINE"));
+    assert_eq!(config.environment.get("MINE"), Some("secret"));
+    let elsewhere = server(&resolve(""));
+    assert_eq!(elsewhere.key_command.as_deref(), Some("pass gw"));
+    let options = options(|options| {
+        options.settings.settings =
+            Some(r#"{"providers": {"gw": {"keyCommand": "typed"}}}"#.to_owned());
+    });
+    let config = world.resolve("project", &options, Manner::Own).unwrap();
+    assert_eq!(server(&config).key_command.as_deref(), Some("typed"));
+}
