@@ -26,7 +26,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, arrows between crates, licences, clippy, documentation
-  test    check, then every test suite; says at the end which were left out: test [--all]
+  test    check, then every test suite; says at the end which were left out: test [--all | litellm]
   bench   measures the binary against the budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
 
@@ -47,6 +47,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["check"] => check::check(),
         ["test"] => suites::test(Wanted::AtHand),
         ["test", "--all"] => suites::test(Wanted::All),
+        ["test", "litellm"] => suites::litellm::install().and_then(|it| suites::litellm::test(&it)),
         ["bench", rest @ ..] => bench::bench(rest),
         [] | ["-h" | "--help" | "help"] => {
             print!("{USAGE}");
