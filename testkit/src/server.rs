@@ -1,12 +1,16 @@
-//! A Messages API on the loopback interface, for tests that drive the real binary over a real socket.
+//! A model's server on the loopback interface, for tests that drive the real binary over a real socket.
 //!
-//! It answers with the turns of a scenario and refuses every request that the vendor would refuse, in the vendor's
-//! words: see [`history`]. It keeps what it was asked. What a scenario expects of requests is left to the scripted
+//! It speaks the Messages API, chat completions and the Responses API, each at its own path. It answers with the turns
+//! of a scenario and refuses every request that the vendor would refuse, in the vendor's words: see
+//! [`messages::history`] and its like. It keeps what it was asked. What a scenario expects of requests is left to the scripted
 //! model; here the test looks at the requests itself.
 
-pub mod history;
+pub mod chat;
+mod face;
 mod http;
-mod sse;
+mod json;
+pub mod messages;
+pub mod responses;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufReader;
@@ -21,6 +25,7 @@ use ah_provider::script::format::{Scenario, Turn, Wire};
 use ah_provider::script::play::{Question, Step};
 use serde_json::{Value, json};
 
+use self::face::{Face, News, Refusal, Stream};
 use self::http::{Answer, Asked, Broken};
 use crate::script::scenario;
 
@@ -130,7 +135,7 @@ impl Server {
         Ok(Self { address, shared })
     }
 
-    /// Where it listens, as `ANTHROPIC_BASE_URL` wants it.
+    /// Where it listens, as `ANTHROPIC_BASE_URL` and its like want it.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -213,8 +218,8 @@ impl Shared {
         let _ = stream.set_nodelay(true);
         let mut reader = BufReader::new(stream);
         while let Ok(Some(asked)) = http::read(&mut reader) {
-            let (number, reply) = self.receive(asked);
-            let answered = self.reply(stream, number, &reply);
+            let (number, face, reply) = self.receive(asked);
+            let answered = self.reply(stream, number, face, reply);
             let mut log = self.log();
             log.received[number].outcome = match &answered {
                 Ok(()) => Outcome::Whole,
@@ -230,16 +235,18 @@ impl Shared {
     }
 
     /// Notes the request and decides what to answer.
-    fn receive(&self, asked: Asked) -> (usize, Reply<'_>) {
+    fn receive(&self, asked: Asked) -> (usize, Face, Reply<'_>) {
         let body: Result<Value, _> = serde_json::from_slice(&asked.body);
+        let face = Face::at(&asked.path).filter(|_| asked.method == "POST");
         let mut log = self.log();
-        let reply = match &body {
-            Err(error) => Reply::Refuse(Refusal::invalid(format!(
+        let reply = match (face, &body) {
+            (None, _) => Reply::Refuse(Refusal::unknown_place()),
+            (_, Err(error)) => Reply::Refuse(Refusal::invalid(format!(
                 "The request body is not valid JSON: {error}"
             ))),
-            Ok(body) => match Refusal::of(&asked, body) {
+            (Some(face), Ok(body)) => match face.refusal(&asked.headers, body) {
                 Some(refusal) => Reply::Refuse(refusal),
-                None => self.turn(&mut log, body),
+                None => self.turn(&mut log, face, body),
             },
         };
         let number = log.received.len();
@@ -258,15 +265,16 @@ impl Shared {
         });
         drop(log);
         self.changed.notify_all();
-        (number, reply)
+        // Who does not know where it is gets an answer all the same.
+        (number, face.unwrap_or(Face::Messages), reply)
     }
 
-    fn turn(&self, log: &mut Log, body: &Value) -> Reply<'_> {
+    fn turn(&self, log: &mut Log, face: Face, body: &Value) -> Reply<'_> {
         let turn = |at: usize| self.order.get(at).map(|place| &self.scenario.turns[*place]);
         let at = match self.pick {
             Pick::InOrder => log.next,
             Pick::ByHistory => {
-                let mut answered = answers(body);
+                let mut answered = face.answers(body);
                 let from = (0..self.order.len()).find(|at| {
                     let is_next = answered == 0;
                     answered -= usize::from(!is_next && turn(*at).is_some_and(Turn::answers));
@@ -284,8 +292,8 @@ impl Shared {
         match turn(at) {
             Some(turn) => Reply::Play(
                 turn,
-                self.question(log.received.len(), at, body),
-                model(body),
+                self.question(log.received.len(), at, face.news(body)),
+                Stream::new(face, body),
             ),
             None => Reply::Refuse(Refusal::invalid(format!(
                 "the scenario ends with turn {}",
@@ -294,45 +302,35 @@ impl Shared {
         }
     }
 
-    fn question(&self, number: usize, at: usize, body: &Value) -> Question {
-        let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-        let answered = messages
-            .iter()
-            .rposition(|message| message["role"] == "assistant");
-        let new = &messages[answered.map_or(0, |at| at + 1)..];
-        let mut said = Vec::new();
-        let mut result = "";
-        for message in new {
-            said.extend(message["content"].as_str());
-            for block in message["content"].as_array().into_iter().flatten() {
-                said.extend(block["text"].as_str());
-                if block["type"] == "tool_result" {
-                    let text = || block["content"].pointer("/0/text")?.as_str();
-                    result = block["content"].as_str().or_else(text).unwrap_or_default();
-                }
-            }
-        }
+    fn question(&self, number: usize, at: usize, news: News) -> Question {
         Question {
             id: format!("{}x{number}", self.port),
             turn: at + 1,
-            user: said.join("\n"),
-            result: result.to_owned(),
+            user: news.said.join("\n"),
+            result: news.result,
             templates: !self.scenario.strict,
         }
     }
 
-    fn reply(&self, stream: &TcpStream, number: usize, reply: &Reply<'_>) -> Result<(), Broken> {
+    fn reply(
+        &self,
+        stream: &TcpStream,
+        number: usize,
+        face: Face,
+        reply: Reply<'_>,
+    ) -> Result<(), Broken> {
         let id = format!("req_{}x{number}", self.port);
         match reply {
             Reply::Refuse(refusal) => {
-                let error = json!({"type": refusal.kind, "message": refusal.message});
-                refuse(stream, &Wire::default(), refusal.status, None, &error, &id)
+                let words = json!({"type": refusal.kind, "message": refusal.message});
+                let body = face.failure(&words, &id);
+                refuse(stream, &Wire::default(), refusal.status, None, &body, id)
             }
-            Reply::Play(turn, question, model) => {
+            Reply::Play(turn, question, answer) => {
                 let no_wire = Wire::default();
                 let wire = turn.wire.as_ref().unwrap_or(&no_wire);
                 let mut steps = turn
-                    .steps(question, self.scenario.chunk_delay_ms)
+                    .steps(&question, self.scenario.chunk_delay_ms)
                     .into_iter()
                     .peekable();
                 while let Some(Step::Wait(time)) =
@@ -341,7 +339,7 @@ impl Shared {
                     std::thread::sleep(time);
                 }
                 match &turn.error {
-                    Some(failure) if wire.body.is_none() => fail(stream, wire, failure, &id),
+                    Some(failure) if wire.body.is_none() => fail(stream, wire, face, failure, id),
                     failure => {
                         let status = failure
                             .as_ref()
@@ -354,8 +352,8 @@ impl Shared {
                             ),
                             ("request-id", id),
                         ];
-                        let answer = Answer::new(stream, wire, status, &headers);
-                        play(answer, wire, turn, steps, model)
+                        let out = Answer::new(stream, wire, status, &headers);
+                        play(out, wire, turn, steps, answer)
                     }
                 }
             }
@@ -366,76 +364,17 @@ impl Shared {
 /// What to answer.
 enum Reply<'a> {
     Refuse(Refusal),
-    Play(&'a Turn, Question, String),
-}
-
-struct Refusal {
-    status: u16,
-    kind: &'static str,
-    message: String,
-}
-
-impl Refusal {
-    fn invalid(message: String) -> Self {
-        Self {
-            status: 400,
-            kind: "invalid_request_error",
-            message,
-        }
-    }
-
-    /// Why `asked` is refused, if it is.
-    fn of(asked: &Asked, body: &Value) -> Option<Self> {
-        let path = asked.path.split('?').next().unwrap_or_default();
-        if asked.method != "POST" || path != "/v1/messages" {
-            return Some(Self {
-                status: 404,
-                kind: "not_found_error",
-                message: "Not found".to_owned(),
-            });
-        }
-        let has = |name: &str| {
-            asked
-                .headers
-                .get(name)
-                .is_some_and(|value| !value.is_empty())
-        };
-        if !has("x-api-key") && !has("authorization") {
-            return Some(Self {
-                status: 401,
-                kind: "authentication_error",
-                message: "x-api-key header is required".to_owned(),
-            });
-        }
-        if !has("anthropic-version") {
-            return Some(Self::invalid(
-                "anthropic-version: header is required".to_owned(),
-            ));
-        }
-        if body["stream"] != true {
-            return Some(Self::invalid(
-                "this server only answers with `stream: true`".to_owned(),
-            ));
-        }
-        history::check(body).err().map(Self::invalid)
-    }
-}
-
-/// How many answers the request carries.
-fn answers(body: &Value) -> usize {
-    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-    messages
-        .iter()
-        .filter(|message| message["role"] == "assistant")
-        .count()
-}
-
-fn model(body: &Value) -> String {
-    body["model"].as_str().unwrap_or_default().to_owned()
+    Play(&'a Turn, Question, Stream),
 }
 
 /// Answers with a failure before any event: with a status, or by ending the connection where the failure has none.
-fn fail(stream: &TcpStream, wire: &Wire, failure: &Failure, id: &str) -> Result<(), Broken> {
+fn fail(
+    stream: &TcpStream,
+    wire: &Wire,
+    face: Face,
+    failure: &Failure,
+    id: String,
+) -> Result<(), Broken> {
     let is_network = failure.class == Some(Class(ErrorClass::Network));
     let status = match failure.status {
         None if is_network || failure.kind.is_none() => {
@@ -445,14 +384,8 @@ fn fail(stream: &TcpStream, wire: &Wire, failure: &Failure, id: &str) -> Result<
         }
         status => status.unwrap_or(500),
     };
-    refuse(
-        stream,
-        wire,
-        status,
-        failure.retry_after,
-        &failure.words_of_server(),
-        id,
-    )
+    let body = face.failure(&failure.words_of_server(), &id);
+    refuse(stream, wire, status, failure.retry_after, &body, id)
 }
 
 fn refuse(
@@ -460,59 +393,58 @@ fn refuse(
     wire: &Wire,
     status: u16,
     retry_after: Option<f64>,
-    error: &Value,
-    id: &str,
+    body: &Value,
+    id: String,
 ) -> Result<(), Broken> {
     let mut headers = vec![
         ("content-type", "application/json".to_owned()),
-        ("request-id", id.to_owned()),
+        ("request-id", id),
     ];
     headers.extend(retry_after.map(|seconds| ("retry-after", seconds.to_string())));
-    let body = json!({"type": "error", "error": error, "request_id": id});
     let mut answer = Answer::new(stream, wire, status, &headers);
     answer.push(body.to_string().as_bytes())?;
     answer.finish()
 }
 
-/// Streams what the turn says.
+/// Streams what the turn says, as the `answer` of its protocol.
 fn play(
-    mut answer: Answer<'_>,
+    mut out: Answer<'_>,
     wire: &Wire,
     turn: &Turn,
     steps: impl Iterator<Item = Step>,
-    model: &str,
+    mut answer: Stream,
 ) -> Result<(), Broken> {
     if let Some(body) = &wire.body {
-        answer.push(body.as_bytes())?;
-        return answer.finish();
+        out.push(body.as_bytes())?;
+        return out.finish();
     }
     let mut events = 0;
     for step in steps {
         if wire.hang_after_events == Some(events) {
-            return Err(answer.hang(&sse::ping()));
+            return Err(out.hang(&answer.ping()));
         }
         match step {
-            Step::Wait(time) => answer.wait(time)?,
+            Step::Wait(time) => out.wait(time)?,
             Step::Event(event) => {
-                let Some(bytes) = sse::event(&event, model) else {
+                let Some(bytes) = answer.event(&event) else {
                     continue;
                 };
                 events += 1;
-                answer.push(&bytes)?;
+                out.push(&bytes)?;
                 if matches!(event, StreamEvent::BlockStarted { index: 0, .. }) {
-                    answer.push(&sse::ping())?;
+                    out.push(&answer.ping())?;
                 }
             }
             Step::Fail(_) => {
-                let error = turn.stream_error.as_ref().map(Failure::words_of_server);
-                answer.push(&sse::failure(&error.unwrap_or_default()))?;
+                let words = turn.stream_error.as_ref().map(Failure::words_of_server);
+                out.push(&answer.failure(&words.unwrap_or_default()))?;
             }
             Step::Cut => {
-                answer.flush()?;
-                return Err(answer.cut());
+                out.flush()?;
+                return Err(out.cut());
             }
-            Step::Hang => return Err(answer.hang(&sse::ping())),
+            Step::Hang => return Err(out.hang(&answer.ping())),
         }
     }
-    answer.finish()
+    out.finish()
 }

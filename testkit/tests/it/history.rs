@@ -1,6 +1,6 @@
 //! What the loopback server refuses: one fault to a line.
 
-use ah_testkit::server::history::check;
+use ah_testkit::server::messages::history::check;
 use serde_json::{Value, json};
 
 /// A sound body with these messages.

@@ -1,0 +1,143 @@
+//! The scripted events as chunks of chat completions. Seals, and blocks of kinds that the protocol does not have, are
+//! left out.
+
+use ah_conversation::{BlockStart, Delta, StopReason, StreamEvent, Usage};
+use serde_json::{Value, json};
+
+/// 2026-01-01, midnight in Greenwich, in seconds.
+const CREATED: u64 = 1_767_225_600;
+
+/// An answer on its way.
+pub struct Stream {
+    model: String,
+    id: String,
+    /// Whether the tokens are to be told.
+    tells_usage: bool,
+    /// How many calls there were.
+    calls: usize,
+}
+
+impl Stream {
+    /// The answer to `body`.
+    pub fn new(body: &Value) -> Self {
+        Self {
+            model: body["model"].as_str().unwrap_or_default().to_owned(),
+            id: String::new(),
+            tells_usage: body["stream_options"]["include_usage"] == true,
+            calls: 0,
+        }
+    }
+
+    /// `event` as the server writes it, if it does.
+    pub fn event(&mut self, event: &StreamEvent) -> Option<Vec<u8>> {
+        match event {
+            StreamEvent::Started { id, .. } => {
+                self.id = format!("chatcmpl-{id}");
+                Some(self.delta(&json!({"role": "assistant", "content": ""})))
+            }
+            StreamEvent::BlockStarted { block, .. } => {
+                let delta = self.start(block)?;
+                Some(self.delta(&delta))
+            }
+            StreamEvent::Delta { delta, .. } => {
+                let delta = self.piece(delta)?;
+                Some(self.delta(&delta))
+            }
+            StreamEvent::Stopping { stop_reason, usage } => {
+                let mut bytes = self.chunk(&json!({}), Some(finish_reason(stop_reason)));
+                if self.tells_usage {
+                    bytes.extend(self.usage(usage));
+                }
+                Some(bytes)
+            }
+            StreamEvent::Ended => Some(b"data: [DONE]\n\n".to_vec()),
+            StreamEvent::BlockStopped { .. } | StreamEvent::Sent { .. } | StreamEvent::Retry(_) => {
+                None
+            }
+        }
+    }
+
+    fn start(&mut self, block: &BlockStart) -> Option<Value> {
+        match block {
+            BlockStart::ToolUse { id, name, .. } => {
+                self.calls += 1;
+                Some(json!({"tool_calls": [{
+                    "index": self.calls - 1,
+                    "id": id.as_str(),
+                    "type": "function",
+                    "function": {"name": name, "arguments": ""},
+                }]}))
+            }
+            BlockStart::Text(_)
+            | BlockStart::Thinking(_)
+            | BlockStart::RedactedThinking(_)
+            | BlockStart::Other(_) => None,
+        }
+    }
+
+    fn piece(&self, delta: &Delta) -> Option<Value> {
+        match delta {
+            Delta::Text(text) => Some(json!({"content": text})),
+            Delta::Thinking(thinking) => Some(json!({"reasoning_content": thinking})),
+            Delta::InputJson(json) => Some(json!({"tool_calls": [{
+                "index": self.calls.saturating_sub(1),
+                "function": {"arguments": json},
+            }]})),
+            Delta::Signature(_) | Delta::Other(_) => None,
+        }
+    }
+
+    fn delta(&self, delta: &Value) -> Vec<u8> {
+        self.chunk(delta, None)
+    }
+
+    fn chunk(&self, delta: &Value, finish_reason: Option<&str>) -> Vec<u8> {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish_reason});
+        frame(&self.with(&json!([choice])))
+    }
+
+    fn usage(&self, usage: &Usage) -> Vec<u8> {
+        let mut chunk = self.with(&json!([]));
+        let cached = usage.cache_read_input_tokens;
+        let input = usage.input_tokens + usage.cache_creation_input_tokens + cached;
+        chunk["usage"] = json!({
+            "prompt_tokens": input,
+            "completion_tokens": usage.output_tokens,
+            "total_tokens": input + usage.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": cached},
+        });
+        frame(&chunk)
+    }
+
+    fn with(&self, choices: &Value) -> Value {
+        json!({
+            "id": self.id,
+            "object": "chat.completion.chunk",
+            "created": CREATED,
+            "model": self.model,
+            "choices": choices,
+        })
+    }
+}
+
+/// A failure in the midst of an answer.
+pub fn failure(error: &Value) -> Vec<u8> {
+    frame(&json!({"error": error}))
+}
+
+/// One server-sent event.
+fn frame(data: &Value) -> Vec<u8> {
+    format!("data: {data}\n\n").into_bytes()
+}
+
+fn finish_reason(stop_reason: &StopReason) -> &str {
+    match stop_reason {
+        StopReason::EndTurn | StopReason::StopSequence => "stop",
+        StopReason::ToolUse => "tool_calls",
+        StopReason::MaxTokens | StopReason::ContextWindowExceeded => "length",
+        StopReason::Refusal => "content_filter",
+        StopReason::PauseTurn | StopReason::Interrupted | StopReason::Other(_) => {
+            stop_reason.as_str()
+        }
+    }
+}
