@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::json::{is_name, is_object};
+use super::super::json::{is_name, is_object, list};
 
 /// The longest id of a call, and the longest name of a tool.
 const LONGEST_ID: usize = 40;
@@ -35,7 +35,7 @@ pub fn check(body: &Value) -> Result<(), String> {
 }
 
 fn check_tools(body: &Value) -> Result<(), String> {
-    let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    let tools = list(body, "tools");
     let mut names = HashSet::new();
     for (at, tool) in tools.iter().enumerate() {
         let function = &tool["function"];

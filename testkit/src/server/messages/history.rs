@@ -7,6 +7,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::super::json::{is_name, list};
+
 const MOST_BREAKPOINTS: usize = 4;
 const LEAST_THINKING: u64 = 1_024;
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -268,7 +270,7 @@ fn check_result(place: &str, block: &Value) -> Result<(), String> {
             "{place}.tool_use_id: String should match pattern '^[a-zA-Z0-9_-]+$'"
         ));
     }
-    let pieces = block["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let pieces = list(block, "content");
     for (at, piece) in pieces.iter().enumerate() {
         let place = format!("{place}.content.{at}");
         match piece["type"].as_str() {
@@ -290,13 +292,6 @@ fn check_result(place: &str, block: &Value) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-fn is_name(name: &str, longest: usize) -> bool {
-    (1..=longest).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 /// Every call has its result at the start of the next message, and every result its call.
@@ -423,7 +418,7 @@ fn check_system(body: &Value) -> Result<(), String> {
 }
 
 fn check_tools(body: &Value) -> Result<(), String> {
-    let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    let tools = list(body, "tools");
     let mut names = HashSet::new();
     for (at, tool) in tools.iter().enumerate() {
         let name = tool["name"].as_str().unwrap_or_default();
