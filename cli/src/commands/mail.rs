@@ -1,7 +1,6 @@
 //! `--steer` and `--followup`: words for a session from another process.
 
 use ah_conversation::MailKind;
-use ah_store::Queue;
 
 use crate::args::options::MailOptions;
 use crate::args::session::SessionPlan;
@@ -11,7 +10,7 @@ use crate::error::CliError;
 /// Leaves the words with the session that is meant; they are durable when this returns.
 pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result<u8, CliError> {
     let paths = super::place::existing(plan, config)?;
-    let queue = Queue::open(&paths)?;
+    let queue = super::place::queue(&paths)?;
     let steering = options.steer.iter().map(|text| (MailKind::Steer, text));
     let followups = options
         .followup

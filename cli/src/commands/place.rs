@@ -1,6 +1,6 @@
 //! The session that a command looks at: one that is there.
 
-use ah_store::{OpenError, Paths, Session, Tree};
+use ah_store::{OpenError, Paths, Queue, Session, Tree};
 
 use crate::args::session::{SessionChoice, SessionPlan};
 use crate::config::Config;
@@ -56,6 +56,15 @@ pub fn take(paths: &Paths) -> Result<Session, OpenError> {
         ah_process::finish_orphans(killed);
     }
     Ok(session)
+}
+
+/// The queue of a session, to leave words in; tells what there is to tell of it.
+pub fn queue(paths: &Paths) -> Result<Queue, CliError> {
+    let queue = Queue::open(paths)?;
+    if let Some(notice) = queue.notice() {
+        crate::warn(&notice.to_string());
+    }
+    Ok(queue)
 }
 
 /// Does something with the session that is meant, which nobody else may hold meanwhile.

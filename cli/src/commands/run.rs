@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ah_agent::{Outcome, Session, Stop};
 use ah_conversation::{Clock as _, ContentBlock, MailKind, Model, Origin, SessionId};
-use ah_store::{Holder, OpenError, Queue, SystemClock, uuid_of};
+use ah_store::{Holder, OpenError, SystemClock, uuid_of};
 use tokio::runtime::Builder;
 
 use crate::args::options::{Options, OutputFormat};
@@ -126,7 +126,7 @@ fn busy(place: &Place, text: &str, manner: Manner, holder: &Holder) -> Result<u8
     };
     match manner {
         Manner::Own => {
-            Queue::open(place.paths())?.send(MailKind::FollowUp, text)?;
+            super::place::queue(place.paths())?.send(MailKind::FollowUp, text)?;
             crate::warn(&format!(
                 "{holder}; the prompt waits there until the present one is answered"
             ));

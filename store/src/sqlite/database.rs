@@ -110,7 +110,9 @@ impl Database {
     }
 
     pub(super) fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
+        let mut notices = std::mem::take(&mut self.notices);
+        notices.extend(self.mailbox.take_notices());
+        notices
     }
 
     /// Makes the beginnings of a new session durable. The writer does so first of all, while the rest of the program

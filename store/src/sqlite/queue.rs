@@ -11,6 +11,7 @@ use ah_conversation::{Clock, Mail, MailKind, MessageId, StoreError, Time};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::schema::QUEUE;
+use super::session::Notice;
 use super::{Durability, Failure, connect, salvage, set_durability};
 use crate::id::{self, SystemClock};
 use crate::paths::{Paths, create_folder, sync_folder};
@@ -21,19 +22,27 @@ pub struct Queue {
     connection: Connection,
     path: PathBuf,
     clock: SystemClock,
+    notice: Option<Notice>,
 }
 
 impl Queue {
-    /// Opens the queue of a session, and makes it where it is missing.
+    /// Opens the queue of a session, and makes it where it is missing. A damaged one is kept aside and what can be
+    /// read of it is saved (see [`Queue::notice`]).
     pub fn open(paths: &Paths) -> Result<Self, StoreError> {
         let path = paths.queue();
-        let connection = open_to_send(&path, paths.folder())
+        let (connection, notice) = open_to_send(&path, paths.folder())
             .map_err(|failure| failure.at("cannot open", &path))?;
         Ok(Self {
             connection,
             path,
             clock: SystemClock::default(),
+            notice,
         })
+    }
+
+    /// What there is to tell of the queue.
+    pub fn notice(&self) -> Option<&Notice> {
+        self.notice.as_ref()
     }
 
     /// Sends `text`; durable when it returns. The id will be that of the message.
@@ -50,6 +59,7 @@ pub(super) struct Mailbox {
     /// `None` for a session in memory.
     path: Option<PathBuf>,
     open: Option<Open>,
+    notices: Vec<Notice>,
 }
 
 struct Open {
@@ -66,6 +76,7 @@ impl Mailbox {
         Self {
             path: Some(path),
             open: None,
+            notices: Vec::new(),
         }
     }
 
@@ -76,7 +87,12 @@ impl Mailbox {
         Ok(Self {
             path: None,
             open: Some(Open::new(connection)),
+            notices: Vec::new(),
         })
+    }
+
+    pub(super) fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
     }
 
     /// Sends mail to the own session.
@@ -89,7 +105,9 @@ impl Mailbox {
         match &self.path {
             Some(path) => {
                 let folder = path.parent().unwrap_or(Path::new("."));
-                insert(&open_to_send(path, folder)?, id, kind, text)
+                let (connection, notice) = open_to_send(path, folder)?;
+                self.notices.extend(notice);
+                insert(&connection, id, kind, text)
             }
             None => match &self.open {
                 Some(open) => insert(&open.connection, id, kind, text),
@@ -106,7 +124,7 @@ impl Mailbox {
             && failure.is_damage()
         {
             self.open = None;
-            salvage::queue(path)?;
+            self.notices.push(save(path)?);
             waiting = self.look(kind);
         }
         waiting.map_err(Failure::of_queue)
@@ -170,7 +188,8 @@ impl Mailbox {
         if let (None, Some(path)) = (&self.open, &self.path)
             && path.exists()
         {
-            let connection = open_existing(path)?;
+            let (connection, notice) = open_existing(path)?;
+            self.notices.extend(notice);
             // A mark that a power loss undoes is set again by the id.
             set_durability(&connection, Durability::Deferred)?;
             let open = Open::new(connection);
@@ -273,7 +292,7 @@ fn insert(
     Ok(())
 }
 
-fn open_to_send(path: &Path, folder: &Path) -> Result<Connection, Failure> {
+fn open_to_send(path: &Path, folder: &Path) -> Result<(Connection, Option<Notice>), Failure> {
     if !path.exists() {
         create_folder(folder)?;
         QUEUE.create_unless_exists(path)?;
@@ -282,14 +301,22 @@ fn open_to_send(path: &Path, folder: &Path) -> Result<Connection, Failure> {
     open_existing(path)
 }
 
-fn open_existing(path: &Path) -> Result<Connection, Failure> {
+fn open_existing(path: &Path) -> Result<(Connection, Option<Notice>), Failure> {
     match try_open(path) {
         Err(failure) if failure.is_damage() => {
-            salvage::queue(path)?;
-            try_open(path)
+            let notice = save(path)?;
+            Ok((try_open(path)?, Some(notice)))
         }
-        result => result,
+        result => Ok((result?, None)),
     }
+}
+
+fn save(path: &Path) -> Result<Notice, Failure> {
+    let saved = salvage::queue(path)?;
+    Ok(Notice::QueueSalvaged {
+        kept: saved.kept,
+        letters: saved.messages,
+    })
 }
 
 fn try_open(path: &Path) -> Result<Connection, Failure> {

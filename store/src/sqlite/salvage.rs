@@ -33,7 +33,7 @@ const PAGE_COUNT: std::ops::Range<usize> = 28..32;
 pub(super) struct Salvaged {
     /// The damaged file.
     pub kept: PathBuf,
-    /// How many messages are in the fresh database.
+    /// How many messages, or letters of a queue, are in the fresh database.
     pub messages: usize,
 }
 
@@ -63,16 +63,22 @@ pub(super) fn conversation(path: &Path) -> Result<Salvaged, Failure> {
 }
 
 /// Saves the mail of a queue.
-pub(super) fn queue(path: &Path) -> Result<(), Failure> {
-    replace(&QUEUE, path, |damaged, fresh| {
+pub(super) fn queue(path: &Path) -> Result<Salvaged, Failure> {
+    let mut saved = 0;
+    let kept = replace(&QUEUE, path, |damaged, fresh| {
         let table = Table::of(fresh, "queue_messages")?;
-        for row in table.rows(damaged)? {
-            // A letter that is no text, or whose id is there twice, is beyond help.
-            let _ = table.insert(fresh, &row);
-        }
+        // A letter that is no text, or whose id is there twice, is beyond help.
+        let rows = table.rows(damaged)?;
+        saved = rows
+            .iter()
+            .filter(|row| table.insert(fresh, row).is_ok())
+            .count();
         Ok(())
     })?;
-    Ok(())
+    Ok(Salvaged {
+        kept,
+        messages: saved,
+    })
 }
 
 /// Fills a fresh database from the damaged one at `path` and puts it in its place. Gives the name under which the

@@ -89,6 +89,13 @@ pub enum Notice {
         /// How many messages could be saved.
         messages: usize,
     },
+    /// The queue was damaged.
+    QueueSalvaged {
+        /// Where the damaged file is now.
+        kept: PathBuf,
+        /// How many letters could be saved, also of those that were read long ago.
+        letters: usize,
+    },
     /// The log of what was written last was unreadable, and with it what it held.
     LogLost {
         /// Where the unreadable file is now.
@@ -108,6 +115,12 @@ impl fmt::Display for Notice {
             Self::Salvaged { kept, messages } => write!(
                 f,
                 "the session's database was damaged: {messages} messages were saved; the damaged file is kept as `{}`",
+                kept.display()
+            ),
+            Self::QueueSalvaged { kept, letters } => write!(
+                f,
+                "the session's queue was damaged: {letters} of its messages, read or not, were saved; the damaged file \
+                 is kept as `{}`",
                 kept.display()
             ),
             Self::LogLost { kept } => write!(

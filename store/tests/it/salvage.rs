@@ -231,10 +231,30 @@ async fn a_damaged_queue_still_delivers_what_can_be_read() {
         .await
         .unwrap();
     assert_eq!(mail.len(), 200);
+    let notices = session.take_notices().await;
+    let [Notice::QueueSalvaged { kept, letters: 200 }] = &notices[..] else {
+        panic!("{notices:?}");
+    };
+    assert!(kept.exists());
     Queue::open(&paths)
         .unwrap()
         .send(ah_conversation::MailKind::Steer, "one more")
         .unwrap();
+}
+
+#[tokio::test]
+async fn who_sends_into_a_damaged_queue_is_told() {
+    let world = World::new();
+    let paths = world.fresh();
+    fs::create_dir_all(world.folder()).unwrap();
+    fs::write(paths.queue(), "no database at all, but long enough").unwrap();
+    let queue = Queue::open(&paths).unwrap();
+    let Some(Notice::QueueSalvaged { kept, letters: 0 }) = queue.notice() else {
+        panic!("{:?}", queue.notice());
+    };
+    assert!(fs::read_to_string(kept).unwrap().starts_with("no database"));
+    queue.send(ah_conversation::MailKind::Steer, "hm").unwrap();
+    assert_eq!(Queue::open(&paths).unwrap().notice(), None);
 }
 
 #[tokio::test]
