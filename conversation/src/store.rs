@@ -103,7 +103,7 @@ pub struct OutputPage {
 }
 
 /// Why the conversation could not be kept. Always ends the run.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{action} `{}`: {reason}", path.display())]
 pub struct StoreError {
     /// What was being done: `cannot write`, `cannot open` …

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ah_conversation::Environment;
-use ah_store::Tree;
+use ah_store::{SessionHead, Tree};
 use ah_tools::Shell;
 use serde_json::json;
 
@@ -206,25 +206,7 @@ fn sessions(config: &Config) -> Vec<Check> {
         Ok(heads) => heads,
         Err(error) => return vec![Check::problem("sessions", error.to_string(), error.hint)],
     };
-    let mut checks = Vec::new();
-    for head in &heads {
-        let path = head.paths.database().display();
-        let faults = match &head.problem {
-            Some(problem) => vec![problem.clone()],
-            None => Tree::open(&head.paths)
-                .and_then(|tree| tree.faults())
-                .unwrap_or_else(|error| vec![error.to_string()]),
-        };
-        if let Some(fault) = faults.first() {
-            let hint =
-                "a run on this session keeps the damaged file aside and saves what can be read";
-            checks.push(Check::problem(
-                "sessions",
-                format!("{path}: {fault}"),
-                Some(hint.to_owned()),
-            ));
-        }
-    }
+    let mut checks: Vec<_> = heads.iter().filter_map(session).collect();
     if checks.is_empty() {
         checks.push(Check::fine(
             "sessions",
@@ -232,6 +214,21 @@ fn sessions(config: &Config) -> Vec<Check> {
         ));
     }
     checks
+}
+
+/// What is wrong with a session, if anything is.
+fn session(head: &SessionHead) -> Option<Check> {
+    let faults = || Tree::open(&head.paths)?.faults();
+    let (fault, hint) = match head.problem.clone().map_or_else(faults, Err) {
+        Ok(faults) => {
+            let hint =
+                "a run on this session keeps the damaged file aside and saves what can be read";
+            (faults.into_iter().next()?, Some(hint.to_owned()))
+        }
+        Err(error) => (error.reason, error.hint),
+    };
+    let path = head.paths.database().display();
+    Some(Check::problem("sessions", format!("{path}: {fault}"), hint))
 }
 
 fn terminal() -> Check {

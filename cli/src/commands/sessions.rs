@@ -46,7 +46,7 @@ fn line(head: &SessionHead, is_newest: bool) -> String {
         .as_ref()
         .map_or_else(String::new, |name| format!("  [{}]", preview(name, 40)));
     let text = match &head.problem {
-        Some(problem) => format!("cannot be read: {problem}"),
+        Some(problem) => format!("cannot be read: {}", problem.reason),
         None => preview(&head.first_text, 40),
     };
     let line = format!(
@@ -67,7 +67,7 @@ fn to_json(head: &SessionHead) -> Value {
         "messages": head.messages,
         "first_text": head.first_text,
         "path": head.paths.database().display().to_string(),
-        "problem": head.problem,
+        "problem": head.problem.as_ref().map(|problem| &problem.reason),
     })
 }
 

@@ -98,6 +98,7 @@ fn page(message: &Message, keys: &Keys) -> String {
                 }
                 match lines.count() {
                     0 => {}
+                    1 => page.push_str("  ... (1 more line)\n"),
                     more => page.push_str(&format!("  ... ({more} more lines)\n")),
                 }
             }

@@ -193,6 +193,11 @@ fn a_session_of_a_newer_program_is_refused_and_left_as_it_is() {
     );
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(kept_aside(&path).len(), 0);
+    let doctor = world.asking(&server, ["-m", "sonnet", "doctor"]).run();
+    let remedy = "use the newer `ah`";
+    for told in [refused.stderr, doctor.expect(1).stdout] {
+        assert!(told.contains(remedy), "{told}");
+    }
     world
         .asking(&server, ["-m", "sonnet", "--new", "go"])
         .run()

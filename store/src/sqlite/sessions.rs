@@ -60,7 +60,7 @@ pub struct SessionHead {
     /// The beginning of the first thing that was said, line breaks included.
     pub first_text: String,
     /// Why nothing more is known of it, if it cannot be read.
-    pub problem: Option<String>,
+    pub problem: Option<StoreError>,
 }
 
 /// What a collection has removed.
@@ -287,7 +287,7 @@ impl SessionHead {
             head.look_into(&tree)
                 .map_err(|failure| failure.at("cannot read", paths.database()))
         });
-        head.problem = read.err().map(|error| error.reason);
+        head.problem = read.err();
         head
     }
 
