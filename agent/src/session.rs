@@ -45,6 +45,9 @@ pub struct Settings {
     pub concurrency: ToolConcurrency,
     /// How many messages the model is shown at most (`maxConversationMessages`).
     pub max_messages: Option<usize>,
+    /// How many characters of one tool's output the model is shown at most, from the beginning on, in the place of
+    /// the tool's own truncation (`maxToolResultChars`).
+    pub max_result_chars: Option<usize>,
     /// A file that must exist when the run ends (`--must-produce`).
     pub must_produce: Option<PathBuf>,
     /// How much the model may think.

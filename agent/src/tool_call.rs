@@ -10,14 +10,14 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, CallFinish, CallStart, ContentBlock, Context, Decision, Event, EventKind, Input,
-    MessageId, Origin, Output, Record, Role, StoreError, Time, Tool, ToolResult, ToolSpec, ToolUse,
-    Truncation, close_open_calls,
+    Access, CallFinish, CallStart, Content, ContentBlock, Context, Decision, Event, EventKind,
+    Input, MessageId, Origin, Output, Record, ResultBlock, Role, StoreError, Time, Tool,
+    ToolResult, ToolSpec, ToolUse, Truncation, close_open_calls,
 };
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
-use crate::truncate::truncate;
+use crate::truncate::{cut_to_characters, truncate};
 use crate::{Session, Stop, ToolConcurrency};
 
 /// How many calls run at once at most.
@@ -212,10 +212,14 @@ impl Session {
             Fate::Run { tool, .. } => tool.spec().truncation,
             Fate::Answer(_) => Truncation::DEFAULT,
         };
+        let content = match self.cut(&output.content, call) {
+            Some(block) => vec![block],
+            None => truncate(&output.content, truncation, &call.id),
+        };
         let result = ToolResult {
             tool_use_id: call.id.clone(),
             tool_name: call.name.clone(),
-            content: truncate(&output.content, truncation, &call.id),
+            content,
             is_error: output.is_error,
             duration_ms: now.since(started),
             details: output.details,
@@ -233,6 +237,17 @@ impl Session {
         }
         self.transcript.finish_call(result);
         batch.ended += 1;
+    }
+
+    /// The beginning of an output that is longer than the setting allows; the person is told.
+    fn cut(&self, content: &Content, call: &ToolUse) -> Option<ResultBlock> {
+        let limit = self.settings.max_result_chars?;
+        let (block, all) = cut_to_characters(content, limit, &call.name)?;
+        self.ports.frontend.notice(&format!(
+            "the model is shown {limit} of {all} characters from {} (maxToolResultChars)",
+            call.name
+        ));
+        Some(block)
     }
 
     fn emit_start(&mut self, batch: &Batch, at: usize) {

@@ -28,6 +28,47 @@ pub(crate) fn truncate(content: &Content, limit: Truncation, call: &ToolUseId) -
     vec![ResultBlock::Text { text }]
 }
 
+/// The first `limit` characters of `content` with a notice, and how many there are in all, where there are more: what
+/// the setting `maxToolResultChars` asks for. Of an output that stands in a file the bytes are counted.
+pub(crate) fn cut_to_characters(
+    content: &Content,
+    limit: usize,
+    tool: &str,
+) -> Option<(ResultBlock, usize)> {
+    let (start, bytes) = match content {
+        Content::Blocks(_) => return None,
+        Content::Bytes(bytes) => (bytes, None),
+        Content::Spool(spool) => (&spool.head, usize::try_from(spool.len).ok()),
+    };
+    let text = String::from_utf8_lossy(start);
+    let all = bytes.unwrap_or_else(|| text.chars().count());
+    if all <= limit {
+        return None;
+    }
+    let shown: String = text.chars().take(limit).collect();
+    let count = shown.chars().count();
+    let notice = format!(
+        "[OUTPUT TRUNCATED: Showing {} of {} characters from {tool}]",
+        grouped(count),
+        grouped(all)
+    );
+    let text = format!("{shown}\n\n{notice}");
+    Some((ResultBlock::Text { text }, all))
+}
+
+/// A number with commas between its thousands.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
 /// The first and last half of `limit` bytes, of an output that begins with `head`, ends with `tail` and has `len`
 /// bytes in all.
 fn cut_bytes(head: &[u8], tail: &[u8], len: u64, limit: usize, call: &ToolUseId) -> String {

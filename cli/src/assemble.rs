@@ -210,6 +210,11 @@ fn settings(
             .max_conversation_messages
             .as_ref()
             .map(|count| count.value),
+        max_result_chars: config
+            .max_tool_result_chars
+            .as_ref()
+            .map(|count| count.value)
+            .filter(|count| *count > 0),
         must_produce: options
             .prompt
             .must_produce

@@ -58,6 +58,8 @@ pub struct Config {
     pub max_conversation_messages: Option<Sourced<usize>>,
     /// Whether tool calls run together.
     pub tool_concurrency: Sourced<Concurrency>,
+    /// How many characters of one tool's output the model is shown, where not as many as the tool says.
+    pub max_tool_result_chars: Option<Sourced<usize>>,
     /// How much of one tool's output is kept.
     pub max_tool_output_bytes: Sourced<u64>,
     /// The sampling temperature.
@@ -142,6 +144,7 @@ impl Config {
             tool_concurrency: given(options.tools.tool_concurrency)
                 .or_else(|| first.value(|settings| settings.tool_concurrency))
                 .unwrap_or_else(|| built_in(Concurrency::default())),
+            max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),
             max_tool_output_bytes: first
                 .value(|settings| settings.max_tool_output_bytes)
                 .unwrap_or_else(|| built_in(MAX_TOOL_OUTPUT)),
@@ -205,6 +208,9 @@ impl Config {
             json!(concurrency.value),
             &concurrency.origin,
         ));
+        if let Some(count) = &self.max_tool_result_chars {
+            entries.push(("maxToolResultChars", json!(count.value), &count.origin));
+        }
         let cap = &self.max_tool_output_bytes;
         entries.push(("maxToolOutputBytes", json!(cap.value), &cap.origin));
         if let Some(temperature) = &self.temperature {

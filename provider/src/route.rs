@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ah_conversation::{ErrorClass, Provider, ProviderError};
+use ah_conversation::{ErrorClass, Model, Provider, ProviderError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -17,6 +17,9 @@ use crate::responses::{self, Responses};
 use crate::retry::Retrying;
 use crate::server::Server;
 use crate::{Options, with_causes};
+
+/// The beta that lets Sonnet models hold a million tokens.
+const WIDE_WINDOW: &str = "context-1m-2025-08-07";
 
 /// What a server speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -135,7 +138,8 @@ impl<'a> Route<'a> {
     /// The model that the server calls `name`, ready to be asked.
     pub(crate) fn connect(&self, name: &str) -> Result<Arc<dyn Provider>, ProviderError> {
         let Options { retry, seed, .. } = *self.options;
-        let model = self.options.catalog.model(self.name, name);
+        let mut model = self.options.catalog.model(self.name, name);
+        model.context_window = window(&model, &self.options.betas);
         let entry = self.options.catalog.entry(self.name, name);
         let (limit, thinking) = (entry.max_output, entry.thinking);
         let (server, beta) = self.server()?;
@@ -350,9 +354,32 @@ fn ollama_address(host: &str) -> Cow<'_, str> {
     format!("http://{name}:{port}").into()
 }
 
+/// How much `model` holds where `betas` are asked for: one of them gives Sonnet models a million tokens.
+fn window(model: &Model, betas: &[String]) -> u64 {
+    let is_wide = model.name.contains("sonnet") && betas.iter().any(|beta| beta == WIDE_WINDOW);
+    model
+        .context_window
+        .max(if is_wide { 1_000_000 } else { 0 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Port 09 f: with the beta for it, a Sonnet model is summarised by a window of a million tokens.
+    #[test]
+    fn a_beta_widens_the_window_of_sonnet_models_alone() {
+        let catalog = crate::catalog::Catalog::built_in();
+        let wide = [WIDE_WINDOW.to_owned()];
+        for (name, betas, expected) in [
+            ("claude-sonnet-4-5-20250929", &wide[..], 1_000_000),
+            ("claude-sonnet-4-5-20250929", &[], 200_000),
+            ("claude-haiku-4-5-20251001", &wide[..], 200_000),
+        ] {
+            let model = catalog.model("anthropic", name);
+            assert_eq!(window(&model, betas), expected, "{name} {betas:?}");
+        }
+    }
 
     #[test]
     fn addresses_of_ollama() {

@@ -190,3 +190,24 @@ async fn a_long_output_is_cut_for_the_model_and_kept_whole() {
         (20_000, long.trim_end())
     );
 }
+
+/// C# 3: with `maxToolResultChars` the model sees the beginning with an exact notice, and the person a warning.
+#[tokio::test]
+async fn a_result_is_cut_to_a_number_of_characters_where_the_setting_says_so() {
+    for (limit, shown) in [(Some(40_000), 40_000), (None, 50_000)] {
+        let mut world = World::new([uses("look", json!({})), says("Done.")]).with(
+            Fake::reading("look", |_| async { Output::text("ä".repeat(50_000)) })
+                .with_truncation(1_000_000),
+        );
+        world.settings.max_result_chars = limit;
+        world.run("look").await;
+        let seen = world.last_results().remove(0);
+        assert_eq!(seen.matches('ä').count(), shown);
+        let notice = "\n\n[OUTPUT TRUNCATED: Showing 40,000 of 50,000 characters from look]";
+        assert_eq!(seen.ends_with(notice), limit.is_some());
+        assert_eq!(
+            world.notices().contains("40000 of 50000 characters"),
+            limit.is_some()
+        );
+    }
+}

@@ -61,6 +61,7 @@ impl World {
             },
             concurrency: ToolConcurrency::Auto,
             max_messages: None,
+            max_result_chars: None,
             must_produce: None,
             thinking: Thinking::Unset,
             temperature: None,
@@ -367,6 +368,11 @@ impl Fake {
             access,
             run: Box::new(move |input| Box::pin(run(input))),
         }
+    }
+
+    pub(crate) fn with_truncation(mut self, bytes: usize) -> Self {
+        self.spec.truncation.bytes = bytes;
+        self
     }
 
     pub(crate) fn with_schema(mut self, schema: Value) -> Self {

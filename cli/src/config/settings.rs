@@ -21,6 +21,8 @@ pub struct Settings {
     pub max_conversation_messages: Option<usize>,
     /// Whether tool calls run together.
     pub tool_concurrency: Option<Concurrency>,
+    /// How many characters of one tool's output the model is shown; 0: as many as the tool says.
+    pub max_tool_result_chars: Option<usize>,
     /// How much of one tool's output is kept.
     pub max_tool_output_bytes: Option<u64>,
     /// The sampling temperature.
@@ -83,6 +85,7 @@ pub fn read(
                 settings.max_conversation_messages = Some(file.value(value)?);
             }
             "toolConcurrency" => settings.tool_concurrency = Some(file.value(value)?),
+            "maxToolResultChars" => settings.max_tool_result_chars = Some(file.value(value)?),
             "maxToolOutputBytes" => settings.max_tool_output_bytes = Some(file.value(value)?),
             "temperature" => settings.temperature = Some(file.value(value)?),
             "providers" => {

@@ -50,6 +50,7 @@ async fn a_daemon_that_closed_everything_dies_too() {
     gone(place.pid("pid").await).await;
 }
 
+/// C# 8: a command's time limit ends its grandchildren too.
 #[tokio::test]
 async fn a_timeout_ends_the_whole_tree() {
     for script in [

@@ -163,6 +163,44 @@ fn answers_decode_as_the_sdk_reads_them() {
     assert_eq!(strict, EARLY_ENDS);
 }
 
+/// Port 09 e: what four bytes to the token estimates is within a fifth of what recorded answers took, in all.
+#[test]
+fn tokens_of_words_are_estimated_within_a_fifth() {
+    let Some(recordings) = recordings() else {
+        return;
+    };
+    let (mut estimated, mut reported) = (0, 0);
+    for recording in recordings
+        .iter()
+        .filter(|found| found.expected["outcome"] == "ok")
+    {
+        let decoded = &recording.expected["decoded"];
+        let (text, tokens) = (&decoded["text"], decoded["usage"]["output_tokens"].as_u64());
+        let has_calls = decoded["tool_calls"]
+            .as_array()
+            .is_some_and(|calls| !calls.is_empty());
+        let is_words = is_only_words(&recording.body) && !has_calls;
+        if let (true, Some(text), Some(tokens @ 100..)) = (is_words, text.as_str(), tokens) {
+            estimated += ah_conversation::estimate_text(text);
+            reported += tokens;
+        }
+    }
+    assert!(
+        reported > 2_000,
+        "{reported} tokens are too few to judge by"
+    );
+    let percent = estimated * 100 / reported;
+    assert!((80..=120).contains(&percent), "{percent} %");
+}
+
+/// Whether an answer has no blocks but text, as far as its bytes tell.
+fn is_only_words(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body);
+    !["tool_use", "thinking", "_result", "compaction", "fallback"]
+        .iter()
+        .any(|kind| text.contains(kind))
+}
+
 fn is_several(name: &str) -> bool {
     SEVERAL_ANSWERS
         .iter()
