@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message, Origin,
-    Permissions, Provider, ProviderError, Record, Repetition, Response, Role, Skip, Step, Store,
-    StoreError, Thinking, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
+    CallState, Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message,
+    Origin, Permissions, Provider, ProviderError, Record, Repetition, Response, Role, Skip, Step,
+    Store, StoreError, Thinking, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
 };
 
 use crate::request::{Sent, left_out};
@@ -165,19 +165,7 @@ impl Session {
             pending: Vec::new(),
             denials: Vec::new(),
         };
-        let results = close_open_calls(&session.transcript);
-        if !results.is_empty() {
-            let count = results.len();
-            session
-                .append(
-                    Origin::Results,
-                    results.into_iter().map(ContentBlock::ToolResult).collect(),
-                )
-                .await?;
-            session.ports.frontend.notice(&format!(
-                "{count} tool calls of an earlier process were left open and are closed now"
-            ));
-        }
+        session.close_calls().await?;
         Ok(session)
     }
 
@@ -210,6 +198,27 @@ impl Session {
         let outcome = self.outcome(reason, failure, self.ports.clock.now().since(started));
         self.end(&outcome).await?;
         Ok(outcome)
+    }
+
+    /// Answers the calls that an earlier process left open.
+    async fn close_calls(&mut self) -> Result<(), StoreError> {
+        let results = close_open_calls(&self.transcript);
+        if results.is_empty() {
+            return Ok(());
+        }
+        let has_result = |id| matches!(self.transcript.call(id), Some(CallState::Finished(_)));
+        let ids = results.iter().map(|result| &result.tool_use_id);
+        let lost = ids.filter(|id| !has_result(id)).count();
+        let content = results.into_iter().map(ContentBlock::ToolResult).collect();
+        self.append(Origin::Results, content).await?;
+        let told = match lost {
+            0 => return Ok(()),
+            1 => "1 tool call of an earlier process has no result".to_owned(),
+            lost => format!("{lost} tool calls of an earlier process have no result"),
+        };
+        let told = format!("{told}; the model is told, and nothing runs again by itself");
+        self.ports.frontend.notice(&told);
+        Ok(())
     }
 
     /// The loop.

@@ -47,6 +47,11 @@ async fn a_run_that_dies_at_any_write_goes_on_and_repeats_no_call() {
             runs.load(Ordering::SeqCst) >= 1 && survives > 3,
             "{request}"
         );
+        assert_eq!(
+            world.notices().contains("no result"),
+            request.contains("The session was interrupted"),
+            "{request}"
+        );
         if !died {
             assert!(
                 survives >= 6,
