@@ -163,34 +163,27 @@ fn answers_decode_as_the_sdk_reads_them() {
     assert_eq!(strict, EARLY_ENDS);
 }
 
-/// Port 09 e: what four bytes to the token estimates is within a fifth of what recorded answers took, in all.
+/// Port 09 e: what four bytes to the token estimates is within a fifth of what a recorded answer took, as a rule: some
+/// servers count words that they do not show.
 #[test]
 fn tokens_of_words_are_estimated_within_a_fifth() {
     let Some(recordings) = recordings() else {
         return;
     };
-    let (mut estimated, mut reported) = (0, 0);
-    for recording in recordings
-        .iter()
-        .filter(|found| found.expected["outcome"] == "ok")
-    {
+    let mut percents = Vec::new();
+    for recording in &recordings {
         let decoded = &recording.expected["decoded"];
         let (text, tokens) = (&decoded["text"], decoded["usage"]["output_tokens"].as_u64());
-        let has_calls = decoded["tool_calls"]
-            .as_array()
-            .is_some_and(|calls| !calls.is_empty());
-        let is_words = is_only_words(&recording.body) && !has_calls;
-        if let (true, Some(text), Some(tokens @ 100..)) = (is_words, text.as_str(), tokens) {
-            estimated += ah_conversation::estimate_text(text);
-            reported += tokens;
+        if let (Some(text), Some(tokens @ 100..)) = (text.as_str(), tokens)
+            && is_only_words(&recording.body)
+        {
+            percents.push(ah_conversation::estimate_text(text) * 100 / tokens);
         }
     }
-    assert!(
-        reported > 2_000,
-        "{reported} tokens are too few to judge by"
-    );
-    let percent = estimated * 100 / reported;
-    assert!((80..=120).contains(&percent), "{percent} %");
+    percents.sort_unstable();
+    assert!(percents.len() > 10, "{percents:?} are too few to judge by");
+    let median = percents[percents.len() / 2];
+    assert!((80..=120).contains(&median), "{percents:?}");
 }
 
 /// Whether an answer has no blocks but text, as far as its bytes tell.
