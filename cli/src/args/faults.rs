@@ -28,7 +28,9 @@ pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>
         rest.iter()
             .any(|word| !word.to_string_lossy().starts_with('-'))
     });
-    let words_as_prompt = words.map(|(name, rest)| as_prompt(name, rest));
+    let words_as_prompt = words
+        .filter(|_| !argument.starts_with('-'))
+        .map(|(name, rest)| as_prompt(name, rest));
     let message = match error.kind() {
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
             let option = argument.split('=').next().unwrap_or_default();
@@ -43,6 +45,7 @@ pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>
         _ => first_paragraph(error),
     };
     let hint = match (error.kind(), text(ContextKind::SuggestedArg)) {
+        (ErrorKind::MissingRequiredArgument, _) => None,
         (ErrorKind::UnknownArgument, Some(known)) if argument.starts_with('-') => {
             Some(format!("did you mean `{known}`?"))
         }
@@ -50,8 +53,11 @@ pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>
             text(ContextKind::SuggestedValue).map(|known| format!("did you mean `{known}`?"))
         }),
     };
-    CliError::usage(message)
-        .hint(hint.unwrap_or_else(|| "`ah --help` lists all options and commands".to_owned()))
+    let help = || match subcommand {
+        Some((name, _)) => format!("`ah {name} --help` shows what it takes"),
+        None => "`ah --help` lists all options and commands".to_owned(),
+    };
+    CliError::usage(message).hint(hint.unwrap_or_else(help))
 }
 
 /// The parser's own words, without its frame.

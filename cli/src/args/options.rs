@@ -1,6 +1,7 @@
 //! The options as they are typed, group by group as the help text shows them.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use ah_conversation::PermissionMode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -99,7 +100,7 @@ pub struct ModelOptions {
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
     /// Thinking budget in tokens; 0 turns thinking off
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_thinking_tokens: Option<u32>,
     /// Features of the API to ask for, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -114,13 +115,13 @@ pub struct ModelOptions {
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
     /// Stop after this many model calls
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_turns: Option<u32>,
     /// Stop after this many input and output tokens, summed over the run
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub max_tokens: Option<u64>,
     /// Stop when the last call took this many input and output tokens
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub max_context_tokens: Option<u64>,
     /// Stop after this much money
     #[arg(long, value_name = "USD", value_parser = positive)]
@@ -310,6 +311,19 @@ fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
     let others = ["manual", "auto"].map(|word| clap::builder::PossibleValue::new(word).hide(true));
     PossibleValuesParser::new(known.into_iter().chain(others))
         .try_map(|word| word.parse::<PermissionMode>())
+}
+
+/// Reads a whole number.
+pub(super) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| "expected a whole number".to_owned())
+}
+
+fn at_least_one<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
+    match whole::<T>(text) {
+        Ok(number) if number >= T::from(1) => Ok(number),
+        _ => Err("expected a whole number above 0".to_owned()),
+    }
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -3,6 +3,8 @@
 use clap::Subcommand;
 use clap_complete::Shell;
 
+use super::options::whole;
+
 /// A subcommand. Each has a file of its name in `commands/`.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Subcommands {
@@ -72,7 +74,7 @@ pub enum Subcommands {
     /// Delete empty sessions and what a crash left behind; on request, old sessions as well
     Gc {
         /// Also sessions in which nothing was said for this many days
-        #[arg(long, value_name = "DAYS")]
+        #[arg(long, value_name = "DAYS", value_parser = whole::<u32>)]
         older_than: Option<u32>,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its one field says it")]

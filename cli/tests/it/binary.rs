@@ -174,6 +174,12 @@ impl Ah {
         self
     }
 
+    /// Adds an argument, which need not be text.
+    pub fn argument(mut self, argument: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
     /// Works in this folder.
     pub fn within(mut self, folder: impl AsRef<Path>) -> Self {
         self.command.current_dir(folder);

@@ -1,6 +1,7 @@
 //! The program as its users have it: the binary itself, as a child process, in folders of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bad_input;
 mod binary;
 mod damage;
 mod faults;

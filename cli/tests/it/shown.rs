@@ -1,5 +1,6 @@
 //! What a person sees of a run, made the same on every machine and day: places, ids, times and durations have stand-ins.
 
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -36,7 +37,13 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 /// `text` with stand-ins.
 pub fn steady(world: &World, text: &str) -> String {
     let mut text = text.to_owned();
-    for (path, name) in [(world.project(), "<project>"), (world.home(), "<home>")] {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_ah"));
+    let places = [
+        (world.project(), "<project>"),
+        (world.home(), "<home>"),
+        (program, "<ah>"),
+    ];
+    for (path, name) in places {
         text = text.replace(&path.display().to_string(), name);
     }
     for (pattern, name) in VARYING.iter() {

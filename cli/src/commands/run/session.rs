@@ -30,7 +30,8 @@ impl Place {
                 None => fresh()?,
             },
             SessionChoice::LastUsed => sessions.last_written()?.ok_or_else(|| {
-                CliError::failure("there is no session to go on with").hint("leave `-c` out")
+                CliError::failure("there is no session to go on with")
+                    .hint("leave `-c` or `-r` out to begin one")
             })?,
             SessionChoice::Find(wanted) => sessions.find(wanted)?,
             SessionChoice::Named(name) => match sessions.named(name)? {

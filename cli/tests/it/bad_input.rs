@@ -1,0 +1,441 @@
+//! Input that makes no sense: every fault says what and where, and what can be done about it; nothing is lost, and
+//! nothing panics.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+
+use crate::binary::World;
+use crate::shown::shown;
+
+/// What each command line gives, in the world that `prepare` makes.
+fn pages(prepare: impl Fn(&World), lines: &[&str]) -> String {
+    let page = |line: &&str| {
+        let world = World::new();
+        prepare(&world);
+        let ended = world.ah(line.split_whitespace()).run().without_panic();
+        format!(
+            "$ ah {line}\n{}\n",
+            shown(&world, &ended).replace("stderr:\n", "")
+        )
+    };
+    lines.iter().map(page).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn options_that_cannot_be_read() {
+    let lines = [
+        "--bogus go",
+        "--verbos go",
+        "-x go",
+        "--model",
+        "--max-turns 0 go",
+        "--max-turns many go",
+        "--max-budget-usd -1 go",
+        "--timeout x go",
+        "--permission-mode sometimes go",
+        "--tool-concurrency often go",
+        "--output-format xml go",
+        "--system-prompt a --system-prompt-file b go",
+        "--dangerously-skip-permissions --permission-mode plan go",
+        "--allowed-tools Bash( go",
+        "--setting-sources everywhere go",
+        "--cd /no/such/folder go",
+        "--settings none.json go",
+        "--settings {\"model\":3} go",
+        "--steer hello there",
+        "--steer=",
+        "--debug==x go",
+        "@99999999999 go",
+        "@3",
+    ];
+    insta::assert_snapshot!(pages(|_| (), &lines), @r#"
+$ ah --bogus go
+error: unknown option `--bogus`
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --verbos go
+error: unknown option `--verbos`
+hint: did you mean `--verbose`?
+exit code 2
+
+$ ah -x go
+error: unknown option `-x`
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --model
+error: a value is required for `--model <NAME>` but none was supplied
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --max-turns 0 go
+error: invalid value `0` for `--max-turns <N>`: expected a whole number above 0
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --max-turns many go
+error: invalid value `many` for `--max-turns <N>`: expected a whole number above 0
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --max-budget-usd -1 go
+error: invalid value `-1` for `--max-budget-usd <USD>`: expected a number above 0
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --timeout x go
+error: invalid value `x` for `--timeout <SECONDS>`: expected a number above 0
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --permission-mode sometimes go
+error: invalid value `sometimes` for `--permission-mode <MODE>` [possible values: default, acceptEdits, plan, dontAsk, delegate, bypassPermissions]
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --tool-concurrency often go
+error: invalid value `often` for `--tool-concurrency <WHEN>` [possible values: auto, serial, parallel]
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --output-format xml go
+error: invalid value `xml` for `--output-format <FORMAT>` [possible values: text, events, json]
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --system-prompt a --system-prompt-file b go
+error: the argument `--system-prompt <TEXT>` cannot be used with `--system-prompt-file <FILE>`
+hint: `ah --help` lists all options and commands
+exit code 2
+
+$ ah --dangerously-skip-permissions --permission-mode plan go
+error: `--dangerously-skip-permissions` contradicts `--permission-mode`
+exit code 2
+
+$ ah --allowed-tools Bash( go
+error: `Bash(` is not a rule: expected `Tool` or `Tool(content)`
+exit code 2
+
+$ ah --setting-sources everywhere go
+error: unknown setting source `everywhere`
+hint: known are user, project and local
+exit code 2
+
+$ ah --cd /no/such/folder go
+error: cannot work in `/no/such/folder`: No such file or directory (os error 2)
+exit code 2
+
+$ ah --settings none.json go
+error: cannot read the settings in `none.json`: No such file or directory (os error 2)
+exit code 2
+
+$ ah --settings {"model":3} go
+error: --settings:1:10: invalid type: integer `3`, expected a string
+hint: correct it there; `--setting-sources` says which settings files are read
+exit code 1
+
+$ ah --steer hello there
+error: unexpected `there` after a message for a session
+hint: put the whole message in quotes
+exit code 2
+
+$ ah --steer=
+error: there is no session in this folder
+hint: `ah "what to do"` begins one, `ah demo` shows one
+exit code 1
+
+$ ah --debug==x go
+error: the log filter `=x` cannot be read: invalid filter directive
+hint: for example `debug`, or `ah_agent=trace,info`
+exit code 1
+
+$ ah @99999999999 go
+error: there is no message @99999999999
+exit code 2
+
+$ ah @3
+error: there is no prompt
+hint: ah "what to do", or pipe the prompt in
+exit code 2
+"#);
+}
+
+#[test]
+fn what_comes_later_is_refused_by_name() {
+    let lines = [
+        "--sandbox go",
+        "--mcp-config x go",
+        "--fallback-model x go",
+        "-t x=y go",
+        "--json-schema {} go",
+        "--skill x go",
+        "work on the login bug",
+        "mcp list",
+        "-p --agents {} go",
+    ];
+    insta::assert_snapshot!(pages(|_| (), &lines), @"
+$ ah --sandbox go
+error: `--sandbox` does not work yet
+exit code 2
+
+$ ah --mcp-config x go
+error: `--mcp-config` does not work yet
+exit code 2
+
+$ ah --fallback-model x go
+error: `--fallback-model` does not work yet
+exit code 2
+
+$ ah -t x=y go
+error: `--tool` does not work yet
+exit code 2
+
+$ ah --json-schema {} go
+error: `--json-schema` does not work yet
+exit code 2
+
+$ ah --skill x go
+error: `--skill` does not work yet
+exit code 2
+
+$ ah work on the login bug
+error: `ah work` does not work yet
+hint: for a prompt that begins so: ah -- work on the login bug
+exit code 2
+
+$ ah mcp list
+error: `ah mcp` does not work yet
+hint: for a prompt that begins so: ah -- mcp list
+exit code 2
+
+$ ah -p --agents {} go
+error: `--agents` does not work yet
+exit code 2
+");
+}
+
+#[test]
+fn words_after_a_subcommand_are_never_run() {
+    let lines = [
+        "sessions of the week",
+        "usage of tabs",
+        "tree planting",
+        "demo of the app",
+        "config",
+        "config set x",
+        "completions bish",
+    ];
+    insta::assert_snapshot!(pages(|_| (), &lines), @"
+$ ah sessions of the week
+error: unrecognized subcommand `of`
+hint: for a prompt that begins so: ah -- sessions of the week
+exit code 2
+
+$ ah usage of tabs
+error: unexpected `of`
+hint: for a prompt that begins so: ah -- usage of tabs
+exit code 2
+
+$ ah tree planting
+error: unexpected `planting`
+hint: for a prompt that begins so: ah -- tree planting
+exit code 2
+
+$ ah demo of the app
+error: unexpected `of`
+hint: for a prompt that begins so: ah -- demo of the app
+exit code 2
+
+$ ah config
+error: `ah config` needs a command
+hint: `ah config --help` lists them
+exit code 2
+
+$ ah config set x
+error: unrecognized subcommand `set`
+hint: for a prompt that begins so: ah -- config set x
+exit code 2
+
+$ ah completions bish
+error: invalid value `bish` for `<SHELL>` [possible values: bash, elvish, fish, powershell, zsh]
+hint: for a prompt that begins so: ah -- completions bish
+exit code 2
+");
+}
+
+#[test]
+fn models_and_scenarios_that_are_none() {
+    let prepare = |world: &World| {
+        world.write("bad.yaml", "turns:\n  - txt: hello\n");
+        world.write("torn.yaml", "turns:\n  - text: \"hello\n");
+        world.write("empty.yaml", "turns: []\n");
+        world.write("bytes.yaml", [0xff, 0xfe, 0x00]);
+        world.write("folder/inside", "");
+        world.scenario("short", [uses("bash", json!({"command": "true"}))]);
+    };
+    let lines = [
+        "-m no-such-model go",
+        "-m nowhere/model go",
+        "-m script:none.yaml go",
+        "-m script:bad.yaml go",
+        "-m script:torn.yaml go",
+        "-m script:empty.yaml go",
+        "-m script:bytes.yaml go",
+        "-m script:folder go",
+        "-m script: go",
+        "-m script:short.json --permission-mode plan go",
+        "-m script:short.json --record /no/such/folder/run.yaml go",
+        "-m script:short.json --system-prompt-file none go",
+        "-m script:short.json --db folder go",
+        "-m script:short.json --debug=[ go",
+        "-m script:short.json --debug-file /no/such/folder/log go",
+    ];
+    insta::assert_snapshot!(pages(prepare, &lines), @"
+$ ah -m no-such-model go
+error: no model is called `no-such-model`
+hint: known are `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, `anthropic/NAME`, `litellm/NAME`, `openai/NAME`, `openai-responses/NAME`, `ollama/NAME`, `script:PATH` and `script:demo`
+exit code 1
+
+$ ah -m nowhere/model go
+error: no model is called `nowhere/model`
+hint: known are `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, `anthropic/NAME`, `litellm/NAME`, `openai/NAME`, `openai-responses/NAME`, `ollama/NAME`, `script:PATH` and `script:demo`
+exit code 1
+
+$ ah -m script:none.yaml go
+error: cannot read the scenario <project>/none.yaml: No such file or directory (os error 2)
+hint: `script:demo` is built in; any other name is a path
+exit code 1
+
+$ ah -m script:bad.yaml go
+error: the scenario <project>/bad.yaml is not valid: unknown field `txt`, expected one of request, expect, repeat, delay_ms, chunk_delay_ms, pieces, error, thinking, signature, text, tool, tools, content, stop_reason, usage, stream_error, cut, hang, wire at line 2, column 5
+hint: docs/scripted-model.md lists what a scenario may say
+exit code 1
+
+$ ah -m script:torn.yaml go
+error: the scenario <project>/torn.yaml is not valid: invalid indentation in multiline quoted scalar at line 3, column 1
+hint: docs/scripted-model.md lists what a scenario may say
+exit code 1
+
+$ ah -m script:empty.yaml go
+error: the scenario <project>/empty.yaml is not valid: a scenario needs at least one turn
+hint: docs/scripted-model.md lists what a scenario may say
+exit code 1
+
+$ ah -m script:bytes.yaml go
+error: cannot read the scenario <project>/bytes.yaml: stream did not contain valid UTF-8
+hint: `script:demo` is built in; any other name is a path
+exit code 1
+
+$ ah -m script:folder go
+error: cannot read the scenario <project>/folder: Is a directory (os error 21)
+hint: `script:demo` is built in; any other name is a path
+exit code 1
+
+$ ah -m script: go
+error: cannot read the scenario <project>/: Is a directory (os error 21)
+hint: `script:demo` is built in; any other name is a path
+exit code 1
+
+$ ah -m script:short.json --permission-mode plan go
+>>> go
+bash (<n>s)
+  $ true
+  (no output)
+
+error: the scenario `short` ends with turn 1, but there was another request
+hint: add a turn to the scenario, or begin a new session
+exit code 1
+
+$ ah -m script:short.json --record /no/such/folder/run.yaml go
+error: cannot record to `/no/such/folder/run.yaml`: No such file or directory (os error 2)
+exit code 1
+
+$ ah -m script:short.json --system-prompt-file none go
+error: cannot read the system prompt `none`: No such file or directory (os error 2)
+exit code 1
+
+$ ah -m script:short.json --db folder go
+error: cannot open `<project>/folder`: unable to open database file: <project>/folder
+exit code 1
+
+$ ah -m script:short.json --debug=[ go
+error: the log filter `[` cannot be read: invalid filter directive
+hint: for example `debug`, or `ah_agent=trace,info`
+exit code 1
+
+$ ah -m script:short.json --debug-file /no/such/folder/log go
+error: cannot write the log to `/no/such/folder/log`: No such file or directory (os error 2)
+exit code 1
+");
+}
+
+#[test]
+fn answers_that_make_no_sense_end_as_errors() {
+    let bodies = [
+        "",
+        "<html>busy</html>",
+        "event: message_start\ndata: {\n\n",
+        "event: message_start\ndata: {\"type\":\"message_start\",\"message\":[]}\n\n",
+        "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":7,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n",
+    ];
+    for body in bodies {
+        let world = World::new();
+        let mut turn = says("unsaid");
+        turn.repeat = Some(20);
+        turn.wire = Some(ah_provider::script::format::Wire {
+            body: Some(body.to_owned()),
+            ..Default::default()
+        });
+        let server = Server::new([turn]);
+        let ah = world.asking(&server, ["-p", "-m", "sonnet", "go"]);
+        let ended = ah.env("CLAUDE_CODE_MAX_RETRIES", "0").run().expect(1);
+        assert_eq!(ended.stdout, "", "{body}");
+        assert!(ended.stderr.contains("error: "), "{body}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn arguments_and_input_that_are_no_text() {
+    let world = World::new();
+    let model = world.scenario("s", [says("<{{user}}>")]);
+    let ended = world
+        .ah(["-m", &model])
+        .stdin([b'a', 0xff, b'b', 0, b'\n'])
+        .run()
+        .expect(0);
+    assert_eq!(ended.stdout, "<a\u{fffd}b\0>\n");
+    let ended = world
+        .ah(["-m", &model])
+        .argument(OsStr::from_bytes(&[b'a', 0xff]))
+        .run();
+    insta::assert_snapshot!(shown(&world, &ended), @"
+stderr:
+error: the prompt is not valid UTF-8: `a�`
+exit code 2
+");
+}
+
+#[test]
+fn a_file_where_the_folder_of_sessions_should_be_is_named() {
+    let world = World::new();
+    let model = world.scenario("s", [says("Yes.")]);
+    world.write(".ah", "");
+    for arguments in [
+        &["-m", &model, "go"] as &[&str],
+        &["sessions"],
+        &["gc"],
+        &["doctor"],
+    ] {
+        let ended = world.ah(arguments.iter().copied()).run().without_panic();
+        assert!(
+            (ended.stdout + &ended.stderr).contains(".ah") || ended.code == Some(0),
+            "{arguments:?}"
+        );
+    }
+    assert_eq!(world.text(".ah"), "");
+}
