@@ -54,8 +54,8 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
     let (plan, options) = (&invocation.session, &invocation.options);
     let environment = environment::read(options.settings.cd.as_deref())?;
     let config = match invocation.action {
-        // It lists what is wrong with the settings itself, among the rest.
-        Action::Command(Subcommands::Doctor(_)) => {
+        // The one lists what is wrong with the settings itself, the other plays in a folder of its own.
+        Action::Command(Subcommands::Doctor(_) | Subcommands::Demo) => {
             Config::survey(options, invocation.manner, environment)?
         }
         _ => {

@@ -111,11 +111,15 @@ fn checks(config: &Config) -> Vec<Check> {
             "model",
             format!("{} ({})", config.model.value, config.model.origin),
         ),
-        key(config),
     ];
+    let catalogue = catalogue(config);
+    // Which key is wanted cannot be said of a model that cannot be looked up.
+    if catalogue.state != State::Problem {
+        checks.push(key(config));
+    }
     checks.extend(server(environment));
     checks.extend(settings(config));
-    checks.push(catalogue(config));
+    checks.push(catalogue);
     checks.extend(sessions(config));
     checks.push(terminal());
     checks.push(shell(environment));

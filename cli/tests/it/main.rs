@@ -4,6 +4,7 @@
 mod bad_input;
 mod binary;
 mod damage;
+mod demo;
 mod faults;
 mod kill;
 mod litellm;
@@ -12,6 +13,7 @@ mod manners;
 mod output;
 mod random;
 mod run;
+mod settings;
 mod shown;
 mod signals;
 mod stored;
