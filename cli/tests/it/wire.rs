@@ -140,7 +140,8 @@ exit code 1
 
 #[test]
 fn the_server_may_be_another_one_and_stand_behind_a_proxy() {
-    let cases: [(&str, &[(&str, &str)], &str); 3] = [
+    type Variables<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(&str, Variables<'_>, &str); 3] = [
         ("<server>/", &[], "/v1/messages"),
         (
             "http://models.example",
