@@ -139,7 +139,7 @@ impl<'a> Route<'a> {
     pub(crate) fn connect(&self, name: &str) -> Result<Arc<dyn Provider>, ProviderError> {
         let Options { retry, seed, .. } = *self.options;
         let mut model = self.options.catalog.model(self.name, name);
-        model.context_window = window(&model, &self.options.betas);
+        model.context_window = window(&model, self.options.betas);
         let entry = self.options.catalog.entry(self.name, name);
         let (limit, thinking) = (entry.max_output, entry.thinking);
         let (server, beta) = self.server()?;
