@@ -227,7 +227,7 @@ mod tests {
             "compactionModel": "sonnet",
             "maxConversationMessages": 40,
             "toolConcurrency": "serial",
-            "maxToolOutputBytes": 1000,
+            "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
             "temperature": 0.5,
             "permissions": {"allow": ["Bash(git log:*)"], "deny": ["Edit"], "defaultMode": "acceptEdits"},
             "providers": {"gw": {
@@ -256,6 +256,7 @@ mod tests {
             compaction_model: Some("sonnet".to_owned()),
             max_conversation_messages: Some(40),
             tool_concurrency: Some(Concurrency::Serial),
+            max_tool_result_chars: Some(2000),
             max_tool_output_bytes: Some(1000),
             temperature: Some(0.5),
             permissions: PermissionSettings {
