@@ -227,7 +227,7 @@ sessions mv
   2 the argument `--new` cannot be used with `--name <NAME>`
   `ah --help` lists all options and commands
 --max-turns 0 hi
-  2 invalid value `0` for `--max-turns <N>`: 0 is not in 1..=4294967295
+  2 invalid value `0` for `--max-turns <N>`: expected a whole number above 0
   `ah --help` lists all options and commands
 --permission-mode yolo hi
   2 invalid value `yolo` for `--permission-mode <MODE>` [possible values: default, acceptEdits, plan, dontAsk, delegate, bypassPermissions]

@@ -361,7 +361,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len()),
-            (10, 3),
+            (11, 3),
             "a setting is missing in the schema"
         );
     }
