@@ -1,8 +1,10 @@
 //! The program as its users have it: the binary itself, as a child process, in folders of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod adapters;
 mod bad_input;
 mod binary;
+mod cases;
 mod damage;
 mod demo;
 mod faults;
