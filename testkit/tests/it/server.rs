@@ -19,13 +19,17 @@ fn body(answers: usize) -> Value {
 }
 
 fn send(server: &Server, body: &str) -> TcpStream {
+    send_to(server, "/v1/messages", body)
+}
+
+fn send_to(server: &Server, path: &str, body: &str) -> TcpStream {
     let address = server.url();
     let address = address.strip_prefix("http://").expect("http");
     let mut stream = TcpStream::connect(address).expect("it listens");
     let length = body.len();
     write!(
         stream,
-        "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: k\r\nanthropic-version: 2023-06-01\r\ncontent-length: {length}\r\n\r\n{body}"
+        "POST {path} HTTP/1.1\r\nHost: x\r\nX-Api-Key: k\r\nAuthorization: Bearer k\r\nanthropic-version: 2023-06-01\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .expect("sent");
     stream
@@ -33,7 +37,15 @@ fn send(server: &Server, body: &str) -> TcpStream {
 
 /// The whole response to `body`, up to the end of its chunks or of the connection.
 fn ask(server: &Server, body: &Value) -> String {
-    let mut stream = send(server, &body.to_string());
+    response(send(server, &body.to_string()))
+}
+
+/// The body of the response to `body` at `path`.
+pub fn body_at(server: &Server, path: &str, body: &Value) -> String {
+    unchunked(&response(send_to(server, path, &body.to_string())))
+}
+
+fn response(mut stream: TcpStream) -> String {
     let mut response = String::new();
     let mut piece = [0; 4096];
     while !response.ends_with("\r\n0\r\n\r\n") {
