@@ -99,8 +99,8 @@ fn before_call(
     used_up: Option<Skip>,
 ) -> Step {
     let run = transcript.run();
-    if let Some(skip) = used_up {
-        return Step::Finish(skip.exit_reason());
+    if let Some(limit) = limit_reached(transcript, limits, used_up) {
+        return Step::Finish(limit);
     }
     if last.origin == Origin::Results
         && let Some(repetition) = repetition(run).filter(|repetition| repetition.count >= WARN_AT)
@@ -111,12 +111,6 @@ fn before_call(
         } else {
             Step::Nudge(repetition)
         };
-    }
-    if limits
-        .max_turns
-        .is_some_and(|max| transcript.turns() >= max as usize)
-    {
-        return Step::Finish(ExitReason::MaxTurns);
     }
     if last.is_summary() && is_cut(before_summaries(run)) {
         return Step::Continue;
@@ -167,14 +161,8 @@ fn after_cut(
     used_up: Option<Skip>,
 ) -> Step {
     let run = transcript.run();
-    if let Some(skip) = used_up {
-        return Step::Finish(skip.exit_reason());
-    }
-    if limits
-        .max_turns
-        .is_some_and(|max| transcript.turns() >= max as usize)
-    {
-        return Step::Finish(ExitReason::MaxTurns);
+    if let Some(limit) = limit_reached(transcript, limits, used_up) {
+        return Step::Finish(limit);
     }
     if continuations(run) >= CONTINUATIONS {
         return Step::Finish(ExitReason::MaxTokens);
@@ -187,6 +175,19 @@ fn after_cut(
         (true, false) if transcript.messages().len() > 2 => Step::Compact,
         _ => Step::Continue,
     }
+}
+
+/// The limit that forbids another call of the model, if one does.
+fn limit_reached(
+    transcript: &Transcript,
+    limits: &Limits,
+    used_up: Option<Skip>,
+) -> Option<ExitReason> {
+    let had_last_turn = || {
+        let max = limits.max_turns?;
+        (transcript.turns() >= max as usize).then_some(ExitReason::MaxTurns)
+    };
+    used_up.map(Skip::exit_reason).or_else(had_last_turn)
 }
 
 /// What of the budgets is used up, if any.
@@ -439,6 +440,13 @@ mod tests {
             ),
         ];
         check(&cases, &two);
+        let three = Limits {
+            max_turns: Some(3),
+            ..limits()
+        };
+        // Nobody would read the warning that these turns were the same.
+        let turns = " assistant:tool_use(bash ls) results".repeat(3);
+        check(&[(&format!("user{turns}"), "finish max_turns")], &three);
     }
 
     #[test]
