@@ -10,7 +10,6 @@ use ah_provider::script::normal::Normal;
 use ah_provider::script::record::Recording;
 use ah_store::{Session, SystemClock};
 use ah_tools::{Shell, Surroundings, Workspace};
-use tokio_util::sync::CancellationToken;
 
 use crate::args::options::{Concurrency, Options, OutputFormat};
 use crate::commands::run::system_prompt;
@@ -20,7 +19,7 @@ use crate::key_command::KeyCommand;
 use crate::print::events::Events;
 use crate::print::json::Quiet;
 use crate::print::text::{Text, View};
-use crate::print::{Look, Screen};
+use crate::print::{Look, Outlet, Screen};
 
 /// The model that the configuration names, ready to be asked.
 ///
@@ -85,7 +84,7 @@ fn asking<T>(
     })
 }
 
-/// All that a session on `store` needs. `closed` is cancelled when nobody reads standard output any more.
+/// All that a session on `store` needs. `outlet` is told when standard output cannot be written any more.
 ///
 /// # Errors
 ///
@@ -95,11 +94,11 @@ pub fn session(
     store: &Arc<Session>,
     options: &Options,
     config: &Config,
-    closed: CancellationToken,
+    outlet: Outlet,
 ) -> Result<(Ports, Toolbox, Settings), CliError> {
     let tools = toolbox(store, options, config);
     let settings = settings(&*provider, &tools, options, config)?;
-    let frontend = frontend(&*provider, store, &tools, options, config, closed);
+    let frontend = frontend(&*provider, store, &tools, options, config, outlet);
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, options, &name.value)?,
         None => provider.clone(),
@@ -237,9 +236,9 @@ fn frontend(
     tools: &Toolbox,
     options: &Options,
     config: &Config,
-    closed: CancellationToken,
+    outlet: Outlet,
 ) -> Arc<dyn Frontend> {
-    let screen = || Screen::of_process(Look::of_process(options.output.plain), closed);
+    let screen = || Screen::of_process(Look::of_process(options.output.plain), outlet);
     match options.output.output_format.unwrap_or_default() {
         OutputFormat::Json | OutputFormat::StreamJson => Arc::new(Quiet),
         OutputFormat::Events => Arc::new(Events::new(screen())),

@@ -79,12 +79,18 @@ impl fmt::Display for CliError {
 impl std::error::Error for CliError {}
 
 /// Meant for writing to standard output, where a reader that went away is nothing to complain of.
-impl From<io::Error> for CliError {
-    fn from(error: io::Error) -> Self {
+impl From<&io::Error> for CliError {
+    fn from(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::failure("").code(OUTPUT_CLOSED);
         }
         Self::failure(format!("cannot write to standard output: {error}"))
+    }
+}
+
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> Self {
+        Self::from(&error)
     }
 }
 

@@ -3,7 +3,7 @@
 use ah_conversation::ExitReason;
 
 use crate::args::Manner;
-use crate::error::{FAILURE, OUTPUT_CLOSED};
+use crate::error::FAILURE;
 
 /// Stopped by a limit.
 const LIMIT: u8 = 3;
@@ -19,8 +19,6 @@ pub enum Interrupt {
     Hangup,
     /// Whoever rules the machine wants us gone.
     Terminate,
-    /// Nobody reads standard output any more.
-    OutputClosed,
 }
 
 /// The exit code of a run that ended for `reason`.
@@ -32,7 +30,6 @@ pub fn code(manner: Manner, reason: &ExitReason, interrupt: Option<Interrupt>) -
             Interrupt::Interrupt if manner == Manner::DropIn => return 0,
             Interrupt::Interrupt => SIGNAL + 2,
             Interrupt::Terminate => SIGNAL + 15,
-            Interrupt::OutputClosed => OUTPUT_CLOSED,
         },
         (ExitReason::Interrupted, None) => SIGNAL + 2,
         (ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_), _) => 0,
@@ -59,7 +56,7 @@ mod tests {
 
     #[test]
     fn each_ending_has_its_code() {
-        use Interrupt::{Hangup, Interrupt as Int, OutputClosed, Terminate};
+        use Interrupt::{Hangup, Interrupt as Int, Terminate};
         for (reason, interrupt, own, drop_in) in [
             (ExitReason::EndTurn, None, 0, 0),
             (ExitReason::EndTurn, Some(Int), 0, 0),
@@ -74,7 +71,6 @@ mod tests {
             (ExitReason::Interrupted, Some(Int), 130, 0),
             (ExitReason::Interrupted, Some(Hangup), 129, 129),
             (ExitReason::Interrupted, Some(Terminate), 143, 143),
-            (ExitReason::Interrupted, Some(OutputClosed), 141, 141),
         ] {
             assert_eq!(
                 code(Manner::Own, &reason, interrupt),

@@ -36,7 +36,12 @@ pub fn prompt(typed: Option<&str>, manner: Manner) -> Result<Option<String>, Cli
                 // Where this cannot be written, nobody waits for it.
                 let _ = io::stderr().write_all(b">>> ");
             }
-            read(stdin)?
+            let is_terminal = stdin.is_terminal();
+            let text = read(stdin)?;
+            if is_terminal && text.is_empty() {
+                let _ = io::stderr().write_all(b"\n");
+            }
+            text
         }
     };
     let text = join(typed.unwrap_or_default(), &piped);

@@ -15,7 +15,7 @@ use std::io::{IsTerminal as _, stdout};
 
 pub use neutral::neutralise;
 pub use number::count;
-pub use screen::{Look, Screen};
+pub use screen::{Look, Outlet, Screen};
 
 /// A text that a command prints: as it is, unless a terminal would obey it.
 pub fn shown(text: &str) -> Cow<'_, str> {

@@ -18,6 +18,7 @@ use crate::args::{Manner, Prompt};
 use crate::assemble;
 use crate::config::Config;
 use crate::error::{CliError, TRY_AGAIN};
+use crate::print::Outlet;
 use crate::print::json::{Subject, result};
 use crate::{exit, input};
 pub use instructions::system_prompt;
@@ -63,8 +64,9 @@ async fn perform(
     };
     place.prepare(&store, &plan, fork_at).await?;
     let asked = model.model().clone();
-    let closed = signals.token().clone();
-    let (ports, tools, settings) = assemble::session(model, &store, options, config, closed)?;
+    let outlet = Outlet::new(signals.token().clone());
+    let (ports, tools, settings) =
+        assemble::session(model, &store, options, config, outlet.clone())?;
     let mut session = Session::open(ports, tools, settings).await?;
     tell_notices(&store).await;
     let stop = Stop::interrupt(signals.token().clone());
@@ -74,6 +76,9 @@ async fn perform(
     let outcome = outcome?;
     if options.output.output_format == Some(OutputFormat::Json) {
         print_result(&outcome, &session, &store, options, &asked)?;
+    }
+    if let Some(fault) = outlet.fault() {
+        return Err(fault.into());
     }
     let code = exit::code(config.manner, &outcome.reason, signals.interrupt());
     match &outcome.failure {

@@ -5,7 +5,7 @@
 //! writes what has waited also turns the spinner; it starts with the first need of it.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -65,8 +65,35 @@ impl Look {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    /// Cancelled when nobody reads standard output any more.
+    outlet: Outlet,
+}
+
+/// Tells whether standard output can still be written. Once it cannot, the run is to end.
+#[derive(Debug, Clone, Default)]
+pub struct Outlet {
     closed: CancellationToken,
+    fault: Arc<OnceLock<io::Error>>,
+}
+
+impl Outlet {
+    /// One that cancels `closed` when standard output cannot be written any more.
+    pub fn new(closed: CancellationToken) -> Self {
+        Self {
+            closed,
+            fault: Arc::default(),
+        }
+    }
+
+    /// Why standard output could not be written, if it could not.
+    pub fn fault(&self) -> Option<&io::Error> {
+        self.fault.get()
+    }
+
+    fn close(&self, fault: io::Error) {
+        // What follows the first one follows from it.
+        let _ = self.fault.set(fault);
+        self.closed.cancel();
+    }
 }
 
 struct State {
@@ -88,9 +115,9 @@ struct Spinner {
 }
 
 impl Screen {
-    /// The streams of the process. `closed` is cancelled when nobody reads standard output any more.
-    pub fn of_process(look: Look, closed: CancellationToken) -> Self {
-        Self::new(Box::new(Unbuffered), Box::new(io::stderr()), look, closed)
+    /// The streams of the process. `outlet` is told when standard output cannot be written any more.
+    pub fn of_process(look: Look, outlet: Outlet) -> Self {
+        Self::new(Box::new(Unbuffered), Box::new(io::stderr()), look, outlet)
     }
 
     /// Any two streams.
@@ -98,7 +125,7 @@ impl Screen {
         out: Box<dyn Write + Send>,
         err: Box<dyn Write + Send>,
         look: Look,
-        closed: CancellationToken,
+        outlet: Outlet,
     ) -> Self {
         let state = State {
             out,
@@ -112,7 +139,7 @@ impl Screen {
         let shared = Shared {
             state: Mutex::new(state),
             changed: Condvar::new(),
-            closed,
+            outlet,
         };
         Self {
             shared: Arc::new(shared),
@@ -136,7 +163,7 @@ impl Screen {
             .written_at
             .is_none_or(|at| now.duration_since(at) >= PAUSE);
         if is_due || state.waiting.len() >= FULL {
-            state.write_waiting(&self.shared.closed, now);
+            state.write_waiting(&self.shared.outlet, now);
         } else if state.waiting.len() == bytes.len() {
             drop(state);
             self.wake();
@@ -154,7 +181,7 @@ impl Screen {
     /// Writes whole lines to standard error, after all that came before.
     pub fn note(&self, lines: &str) {
         let mut state = self.shared.lock();
-        state.write_waiting(&self.shared.closed, Instant::now());
+        state.write_waiting(&self.shared.outlet, Instant::now());
         state.hide_spinner();
         let shares_line =
             self.look.out_is_terminal && self.look.err_is_terminal && !state.at_line_start;
@@ -173,7 +200,7 @@ impl Screen {
             return;
         }
         let mut state = self.shared.lock();
-        state.write_waiting(&self.shared.closed, Instant::now());
+        state.write_waiting(&self.shared.outlet, Instant::now());
         let label = label.into();
         if state
             .spinner
@@ -201,7 +228,7 @@ impl Screen {
     pub fn flush(&self) {
         self.shared
             .lock()
-            .write_waiting(&self.shared.closed, Instant::now());
+            .write_waiting(&self.shared.outlet, Instant::now());
     }
 
     fn wake(&self) {
@@ -224,7 +251,7 @@ impl Drop for Screen {
             state.is_over = true;
             state.hide_spinner();
             state.spinner = None;
-            state.write_waiting(&self.shared.closed, Instant::now());
+            state.write_waiting(&self.shared.outlet, Instant::now());
         }
         self.shared.changed.notify_one();
         let ticker = self
@@ -249,7 +276,7 @@ impl Shared {
         while !state.is_over {
             let now = Instant::now();
             if state.answer_due().is_some_and(|due| due <= now) {
-                state.write_waiting(&self.closed, now);
+                state.write_waiting(&self.outlet, now);
             }
             if state.spinner_due(now).is_some_and(|due| due <= now) {
                 state.draw_spinner(now, width);
@@ -274,7 +301,7 @@ impl Shared {
 }
 
 impl State {
-    fn write_waiting(&mut self, closed: &CancellationToken, now: Instant) {
+    fn write_waiting(&mut self, outlet: &Outlet, now: Instant) {
         if self.waiting.is_empty() {
             return;
         }
@@ -282,12 +309,8 @@ impl State {
             .out
             .write_all(&self.waiting)
             .and_then(|()| self.out.flush());
-        if let Err(error) = result {
-            // A reader that went away knows; a full disk is news, and told once: the run ends now.
-            if error.kind() != io::ErrorKind::BrokenPipe && !closed.is_cancelled() {
-                let _ = writeln!(self.err, "error: cannot write to standard output: {error}");
-            }
-            closed.cancel();
+        if let Err(fault) = result {
+            outlet.close(fault);
         }
         self.waiting.clear();
         self.written_at = Some(now);
@@ -378,12 +401,12 @@ mod tests {
     #[test]
     fn a_burst_arrives_whole_without_anyone_flushing() {
         let (reader, writer) = io::pipe().unwrap();
-        let closed = CancellationToken::new();
+        let outlet = Outlet::default();
         let screen = Screen::new(
             Box::new(writer),
             Box::new(io::sink()),
             PLAIN,
-            closed.clone(),
+            outlet.clone(),
         );
         screen.answer(b"one ");
         screen.answer(b"two ");
@@ -393,19 +416,20 @@ mod tests {
         io::BufRead::read_line(&mut io::BufReader::new(reader), &mut line).unwrap();
         assert_eq!(line, "one two three\n");
         drop(screen);
-        assert!(!closed.is_cancelled());
+        assert!(outlet.fault().is_none());
     }
 
     #[test]
     fn a_reader_that_went_away_is_noticed() {
-        let closed = CancellationToken::new();
+        let outlet = Outlet::default();
         let screen = Screen::new(
             Box::new(Closed),
             Box::new(io::sink()),
             PLAIN,
-            closed.clone(),
+            outlet.clone(),
         );
         screen.answer(b"text");
-        assert!(closed.is_cancelled());
+        assert!(outlet.closed.is_cancelled());
+        assert_eq!(outlet.fault().unwrap().kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -421,6 +421,31 @@ exit code 2
 }
 
 #[test]
+fn an_output_that_cannot_be_written_is_told() {
+    let world = World::new();
+    let model = world.scenario("s", [says("Yes.")]);
+    let lines: [&[&str]; 5] = [
+        &["-m", &model, "go"],
+        &["-m", &model, "--output-format", "events", "go"],
+        &["-m", &model, "-p", "--output-format", "json", "go"],
+        &["models"],
+        &["--help"],
+    ];
+    for line in lines {
+        let ah = world.ah(line.iter().copied());
+        let ended = ah
+            .through("sh", ["-c", "exec \"$0\" \"$@\" >/dev/full"])
+            .run()
+            .expect(1);
+        let told = ended
+            .stderr
+            .matches("error: cannot write to standard output: ")
+            .count();
+        assert_eq!(told, 1, "{line:?} {ended:#?}");
+    }
+}
+
+#[test]
 fn a_file_where_the_folder_of_sessions_should_be_is_named() {
     let world = World::new();
     let model = world.scenario("s", [says("Yes.")]);

@@ -33,15 +33,14 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Is cancelled when the first signal arrives. Whoever notices that standard output was closed cancels it too.
+    /// Is cancelled when the first signal arrives. Whoever notices another reason to end cancels it too.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
 
-    /// What ended the run, if anything did: a signal, or else the end of standard output.
+    /// The first signal, if one arrived.
     pub fn interrupt(&self) -> Option<Interrupt> {
-        let closed = || self.token.is_cancelled().then_some(Interrupt::OutputClosed);
-        self.first.get().copied().or_else(closed)
+        self.first.get().copied()
     }
 
     async fn stop_at(self, mut signal: Signal, interrupt: Interrupt) {

@@ -1,10 +1,9 @@
 use std::io::{self, Write};
 
 use ah_conversation::{Price, Truncation};
-use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::print::screen::Look;
+use crate::print::screen::{Look, Outlet};
 
 /// Both streams in the order in which they were written, each line begun by its stream's sign.
 #[derive(Clone, Default)]
@@ -103,7 +102,7 @@ fn show(view: View, look: Look, events: &[EventKind]) -> String {
         Box::new(Pen(paper.clone(), '1')),
         Box::new(Pen(paper.clone(), '2')),
         look,
-        CancellationToken::new(),
+        Outlet::default(),
     );
     let text = Text::new(view, screen);
     for kind in events {
