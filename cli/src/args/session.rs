@@ -81,6 +81,13 @@ impl SessionPlan {
             }
             _ => {}
         }
+        let is_chosen = !matches!(self.choice, SessionChoice::New | SessionChoice::Newest);
+        if self.ephemeral && is_chosen {
+            return Err(CliError::usage(
+                "`--no-session-persistence` keeps nothing, and a session was chosen to be kept",
+            )
+            .hint("leave one of them out"));
+        }
         if self.fork && is_new {
             return Err(CliError::usage("`--fork-session` needs a session to copy")
                 .hint("add `-c`, or `-r ID`"));

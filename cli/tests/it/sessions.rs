@@ -113,7 +113,8 @@ fn what_cannot_be_chosen_is_told() {
     assert!(talks.world.databases().is_empty());
     talks.say(&["-n", "one"]).expect(0);
     talks.say(&["-n", "two"]).expect(0);
-    let contradictions: [&[&str]; 6] = [
+    let contradictions: [&[&str]; 7] = [
+        &["-c", "--no-session-persistence", "x"],
         &["-S", "0", "x"],
         &["-S", "nobody", "x"],
         &["-n", "--name", "x", "x"],
@@ -151,6 +152,11 @@ stderr:
 error: cannot choose a session in `<project>/.ah`: no session is called `<id>`
 hint: `ah sessions` lists them
 exit code 1
+
+stderr:
+error: `--no-session-persistence` keeps nothing, and a session was chosen to be kept
+hint: leave one of them out
+exit code 2
 
 stderr:
 error: cannot choose a session in `<project>/.ah`: `0` may be any of 2 sessions: <id>, <id>
