@@ -1,5 +1,5 @@
-//! What may keep a run going when the model has said what it had to say, in this order: a file still owed, then the
-//! follow-ups that waited. Each gives a user message.
+//! What may keep a run going when the model has said what it had to say, in this order: steering that came with its
+//! last answer, a file still owed, then the follow-ups that waited. Each gives a user message.
 
 use std::path::Path;
 

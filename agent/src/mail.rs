@@ -23,8 +23,12 @@ impl Session {
         Ok(message_count > 0)
     }
 
-    /// Appends what keeps a run going that would end; says whether there was anything.
+    /// Appends what keeps a run going that would end; says whether there was anything. Steering may have come with the
+    /// last answer.
     pub(crate) async fn keeps_going(&mut self) -> Result<bool, StoreError> {
+        if self.take_steering().await? {
+            return Ok(true);
+        }
         let reminder = self
             .settings
             .must_produce

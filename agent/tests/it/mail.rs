@@ -39,6 +39,19 @@ async fn follow_ups_run_in_order_after_the_answer() {
 }
 
 #[tokio::test]
+async fn steering_that_comes_with_the_last_answer_is_heeded() {
+    let mut world = World::new([says("One."), says("Another one."), says("Three.")]);
+    world.send(MailKind::FollowUp, "the third").await;
+    world.steer_late("rather another");
+    world.run("first").await;
+    assert_eq!(
+        world.request(2),
+        "user: first\nassistant: One. (end_turn)\nuser: [STEERING] rather another\n\
+         assistant: Another one. (end_turn)\nuser: the third"
+    );
+}
+
+#[tokio::test]
 async fn mail_is_delivered_once_even_across_a_restart() {
     let mut world = World::new([says("One.")]);
     world.send(MailKind::Steer, "be brief").await;

@@ -37,6 +37,7 @@ impl World {
             store: Arc::new(store),
             writes: AtomicUsize::new(usize::MAX),
             results: Mutex::default(),
+            late: Mutex::default(),
             _scratch: Arc::new(scratch),
         };
         Self::on(Arc::new(store), Arc::default(), turns)
@@ -223,6 +224,11 @@ impl World {
         self.store.store.send(kind, text.to_owned()).await.unwrap();
     }
 
+    /// Steers when the model is about to have said its next answer.
+    pub(crate) fn steer_late(&self, text: &'static str) {
+        *self.store.late.lock().unwrap() = Some(text);
+    }
+
     /// A tool that steers its own session while it runs.
     pub(crate) fn steering_tool(&self, name: &'static str, text: &'static str) -> Fake {
         let store = self.store.store.clone();
@@ -277,6 +283,8 @@ struct Mortal {
     store: Arc<ah_testkit::world::Session>,
     writes: AtomicUsize,
     results: Mutex<Vec<(String, bool)>>,
+    /// Steering that arrives while the next answer is being stored.
+    late: Mutex<Option<&'static str>>,
     _scratch: Arc<tempfile::TempDir>,
 }
 
@@ -310,6 +318,14 @@ impl Store for Mortal {
                     .map(|result| (result.text(), result.is_error));
                 *self.results.lock().unwrap() = results.collect();
             }
+        }
+        let is_answer = |record: &Record| matches!(record, Record::Message(message) if message.response.is_some());
+        let late = match records.iter().any(is_answer) {
+            true => self.late.lock().unwrap().take(),
+            false => None,
+        };
+        if let Some(text) = late {
+            self.store.send(MailKind::Steer, text.to_owned()).await?;
         }
         self.store.append(records).await
     }
