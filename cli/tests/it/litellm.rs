@@ -9,6 +9,7 @@ use std::env;
 use std::thread;
 use std::time::Instant;
 
+use ah_testkit::script::says;
 use ah_testkit::server::{Received, Server};
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -114,7 +115,9 @@ fn what_is_stored_is_the_same_as_without_the_proxy() {
     };
     let cases = cases();
     let upstreams: Vec<_> = cases.iter().map(Upstream::new).collect();
+    let headers = (format!("headers/{MODEL}"), Server::new([says("Done.")]));
     let models = upstreams.iter().flat_map(|it| [&it.chat, &it.messages]);
+    let models = models.chain([&headers]);
     let started = Instant::now();
     let proxy = Proxy::start(&python, models);
     println!("the proxy was ready after {:?}", started.elapsed());
@@ -132,6 +135,32 @@ fn what_is_stored_is_the_same_as_without_the_proxy() {
     println!("the sessions were over after {:?}", started.elapsed());
     let log = proxy.log().display();
     assert!(faults.is_empty(), "{}\nlog: {log}", faults.join("\n"));
+    assert_headers_arrive(&proxy, &headers.0, &headers.1);
+}
+
+/// What the settings say of headers, and betas, come to the server behind the proxy.
+fn assert_headers_arrive(proxy: &Proxy, model: &str, server: &Server) {
+    let gateway = json!({
+        "api": "openai",
+        "baseUrl": proxy.url(),
+        "keyEnv": "GATEWAY_KEY",
+        "headers": {"x-team": "blue"},
+        "quirks": {"extraHeaders": true},
+    });
+    let settings = json!({"providers": {"gateway": gateway}}).to_string();
+    let model = format!("gateway/{model}");
+    let world = World::new();
+    let arguments = ["-m", &model, "--settings", &settings, "--betas", BETA, "go"];
+    let asked = world.ah(arguments).env("GATEWAY_KEY", KEY);
+    asked.run().expect(0);
+    let requests = server.requests();
+    assert!(has_beta(&requests[0]), "{:?}", requests[0].headers);
+    assert_eq!(requests[0].headers["x-team"], "blue");
+    let sent = format!("{:?}{}", requests[0].headers, requests[0].body);
+    assert!(
+        !sent.contains(KEY),
+        "the key of the proxy is not for those behind it: {sent}"
+    );
 }
 
 fn has_beta(request: &Received) -> bool {
