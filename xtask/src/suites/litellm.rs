@@ -31,7 +31,8 @@ const LOOPBACK_ALONE: [&str; 6] = [
 pub fn install() -> Result<PathBuf> {
     let pins = root().join("interop/litellm/requirements.txt");
     let version = python_version()?;
-    let folder = folder(&fs::read(&pins)?, &version)?;
+    let text = fs::read(&pins).with_context(|| format!("reading {}", pins.display()))?;
+    let folder = folder(&text, &version)?;
     let python = folder.join("bin/python");
     let done = folder.join("installed");
     // Of two that come at once the second finds it done.
