@@ -6,6 +6,7 @@
 
 mod answer;
 mod machine;
+mod openai;
 mod process;
 mod rows;
 mod server;
@@ -19,7 +20,7 @@ use crate::workspace::{cargo, root, run};
 use process::Agent;
 use rows::GROUPS;
 use server::Server;
-use table::Row;
+use table::Group;
 
 /// What is to be measured.
 struct Plan<'a> {
@@ -40,14 +41,16 @@ pub fn bench(arguments: &[&str]) -> Result<()> {
     let agent = Agent::new(&binary, Server::start()?)?;
     print!("{}", machine::describe(&binary)?);
 
-    let mut rows: Vec<Row> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for (name, measure) in GROUPS {
         if plan.groups.is_empty() || plan.groups.contains(&name) {
             eprintln!("==> {name}");
-            rows.extend(measure(&agent).with_context(|| format!("measuring {name}"))?);
+            let measured = machine::watched(|| measure(&agent));
+            let (rows, load) = measured.with_context(|| format!("measuring {name}"))?;
+            groups.push(Group { rows, load });
         }
     }
-    print!("\n{}", table::render(&rows));
+    print!("\n{}", table::render(&groups));
     Ok(())
 }
 

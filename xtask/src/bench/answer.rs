@@ -1,14 +1,16 @@
-//! What the model says in a measured run, as the bytes of an HTTP response.
+//! What the model says in a measured run, as the bytes of an HTTP response: here by the Messages API, in `openai.rs` by
+//! the others.
 //!
-//! The bytes are made before they are asked for, one HTTP chunk per event as the real API sends them, so that the
-//! server costs next to nothing while the clock runs.
+//! The bytes are whole before the first of them is sent, one HTTP chunk per event as the real servers send them, so that
+//! the server costs next to nothing while the agent reads.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 /// One response of the model.
+#[derive(Clone)]
 pub struct Answer {
     /// How long the model takes to think of it.
     pub delay: Duration,
@@ -60,50 +62,58 @@ struct Block {
 }
 
 fn response(blocks: &[Block], stop_reason: &str) -> Answer {
-    let mut body = String::from(
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
-    );
+    let mut stream = Stream::new();
     let usage = json!({"input_tokens": 100, "output_tokens": 1});
     let message = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "bench", "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": usage,
     });
-    push(
-        &mut body,
-        &json!({"type": "message_start", "message": message}),
-    );
+    stream.tell(&json!({"type": "message_start", "message": message}));
     for (index, block) in blocks.iter().enumerate() {
-        push(
-            &mut body,
+        stream.tell(
             &json!({"type": "content_block_start", "index": index, "content_block": block.start}),
         );
         for delta in &block.deltas {
-            push(
-                &mut body,
-                &json!({"type": "content_block_delta", "index": index, "delta": delta}),
-            );
+            stream.tell(&json!({"type": "content_block_delta", "index": index, "delta": delta}));
         }
-        push(
-            &mut body,
-            &json!({"type": "content_block_stop", "index": index}),
-        );
+        stream.tell(&json!({"type": "content_block_stop", "index": index}));
     }
     let delta = json!({"stop_reason": stop_reason, "stop_sequence": null});
-    push(
-        &mut body,
-        &json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 10}}),
-    );
-    push(&mut body, &json!({"type": "message_stop"}));
-    body.push_str("0\r\n\r\n");
-    Answer {
-        delay: Duration::ZERO,
-        bytes: body.into_bytes(),
-    }
+    let usage = json!({"output_tokens": 10});
+    stream.tell(&json!({"type": "message_delta", "delta": delta, "usage": usage}));
+    stream.tell(&json!({"type": "message_stop"}));
+    stream.end()
 }
 
-/// Appends one server-sent event as one chunk.
-fn push(body: &mut String, event: &Value) {
-    let name = event["type"].as_str().unwrap_or_default();
-    let text = format!("event: {name}\ndata: {event}\n\n");
-    write!(body, "{:x}\r\n{text}\r\n", text.len()).expect("a string takes everything");
+/// Server-sent events, each of them one chunk of a response.
+pub struct Stream(String);
+
+impl Stream {
+    pub fn new() -> Self {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+        Self(head.to_owned())
+    }
+
+    /// Appends an event that goes by the name of its type.
+    pub fn tell(&mut self, event: &Value) {
+        let name = event["type"].as_str().unwrap_or_default();
+        self.push(&format!("event: {name}\ndata: {event}\n\n"));
+    }
+
+    /// Appends an event without a name.
+    pub fn tell_unnamed(&mut self, data: impl Display) {
+        self.push(&format!("data: {data}\n\n"));
+    }
+
+    pub fn end(mut self) -> Answer {
+        self.0 += "0\r\n\r\n";
+        Answer {
+            delay: Duration::ZERO,
+            bytes: self.0.into_bytes(),
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        write!(self.0, "{:x}\r\n{text}\r\n", text.len()).expect("a string takes everything");
+    }
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use super::process::time;
+use super::process::{cpu_of_children, cpu_of_self, time};
 use super::table::median;
 
 /// The machine and the prices of what every run has to pay on it, as Markdown.
@@ -21,18 +21,65 @@ pub fn describe(binary: &Path) -> Result<String> {
         .and_then(|line| line.split(": ").nth(1));
     let cores = std::thread::available_parallelism()?;
     let kernel = read("/proc/sys/kernel/osrelease");
-    let load = read("/proc/loadavg");
+    let load = average(&read("/proc/loadavg")).unwrap_or_default();
     Ok(format!(
-        "- {}\n- {cores} cores ({}), kernel {}, load {} at the start\n- one write of 4 KiB with sync in {}: {:.2} ms; \
+        "- {}\n- {cores} cores ({}), kernel {}, load {load} at the start\n- one write of 4 KiB with sync in {}: {:.2} ms; \
          a bare `bash -c true`: {:.2} ms (medians)\n",
         binary.display(),
         model.unwrap_or("unknown processor"),
         kernel.trim(),
-        load.split(' ').next().unwrap_or("unknown"),
         std::env::temp_dir().display(),
         milliseconds(bare_sync()?),
         milliseconds(bare_bash()?),
     ))
+}
+
+/// How busy the machine was with other things while something was measured.
+#[derive(Clone, Copy)]
+pub struct Load {
+    /// The load average of the minute before the end, our own part in it included.
+    pub average: f64,
+    /// The share of all cores that was neither idle nor ours.
+    pub others: f64,
+}
+
+/// Does something and tells how busy the machine was meanwhile.
+pub fn watched<T>(act: impl FnOnce() -> Result<T>) -> Result<(T, Load)> {
+    let ours = || Ok::<_, anyhow::Error>(cpu_of_self()? + cpu_of_children()?);
+    let (started, busy_before, ours_before) = (Instant::now(), busy()?, ours()?);
+    let result = act()?;
+    let busy = busy()?.saturating_sub(busy_before);
+    let others = busy.saturating_sub(ours()?.saturating_sub(ours_before));
+    // The kernel counts in hundredths of a second, which are nothing to go by in a shorter time.
+    let time = started.elapsed().max(Duration::from_secs(1));
+    let cores = u32::try_from(std::thread::available_parallelism()?.get())?;
+    let load = Load {
+        average: average(&fs::read_to_string("/proc/loadavg")?).unwrap_or_default(),
+        others: others.as_secs_f64() / (time * cores).as_secs_f64(),
+    };
+    Ok((result, load))
+}
+
+/// What all cores together have worked so far, or could not work because another machine had them.
+fn busy() -> Result<Duration> {
+    let statistics = fs::read_to_string("/proc/stat")?;
+    worked(&statistics).context("/proc/stat is not understood")
+}
+
+/// The working time in the first line: user, nice, system, idle, waiting, interrupts, soft interrupts, stolen.
+fn worked(statistics: &str) -> Option<Duration> {
+    let numbers = statistics.lines().next()?.strip_prefix("cpu")?;
+    let hundredths: Vec<u64> = numbers
+        .split_whitespace()
+        .map_while(|number| number.parse().ok())
+        .collect();
+    let idle: u64 = hundredths.get(3..5)?.iter().sum();
+    let all: u64 = hundredths.get(..8)?.iter().sum();
+    Some(Duration::from_millis(10 * (all - idle)))
+}
+
+fn average(loads: &str) -> Option<f64> {
+    loads.split(' ').next()?.parse().ok()
 }
 
 /// What any engine pays for a `bash` call.
@@ -56,4 +103,18 @@ fn bare_sync() -> Result<Duration> {
 
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_read_from_the_kernels_file() {
+        let statistics = "cpu  100 20 3 4000 500 6 7 8 9 10\ncpu0 1 1 1 1\n";
+        assert_eq!(worked(statistics), Some(Duration::from_millis(1_440)));
+        assert_eq!(worked("cpu 1 2 3"), None);
+        assert_eq!(average("2.64 2.75 2.72 1/99 123\n"), Some(2.64));
+        assert!(busy().unwrap() > Duration::ZERO);
+    }
 }

@@ -69,8 +69,9 @@ impl Agent {
 
     /// The binary with these arguments in an environment of its own: no settings, no keys but the one given.
     pub fn command(&self, folder: &Path, key: &str, arguments: &[&str]) -> Result<Command> {
-        let home = self.place.path().join("home");
+        let home = folder.with_extension("home");
         fs::create_dir_all(&home)?;
+        let address = format!("http://{}", self.server.address);
         let mut command = Command::new(&self.binary);
         command
             .args(arguments)
@@ -79,11 +80,8 @@ impl Agent {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &home)
             .env("LANG", "C.UTF-8")
-            .env(
-                "ANTHROPIC_BASE_URL",
-                format!("http://{}", self.server.address),
-            )
-            .env("ANTHROPIC_API_KEY", key)
+            .envs(["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"].map(|name| (name, &address)))
+            .envs(["ANTHROPIC_API_KEY", "OPENAI_API_KEY"].map(|name| (name, key)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(folder.join("stderr"))?);
@@ -95,7 +93,18 @@ impl Agent {
         self.go(folder, &["-n", "go"], requests, script)
     }
 
-    /// The same in the session that the folder already holds.
+    /// The same with a model of another name.
+    pub fn run_with_model(
+        &self,
+        model: &str,
+        folder: &Path,
+        requests: usize,
+        script: Script,
+    ) -> Result<Run> {
+        self.go(folder, &["--model", model, "-n", "go"], requests, script)
+    }
+
+    /// One run in the session that the folder already holds.
     pub fn go_on(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
         self.go(folder, &["go on"], requests, script)
     }
@@ -240,8 +249,17 @@ fn kilobytes(text: &str, label: &str) -> Option<u64> {
 }
 
 /// What all processes that this one has waited for have used so far.
-fn cpu_of_children() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+pub fn cpu_of_children() -> Result<Duration> {
+    cpu_of(UsageWho::RUSAGE_CHILDREN)
+}
+
+/// What this process has used so far.
+pub fn cpu_of_self() -> Result<Duration> {
+    cpu_of(UsageWho::RUSAGE_SELF)
+}
+
+fn cpu_of(who: UsageWho) -> Result<Duration> {
+    let usage = getrusage(who)?;
     let microseconds =
         usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Ok(Duration::from_micros(microseconds.try_into()?))

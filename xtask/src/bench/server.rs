@@ -1,4 +1,4 @@
-//! A Messages API that only keeps time.
+//! A server of any API that only keeps time.
 //!
 //! Tests have a server that checks each history as the real API would; its work would be measured along with the
 //! agent's. This one looks at nothing: it notes when a request begins to arrive, and when its answer was handed to
@@ -132,6 +132,7 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<String> {
         let value = value.trim();
         match name.to_ascii_lowercase().as_str() {
             "x-api-key" => value.clone_into(&mut key),
+            "authorization" => value.trim_start_matches("Bearer ").clone_into(&mut key),
             "content-length" => length = value.parse().map_err(io::Error::other)?,
             "transfer-encoding" => is_chunked = value.eq_ignore_ascii_case("chunked"),
             _ => {}
@@ -173,7 +174,7 @@ mod tests {
         for (request, expected) in [
             ("x-api-key: a\r\ncontent-length: 2\r\n\r\n{}", "answer 0."),
             (
-                "X-Api-Key: a\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+                "Authorization: Bearer a\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
                 "answer 1.",
             ),
         ] {
@@ -185,7 +186,7 @@ mod tests {
             }
             assert!(received.contains(expected), "{received}");
         }
-        write!(stream, "POST / HTTP/1.1\r\nx-api-key: b\r\n\r\n").unwrap();
+        write!(stream, "POST / HTTP/1.1\r\nauthorization: Bearer b\r\n\r\n").unwrap();
         let mut refusal = String::new();
         stream.read_to_string(&mut refusal).unwrap();
         assert!(refusal.starts_with("HTTP/1.1 401 "), "{refusal}");

@@ -3,22 +3,33 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::machine::Load;
+
+/// What was measured together, and how busy the machine was.
+pub struct Group {
+    pub rows: Vec<Row>,
+    pub load: Load,
+}
+
 /// One row: something that a user would notice.
 pub struct Row {
     pub what: &'static str,
     pub figures: Vec<Figure>,
-    /// What a bare loop without anything else needs on the machine where the budget was set.
-    pub least: &'static str,
-    /// What the best other agent needed there.
-    pub best: &'static str,
+    /// What the best other agent needed on the machine where the budget was set, where that was measured.
+    pub best: Option<&'static str>,
 }
 
 /// A measured value and its budget, in one unit.
 pub struct Figure {
     value: f64,
     budget: f64,
+    /// What a bare loop without anything else needs on the machine where the budget was set.
+    least: Option<f64>,
     unit: Unit,
 }
+
+/// From which share of the cores on others disturb a measurement.
+const DISTURBED: f64 = 0.1;
 
 #[derive(Clone, Copy)]
 enum Unit {
@@ -30,35 +41,55 @@ enum Unit {
 
 impl Figure {
     pub fn milliseconds(value: Duration, budget: f64) -> Self {
-        Self {
-            value: value.as_secs_f64() * 1e3,
-            budget,
-            unit: Unit::Milliseconds,
-        }
+        Self::new(value.as_secs_f64() * 1e3, budget, Unit::Milliseconds)
     }
 
     pub fn seconds(value: Duration, budget: f64) -> Self {
-        Self {
-            value: value.as_secs_f64(),
-            budget,
-            unit: Unit::Seconds,
-        }
+        Self::new(value.as_secs_f64(), budget, Unit::Seconds)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "three digits of it are shown")]
     pub fn megabytes(bytes: u64, budget: f64) -> Self {
-        Self {
-            value: bytes as f64 / 1e6,
-            budget,
-            unit: Unit::Megabytes,
-        }
+        Self::new(bytes as f64 / 1e6, budget, Unit::Megabytes)
     }
 
     pub fn times(value: f64, budget: f64) -> Self {
+        Self::new(value, budget, Unit::Times)
+    }
+
+    /// The same beside what a bare loop needs.
+    pub fn at_least(self, least: f64) -> Self {
+        Self {
+            least: Some(least),
+            ..self
+        }
+    }
+
+    fn new(value: f64, budget: f64, unit: Unit) -> Self {
         Self {
             value,
             budget,
-            unit: Unit::Times,
+            least: None,
+            unit,
+        }
+    }
+
+    fn measured(&self) -> String {
+        match self.unit {
+            Unit::Milliseconds | Unit::Megabytes => format!("{:.1} {}", self.value, self.unit),
+            Unit::Seconds | Unit::Times => format!("{:.2} {}", self.value, self.unit),
+        }
+    }
+
+    /// What a bare loop needs and, of a time, which share of the measured that is.
+    fn compared(&self) -> String {
+        match (self.least, self.unit) {
+            (None, _) => "–".to_owned(),
+            (Some(least), Unit::Milliseconds | Unit::Seconds) => {
+                let share = 100.0 * least / self.value;
+                format!("{least} {} ({share:.0} %)", self.unit)
+            }
+            (Some(least), Unit::Megabytes | Unit::Times) => format!("{least} {}", self.unit),
         }
     }
 }
@@ -75,30 +106,44 @@ impl fmt::Display for Unit {
 }
 
 /// The rows as a Markdown table.
-pub fn render(rows: &[Row]) -> String {
+pub fn render(groups: &[Group]) -> String {
     let mut table = String::from(
-        "| what | measured | budget | verdict | least possible (a bare loop) | best agent measured beside it |\n\
-         | --- | --- | --- | --- | --- | --- |\n",
+        "| what | measured | budget | verdict | load, CPU taken by others | least possible (a bare loop, its share) \
+         | best agent measured beside it |\n\
+         | --- | --- | --- | --- | --- | --- | --- |\n",
     );
-    for Row {
-        what,
-        figures,
-        least,
-        best,
-    } in rows
-    {
-        let list =
-            |show: fn(&Figure) -> String| figures.iter().map(show).collect::<Vec<_>>().join(", ");
-        let measured = list(|figure| match figure.unit {
-            Unit::Milliseconds | Unit::Megabytes => format!("{:.1} {}", figure.value, figure.unit),
-            Unit::Seconds | Unit::Times => format!("{:.2} {}", figure.value, figure.unit),
-        });
-        let budget = list(|figure| format!("≤ {} {}", figure.budget, figure.unit));
-        let is_within = figures.iter().all(|figure| figure.value <= figure.budget);
-        let verdict = if is_within { "within" } else { "**over**" };
-        table += &format!("| {what} | {measured} | {budget} | {verdict} | {least} | {best} |\n");
+    for Group { rows, load } in groups {
+        for row in rows {
+            table += &line(row, *load);
+        }
     }
     table
+}
+
+fn line(row: &Row, load: Load) -> String {
+    let list = |show: fn(&Figure) -> String| {
+        let shown: Vec<String> = row.figures.iter().map(show).collect();
+        shown.join(", ")
+    };
+    let what = row.what;
+    let measured = list(Figure::measured);
+    let budget = list(|figure| format!("≤ {} {}", figure.budget, figure.unit));
+    let is_within = row
+        .figures
+        .iter()
+        .all(|figure| figure.value <= figure.budget);
+    let verdict = if is_within { "within" } else { "**over**" };
+    let others = format!("{:.0} %", 100.0 * load.others);
+    let others = match load.others < DISTURBED {
+        true => others,
+        false => format!("**{others}**"),
+    };
+    let least = list(Figure::compared);
+    let best = row.best.unwrap_or("–");
+    format!(
+        "| {what} | {measured} | {budget} | {verdict} | {:.1}, {others} | {least} | {best} |\n",
+        load.average
+    )
 }
 
 /// The middle of what was measured.
@@ -113,26 +158,34 @@ mod tests {
 
     #[test]
     fn a_row_is_within_its_budget_when_all_its_figures_are() {
-        let figures = |first| {
-            vec![
-                Figure::milliseconds(Duration::from_micros(first), 12.0),
-                Figure::megabytes(5_000_000, 32.0),
-            ]
+        let group = |first, others| Group {
+            rows: vec![Row {
+                what: "a run",
+                figures: vec![
+                    Figure::milliseconds(Duration::from_micros(first), 12.0).at_least(3.0),
+                    Figure::megabytes(5_000_000, 32.0),
+                ],
+                best: Some("9 ms"),
+            }],
+            load: Load {
+                average: 1.23,
+                others,
+            },
         };
-        let row = |first| Row {
-            what: "a run",
-            figures: figures(first),
-            least: "1 ms",
-            best: "9 ms",
-        };
-        let table = render(&[row(11_940), row(12_060)]);
+        let table = render(&[group(11_940, 0.02), group(12_060, 0.5)]);
         let rows: Vec<&str> = table.lines().skip(2).collect();
         assert_eq!(
             rows,
             [
-                "| a run | 11.9 ms, 5.0 MB | ≤ 12 ms, ≤ 32 MB | within | 1 ms | 9 ms |",
-                "| a run | 12.1 ms, 5.0 MB | ≤ 12 ms, ≤ 32 MB | **over** | 1 ms | 9 ms |",
+                "| a run | 11.9 ms, 5.0 MB | ≤ 12 ms, ≤ 32 MB | within | 1.2, 2 % | 3 ms (25 %), – | 9 ms |",
+                "| a run | 12.1 ms, 5.0 MB | ≤ 12 ms, ≤ 32 MB | **over** | 1.2, **50 %** | 3 ms (25 %), – | 9 ms |",
             ]
         );
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_the_greater_of_the_two_in_the_middle() {
+        assert_eq!(median(vec![5, 1, 3]), 3);
+        assert_eq!(median(vec![4, 1, 2, 3]), 3);
     }
 }
