@@ -79,6 +79,25 @@ pub enum Error {
     Tls(#[source] reqwest::Error),
 }
 
+impl Error {
+    /// What the user can do about it: the variables that were read (see [`Options::from_variables`]) say what is
+    /// wrong. Who gave the address knows where that stands.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Proxy {
+                scheme: "https", ..
+            } => Some("correct HTTPS_PROXY or ALL_PROXY, for example http://localhost:8080"),
+            Self::Proxy { .. } => {
+                Some("correct HTTP_PROXY or ALL_PROXY, for example http://localhost:8080")
+            }
+            Self::Certificates { .. } | Self::NoCertificate { .. } => {
+                Some("SSL_CERT_FILE names the file; without it the system's certificates count")
+            }
+            Self::Address { .. } | Self::Tls(_) => None,
+        }
+    }
+}
+
 impl Options {
     /// The options that the usual environment variables ask for.
     pub fn from_variables<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Self {

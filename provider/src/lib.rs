@@ -112,9 +112,10 @@ fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
     }
 }
 
+/// What went wrong, and why; some libraries say the same at each level.
 fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |message, cause| {
-        format!("{message}: {cause}")
-    })
+    let causes = std::iter::successors(Some(error), |cause| cause.source());
+    let mut causes: Vec<_> = causes.map(ToString::to_string).collect();
+    causes.dedup();
+    causes.join(": ")
 }

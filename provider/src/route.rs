@@ -192,8 +192,16 @@ impl<'a> Route<'a> {
     fn server(&self) -> Result<(Server, Option<&'static str>), ProviderError> {
         let (base_url, address) = self.address()?;
         let (key, credentials, beta) = self.key(&base_url)?;
-        let client = ah_http::client(self.options.http, &base_url)
-            .map_err(|error| ProviderError::new(ErrorClass::InvalidRequest, with_causes(&error)))?;
+        let client =
+            ah_http::client(self.options.http, &base_url).map_err(|error| ProviderError {
+                hint: match error {
+                    ah_http::Error::Address { .. } => {
+                        Some(format!("{address} says where the server is"))
+                    }
+                    _ => error.hint().map(str::to_owned),
+                },
+                ..ProviderError::new(ErrorClass::InvalidRequest, with_causes(&error))
+            })?;
         let server = Server {
             client,
             base_url: base_url.into_owned(),

@@ -176,16 +176,29 @@ fn the_server_may_be_another_one_and_stand_behind_a_proxy() {
             .collect();
         assert_eq!(paths, [path], "{base}");
     }
+}
+
+#[test]
+fn a_way_to_the_server_that_cannot_be_is_named() {
     let world = World::new();
-    let ended = world
-        .ah(["-m", "sonnet", "go"])
-        .env("ANTHROPIC_API_KEY", "k")
-        .env("ANTHROPIC_BASE_URL", "models")
-        .run();
-    insta::assert_snapshot!(shown(&world, &ended), @"
-stderr:
+    let faults = [
+        ("ANTHROPIC_BASE_URL", "models"),
+        ("HTTPS_PROXY", ":::"),
+        ("SSL_CERT_FILE", "/no/such.pem"),
+    ];
+    let told = faults.map(|(name, value)| {
+        let ah = world
+            .ah(["-m", "sonnet", "go"])
+            .env("ANTHROPIC_API_KEY", "k");
+        ah.env(name, value).run().expect(1).stderr
+    });
+    insta::assert_snapshot!(told.concat(), @"
 error: `models` is not an http or https address
-exit code 1
+hint: ANTHROPIC_BASE_URL says where the server is
+error: the address of the proxy for https is not valid: builder error: relative URL without a base
+hint: correct HTTPS_PROXY or ALL_PROXY, for example http://localhost:8080
+error: cannot read certificates from /no/such.pem: No such file or directory (os error 2)
+hint: SSL_CERT_FILE names the file; without it the system's certificates count
 ");
 }
 
