@@ -21,6 +21,6 @@ mod toolbox;
 mod truncate;
 
 pub use frontend::Frontend;
-pub use session::{Failure, Outcome, Ports, Session, Settings, ToolConcurrency};
+pub use session::{Failure, Outcome, Ports, Session, Settings, Share, ToolConcurrency};
 pub use stop::Stop;
 pub use toolbox::Toolbox;

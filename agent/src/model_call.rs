@@ -3,8 +3,8 @@
 use std::pin::pin;
 
 use ah_conversation::{
-    ContentBlock, Delta, ErrorClass, EventKind, Message, Origin, Provider, ProviderError, Request,
-    Response, RetryNotice, Role, StoreError, StreamEvent, Time, text_of,
+    ContentBlock, Cost, Delta, ErrorClass, EventKind, FallbackNotice, Message, Origin, Provider,
+    ProviderError, Request, Response, RetryNotice, Role, StoreError, StreamEvent, Time, text_of,
 };
 use futures_util::StreamExt;
 
@@ -109,10 +109,12 @@ impl Session {
     }
 
     fn response(&self, purpose: Purpose, answer: &Answer, started: Time) -> Response {
-        let model = self.provider(purpose).model();
+        let asked = self.provider(purpose).model();
+        let model = answer.model.as_ref().unwrap_or(asked);
         Response {
             stop_reason: answer.stop_reason.clone(),
             usage: answer.usage,
+            cost: answer.cost.or_else(|| model.cost(&answer.usage)),
             model: model.name.clone(),
             provider: model.provider.clone(),
             latency_ms: self.ports.clock.now().since(started),
@@ -133,6 +135,7 @@ impl Session {
             cache_read_input_tokens: response.usage.cache_read_input_tokens,
             api_latency_ms: response.latency_ms,
             model: response.model.clone(),
+            cost_usd: response.cost.map(Cost::usd),
         });
         self.keep(event.clone());
         let message = Message {
@@ -200,6 +203,14 @@ impl Session {
                 delta: Delta::Text(text),
                 ..
             } if purpose == Purpose::Answer => self.emit(EventKind::TextDelta { text }),
+            StreamEvent::Fallback(FallbackNotice {
+                model,
+                error: Some(error),
+            }) => self.emit(EventKind::Fallback {
+                from_model: self.provider(purpose).model().name.clone(),
+                to_model: model.name,
+                error,
+            }),
             StreamEvent::Retry(RetryNotice {
                 attempt,
                 delay,

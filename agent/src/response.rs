@@ -1,7 +1,8 @@
 //! From the pieces of an answer to a message, whole or interrupted. Pure.
 
 use ah_conversation::{
-    BlockStart, ContentBlock, Delta, Input, StopReason, StreamEvent, ToolUse, ToolUseId, Usage,
+    BlockStart, ContentBlock, Cost, Delta, Input, Model, StopReason, StreamEvent, ToolUse,
+    ToolUseId, Usage,
 };
 use serde_json::{Map, Value};
 
@@ -10,6 +11,9 @@ use serde_json::{Map, Value};
 pub(crate) struct Assembly {
     blocks: Vec<(usize, Partial)>,
     usage: Usage,
+    cost: Option<Cost>,
+    /// The model that answers in another's place.
+    model: Option<Model>,
     stop_reason: Option<StopReason>,
     is_whole: bool,
 }
@@ -20,6 +24,10 @@ pub(crate) struct Answer {
     pub(crate) content: Vec<ContentBlock>,
     pub(crate) stop_reason: StopReason,
     pub(crate) usage: Usage,
+    /// What the server says that it cost.
+    pub(crate) cost: Option<Cost>,
+    /// The model that answered, where it is not the one that was asked.
+    pub(crate) model: Option<Model>,
 }
 
 #[derive(Debug)]
@@ -52,7 +60,19 @@ impl Assembly {
     pub(crate) fn push(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Sent { .. } => {}
-            StreamEvent::Retry(_) => *self = Self::default(),
+            StreamEvent::Retry(_) => {
+                *self = Self {
+                    model: self.model.take(),
+                    ..Self::default()
+                };
+            }
+            StreamEvent::Fallback(notice) => {
+                *self = Self {
+                    model: Some(notice.model.clone()),
+                    ..Self::default()
+                };
+            }
+            StreamEvent::Billed { cost } => self.cost = Some(*cost),
             StreamEvent::Started { usage, .. } => self.usage = *usage,
             StreamEvent::BlockStarted { index, block } => {
                 self.blocks.push((*index, Partial::new(block)));
@@ -101,6 +121,8 @@ impl Assembly {
             content,
             stop_reason,
             usage: self.usage,
+            cost: self.cost,
+            model: self.model,
         }
     }
 
@@ -122,6 +144,8 @@ impl Assembly {
             content,
             stop_reason: StopReason::Interrupted,
             usage: self.usage,
+            cost: self.cost,
+            model: self.model,
         })
     }
 }

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
-    CallState, Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message,
-    Origin, Permissions, Provider, ProviderError, Record, Repetition, Response, Role, Skip, Step,
-    Store, StoreError, Thinking, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
+    CallState, Clock, ContentBlock, Cost, Event, EventKind, ExitReason, Limits, LoopAction,
+    Message, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response, Role,
+    Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage, close_open_calls, next,
+    text_of,
 };
 
 use crate::request::{Sent, left_out};
@@ -81,12 +82,52 @@ pub struct Outcome {
     pub turns: usize,
     /// Their tokens.
     pub usage: Usage,
+    /// What each of the models that were asked took, in the order in which they were.
+    pub models: Vec<Share>,
     /// The time spent waiting for them, in milliseconds.
     pub api_ms: u64,
     /// From the prompt to the end, in milliseconds.
     pub duration_ms: u64,
     /// Calls that were not allowed.
     pub denials: Vec<ToolUse>,
+}
+
+/// What one model took of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    /// The provider's name.
+    pub provider: String,
+    /// The model's.
+    pub model: String,
+    /// Its tokens.
+    pub usage: Usage,
+    /// What they cost; `None` where that is not known of all.
+    pub cost: Option<Cost>,
+}
+
+impl Share {
+    /// What each model took of `responses`.
+    pub fn of<'a>(responses: impl IntoIterator<Item = &'a Response>) -> Vec<Self> {
+        let mut shares: Vec<Self> = Vec::new();
+        for response in responses {
+            let is_same = |share: &&mut Self| {
+                (&share.provider, &share.model) == (&response.provider, &response.model)
+            };
+            match shares.iter_mut().find(is_same) {
+                Some(share) => {
+                    share.usage += response.usage;
+                    share.cost = share.cost.zip(response.cost).map(|(sum, cost)| sum + cost);
+                }
+                None => shares.push(Self {
+                    provider: response.provider.clone(),
+                    model: response.model.clone(),
+                    usage: response.usage,
+                    cost: response.cost,
+                }),
+            }
+        }
+        shares
+    }
 }
 
 /// Why a run could not go on.
@@ -342,6 +383,7 @@ impl Session {
             usage: responses
                 .iter()
                 .fold(Usage::default(), |sum, response| sum + response.usage),
+            models: Share::of(responses.iter().copied()),
             api_ms: responses.iter().map(|response| response.latency_ms).sum(),
             duration_ms,
             denials: std::mem::take(&mut self.denials),

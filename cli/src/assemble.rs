@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{Clock as _, Cost, Limits, Provider, ProviderError, Thinking, Tool};
 use ah_provider::anthropic::Patience;
+use ah_provider::fallback::Fallback;
 use ah_provider::retry::Policy;
 use ah_provider::script::normal::Normal;
 use ah_provider::script::record::Recording;
@@ -27,7 +28,16 @@ use crate::print::{Look, Outlet, Screen};
 ///
 /// Where there is no such model, or no key for it.
 pub fn model(config: &Config, options: &Options) -> Result<Arc<dyn Provider>, CliError> {
-    let provider = connect(config, options, &config.model.value)?;
+    let mut provider = connect(config, options, &config.model.value)?;
+    if let Some(name) = &config.fallback_model {
+        let second = connect(config, options, &name.value)?;
+        let (asked, other) = (provider.model(), second.model());
+        if (&asked.provider, &asked.name) == (&other.provider, &other.name) {
+            let message = format!("the fallback model is the model itself, {}", other.name);
+            return Err(CliError::failure(message).hint("name another one with --fallback-model"));
+        }
+        provider = Arc::new(Fallback::new(provider, second));
+    }
     let Some(path) = &options.model.record else {
         return Ok(provider);
     };
@@ -39,9 +49,23 @@ pub fn model(config: &Config, options: &Options) -> Result<Arc<dyn Provider>, Cl
 }
 
 fn connect(config: &Config, options: &Options, name: &str) -> Result<Arc<dyn Provider>, CliError> {
-    asking(config, &options.model.betas, |options| {
+    let provider = asking(config, &options.model.betas, |options| {
         ah_provider::connect(name, options)
-    })
+    })?;
+    match provider.model() {
+        model if model.price.is_none() && options.limits.max_budget_usd.is_some() => {
+            let message = format!(
+                "the price of {} is not known, so `--max-budget-usd` cannot hold",
+                model.name
+            );
+            Err(CliError::failure(message).hint(format!(
+                "give its price per million tokens in `.ah/models.json`: \
+                 {{\"models\": {{\"{}\": {{\"price\": {{\"input\": 3, \"output\": 15}}}}}}}}",
+                model.name
+            )))
+        }
+        _ => Ok(provider),
+    }
 }
 
 /// Where the key for the model that the configuration names is set, if there is one.
@@ -162,16 +186,6 @@ fn settings(
 ) -> Result<Settings, CliError> {
     let model = provider.model();
     let wanted = &options.limits;
-    let max_budget = match wanted.max_budget_usd {
-        None => None,
-        Some(dollars) => {
-            let price = model.price.ok_or_else(|| {
-                CliError::failure(format!("the price of {} is not known, so `--max-budget-usd` cannot hold", model.name))
-                    .hint("give its price in `.ah/models.json`; `ah models --json` shows what an entry holds")
-            })?;
-            Some((Cost::from_usd(dollars), price))
-        }
-    };
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -193,7 +207,7 @@ fn settings(
             max_turns: wanted.max_turns,
             max_tokens: wanted.max_tokens,
             max_context_tokens: wanted.max_context_tokens,
-            max_budget,
+            max_budget: wanted.max_budget_usd.map(Cost::from_usd),
             deadline: None,
             context_window: model.context_window,
             reserved_output: model.max_output,

@@ -50,6 +50,8 @@ pub struct Config {
     pub sources: Sources,
     /// The model's name.
     pub model: Sourced<String>,
+    /// The model that answers where the model cannot.
+    pub fallback_model: Option<Sourced<String>>,
     /// The model that summarises older messages, where it is another one.
     pub compaction_model: Option<Sourced<String>>,
     /// The servers that settings name.
@@ -138,6 +140,8 @@ impl Config {
             project_root,
             sources,
             model: model(options, &environment, &first),
+            fallback_model: given(options.model.fallback_model.clone())
+                .or_else(|| first.value(|settings| settings.fallback_model.clone())),
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
             servers,
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
@@ -193,8 +197,12 @@ impl Config {
     /// The settings in force, as `ah config show` lists them: key, value and where it comes from.
     pub fn entries(&self) -> Vec<(&'static str, Value, &Origin)> {
         let mut entries = vec![("model", json!(self.model.value), &self.model.origin)];
-        if let Some(model) = &self.compaction_model {
-            entries.push(("compactionModel", json!(model.value), &model.origin));
+        for (key, model) in [
+            ("fallbackModel", &self.fallback_model),
+            ("compactionModel", &self.compaction_model),
+        ] {
+            let model = model.as_ref();
+            entries.extend(model.map(|model| (key, json!(model.value), &model.origin)));
         }
         for (name, server) in &self.servers {
             entries.push(("providers", json!(name), &server.origin));

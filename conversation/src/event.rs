@@ -49,6 +49,14 @@ pub enum EventKind {
         cache_read_input_tokens: u64,
         api_latency_ms: u64,
         model: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
+    },
+    /// Another model answers in the place of the one that was asked.
+    Fallback {
+        from_model: String,
+        to_model: String,
+        error: String,
     },
     /// A tool starts; `tool_index` counts from 1, `tool_input` is JSON text.
     ToolCallStart {
@@ -146,6 +154,7 @@ impl EventKind {
             Self::AgentEnd { .. } => "agent_end",
             Self::ApiCallStart { .. } => "api_call_start",
             Self::ApiCallEnd { .. } => "api_call_end",
+            Self::Fallback { .. } => "fallback",
             Self::ToolCallStart { .. } => "tool_call_start",
             Self::ToolCallEnd { .. } => "tool_call_end",
             Self::TextDelta { .. } => "text_delta",
@@ -167,6 +176,7 @@ impl EventKind {
         match self {
             Self::AgentEnd { .. }
             | Self::ApiCallEnd { .. }
+            | Self::Fallback { .. }
             | Self::ToolCallEnd { .. }
             | Self::Error { .. }
             | Self::Retry { .. }

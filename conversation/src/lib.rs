@@ -40,8 +40,8 @@ pub use model::Model;
 pub use next::{Skip, Step, next};
 pub use permission::{Decision, PermissionMode, Permissions, Rule, RuleError};
 pub use provider::{
-    BlockStart, Delta, ErrorClass, EventStream, Provider, ProviderError, Request, RetryNotice,
-    StreamEvent, Thinking,
+    BlockStart, Delta, ErrorClass, EventStream, FallbackNotice, Provider, ProviderError, Request,
+    RetryNotice, StreamEvent, Thinking,
 };
 pub use repair::{close_open_calls, extend_sendable, sendable};
 pub use repetition::{Repetition, repetition, signature};

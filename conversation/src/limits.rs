@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cost, Price, Time};
+use crate::{Cost, Time};
 
 /// What bounds a run. All counts are of this run: from its prompt on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub struct Limits {
     pub max_tokens: Option<u64>,
     /// Input and output tokens of the last call (`--max-context-tokens`).
     pub max_context_tokens: Option<u64>,
-    /// Money, with the price that it is counted by (`--max-budget-usd`).
-    pub max_budget: Option<(Cost, Price)>,
+    /// Money (`--max-budget-usd`).
+    pub max_budget: Option<Cost>,
     /// When the run must end (`--timeout`).
     pub deadline: Option<Time>,
     /// How many tokens the model can hold.

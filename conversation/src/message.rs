@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{MessageId, Time, ToolUseId, Usage};
+use crate::{Cost, MessageId, Time, ToolUseId, Usage};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +71,9 @@ pub struct Response {
     pub stop_reason: StopReason,
     /// What it cost in tokens.
     pub usage: Usage,
+    /// What it cost in money, as the server said or by the model's price then; `None` where neither is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// The model that was asked.
     pub model: String,
     /// The provider that was asked.

@@ -200,7 +200,7 @@ fn used_up(transcript: &Transcript, limits: &Limits, now: Time) -> Option<Skip> 
     };
     if limits
         .max_budget
-        .is_some_and(|(budget, price)| price.of(&spent) >= budget)
+        .is_some_and(|budget| transcript.cost() >= budget)
     {
         return Some(Skip::Money);
     }
@@ -246,8 +246,8 @@ fn continuations(run: &[Arc<Message>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Cost;
     use crate::testing::{limits, transcript};
-    use crate::{Cost, Price};
 
     fn shown(step: &Step) -> String {
         let calls = |calls: &[ToolUse]| {
@@ -488,15 +488,8 @@ mod tests {
             )],
             &context,
         );
-        let price = Price {
-            input: 1,
-            output: 1,
-            cache_read: 1,
-            cache_write: 1,
-            cache_write_1h: 1,
-        };
         let money = Limits {
-            max_budget: Some((Cost(500), price)),
+            max_budget: Some(Cost(500)),
             ..limits()
         };
         check(

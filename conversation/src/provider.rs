@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use serde_json::Value;
 
-use crate::{Message, Model, StopReason, ToolSpec, ToolUseId, Usage};
+use crate::{Cost, Message, Model, StopReason, ToolSpec, ToolUseId, Usage};
 
 /// A model that can be asked. Retries are the provider's own affair, told by [`StreamEvent::Retry`].
 pub trait Provider: Send + Sync {
@@ -63,6 +63,8 @@ pub enum StreamEvent {
     },
     /// The attempt failed and another follows after a wait: all that came before is void.
     Retry(RetryNotice),
+    /// Another model answers in the place of the one that was asked: all that came before is void.
+    Fallback(FallbackNotice),
     /// The answer begins.
     Started {
         /// The vendor's id of the message.
@@ -89,7 +91,12 @@ pub enum StreamEvent {
         /// Its number in the message.
         index: usize,
     },
-    /// Why the answer stops, and what it cost.
+    /// What the server says that the call costs, which counts more than a price list.
+    Billed {
+        /// How much.
+        cost: Cost,
+    },
+    /// Why the answer stops, and what it cost in tokens.
     Stopping {
         /// Why.
         stop_reason: StopReason,
@@ -148,6 +155,15 @@ pub struct RetryNotice {
     pub status: Option<u16>,
     /// What went wrong.
     pub error: String,
+}
+
+/// Which model answers in the place of another, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FallbackNotice {
+    /// The one that answers.
+    pub model: Model,
+    /// What went wrong with the other; `None` where an earlier request has told it.
+    pub error: Option<String>,
 }
 
 /// Why the model could not be asked, or gave no whole answer.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::{
-    ContentBlock, Limits, Message, MessageId, Origin, Response, Role, Time, ToolResult, ToolUse,
-    Transcript, Usage,
+    ContentBlock, Cost, Limits, Message, MessageId, Origin, Response, Role, Time, ToolResult,
+    ToolUse, Transcript, Usage,
 };
 
 pub(crate) const WINDOW: u64 = 1_000;
@@ -124,6 +124,7 @@ fn assistant(answer: &str, calls: &mut usize) -> Message {
     let response = Response {
         stop_reason: stop_reason.into(),
         usage,
+        cost: Some(Cost(usage.total().into())),
         model: "m".into(),
         provider: "p".into(),
         latency_ms: 0,

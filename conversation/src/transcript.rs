@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{
-    ContentBlock, Limits, Message, MessageId, Origin, Role, ToolResult, ToolUse, ToolUseId, Usage,
-    estimate_message,
+    ContentBlock, Cost, Limits, Message, MessageId, Origin, Role, ToolResult, ToolUse, ToolUseId,
+    Usage, estimate_message,
 };
 
 /// The messages from the root to the current leaf. Messages before the view (see [`Transcript::view`]) may come
@@ -35,6 +35,8 @@ struct Places {
     turns: usize,
     /// Tokens of the run.
     spent: Usage,
+    /// Money of the run.
+    cost: Cost,
 }
 
 /// How far a tool call of the last answer has come.
@@ -119,6 +121,11 @@ impl Transcript {
     /// Tokens of the present run, those of its summaries included.
     pub fn spent(&self) -> Usage {
         self.places.spent
+    }
+
+    /// Money of the present run, that for its summaries included, each call at the price of the model that was asked.
+    pub fn cost(&self) -> Cost {
+        self.places.cost
     }
 
     /// Where the last summary stands among the messages.
@@ -207,12 +214,18 @@ impl Places {
     fn note(&mut self, at: usize, message: &Message) {
         if message.origin == Origin::Prompt {
             (self.run, self.turns, self.spent) = (at, 0, Usage::default());
+            self.cost = Cost::default();
         }
         if message.is_summary() {
             (self.summary, self.answer, self.reported) = (Some(at), None, None);
         }
         let usage = message.usage();
         self.spent += usage;
+        let response = message.response.as_ref();
+        self.cost = self.cost
+            + response
+                .and_then(|response| response.cost)
+                .unwrap_or_default();
         if message.role == Role::Assistant {
             self.turns += 1;
             self.answer = Some(at);

@@ -10,6 +10,7 @@ mod decode;
 mod encoded;
 pub mod exchange;
 pub mod failure;
+pub mod fallback;
 pub mod openai;
 pub mod responses;
 pub mod retry;

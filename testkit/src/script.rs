@@ -9,7 +9,7 @@ use ah_conversation::{EventStream, Model, Provider, Request};
 use ah_provider::script::Script;
 use ah_provider::script::failure::Failure;
 use ah_provider::script::format::{Call, Words};
-pub use ah_provider::script::format::{Scenario, Turn};
+pub use ah_provider::script::format::{PricePerMillion, Scenario, Turn};
 use serde_json::{Map, Value};
 
 /// The model says `text` and ends.

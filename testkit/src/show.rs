@@ -65,6 +65,11 @@ pub fn event(kind: &EventKind) -> String {
             input_tokens,
             context_limit,
         } => format!("{input_tokens}/{context_limit}"),
+        EventKind::Fallback {
+            from_model,
+            to_model,
+            ..
+        } => format!("{from_model} {to_model}"),
         EventKind::BudgetExceeded { max_tokens, .. } => max_tokens.to_string(),
         EventKind::ApiCallStart { .. }
         | EventKind::ApiCallEnd { .. }

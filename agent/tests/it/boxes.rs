@@ -1,7 +1,7 @@
 //! The list by which the loop that this one follows was verified, box by box. Those about hooks stand with the hooks.
 
-use ah_conversation::{Cost, ExitReason, Output, Price, StopReason, Usage};
-use ah_testkit::script::{Turn, hangs, says, uses, uses_all};
+use ah_conversation::{Cost, ExitReason, Output, StopReason, Usage};
+use ah_testkit::script::{PricePerMillion, Scenario, Turn, hangs, says, scenario, uses, uses_all};
 use serde_json::json;
 
 use crate::world::{Fake, World};
@@ -82,24 +82,26 @@ async fn box_04_max_turns_enforcement() {
 
 #[tokio::test]
 async fn box_05_budget_enforcement() {
-    let price = Price {
-        input: 3_000_000,
-        output: 15_000_000,
-        cache_read: 0,
-        cache_write: 0,
-        cache_write_1h: 0,
-    };
     let usage = Usage {
         input_tokens: 100_000,
         output_tokens: 20_000,
         ..Usage::default()
     };
-    let mut world = World::new((0..9).map(|number| Turn {
+    let price = PricePerMillion {
+        input: 3.0,
+        output: 15.0,
+        ..PricePerMillion::default()
+    };
+    let turns = (0..9).map(|number| Turn {
         usage: Some(usage),
         ..looks(number)
-    }))
-    .with(look());
-    world.settings.limits.max_budget = Some((Cost::from_usd(1.0), price));
+    });
+    let scenario = Scenario {
+        price: Some(price),
+        ..scenario(turns)
+    };
+    let mut world = World::playing(scenario).with(look());
+    world.settings.limits.max_budget = Some(Cost::from_usd(1.0));
     let outcome = world.run("go").await;
     assert_eq!(
         (outcome.reason, world.requests().len()),

@@ -1,7 +1,7 @@
 //! Summaries in the place of older messages.
 
 use ah_conversation::{ContentBlock, ExitReason, Usage, estimate_text};
-use ah_testkit::script::{Turn, fails, says};
+use ah_testkit::script::{Turn, fails, says, scenario};
 
 use crate::world::World;
 
@@ -159,7 +159,7 @@ async fn summaries_follow_each_other() {
 #[tokio::test]
 async fn another_model_may_summarise() {
     let mut world = World::new([at(170_000, "One."), at(1_000, "Two.")]);
-    let summarizer = world.summarised_by([says("In short.")]);
+    let summarizer = world.summarised_by(scenario([says("In short.")]));
     world.run("first").await;
     world.run("second").await;
     assert_eq!(summarizer.requests().len(), 1);

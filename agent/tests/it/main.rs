@@ -4,6 +4,7 @@
 
 mod boxes;
 mod compaction;
+mod cost;
 mod endings;
 mod mail;
 mod resume;

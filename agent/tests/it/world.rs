@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use ah_agent::{Frontend, Outcome, Ports, Session, Settings, Stop, ToolConcurrency, Toolbox};
 use ah_conversation::{
     Access, ContentBlock, Context, Event, Input, Limits, Mail, MailKind, Message, Output,
-    OutputPage, PermissionMode, Permissions, Provider as _, Record, Request, Store, StoreError,
+    OutputPage, PermissionMode, Permissions, Provider, Record, Request, Store, StoreError,
     Thinking, Tool, ToolSpec, ToolUse, ToolUseId, Transcript, Truncation,
 };
 use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct World {
     provider: Scripted,
     summarizer: Option<Scripted>,
+    /// What stands between the session and its model.
+    pub(crate) between: fn(Scripted) -> Arc<dyn Provider>,
     store: Arc<Mortal>,
     clock: Arc<Steps>,
     screen: Arc<Seen>,
@@ -31,6 +33,11 @@ pub(crate) struct World {
 impl World {
     /// A world whose model says `turns`, and where everything is allowed.
     pub(crate) fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
+        Self::playing(scenario(turns))
+    }
+
+    /// The same with a model that plays `scenario`.
+    pub(crate) fn playing(scenario: Scenario) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let store = ah_testkit::world::Session::in_memory(scratch.path()).unwrap();
         let store = Mortal {
@@ -40,14 +47,14 @@ impl World {
             late: Mutex::default(),
             _scratch: Arc::new(scratch),
         };
-        Self::on(Arc::new(store), Arc::default(), turns)
+        Self::on(Arc::new(store), Arc::default(), scenario)
     }
 
-    fn on(store: Arc<Mortal>, clock: Arc<Steps>, turns: impl IntoIterator<Item = Turn>) -> Self {
+    fn on(store: Arc<Mortal>, clock: Arc<Steps>, scenario: Scenario) -> Self {
         // Each process has a script of its own, from the top.
         let provider = Scripted::playing(Scenario {
             resume: false,
-            ..scenario(turns)
+            ..scenario
         });
         let settings = Settings {
             system: Arc::new(["You are tested.".to_owned()]),
@@ -70,6 +77,7 @@ impl World {
         Self {
             provider,
             summarizer: None,
+            between: |provider| Arc::new(provider),
             store,
             clock,
             screen: Arc::default(),
@@ -84,8 +92,8 @@ impl World {
     }
 
     /// Lets another model summarise.
-    pub(crate) fn summarised_by(&mut self, turns: impl IntoIterator<Item = Turn>) -> Scripted {
-        let summarizer = Scripted::new(turns);
+    pub(crate) fn summarised_by(&mut self, scenario: Scenario) -> Scripted {
+        let summarizer = Scripted::playing(scenario);
         self.summarizer = Some(summarizer.clone());
         summarizer
     }
@@ -93,7 +101,7 @@ impl World {
     /// The same session in another process, whose model says `turns`.
     pub(crate) fn resumed(&self, turns: impl IntoIterator<Item = Turn>) -> Self {
         self.store.writes.store(usize::MAX, Ordering::SeqCst);
-        Self::on(self.store.clone(), self.clock.clone(), turns)
+        Self::on(self.store.clone(), self.clock.clone(), scenario(turns))
     }
 
     pub(crate) async fn run(&mut self, prompt: &str) -> Outcome {
@@ -143,7 +151,7 @@ impl World {
     }
 
     async fn try_run(&self, prompt: &str, token: CancellationToken) -> Result<Outcome, StoreError> {
-        let provider: Arc<dyn ah_conversation::Provider> = Arc::new(self.provider.clone());
+        let provider = (self.between)(self.provider.clone());
         let summarizer = match &self.summarizer {
             Some(summarizer) => Arc::new(summarizer.clone()),
             None => provider.clone(),

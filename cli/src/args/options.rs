@@ -99,6 +99,9 @@ pub struct ModelOptions {
     /// Model: opus, sonnet, haiku, a full name, PROVIDER/NAME, or script:FILE
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
+    /// Model that answers where the other has too much to do or fails, after all retries
+    #[arg(long, value_name = "NAME")]
+    pub fallback_model: Option<String>,
     /// Thinking budget in tokens; 0 turns thinking off
     #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_thinking_tokens: Option<u32>,

@@ -138,6 +138,7 @@ mod tests {
         let response = Response {
             stop_reason: StopReason::ToolUse,
             usage: Usage::default(),
+            cost: None,
             model: "m".to_owned(),
             provider: "script".to_owned(),
             latency_ms: 1,

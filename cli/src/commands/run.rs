@@ -75,7 +75,7 @@ async fn perform(
     tell_notices(&store).await;
     let outcome = outcome?;
     if options.output.output_format == Some(OutputFormat::Json) {
-        print_result(&outcome, &session, &store, options, &asked)?;
+        print_result(&outcome, &session, &store, options, config, &asked)?;
     }
     if let Some(fault) = outlet.fault() {
         return Err(fault.into());
@@ -102,6 +102,7 @@ fn print_result(
     session: &Session,
     store: &ah_store::Session,
     options: &Options,
+    config: &Config,
     model: &Model,
 ) -> Result<(), CliError> {
     let last = session.transcript().last();
@@ -109,6 +110,7 @@ fn print_result(
         session: store.uuid(),
         uuid: &fresh_uuid(),
         model,
+        catalog: &config.catalog()?,
         max_turns: options.limits.max_turns,
         max_budget_usd: options.limits.max_budget_usd,
         while_speaking: last.is_none_or(|last| last.origin != Origin::Results),

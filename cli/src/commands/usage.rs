@@ -1,9 +1,9 @@
-//! `ah usage`: what a session has cost.
+//! `ah usage`: what a session has cost, in all, by model, and call by call.
 
 use ah_conversation::{Cost, Usage};
 use ah_provider::catalog::Catalog;
 use ah_store::ApiCall;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::place::tree;
 use super::{print, print_json};
@@ -14,76 +14,200 @@ use crate::error::CliError;
 use crate::print::count;
 use crate::print::table::{Align, table};
 
-/// Prints the sums of all requests of a session.
+/// Prints the requests of a session and their sums.
 pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliError> {
     let calls = tree(plan, config)?.api_calls()?;
-    let sums = Sums::of(&calls, &config.catalog()?);
-    if form.json {
-        return print_json(&json!({
-            "api_calls": sums.calls,
-            "usage": sums.usage,
-            "input_tokens": sums.usage.effective_input(),
-            "total_tokens": sums.usage.total(),
-            "cost_usd": sums.cost.map(Cost::usd),
-            "unpriced_calls": sums.unpriced,
-        }));
+    let catalog = config.catalog()?;
+    let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
+    match form.json {
+        true => print_json(&to_json(&calls)),
+        false => print(&lines(&calls)),
     }
-    print(&sums.lines())
 }
 
-/// The sums of all requests.
+/// A request and what it cost.
+struct Call<'a> {
+    call: &'a ApiCall,
+    /// As it was noted when the answer came; of older sessions, by the price that is known now.
+    cost: Option<Cost>,
+}
+
+impl<'a> Call<'a> {
+    fn of(call: &'a ApiCall, catalog: &Catalog) -> Self {
+        let server = call.provider.as_deref().unwrap_or_default();
+        let by_price = || catalog.model(server, &call.model).cost(&call.usage);
+        Self {
+            call,
+            cost: call.cost.or_else(by_price),
+        }
+    }
+
+    /// The model with the provider that had it, as far as it is known.
+    fn model(&self) -> String {
+        match self.call.provider.as_deref() {
+            None | Some("") | Some("anthropic") => self.call.model.clone(),
+            Some(provider) => format!("{provider}/{}", self.call.model),
+        }
+    }
+}
+
+/// The sums of requests.
 #[derive(Debug, Default)]
 struct Sums {
     calls: usize,
     usage: Usage,
-    cost: Option<Cost>,
-    /// Requests to models whose price is not known.
+    cost: Cost,
+    /// Requests whose cost is not known.
     unpriced: usize,
 }
 
 impl Sums {
-    fn of(calls: &[ApiCall], catalog: &Catalog) -> Self {
+    fn of<'a>(calls: impl IntoIterator<Item = &'a Call<'a>>) -> Self {
         let mut sums = Self::default();
         for call in calls {
             sums.calls += 1;
-            sums.usage += call.usage;
-            let server = call.provider.as_deref().unwrap_or_default();
-            match catalog.model(server, &call.model).cost(&call.usage) {
-                Some(cost) => sums.cost = Some(sums.cost.unwrap_or_default() + cost),
+            sums.usage += call.call.usage;
+            match call.cost {
+                Some(cost) => sums.cost = sums.cost + cost,
                 None => sums.unpriced += 1,
             }
         }
         sums
     }
 
-    fn lines(&self) -> String {
-        let usage = &self.usage;
-        let mut rows = vec![
-            ["api calls", &self.calls.to_string()].map(str::to_owned),
-            ["input", &count(usage.effective_input())].map(str::to_owned),
-            ["output", &count(usage.output_tokens)].map(str::to_owned),
-            ["total", &count(usage.total())].map(str::to_owned),
-            ["cache read", &count(usage.cache_read_input_tokens)].map(str::to_owned),
-            ["cache write", &count(usage.cache_creation_input_tokens)].map(str::to_owned),
-        ];
-        if let Some(percent) =
-            (usage.cache_read_input_tokens * 100).checked_div(usage.effective_input())
-        {
-            rows.push(["cache hit".to_owned(), format!("{percent}%")]);
-        }
-        let unknown = match self.unpriced {
-            0 => String::new(),
-            1 => " (without 1 call whose price is not known)".to_owned(),
-            unpriced => format!(" (without {unpriced} calls whose prices are not known)"),
-        };
-        if let Some(cost) = self.cost {
-            rows.push(["cost".to_owned(), format!("{cost}{unknown}")]);
-        }
-        for row in &mut rows {
-            row[0].push(':');
-        }
-        table([Align::Left, Align::Left], &rows)
+    /// What is known of the cost; `None` if nothing is.
+    fn known(&self) -> Option<Cost> {
+        (self.unpriced < self.calls).then_some(self.cost)
     }
+
+    fn cost(&self) -> String {
+        match (self.known(), self.unpriced) {
+            (None, 0) => Cost::default().to_string(),
+            (None, _) => "unknown".to_owned(),
+            (Some(cost), 0) => cost.to_string(),
+            (Some(cost), 1) => format!("{cost} and 1 call of unknown cost"),
+            (Some(cost), unpriced) => format!("{cost} and {unpriced} calls of unknown cost"),
+        }
+    }
+
+    /// Input, what of it came from and went into the cache, and output.
+    fn tokens(&self) -> [String; 4] {
+        let usage = &self.usage;
+        [
+            usage.effective_input(),
+            usage.cache_read_input_tokens,
+            usage.cache_creation_input_tokens,
+            usage.output_tokens,
+        ]
+        .map(count)
+    }
+
+    fn hits(&self) -> String {
+        let (read, all) = (
+            self.usage.cache_read_input_tokens,
+            self.usage.effective_input(),
+        );
+        let percent = (read * 100).checked_div(all);
+        percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent}%"))
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "api_calls": self.calls,
+            "usage": self.usage,
+            "input_tokens": self.usage.effective_input(),
+            "total_tokens": self.usage.total(),
+            "cost_usd": self.known().map(Cost::usd),
+            "unpriced_calls": self.unpriced,
+        })
+    }
+}
+
+/// The sums of each model, in the order in which they were asked.
+fn by_model<'a>(calls: &'a [Call<'a>]) -> Vec<(String, Sums)> {
+    let mut models: Vec<String> = Vec::new();
+    for call in calls {
+        let model = call.model();
+        if !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    let sums = |model: String| {
+        let its = calls.iter().filter(|call| call.model() == model);
+        let sums = Sums::of(its);
+        (model, sums)
+    };
+    models.into_iter().map(sums).collect()
+}
+
+fn lines(calls: &[Call<'_>]) -> String {
+    use Align::{Left, Right};
+    let head = [
+        "", "MODEL", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "HITS", "COST",
+    ];
+    let row = |name: String, model: String, sums: &Sums| {
+        let [input, read, written, output] = sums.tokens();
+        [
+            name,
+            model,
+            input,
+            read,
+            written,
+            output,
+            sums.hits(),
+            sums.cost(),
+        ]
+    };
+    let mut rows = vec![head.map(str::to_owned)];
+    for (index, call) in calls.iter().enumerate() {
+        rows.push(row(
+            (index + 1).to_string(),
+            call.model(),
+            &Sums::of([call]),
+        ));
+    }
+    let models = by_model(calls);
+    if models.len() > 1 {
+        for (model, sums) in models {
+            rows.push(row(calls_of(sums.calls), model, &sums));
+        }
+    }
+    rows.push(row(
+        calls_of(calls.len()),
+        "in all".to_owned(),
+        &Sums::of(calls),
+    ));
+    table(
+        [Right, Left, Right, Right, Right, Right, Right, Left],
+        &rows,
+    )
+}
+
+fn calls_of(count: usize) -> String {
+    match count {
+        1 => "1 call".to_owned(),
+        count => format!("{count} calls"),
+    }
+}
+
+fn to_json(calls: &[Call<'_>]) -> Value {
+    let mut all = Sums::of(calls).to_json();
+    let models = by_model(calls).into_iter();
+    let models = models.map(|(model, sums)| (model, sums.to_json()));
+    all["models"] = Value::Object(models.collect());
+    let each = calls.iter().map(|call| {
+        json!({
+            "message_id": call.call.message,
+            "at": call.call.at.seconds(),
+            "model": call.call.model,
+            "provider": call.call.provider,
+            "usage": call.call.usage,
+            "cost_usd": call.cost.map(Cost::usd),
+            "latency_ms": call.call.latency_ms,
+        })
+    });
+    all["calls"] = each.collect();
+    all
 }
 
 #[cfg(test)]
@@ -92,39 +216,73 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn sums_are_of_all_requests() {
-        let call = |model: &str| ApiCall {
+    fn call(provider: Option<&str>, model: &str, cost: Option<Cost>) -> ApiCall {
+        ApiCall {
             message: None,
             at: Time(0),
             model: model.to_owned(),
-            provider: None,
+            provider: provider.map(str::to_owned),
             usage: Usage {
                 input_tokens: 1_000,
                 output_tokens: 500,
                 cache_read_input_tokens: 9_000,
                 ..Usage::default()
             },
+            cost,
             latency_ms: 1,
-        };
-        let calls = [call("claude-sonnet-4-5-20250929"), call("unheard-of")];
-        insta::assert_snapshot!(Sums::of(&calls, &Catalog::built_in()).lines(), @r#"
-api calls:    2
-input:        20.0k
-output:       1.0k
-total:        21.0k
-cache read:   18.0k
-cache write:  0
-cache hit:    90%
-cost:         $0.0132 (without 1 call whose price is not known)
+        }
+    }
+
+    fn shown(calls: &[ApiCall]) -> String {
+        let catalog = Catalog::built_in();
+        let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
+        lines(&calls)
+    }
+
+    #[test]
+    fn calls_are_shown_and_summed_up_by_model() {
+        let sonnet = "claude-sonnet-4-5-20250929";
+        insta::assert_snapshot!(shown(&[
+            // From before costs were noted.
+            call(Some("anthropic"), sonnet, None),
+            call(Some("litellm"), "unheard-of", None),
+            // What the server said stands above any price.
+            call(Some("litellm"), sonnet, Some(Cost::from_usd(0.02))),
+        ]), @r#"
+         MODEL                               INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST
+      1  claude-sonnet-4-5-20250929          10.0k    9.0k        0     500   90%  $0.0132
+      2  litellm/unheard-of                  10.0k    9.0k        0     500   90%  unknown
+      3  litellm/claude-sonnet-4-5-20250929  10.0k    9.0k        0     500   90%  $0.0200
+ 1 call  claude-sonnet-4-5-20250929          10.0k    9.0k        0     500   90%  $0.0132
+ 1 call  litellm/unheard-of                  10.0k    9.0k        0     500   90%  unknown
+ 1 call  litellm/claude-sonnet-4-5-20250929  10.0k    9.0k        0     500   90%  $0.0200
+3 calls  in all                              30.0k   27.0k        0    1.5k   90%  $0.0332 and 1 call of unknown cost
 "#);
-        insta::assert_snapshot!(Sums::of(&[], &Catalog::built_in()).lines(), @r#"
-api calls:    0
-input:        0
-output:       0
-total:        0
-cache read:   0
-cache write:  0
+        insta::assert_snapshot!(shown(&[call(None, "unheard-of", None)]), @r#"
+        MODEL       INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST
+     1  unheard-of  10.0k    9.0k        0     500   90%  unknown
+1 call  in all      10.0k    9.0k        0     500   90%  unknown
 "#);
+        insta::assert_snapshot!(shown(&[]), @r#"
+         MODEL   INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST
+0 calls  in all      0       0        0       0     -  $0.0000
+"#);
+    }
+
+    #[test]
+    fn an_unknown_cost_is_never_0() {
+        let catalog = Catalog::built_in();
+        let calls = [
+            call(None, "unheard-of", None),
+            call(None, "m", Some(Cost(5))),
+        ];
+        let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
+        let value = to_json(&calls);
+        assert_eq!(value["calls"][0]["cost_usd"], Value::Null);
+        assert_eq!(value["models"]["unheard-of"]["cost_usd"], Value::Null);
+        assert_eq!(
+            (&value["cost_usd"], &value["unpriced_calls"]),
+            (&json!(5e-12), &json!(1))
+        );
     }
 }

@@ -15,6 +15,8 @@ use crate::error::CliError;
 pub struct Settings {
     /// The model.
     pub model: Option<String>,
+    /// The model that answers where the model cannot.
+    pub fallback_model: Option<String>,
     /// The model that summarises older messages.
     pub compaction_model: Option<String>,
     /// How many messages the model is shown at most.
@@ -80,6 +82,7 @@ pub fn read(
         match key.as_str() {
             "$schema" => {}
             "model" => settings.model = Some(file.value(value)?),
+            "fallbackModel" => settings.fallback_model = Some(file.value(value)?),
             "compactionModel" => settings.compaction_model = Some(file.value(value)?),
             "maxConversationMessages" => {
                 settings.max_conversation_messages = Some(file.value(value)?);
@@ -224,6 +227,7 @@ mod tests {
         let text = r#"{
             "$schema": "x",
             "model": "haiku",
+            "fallbackModel": "opus",
             "compactionModel": "sonnet",
             "maxConversationMessages": 40,
             "toolConcurrency": "serial",
@@ -253,6 +257,7 @@ mod tests {
         assert!(warnings.is_empty());
         let expected = Settings {
             model: Some("haiku".to_owned()),
+            fallback_model: Some("opus".to_owned()),
             compaction_model: Some("sonnet".to_owned()),
             max_conversation_messages: Some(40),
             tool_concurrency: Some(Concurrency::Serial),

@@ -1,7 +1,8 @@
 //! A run for programs that know another agent's command line: its result, as one JSON object.
 
 use ah_agent::{Failure, Frontend, Outcome};
-use ah_conversation::{Event, ExitReason, Model, ProviderError, ToolUse};
+use ah_conversation::{Cost, Event, ExitReason, Model, ProviderError, ToolUse};
+use ah_provider::catalog::Catalog;
 use serde_json::{Map, Value, json};
 
 use super::neutralise;
@@ -27,6 +28,8 @@ pub struct Subject<'a> {
     pub uuid: &'a str,
     /// The model that was asked.
     pub model: &'a Model,
+    /// What is known of others, which may have been asked too.
+    pub catalog: &'a Catalog,
     /// What `--max-turns` and `--max-budget-usd` said, for the words of the errors.
     pub max_turns: Option<u32>,
     /// The same.
@@ -38,7 +41,8 @@ pub struct Subject<'a> {
 /// The `result` object of the Agent SDK.
 pub fn result(outcome: &Outcome, subject: &Subject<'_>) -> Value {
     let usage = &outcome.usage;
-    let cost = subject.model.cost(usage).map_or(0.0, |cost| cost.usd());
+    let costs = outcome.models.iter().map(|share| share.cost);
+    let cost: Option<Cost> = costs.sum();
     let ending = Ending::of(outcome, subject);
     let mut object = Map::new();
     let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
@@ -54,7 +58,7 @@ pub fn result(outcome: &Outcome, subject: &Subject<'_>) -> Value {
     };
     put("stop_reason", json!(ending.stop_reason));
     put("session_id", json!(subject.session));
-    put("total_cost_usd", json!(cost));
+    put("total_cost_usd", json!(cost.map(Cost::usd)));
     put(
         "usage",
         json!({
@@ -64,7 +68,7 @@ pub fn result(outcome: &Outcome, subject: &Subject<'_>) -> Value {
             "output_tokens": usage.output_tokens,
         }),
     );
-    put("modelUsage", model_usage(outcome, subject.model, cost));
+    put("modelUsage", model_usage(outcome, subject));
     let denials: Vec<_> = outcome.denials.iter().map(denial).collect();
     put("permission_denials", json!(denials));
     put("terminal_reason", json!(ending.terminal_reason));
@@ -75,23 +79,30 @@ pub fn result(outcome: &Outcome, subject: &Subject<'_>) -> Value {
     Value::Object(object)
 }
 
-fn model_usage(outcome: &Outcome, model: &Model, cost: f64) -> Value {
-    let usage = &outcome.usage;
-    if outcome.turns == 0 {
-        return json!({});
-    }
-    json!({
-        model.name.as_str(): {
+fn model_usage(outcome: &Outcome, subject: &Subject<'_>) -> Value {
+    let shares = outcome.models.iter().map(|share| {
+        let other;
+        let model = match share.model == subject.model.name {
+            true => subject.model,
+            false => {
+                other = subject.catalog.model(&share.provider, &share.model);
+                &other
+            }
+        };
+        let usage = &share.usage;
+        let value = json!({
             "inputTokens": usage.input_tokens,
             "outputTokens": usage.output_tokens,
             "cacheReadInputTokens": usage.cache_read_input_tokens,
             "cacheCreationInputTokens": usage.cache_creation_input_tokens,
             "webSearchRequests": 0,
-            "costUSD": cost,
+            "costUSD": share.cost.map(Cost::usd),
             "contextWindow": model.context_window,
             "maxOutputTokens": model.max_output,
-        }
-    })
+        });
+        (share.model.clone(), value)
+    });
+    Value::Object(shares.collect())
 }
 
 fn denial(call: &ToolUse) -> Value {
@@ -203,21 +214,29 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
-    use ah_conversation::{Cost, ErrorClass, Price, Usage};
+    use ah_agent::Share;
+    use ah_conversation::{ErrorClass, Usage};
 
     use super::*;
 
     fn outcome(reason: ExitReason, failure: Option<Failure>) -> Outcome {
+        let usage = Usage {
+            input_tokens: 1000,
+            output_tokens: 50,
+            ..Usage::default()
+        };
         Outcome {
             reason,
             failure,
             answer: "Done.".to_owned(),
             turns: 2,
-            usage: Usage {
-                input_tokens: 1000,
-                output_tokens: 50,
-                ..Usage::default()
-            },
+            usage,
+            models: vec![Share {
+                provider: "anthropic".into(),
+                model: "claude-x".into(),
+                usage,
+                cost: Some(Cost(3_750_000_000)),
+            }],
             api_ms: 30,
             duration_ms: 40,
             denials: vec![ToolUse {
@@ -229,25 +248,19 @@ mod tests {
     }
 
     fn shown(outcome: &Outcome) -> Value {
-        let price = Price {
-            input: 3_000_000,
-            output: 15_000_000,
-            cache_read: 0,
-            cache_write: 0,
-            cache_write_1h: 0,
-        };
         let model = Model {
             provider: "anthropic".into(),
             name: "claude-x".into(),
             context_window: 200_000,
             max_output: 16_384,
-            price: Some(price),
+            price: None,
             long_price: None,
         };
         let subject = Subject {
             session: "123e4567-e89b-12d3-a456-426614174000",
             uuid: "u",
             model: &model,
+            catalog: &Catalog::default(),
             max_turns: Some(3),
             max_budget_usd: Some(0.5),
             while_speaking: true,
@@ -257,7 +270,6 @@ mod tests {
 
     #[test]
     fn a_success_has_all_fields() {
-        assert_eq!(Cost::from_usd(0.00375), Cost(3_750_000_000));
         let object = shown(&outcome(ExitReason::EndTurn, None));
         insta::assert_snapshot!(serde_json::to_string_pretty(&object).unwrap(), @r#"
 {

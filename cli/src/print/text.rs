@@ -19,7 +19,7 @@ const SESSION_WIDTH: usize = 11;
 pub struct View {
     /// For people every text is shown as it arrives; as a drop-in the last one, once it is whole.
     pub manner: Manner,
-    /// The model that is asked, for its price and its window.
+    /// The model that is asked, for its window.
     pub model: Model,
     /// The tools, for what stands for their calls.
     pub tools: Arc<[ToolSpec]>,
@@ -341,6 +341,14 @@ impl Text {
                     count(*max_tokens)
                 )));
             }
+            EventKind::Fallback {
+                from_model,
+                to_model,
+                error,
+            } => {
+                let line = format!("{to_model} answers in place of {from_model}: {error}");
+                self.note(&self.paint.warn(&neutralise(&line)));
+            }
             EventKind::PayloadWarn { payload_bytes, .. } => {
                 self.dim(&format!(
                     "the request is large: {} kB",
@@ -364,6 +372,7 @@ impl Text {
             output_tokens,
             cache_creation_input_tokens,
             cache_read_input_tokens,
+            cost_usd,
             ..
         } = kind
         else {
@@ -378,7 +387,8 @@ impl Text {
         };
         state.usage += usage;
         state.context = usage.total();
-        if let Some(cost) = self.view.model.cost(&usage) {
+        if let Some(cost) = cost_usd {
+            let cost = Cost::from_usd(*cost);
             state.cost = Some(state.cost.unwrap_or_default() + cost);
         }
     }

@@ -57,6 +57,11 @@ fn eventful() -> (World, Fields) {
             usage: costs(90, 20),
             ..uses("bash", json!({"command": "true"}))
         },
+        soon(529, "overloaded_error"),
+        soon(529, "overloaded_error"),
+        soon(529, "overloaded_error"),
+        soon(529, "overloaded_error"),
+        says("I am another."),
         fails(400, "invalid_request_error"),
     ]);
     // Words can only wait for a session that is there.
@@ -67,10 +72,15 @@ fn eventful() -> (World, Fields) {
         .run()
         .expect(0);
     let large = "large ".repeat(150_000);
-    let runs: [(&[&str], &str, i32); 4] = [
+    let runs: [(&[&str], &str, i32); 5] = [
         (&["-m", "sonnet", "go"], "", 0),
         (&["-m", "sonnet", "again and again"], "", 3),
         (&["-m", "sonnet", "--max-tokens", "100", "spend"], "", 3),
+        (
+            &["-m", "sonnet", "--fallback-model", "haiku", "please"],
+            "",
+            0,
+        ),
         (&["-m", "opus"], &large, 1),
     ];
     let mut fields = Fields::new();

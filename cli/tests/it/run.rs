@@ -211,12 +211,12 @@ stopped by --max-budget-usd
 40.0k in / 0 out (40.0k total), $0.4000, 10% of 200.0k [<id>]
 exit code 3
 ");
-    insta::assert_snapshot!(run("script:free.yaml"), @"
+    insta::assert_snapshot!(run("script:free.yaml"), @r#"
 stderr:
 error: the price of free is not known, so `--max-budget-usd` cannot hold
-hint: give its price in `.ah/models.json`; `ah models --json` shows what an entry holds
+hint: give its price per million tokens in `.ah/models.json`: {"models": {"free": {"price": {"input": 3, "output": 15}}}}
 exit code 1
-");
+"#);
 }
 
 #[test]

@@ -6,13 +6,13 @@
 
 use std::collections::VecDeque;
 
-use ah_conversation::{ErrorClass, ProviderError, StopReason, StreamEvent, Usage};
+use ah_conversation::{Cost, ErrorClass, ProviderError, StopReason, StreamEvent, Usage};
 use ah_http::sse;
 use serde_json::Value;
 
 use super::calls::Calls;
 use super::reasoning::Details;
-use super::usage::usage;
+use super::usage::{cost, usage};
 use super::wire;
 use crate::blocks::Blocks;
 use crate::decode::{self, Phase, not_understood, protocol};
@@ -25,6 +25,7 @@ pub struct Answer {
     /// What no other answer has in common with this one: its id, or else its time.
     stamp: String,
     usage: Usage,
+    cost: Option<Cost>,
     finish_reason: Option<String>,
     is_refused: bool,
     blocks: Blocks,
@@ -114,6 +115,7 @@ impl Answer {
     fn note_usage(&mut self, told: Option<Value>) {
         if let Some(told @ Value::Object(_)) = told {
             self.usage = usage(&told);
+            self.cost = cost(&told).or(self.cost);
         }
     }
 
@@ -183,6 +185,7 @@ impl Answer {
         }
         self.phase = Phase::Ended;
         let usage = self.usage;
+        events.extend(self.cost.map(|cost| StreamEvent::Billed { cost }));
         events.push_back(StreamEvent::Stopping { stop_reason, usage });
         events.push_back(StreamEvent::Ended);
         Ok(())

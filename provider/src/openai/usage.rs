@@ -1,6 +1,6 @@
 //! Tokens as OpenAI and those like it tell them: under many names, and with the cached ones counted twice.
 
-use ah_conversation::Usage;
+use ah_conversation::{Cost, Usage};
 use serde_json::Value;
 
 /// The tokens that `usage` tells, of a chat completion or a response.
@@ -35,4 +35,10 @@ pub fn usage(usage: &Value) -> Usage {
         cache_read_input_tokens: read,
         cache_creation_1h_input_tokens: written_for_an_hour,
     }
+}
+
+/// What the server says that the call cost, as gateways do. Where it says nothing it means that it does not know.
+pub fn cost(usage: &Value) -> Option<Cost> {
+    let cost = usage.get("cost")?.as_f64().map(Cost::from_usd)?;
+    (cost > Cost::default()).then_some(cost)
 }

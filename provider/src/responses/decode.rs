@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ah_conversation::{Delta, ErrorClass, ProviderError, StopReason, StreamEvent, Usage};
+use ah_conversation::{Cost, Delta, ErrorClass, ProviderError, StopReason, StreamEvent, Usage};
 use ah_http::sse;
 use serde_json::value::RawValue;
 
@@ -13,7 +13,7 @@ use crate::blocks::Blocks;
 use crate::decode::{self, Phase, not_understood, protocol};
 use crate::failure;
 use crate::openai::calls::{is_of_server, unique_id};
-use crate::openai::usage::usage;
+use crate::openai::usage::{cost, usage};
 
 /// What was said of the response so far.
 #[derive(Debug, Default)]
@@ -21,6 +21,7 @@ pub struct Answer {
     phase: Phase,
     id: String,
     usage: Usage,
+    cost: Option<Cost>,
     is_refused: bool,
     blocks: Blocks,
     /// By their places in the output.
@@ -277,6 +278,7 @@ impl Answer {
         }
         if let Some(told) = &response.usage {
             self.usage = usage(told);
+            self.cost = cost(told);
         }
         let output = response.output.clone().unwrap_or_default();
         let reason = response.incomplete_details.as_ref();
@@ -304,6 +306,7 @@ impl Answer {
         events.extend(ends.map(|index| StreamEvent::BlockStopped { index }));
         self.phase = Phase::Ended;
         let usage = self.usage;
+        events.extend(self.cost.map(|cost| StreamEvent::Billed { cost }));
         events.push_back(StreamEvent::Stopping { stop_reason, usage });
         events.push_back(StreamEvent::Ended);
         Ok(())

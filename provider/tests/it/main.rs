@@ -1,6 +1,7 @@
 //! One binary for the tests of this crate.
 
 mod answers;
+mod fallback;
 mod messages_api;
 mod openai_answers;
 mod openai_api;

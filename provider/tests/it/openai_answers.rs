@@ -65,7 +65,11 @@ pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
                 }
             }
             StreamEvent::Ended => end.push("end".to_owned()),
-            StreamEvent::Started { .. } | StreamEvent::Sent { .. } | StreamEvent::Retry(_) => {}
+            StreamEvent::Billed { cost } => end.push(format!("billed {}", cost.0)),
+            StreamEvent::Started { .. }
+            | StreamEvent::Sent { .. }
+            | StreamEvent::Fallback(_)
+            | StreamEvent::Retry(_) => {}
         }
     }
     let blocks = blocks.into_iter().map(|(block, _)| block);
@@ -529,5 +533,30 @@ proptest! {
         cuts.sort_unstable();
         let pieces = cuts.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
         prop_assert_eq!(decode(pieces), decode([bytes]));
+    }
+}
+
+/// What a gateway says that the call costs counts, and nothing is no price.
+#[test]
+fn a_server_may_tell_the_cost() {
+    for (usage, expected) in [
+        (
+            r#"{"prompt_tokens":3,"completion_tokens":4,"cost":0.00693}"#,
+            "text(Hi) billed 6930000000 end_turn 3/4 end",
+        ),
+        (
+            r#"{"prompt_tokens":3,"completion_tokens":4,"cost":0.0}"#,
+            "text(Hi) end_turn 3/4 end",
+        ),
+        (
+            r#"{"prompt_tokens":3,"completion_tokens":4,"cost":{"total":1}}"#,
+            "text(Hi) end_turn 3/4 end",
+        ),
+    ] {
+        let end = format!("data: {{\"id\":\"a\",\"choices\":[],\"usage\":{usage}}}\n\n")
+            + &finish("stop");
+        let stream = stream(&[r#"{"content":"Hi"}"#], &end);
+        let (shown, end) = decode([stream.as_bytes()]);
+        assert_eq!((shown.as_str(), end), (expected, Ok(())), "{usage}");
     }
 }

@@ -278,6 +278,8 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
                 answer["usage"] = json!(usage);
             }
             StreamEvent::Sent { .. }
+            | StreamEvent::Fallback(_)
+            | StreamEvent::Billed { .. }
             | StreamEvent::Retry(_)
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

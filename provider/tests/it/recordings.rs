@@ -334,6 +334,8 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
                 message["usage"] = json!(usage);
             }
             StreamEvent::Sent { .. }
+            | StreamEvent::Fallback(_)
+            | StreamEvent::Billed { .. }
             | StreamEvent::Retry(_)
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

@@ -36,6 +36,7 @@ pub(crate) fn message(role: Role, model: Option<&str>, content: Vec<ContentBlock
         response: model.map(|model| Response {
             stop_reason: StopReason::EndTurn,
             usage: Usage::default(),
+            cost: None,
             model: model.to_owned(),
             provider: "anthropic".to_owned(),
             latency_ms: 0,

@@ -89,6 +89,7 @@ fn answer(seq: u32, stop_reason: StopReason) -> Message {
         response: Some(Response {
             stop_reason,
             usage: Usage::default(),
+            cost: None,
             model: "test".to_owned(),
             provider: "script".to_owned(),
             latency_ms: 0,

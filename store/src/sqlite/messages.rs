@@ -4,7 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use ah_conversation::{
-    ContentBlock, Message, MessageId, Origin, Response, Role, StopReason, Time, ToolUseId, Usage,
+    ContentBlock, Cost, Message, MessageId, Origin, Response, Role, StopReason, Time, ToolUseId,
+    Usage,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -15,7 +16,7 @@ use super::{blocks, calls, context};
 /// What [`head`] reads, in this order.
 pub(super) const HEAD: &str = "id, parent_id, seq, role, created_at, created_ms, stop_reason, model, provider,
     api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
-    cache_creation_1h_input_tokens";
+    cache_creation_1h_input_tokens, cost";
 /// Stores a message that is not there yet; tells whether it was not. `outputs` are the whole outputs of calls that
 /// ended in this transaction; those of earlier ones are taken out of the journal.
 pub(super) fn insert(
@@ -56,8 +57,8 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
         .prepare_cached(
             "INSERT INTO messages (id, parent_id, role, seq, created_at, created_ms, stop_reason, model, provider,
                  api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
-                 cache_creation_1h_input_tokens)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+                 cache_creation_1h_input_tokens, cost)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             message.id.as_str(),
@@ -80,6 +81,7 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
             tokens(|usage| usage.cache_creation_input_tokens),
             tokens(|usage| usage.cache_read_input_tokens),
             tokens(|usage| usage.cache_creation_1h_input_tokens),
+            response.and_then(|response| i64::try_from(response.cost?.0).ok()),
         ])?;
     Ok(inserted == 1)
 }
@@ -157,6 +159,10 @@ fn response(row: &Row<'_>) -> Result<Response, Failure> {
             cache_read_input_tokens: read,
             cache_creation_1h_input_tokens: tokens(14)?,
         },
+        cost: row
+            .get::<_, Option<i64>>(15)?
+            .and_then(|cost| u128::try_from(cost).ok())
+            .map(Cost),
         model: row.get::<_, Option<String>>(7)?.unwrap_or_default(),
         provider: row.get::<_, Option<String>>(8)?.unwrap_or_default(),
         latency_ms: tokens(9)?,

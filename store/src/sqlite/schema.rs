@@ -3,7 +3,7 @@
 //! Tables and columns that the original work had keep its names and meanings. `created_at` and its like are Unix
 //! seconds; `input_tokens` of an assistant message is all that the model read. Added here:
 //!
-//! - `messages`: `agent_id`, `spawned_by` (for a subagent's messages, whose root hangs below a tool call), `provider`,
+//! - `messages`: `cost` (pico-dollars; NULL where it is not known), `agent_id`, `spawned_by` (for a subagent's messages, whose root hangs below a tool call), `provider`,
 //!   `created_ms` (the milliseconds within the second), and the parts of `input_tokens` that went into and came out of
 //!   the cache, so that the uncached rest and the exact price follow.
 //! - `content_blocks`: the types `thinking`, `redacted_thinking`, `image`, `other`. `tool_output` is NULL where
@@ -25,7 +25,8 @@ use crate::id;
 use crate::paths::{new_file, with_ending};
 
 /// The steps to the present schema of a conversation; `user_version` counts those that were taken.
-pub(super) const CONVERSATION: Schema = Schema(&["
+pub(super) const CONVERSATION: Schema = Schema(&[
+    "
 CREATE TABLE messages (
     id TEXT PRIMARY KEY NOT NULL,
     parent_id TEXT REFERENCES messages (id),
@@ -91,7 +92,16 @@ CREATE TABLE lease (
     owner TEXT,
     heartbeat_at INTEGER
 ) WITHOUT ROWID;
-"]);
+",
+    "
+ALTER TABLE messages ADD COLUMN cost INTEGER;
+",
+]);
+
+/// What makes a conversation that has only so many steps behind it look like one that has all, to who only reads it.
+const TO_READ: [&str; 1] = ["
+CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS cost FROM main.messages;
+"];
 
 /// The steps to the present schema of a queue.
 pub(super) const QUEUE: Schema = Schema(&["
@@ -159,6 +169,19 @@ impl Schema {
             return Err(foreign_or_damaged(connection)?);
         }
         Ok(found)
+    }
+
+    /// Makes the database readable by what knows only the present schema. Nothing is written.
+    pub(super) fn prepare_to_read(&self, connection: &Connection) -> Result<(), Failure> {
+        let found = usize::try_from(self.readable_version(connection)?).unwrap_or_default();
+        let views = found.checked_sub(1).and_then(|at| TO_READ.get(at));
+        let Some(views) = views else {
+            return Ok(());
+        };
+        // Views of the connection's own are none of the file's, but SQLite makes no difference.
+        connection.pragma_update(None, "query_only", false)?;
+        connection.execute_batch(views)?;
+        Ok(connection.pragma_update(None, "query_only", true)?)
     }
 
     /// Fails unless all tables can be read from.

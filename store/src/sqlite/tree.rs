@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{
-    Event, EventKind, Message, MessageId, OutputPage, SessionId, StoreError, Time, ToolUse,
+    Cost, Event, EventKind, Message, MessageId, OutputPage, SessionId, StoreError, Time, ToolUse,
     ToolUseId, Usage,
 };
 use rusqlite::{Connection, OptionalExtension, params};
@@ -63,6 +63,8 @@ pub struct ApiCall {
     pub provider: Option<String>,
     /// What it cost in tokens.
     pub usage: Usage,
+    /// What it cost in money, where that was known.
+    pub cost: Option<Cost>,
     /// From the request to the end, retries included.
     pub latency_ms: u64,
 }
@@ -74,7 +76,7 @@ impl Tree {
         let open = || {
             std::fs::metadata(path)?;
             let connection = connect_to_read(path)?;
-            CONVERSATION.readable_version(&connection)?;
+            CONVERSATION.prepare_to_read(&connection)?;
             Ok(Self::on(connection, path, paths.outputs()))
         };
         open().map_err(|failure: Failure| failure.at("cannot open", path))
@@ -179,6 +181,7 @@ impl Tree {
                 cache_read_input_tokens,
                 api_latency_ms,
                 model,
+                cost_usd,
             } = event.kind
             else {
                 return None;
@@ -193,6 +196,10 @@ impl Tree {
             };
             Some(ApiCall {
                 usage: answer.map_or(told, |answer| answer.usage),
+                cost: match answer {
+                    Some(answer) => answer.cost,
+                    None => cost_usd.map(Cost::from_usd),
+                },
                 provider: answer.map(|answer| answer.provider.clone()),
                 message: answer.is_some().then_some(message_id),
                 at: Time(event.timestamp.saturating_mul(1000)),

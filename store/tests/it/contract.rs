@@ -475,6 +475,7 @@ async fn only_stored_events_are_stored(session: &Session) {
         cache_read_input_tokens: 40,
         api_latency_ms: 1234,
         model: "model-1".to_owned(),
+        cost_usd: Some(0.1),
     });
     let tool_end = |output: &str| {
         event(EventKind::ToolCallEnd {

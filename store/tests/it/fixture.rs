@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
-    CallFinish, CallStart, Clock, Content, ContentBlock, Input, Message, MessageId, Origin, Record,
-    Response, ResultBlock, Role, StopReason, Store, Time, ToolResult, ToolUse, ToolUseId, Usage,
+    CallFinish, CallStart, Clock, Content, ContentBlock, Cost, Input, Message, MessageId, Origin,
+    Record, Response, ResultBlock, Role, StopReason, Store, Time, ToolResult, ToolUse, ToolUseId,
+    Usage,
 };
 use ah_store::{Notice, Paths, Session, Sessions, SystemClock};
 use serde_json::json;
@@ -133,6 +134,7 @@ pub fn response() -> Response {
             cache_read_input_tokens: 40,
             cache_creation_1h_input_tokens: 5,
         },
+        cost: Some(Cost(123_456_789_012)),
         model: "model-1".to_owned(),
         provider: "anthropic".to_owned(),
         latency_ms: 1234,

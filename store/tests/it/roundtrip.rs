@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    CallState, Content, ContentBlock, Image, Input, Message, MessageId, Origin, Record, Response,
-    ResultBlock, Role, StopReason, Store, Time, ToolResult, ToolUse, ToolUseId, Usage,
+    CallState, Content, ContentBlock, Cost, Image, Input, Message, MessageId, Origin, Record,
+    Response, ResultBlock, Role, StopReason, Store, Time, ToolResult, ToolUse, ToolUseId, Usage,
 };
 use ah_store::Session;
 use proptest::collection::vec;
@@ -116,8 +116,12 @@ fn origin() -> impl Strategy<Value = Origin> {
 }
 
 fn response() -> impl Strategy<Value = Response> {
-    ((text(), text(), text(), any::<u32>()), any::<[u32; 5]>()).prop_map(
-        |((stop, model, provider, latency_ms), tokens)| {
+    (
+        (text(), text(), text(), any::<u32>()),
+        any::<[u32; 5]>(),
+        option::of(0..i64::MAX),
+    )
+        .prop_map(|((stop, model, provider, latency_ms), tokens, cost)| {
             let [input, output, written, read, written_1h] = tokens.map(u64::from);
             Response {
                 stop_reason: StopReason::from(stop),
@@ -128,12 +132,12 @@ fn response() -> impl Strategy<Value = Response> {
                     cache_read_input_tokens: read,
                     cache_creation_1h_input_tokens: written_1h,
                 },
+                cost: cost.map(|cost| Cost(u128::try_from(cost).unwrap())),
                 model,
                 provider,
                 latency_ms: latency_ms.into(),
             }
-        },
-    )
+        })
 }
 
 /// A message but for its place in the conversation.

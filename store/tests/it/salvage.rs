@@ -202,7 +202,7 @@ async fn damage_that_shows_during_a_run_does_not_end_it() {
     }
     let loaded = session.load().await.unwrap().messages().to_vec();
     let notices = session.take_notices().await;
-    assert!(matches!(notices[..], [Notice::Salvaged { messages, .. }] if messages > 0));
+    assert!(matches!(notices[0], Notice::Salvaged { messages, .. } if messages > 0));
     assert!(!loaded.is_empty() && loaded.len() <= messages.len());
     append(
         &session,
@@ -270,12 +270,43 @@ async fn a_database_from_a_newer_program_is_left_as_it_is() {
     let OpenError::Store(error) = Session::open(&paths).unwrap_err() else {
         panic!("it is not busy");
     };
-    insta::assert_snapshot!(error.reason, @"it was written by a newer version (its schema is number 99, this program knows 1)");
+    insta::assert_snapshot!(error.reason, @"it was written by a newer version (its schema is number 99, this program knows 2)");
     insta::assert_snapshot!(error.hint.unwrap(), @"use the newer `ah`, or begin another session");
     assert!(Tree::open(&paths).is_err());
     assert_eq!(fs::read(paths.database()).unwrap(), found);
     let listed = world.sessions().list().unwrap();
     assert!(listed[0].problem.is_some());
+}
+
+#[tokio::test]
+async fn a_database_from_an_older_program_is_read_as_it_is_and_brought_up_to_date() {
+    let world = World::new();
+    let paths = world.fresh();
+    let messages = conversation(&paths).await;
+    rusqlite::Connection::open(paths.database())
+        .unwrap()
+        .execute_batch("ALTER TABLE messages DROP COLUMN cost; PRAGMA user_version = 1;")
+        .unwrap();
+    let costs = |messages: &[Arc<Message>]| {
+        let answers = messages
+            .iter()
+            .filter_map(|message| message.response.as_ref());
+        answers.filter_map(|answer| answer.cost).count()
+    };
+    let found = fs::read(paths.database()).unwrap();
+    let tree = Tree::open(&paths).unwrap();
+    assert_eq!(tree.heads().unwrap().len(), messages.len());
+    assert!(tree.api_calls().unwrap().is_empty());
+    assert_eq!(fs::read(paths.database()).unwrap(), found);
+    let session = open_quietly(&paths).await;
+    let loaded = session.load().await.unwrap();
+    assert_eq!(
+        (loaded.messages().len(), costs(loaded.messages())),
+        (messages.len(), 0)
+    );
+    let answer = Speaker::after(&messages[messages.len() - 1]).answer("at a price");
+    append(&session, &answer).await;
+    assert_eq!(costs(session.load().await.unwrap().messages()), 1);
 }
 
 #[tokio::test]

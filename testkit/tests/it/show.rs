@@ -62,6 +62,7 @@ async fn a_stored_conversation_reads_in_lines() {
             response: (role == Role::Assistant).then(|| Response {
                 stop_reason: StopReason::ToolUse,
                 usage: Usage::default(),
+                cost: None,
                 model: "test".to_owned(),
                 provider: "script".to_owned(),
                 latency_ms: 1,

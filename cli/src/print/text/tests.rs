@@ -138,6 +138,7 @@ fn answered() -> EventKind {
         cache_read_input_tokens: 10_000,
         api_latency_ms: 5,
         model: "m".into(),
+        cost_usd: Some(0.0105),
     }
 }
 
@@ -359,6 +360,11 @@ fn what_goes_on_besides_is_told_in_a_line() {
             payload_bytes: 900_000,
             threshold: 800_000,
         },
+        EventKind::Fallback {
+            from_model: "big".into(),
+            to_model: "small".into(),
+            error: "API error 529: overloaded".into(),
+        },
     ];
     insta::assert_snapshot!(show(view(Manner::Own), PIPE, &events), @r#"
 2 steering: go left
@@ -368,5 +374,6 @@ fn what_goes_on_besides_is_told_in_a_line() {
 2 summed up in 1.2k tokens
 2 1.1k tokens used, 1.0k allowed
 2 the request is large: 900 kB
+2 small answers in place of big: API error 529: overloaded
 "#);
 }

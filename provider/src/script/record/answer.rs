@@ -43,6 +43,8 @@ impl Answer {
             }
             StreamEvent::Sent { .. }
             | StreamEvent::Retry(_)
+            | StreamEvent::Fallback(_)
+            | StreamEvent::Billed { .. }
             | StreamEvent::Started { .. }
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

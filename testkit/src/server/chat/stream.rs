@@ -51,9 +51,11 @@ impl Stream {
                 Some(bytes)
             }
             StreamEvent::Ended => Some(b"data: [DONE]\n\n".to_vec()),
-            StreamEvent::BlockStopped { .. } | StreamEvent::Sent { .. } | StreamEvent::Retry(_) => {
-                None
-            }
+            StreamEvent::BlockStopped { .. }
+            | StreamEvent::Sent { .. }
+            | StreamEvent::Fallback(_)
+            | StreamEvent::Billed { .. }
+            | StreamEvent::Retry(_) => None,
         }
     }
 

@@ -22,7 +22,10 @@ pub fn failure(error: &Value) -> Vec<u8> {
 /// `event` as the vendor writes it; `None` for what never travels. `model` is the one that was asked.
 pub fn event(event: &StreamEvent, model: &str) -> Option<Vec<u8>> {
     let data = match event {
-        StreamEvent::Sent { .. } | StreamEvent::Retry(_) => return None,
+        StreamEvent::Sent { .. }
+        | StreamEvent::Retry(_)
+        | StreamEvent::Fallback(_)
+        | StreamEvent::Billed { .. } => return None,
         StreamEvent::Started { id, usage } => json!({
             "type": "message_start",
             "message": {

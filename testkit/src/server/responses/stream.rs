@@ -48,7 +48,11 @@ impl Stream {
             StreamEvent::Delta { delta, .. } => self.grow(delta),
             StreamEvent::BlockStopped { .. } => self.done(),
             StreamEvent::Stopping { stop_reason, usage } => Some(self.end(stop_reason, usage)),
-            StreamEvent::Ended | StreamEvent::Sent { .. } | StreamEvent::Retry(_) => None,
+            StreamEvent::Ended
+            | StreamEvent::Sent { .. }
+            | StreamEvent::Fallback(_)
+            | StreamEvent::Billed { .. }
+            | StreamEvent::Retry(_) => None,
         }
     }
 

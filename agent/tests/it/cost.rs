@@ -1,0 +1,152 @@
+//! What runs cost, when several models have a part in them.
+
+use std::sync::Arc;
+
+use ah_agent::Share;
+use ah_conversation::{
+    Cost, EventStream, ExitReason, FallbackNotice, Model, Provider, Request, StreamEvent, Usage,
+};
+use ah_testkit::script::{PricePerMillion, Scenario, Scripted, Turn, says, scenario, uses};
+use futures_util::{StreamExt, stream};
+use serde_json::json;
+
+use crate::world::{Fake, World};
+
+fn priced(dollars: f64, turns: impl IntoIterator<Item = Turn>) -> Scenario {
+    Scenario {
+        price: Some(PricePerMillion {
+            input: dollars,
+            ..PricePerMillion::default()
+        }),
+        ..scenario(turns)
+    }
+}
+
+fn reads(input_tokens: u64, turn: Turn) -> Turn {
+    Turn {
+        usage: Some(Usage {
+            input_tokens,
+            ..Usage::default()
+        }),
+        ..turn
+    }
+}
+
+/// The same model, but that another answers in its place, whose server says what it costs.
+struct Replaced(Scripted);
+
+impl Provider for Replaced {
+    fn model(&self) -> &Model {
+        self.0.model()
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        let model = Model {
+            name: "other".to_owned(),
+            ..self.0.model().clone()
+        };
+        let before = StreamEvent::Fallback(FallbackNotice {
+            model,
+            error: Some("overloaded".to_owned()),
+        });
+        let events = self.0.stream(request).flat_map(|event| {
+            let billed = matches!(event, Ok(StreamEvent::Stopping { .. }));
+            let bill = StreamEvent::Billed { cost: Cost(7) };
+            stream::iter(billed.then_some(Ok(bill)).into_iter().chain([event]))
+        });
+        Box::pin(stream::iter([Ok(before)]).chain(events))
+    }
+}
+
+/// L9 and L18: what is kept and told names the model that answered, at the price that its server told.
+#[tokio::test]
+async fn another_model_answers_and_its_server_tells_the_cost() {
+    let mut world = World::playing(priced(1.0, [reads(10, says("Hi."))]));
+    world.between = |provider| Arc::new(Replaced(provider));
+    let outcome = world.run("hello").await;
+    let usage = Usage {
+        input_tokens: 10,
+        ..Usage::default()
+    };
+    let share = Share {
+        provider: "script".to_owned(),
+        model: "other".to_owned(),
+        usage,
+        cost: Some(Cost(7)),
+    };
+    assert_eq!(outcome.models, [share]);
+    assert!(
+        world.events().contains("fallback test other"),
+        "{}",
+        world.events()
+    );
+    let messages = world.messages().await;
+    let response = messages[1].response.as_ref().unwrap();
+    assert_eq!(
+        (response.model.as_str(), response.cost),
+        ("other", Some(Cost(7)))
+    );
+}
+
+/// The summary's model costs a hundred times as much, and that is what the budget counts.
+#[tokio::test]
+async fn a_summary_counts_at_the_price_of_its_own_model() {
+    let turns = || {
+        [
+            reads(170_000, says("One.")),
+            reads(1_000, uses("look", json!({}))),
+            reads(1_000, says("Two.")),
+        ]
+    };
+    let look = || Fake::reading("look", |_| async { ah_conversation::Output::text("seen") });
+    for (dollars, reason, models) in [
+        (1.0, ExitReason::EndTurn, 2),
+        (100.0, ExitReason::MaxBudget, 1),
+    ] {
+        let mut world = World::playing(priced(1.0, turns())).with(look());
+        world.summarised_by(Scenario {
+            model: Some("short".to_owned()),
+            ..priced(dollars, [reads(1_000, says("In short."))])
+        });
+        world.run("first").await;
+        world.settings.limits.max_budget = Some(Cost::from_usd(0.05));
+        let outcome = world.run("second").await;
+        assert_eq!(outcome.reason, reason);
+        let shares: Vec<_> = outcome
+            .models
+            .iter()
+            .map(|share| share.model.as_str())
+            .collect();
+        assert_eq!(shares, ["short", "test"][..models], "{dollars}");
+        assert_eq!(
+            outcome.models[0].cost,
+            Some(Cost::from_usd(dollars / 1_000.0))
+        );
+    }
+}
+
+/// Without a price, nothing is known of the sum.
+#[test]
+fn an_unknown_part_makes_the_share_unknown() {
+    let response = |model: &str, cost| ah_conversation::Response {
+        stop_reason: ah_conversation::StopReason::EndTurn,
+        usage: Usage::default(),
+        cost,
+        model: model.to_owned(),
+        provider: "p".to_owned(),
+        latency_ms: 0,
+    };
+    let responses = [
+        response("a", Some(Cost(1))),
+        response("b", Some(Cost(2))),
+        response("a", None),
+        response("b", Some(Cost(3))),
+        response("a", Some(Cost(4))),
+    ];
+    let shares = Share::of(&responses);
+    let costs: Vec<_> = shares
+        .iter()
+        .map(|share| (share.model.as_str(), share.cost))
+        .collect();
+    assert_eq!(costs, [("a", None), ("b", Some(Cost(5)))]);
+}

@@ -1,0 +1,94 @@
+//! A provider made of two: where the first cannot answer, the second does. How often the first is tried before is the
+//! matter of [`retry`](crate::retry).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ah_conversation::{
+    ErrorClass, EventStream, FallbackNotice, Model, Origin, Provider, ProviderError, Request,
+    StreamEvent,
+};
+use futures_util::{StreamExt, stream};
+
+/// Two models, of which the second answers where the first has too much to do or fails.
+pub struct Fallback {
+    first: Arc<dyn Provider>,
+    second: Arc<dyn Provider>,
+    /// Whether the second has taken over: it then has the rest of the run, so that its prompt cache is of use and no
+    /// time is lost with the first. The next prompt begins with the first again.
+    has_taken_over: Arc<AtomicBool>,
+}
+
+impl Fallback {
+    /// Asks `first`, and `second` in its place.
+    pub fn new(first: Arc<dyn Provider>, second: Arc<dyn Provider>) -> Self {
+        Self {
+            first,
+            second,
+            has_taken_over: Arc::default(),
+        }
+    }
+}
+
+impl Provider for Fallback {
+    fn model(&self) -> &Model {
+        self.first.model()
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        let begins_run = request
+            .messages
+            .last()
+            .is_some_and(|last| last.origin == Origin::Prompt);
+        if begins_run {
+            self.has_taken_over.store(false, Ordering::Relaxed);
+        }
+        let call = Call {
+            second: self.second.clone(),
+            request: request.clone(),
+            has_taken_over: self.has_taken_over.clone(),
+        };
+        if self.has_taken_over.load(Ordering::Relaxed) {
+            return call.of_second(None);
+        }
+        let first = self.first.stream(request);
+        let state = (first, Some(call));
+        Box::pin(stream::unfold(state, |(mut events, call)| async move {
+            let event = events.next().await?;
+            match (event, call) {
+                (Err(error), Some(call)) if is_worth_it(&error) => {
+                    call.has_taken_over.store(true, Ordering::Relaxed);
+                    let mut events = call.of_second(Some(error.to_string()));
+                    let event = events.next().await?;
+                    Some((event, (events, None)))
+                }
+                (event, call) => Some((event, (events, call))),
+            }
+        }))
+    }
+}
+
+/// Whether another model may do better where one has failed so.
+fn is_worth_it(error: &ProviderError) -> bool {
+    matches!(error.class, ErrorClass::Overloaded | ErrorClass::Server)
+}
+
+/// A question that the second model may have to answer.
+struct Call {
+    second: Arc<dyn Provider>,
+    request: Request,
+    has_taken_over: Arc<AtomicBool>,
+}
+
+impl Call {
+    fn of_second(self, error: Option<String>) -> EventStream {
+        let model = self.second.model().clone();
+        let request = Request {
+            max_output: self.request.max_output.min(model.max_output),
+            ..self.request
+        };
+        let notice = StreamEvent::Fallback(FallbackNotice { model, error });
+        let events = self.second.stream(request);
+        Box::pin(stream::once(async { Ok(notice) }).chain(events))
+    }
+}

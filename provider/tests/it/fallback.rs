@@ -1,0 +1,109 @@
+//! A model in another's place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::{Delta, Message, Origin, Provider, StreamEvent};
+use ah_provider::fallback::Fallback;
+use ah_provider::retry::{Policy, Retrying};
+use ah_provider::script::Script;
+use ah_testkit::script::{Turn, fails, says, scenario};
+use futures_util::StreamExt;
+
+use crate::requests::{request, user};
+
+/// What the two say to a request that ends with `last`: the model in the other's place, words, retries, the outcome.
+async fn ask(provider: &Fallback, last: Arc<Message>) -> String {
+    let mut stream = provider.stream(request(vec![user("Hi"), last]));
+    let mut said = String::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(StreamEvent::Delta {
+                delta: Delta::Text(text),
+                ..
+            }) => said += &text,
+            Ok(StreamEvent::Fallback(notice)) => {
+                assert_eq!(notice.model.name, "second");
+                said += match notice.error {
+                    Some(_) => "[announced]",
+                    None => "[silent]",
+                };
+            }
+            Ok(StreamEvent::Retry(_)) => said += "|",
+            Ok(_) => {}
+            Err(error) => said += &format!("{:?}", error.class),
+        }
+    }
+    said
+}
+
+fn scripted(name: &str, turns: Vec<Turn>) -> Script {
+    Script::new(name, scenario(turns)).expect("a scenario")
+}
+
+fn provider(first: Vec<Turn>, second: Vec<Turn>) -> Fallback {
+    let policy = Policy {
+        retries: 1,
+        first_delay: Duration::from_millis(1),
+    };
+    let first = Retrying::new(scripted("first", first), policy, 1);
+    Fallback::new(Arc::new(first), Arc::new(scripted("second", second)))
+}
+
+fn results() -> Arc<Message> {
+    let mut message = Arc::unwrap_or_clone(user("results"));
+    message.origin = Origin::Results;
+    Arc::new(message)
+}
+
+/// L18 of the feature table.
+#[tokio::test]
+async fn the_second_answers_where_the_first_has_too_much_to_do() {
+    let overloaded = || fails(529, "overloaded_error");
+    let broken = || fails(500, "api_error");
+    for (first, second, expected) in [
+        (vec![says("A")], vec![says("B")], "A"),
+        (vec![overloaded(), says("A")], vec![says("B")], "|A"),
+        (
+            vec![overloaded(), overloaded()],
+            vec![says("B")],
+            "|[announced]B",
+        ),
+        (
+            vec![overloaded(), broken()],
+            vec![says("B")],
+            "|[announced]B",
+        ),
+        (
+            vec![broken(), broken()],
+            vec![fails(401, "authentication_error")],
+            "|[announced]Authentication",
+        ),
+        (
+            vec![fails(400, "invalid_request_error")],
+            vec![says("B")],
+            "InvalidRequest",
+        ),
+        (
+            vec![
+                fails(429, "rate_limit_error"),
+                fails(429, "rate_limit_error"),
+            ],
+            vec![says("B")],
+            "|RateLimit",
+        ),
+    ] {
+        assert_eq!(ask(&provider(first, second), user("go")).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn the_second_has_the_rest_of_the_run() {
+    let broken = || fails(500, "api_error");
+    let first = vec![broken(), broken(), says("A")];
+    let provider = provider(first, vec![says("B"), says("C")]);
+    assert_eq!(ask(&provider, user("go")).await, "|[announced]B");
+    assert_eq!(ask(&provider, results()).await, "[silent]C");
+    assert_eq!(ask(&provider, user("go on")).await, "A");
+    assert_eq!(provider.model().name, "first");
+}
