@@ -366,7 +366,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len()),
-            (11, 3),
+            (12, 3),
             "a setting is missing in the schema"
         );
     }

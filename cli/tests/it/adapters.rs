@@ -129,6 +129,10 @@ fn events(ended: &Ended) -> Vec<Value> {
 /// A stored conversation without what a protocol has no words for.
 fn common(mut messages: Vec<Value>) -> Vec<Value> {
     for message in &mut messages {
+        if let Some(Value::Object(response)) = message.get_mut("response") {
+            // What is written into the cache is not told everywhere, and has a price of its own.
+            response.remove("cost");
+        }
         if let Some(usage) = message.pointer_mut("/response/usage") {
             let written = usage["cache_creation_input_tokens"].take().as_u64();
             let read = usage["input_tokens"].as_u64();

@@ -170,7 +170,7 @@ fn what_comes_later_is_refused_by_name() {
     let lines = [
         "--sandbox go",
         "--mcp-config x go",
-        "--fallback-model x go",
+        "--agent x go",
         "-t x=y go",
         "--json-schema {} go",
         "--skill x go",
@@ -187,8 +187,8 @@ $ ah --mcp-config x go
 error: `--mcp-config` does not work yet
 exit code 2
 
-$ ah --fallback-model x go
-error: `--fallback-model` does not work yet
+$ ah --agent x go
+error: `--agent` does not work yet
 exit code 2
 
 $ ah -t x=y go

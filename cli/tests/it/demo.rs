@@ -119,13 +119,13 @@ I'll run the test first, to see the failure for myself.
 * @8 U ← results
 > @9 A Both checks pass now. The loop in `greet.sh` went over `$*`,...
 
-api calls:    5
-input:        12.8k
-output:       317
-total:        13.1k
-cache read:   9.9k
-cache write:  2.8k
-cache hit:    77%
+         MODEL        INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST
+      1  script/demo   2.2k       0     2.2k      48    0%  $0.0090
+      2  script/demo   2.3k    2.2k      140      45   93%  $0.0019
+      3  script/demo   2.5k    2.3k      230     118   90%  $0.0034
+      4  script/demo   2.7k    2.5k      190      32   92%  $0.0020
+      5  script/demo   2.8k    2.7k      120      74   95%  $0.0024
+5 calls  in all       12.8k    9.9k     2.8k     317   77%  $0.0187
 "#);
 }
 

@@ -141,13 +141,14 @@ exit code 0
     insta::assert_snapshot!(run(&world, "usage"), @"
 $ ah usage
 stdout:
-api calls:    4
-input:        16.0k
-output:       200
-total:        16.2k
-cache read:   12.0k
-cache write:  0
-cache hit:    75%
+         MODEL          INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST
+      1  script/first    4.0k    3.0k        0      50   75%  unknown
+      2  script/first    4.0k    3.0k        0      50   75%  unknown
+      3  script/second   4.0k    3.0k        0      50   75%  unknown
+      4  script/second   4.0k    3.0k        0      50   75%  unknown
+2 calls  script/first    8.0k    6.0k        0     100   75%  unknown
+2 calls  script/second   8.0k    6.0k        0     100   75%  unknown
+4 calls  in all         16.0k   12.0k        0     200   75%  unknown
 exit code 0
 ");
     insta::assert_snapshot!(run(&world, "export"), @r#"
@@ -270,7 +271,7 @@ show 1 --json: id parent seq role origin created_at content response
 tree --json: current messages
 branches --json: list of id parent seq role origin created_at stop_reason preview tool_uses depth current
 diff 3 3 --json: fork left right
-usage --json: api_calls usage input_tokens total_tokens cost_usd unpriced_calls
+usage --json: api_calls usage input_tokens total_tokens cost_usd unpriced_calls models calls
 gc --json: sessions files bytes
 doctor --json: version ok checks
 models --json: list of name aliases context_window max_output price origin
