@@ -40,6 +40,8 @@ const SEVERAL_ANSWERS: [&str; 3] = [
 /// An answer that a server once gave, and what the vendor's own SDK reads in it.
 pub(crate) struct Recording {
     pub(crate) name: String,
+    /// Whose answer it is.
+    pub(crate) vendor: String,
     pub(crate) kind: String,
     pub(crate) status: u16,
     pub(crate) headers: Value,
@@ -91,6 +93,7 @@ fn recording(folder: &Path, api: &str) -> Option<Recording> {
     let meta: Value = serde_json::from_slice(&read("meta.json")).expect("valid JSON");
     (meta["api"] == api).then(|| Recording {
         name: folder.file_name().expect("a name").to_string_lossy().into(),
+        vendor: meta["provider"].as_str().expect("text").to_owned(),
         kind: meta["kind"].as_str().expect("text").to_owned(),
         status: u16::try_from(meta["status"].as_u64().expect("a number")).expect("a status"),
         headers: meta["response_headers"].clone(),
