@@ -79,7 +79,9 @@ fn turns(agent: &Agent) -> Result<Vec<Row>> {
         },
         Row {
             what: "the same at turn 1,000 over turn 50",
-            figures: vec![Figure::times(late.as_secs_f64() / early.as_secs_f64(), 1.1).at_least(1.0)],
+            figures: vec![
+                Figure::times(late.as_secs_f64() / early.as_secs_f64(), 1.1).at_least(1.0),
+            ],
             best: Some("1.05 × (2.3 × for the fastest)"),
         },
         Row {
@@ -172,11 +174,9 @@ fn resume(agent: &Agent) -> Result<Vec<Row>> {
     let runs = repeat(15, || agent.go_on(&folder, 1, Arc::new(|_| says("Done."))))?;
     Ok(vec![Row {
         what: "resume a session of 1,000 turns: to the first request",
-        figures: vec![Figure::milliseconds(
-            median_of(&runs, Run::to_first_request),
-            15.0,
-        )
-        .at_least(4.0)],
+        figures: vec![
+            Figure::milliseconds(median_of(&runs, Run::to_first_request), 15.0).at_least(4.0),
+        ],
         best: Some("242 ms"),
     }])
 }
@@ -192,11 +192,9 @@ fn together(agent: &Agent) -> Result<Vec<Row>> {
     let runs = repeat(5, || agent.run(&agent.folder()?, 2, Arc::new(script)))?;
     Ok(vec![Row {
         what: "8 × `sleep 0.5` in one response (recognised as harmless, so together)",
-        figures: vec![Figure::milliseconds(
-            median_of(&runs, |run| run.gap_after(0)),
-            560.0,
-        )
-        .at_least(512.0)],
+        figures: vec![
+            Figure::milliseconds(median_of(&runs, |run| run.gap_after(0)), 560.0).at_least(512.0),
+        ],
         best: Some("552 ms"),
     }])
 }
