@@ -7,7 +7,7 @@ pub mod places;
 pub mod settings;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ah_conversation::{Environment, PermissionMode, Permissions, Rule};
 use ah_provider::route::NamedServer;
@@ -277,19 +277,14 @@ fn project_root(environment: &Environment) -> PathBuf {
     root.unwrap_or(cwd).to_owned()
 }
 
-fn folders(environment: &Environment, project_root: &PathBuf) -> Folders {
+fn folders(environment: &Environment, project_root: &Path) -> Folders {
     let user = environment.home();
     let folder = |variable, name| {
         let given = environment.get(variable).map(PathBuf::from);
         given.or_else(|| Some(user.as_ref()?.join(name)))
     };
-    let above = environment
-        .cwd()
-        .ancestors()
-        .take_while(|folder| folder.starts_with(project_root));
     Folders {
-        project: above
-            .filter(|folder| user.as_deref() != Some(folder))
+        project: places::of_project(environment, project_root)
             .map(PathBuf::from)
             .collect(),
         home: folder("AH_HOME", ".ah"),

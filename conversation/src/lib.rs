@@ -11,6 +11,7 @@ mod environment;
 mod estimate;
 mod event;
 mod id;
+mod layer;
 mod limits;
 mod message;
 mod model;
@@ -31,6 +32,7 @@ pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_text};
 pub use event::{Event, EventKind, LoopAction};
 pub use id::{MessageId, SessionId, ToolUseId};
+pub use layer::Layer;
 pub use limits::{ExitReason, Limits};
 pub use message::{
     ContentBlock, Image, Input, Message, Origin, Response, ResultBlock, Role, StopReason,

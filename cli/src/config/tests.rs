@@ -288,3 +288,52 @@ fn servers_are_named_in_settings_and_their_keys_are_secrets() {
     let config = world.resolve("project", &options, Manner::Own).unwrap();
     assert_eq!(server(&config).key_command.as_deref(), Some("typed"));
 }
+
+#[test]
+fn layers_are_sought_from_the_user_to_the_nearest_folder_of_the_project() {
+    let world = World::new(&[]);
+    for folder in [
+        ".agents",
+        ".claude",
+        ".ah",
+        "project/.ah",
+        "project/.claude",
+        "project/.agents",
+        "project/sub/.claude",
+        "project/sub/.ah",
+    ] {
+        fs::create_dir_all(world.path(folder)).unwrap();
+    }
+    let show = |cwd: &str, sources: Option<&str>| {
+        let options = options(|o| o.settings.setting_sources = sources.map(str::to_owned));
+        let config = world.resolve(cwd, &options, Manner::Own).unwrap();
+        let folders = config.layer_folders().into_iter();
+        let home = world.path("");
+        let lines = folders.map(|folder| {
+            let path = folder.path.strip_prefix(&home).unwrap();
+            format!("{}: {}", folder.layer, path.display())
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(show("project/sub", None), @"
+    user (other agent): .agents
+    user (other agent): .claude
+    user: .ah
+    project (other agent): project/.agents
+    project (other agent): project/.claude
+    project (other agent): project/sub/.claude
+    project: project/.ah
+    project: project/sub/.ah
+    ");
+    insta::assert_snapshot!(show("", None), @"
+    user (other agent): .agents
+    user (other agent): .claude
+    user: .ah
+    ");
+    insta::assert_snapshot!(show("project", Some("project")), @"
+    project (other agent): project/.agents
+    project (other agent): project/.claude
+    project: project/.ah
+    ");
+    assert_eq!(show("project", Some("")), "");
+}
