@@ -7,6 +7,7 @@
 //! the crates around it and never meet each other.
 
 mod clock;
+mod embedded;
 mod environment;
 mod estimate;
 mod event;
@@ -28,6 +29,7 @@ mod transcript;
 mod usage;
 
 pub use clock::{Clock, Time};
+pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_text};
 pub use event::{Event, EventKind, LoopAction};

@@ -1,0 +1,254 @@
+//! Files that the program carries within itself: those that are built in, and those that its owner has put there.
+//!
+//! They are on no disk, so whoever reads files has to look here for paths below [`Embedded::ROOT`]. Nothing can write
+//! them. Where they come from is left to the binary; here they are a value that tools, prompt and binary share.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+
+/// All files of the program, by their paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Embedded {
+    /// By their paths below the root, with `/` between the parts.
+    files: BTreeMap<String, EmbeddedFile>,
+}
+
+/// One such file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbeddedFile {
+    /// What it holds.
+    pub content: Cow<'static, [u8]>,
+    /// Whether it is a program.
+    pub is_executable: bool,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EmbeddedEntry<'a> {
+    /// A file.
+    File(&'a EmbeddedFile),
+    /// A folder, with the names in it, sorted, those of folders with a slash behind.
+    Folder(Vec<String>),
+}
+
+/// Why a file cannot be there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EmbeddedError {
+    /// It would lie outside, or have no name.
+    #[error("`{0}` is not the path of a file below a folder")]
+    Path(String),
+    /// Something is there.
+    #[error("`{0}` is there twice, or is a file and a folder")]
+    Taken(String),
+}
+
+impl Embedded {
+    /// The folder that all of them seem to be in.
+    pub const ROOT: &'static str = "/zip/embed";
+    /// The folder of those that are built in, below the root.
+    pub const BUILT_IN: &'static str = "sys";
+
+    /// Adds the file at `path` below the root. Nothing is replaced.
+    ///
+    /// # Errors
+    ///
+    /// Where no file can be there.
+    pub fn insert(&mut self, path: &str, file: EmbeddedFile) -> Result<(), EmbeddedError> {
+        let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+        if !path.split('/').all(is_plain) || path.contains(['\\', '\0']) {
+            return Err(EmbeddedError::Path(path.to_owned()));
+        }
+        let mut above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        let is_below_file = above.any(|folder| self.files.contains_key(folder));
+        if is_below_file || self.files.contains_key(path) || self.below(path).next().is_some() {
+            return Err(EmbeddedError::Taken(path.to_owned()));
+        }
+        self.files.insert(path.to_owned(), file);
+        Ok(())
+    }
+
+    /// Takes out all files at and below `folder`, a path below the root.
+    pub fn remove(&mut self, folder: &str) -> Self {
+        let (removed, kept) = std::mem::take(&mut self.files)
+            .into_iter()
+            .partition(|(path, _)| is_at_or_below(path, folder));
+        self.files = kept;
+        Self { files: removed }
+    }
+
+    /// Whether `path` is a place for such files, be one there or not: then it is on no disk.
+    pub fn covers(path: &Path) -> bool {
+        plain(path).starts_with(Self::ROOT)
+    }
+
+    /// What is at the absolute `path`.
+    pub fn at(&self, path: &Path) -> Option<EmbeddedEntry<'_>> {
+        let below = below_root(path)?;
+        if let Some(file) = self.files.get(&below) {
+            return Some(EmbeddedEntry::File(file));
+        }
+        let start = if below.is_empty() { 0 } else { below.len() + 1 };
+        let names: BTreeSet<_> = self
+            .below(&below)
+            .map(|(path, _)| match path[start..].split_once('/') {
+                Some((folder, _)) => format!("{folder}/"),
+                None => path[start..].to_owned(),
+            })
+            .collect();
+        let exists = below.is_empty() || !names.is_empty();
+        exists.then(|| EmbeddedEntry::Folder(names.into_iter().collect()))
+    }
+
+    /// The file at the absolute `path`, if one is there.
+    pub fn file(&self, path: &Path) -> Option<&EmbeddedFile> {
+        self.files.get(&below_root(path)?)
+    }
+
+    /// The files at and below the absolute `path`, with theirs, sorted.
+    pub fn files(&self, path: &Path) -> impl Iterator<Item = (PathBuf, &EmbeddedFile)> {
+        let below = below_root(path);
+        let here = below
+            .as_ref()
+            .and_then(|path| self.files.get_key_value(path));
+        let below = below
+            .into_iter()
+            .flat_map(|folder| self.below(&folder).collect::<Vec<_>>());
+        let absolute = |(path, file): (&String, _)| (Path::new(Self::ROOT).join(path), file);
+        here.into_iter().chain(below).map(absolute)
+    }
+
+    fn below(&self, folder: &str) -> impl Iterator<Item = (&String, &EmbeddedFile)> + use<'_> {
+        let prefix = match folder {
+            "" => String::new(),
+            folder => format!("{folder}/"),
+        };
+        let from = self.files.range(prefix.clone()..);
+        from.take_while(move |(path, _)| path.starts_with(&prefix))
+    }
+}
+
+fn is_at_or_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The path below the root, if it leads there.
+fn below_root(path: &Path) -> Option<String> {
+    let plain = plain(path);
+    let below = plain.strip_prefix(Embedded::ROOT).ok()?;
+    below.to_str().map(str::to_owned)
+}
+
+/// The path without `.` and `..`. There are no symbolic links that would give them another meaning.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(content: &'static str) -> EmbeddedFile {
+        EmbeddedFile {
+            content: Cow::Borrowed(content.as_bytes()),
+            is_executable: false,
+        }
+    }
+
+    fn embedded(paths: &[&'static str]) -> Embedded {
+        let mut embedded = Embedded::default();
+        for path in paths {
+            embedded.insert(path, file(path)).unwrap();
+        }
+        embedded
+    }
+
+    #[test]
+    fn a_path_leads_to_a_file_a_folder_or_nothing() {
+        let embedded = embedded(&["a-b", "a/c/d", "a/e", "sys/x"]);
+        for (path, expected) in [
+            ("/zip/embed", "[\"a-b\", \"a/\", \"sys/\"]"),
+            ("/zip/embed/", "[\"a-b\", \"a/\", \"sys/\"]"),
+            ("/zip/embed/a", "[\"c/\", \"e\"]"),
+            ("/zip/embed/a/./c/../e", "a/e"),
+            ("/zip/embed/a-b", "a-b"),
+            ("/zip/embed/../embed/sys/x", "sys/x"),
+            ("/zip/embed/a/e/f", "nothing"),
+            ("/zip/embed/x", "nothing"),
+            ("/zip/embed/..", "nothing"),
+            ("/zip/embedded", "nothing"),
+            ("a-b", "nothing"),
+        ] {
+            let found = match embedded.at(Path::new(path)) {
+                Some(EmbeddedEntry::File(file)) => String::from_utf8_lossy(&file.content).into(),
+                Some(EmbeddedEntry::Folder(names)) => format!("{names:?}"),
+                None => "nothing".to_owned(),
+            };
+            assert_eq!(found, expected, "{path}");
+        }
+        assert_eq!(
+            Embedded::default().at(Path::new(Embedded::ROOT)),
+            Some(EmbeddedEntry::Folder(Vec::new()))
+        );
+    }
+
+    #[test]
+    fn the_files_below_a_path_are_all_and_no_others() {
+        let embedded = embedded(&["a-b", "a/c/d", "a/e", "ab/c"]);
+        for (path, expected) in [
+            ("/zip/embed/a", "/zip/embed/a/c/d /zip/embed/a/e"),
+            ("/zip/embed/a/e", "/zip/embed/a/e"),
+            ("/zip/embed/b", ""),
+            ("/a", ""),
+        ] {
+            let files = embedded.files(Path::new(path));
+            let paths: Vec<_> = files.map(|(path, _)| path.display().to_string()).collect();
+            assert_eq!(paths.join(" "), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn only_what_stays_inside_and_apart_can_be_added() {
+        let mut embedded = embedded(&["a/b"]);
+        for path in [
+            "", "/x", "x/", "../x", "x/../y", "./x", "x//y", "x\\y", "x\0",
+        ] {
+            let refused = Err(EmbeddedError::Path(path.to_owned()));
+            assert_eq!(embedded.insert(path, file("")), refused);
+        }
+        for path in ["a", "a/b", "a/b/c"] {
+            let refused = Err(EmbeddedError::Taken(path.to_owned()));
+            assert_eq!(embedded.insert(path, file("")), refused);
+        }
+        assert_eq!(embedded.insert("a.b", file("")), Ok(()));
+    }
+
+    #[test]
+    fn a_folder_is_taken_out_whole() {
+        let mut embedded = embedded(&["env.d/a", "env.d/b/c", "env.data"]);
+        assert_eq!(embedded.remove("env.d").files.len(), 2);
+        assert_eq!(embedded, self::embedded(&["env.data"]));
+    }
+
+    #[test]
+    fn places_for_such_files_are_on_no_disk() {
+        for (path, is_place) in [
+            ("/zip/embed", true),
+            ("/zip/embed/none", true),
+            ("/x/../zip/embed/a", true),
+            ("/zip/embed/../x", false),
+            ("zip/embed/x", false),
+        ] {
+            assert_eq!(Embedded::covers(Path::new(path)), is_place, "{path}");
+        }
+    }
+}
