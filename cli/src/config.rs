@@ -5,6 +5,7 @@ pub mod layers;
 mod models;
 pub mod places;
 pub mod settings;
+mod untrusted;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,9 @@ use ah_provider::route::NamedServer;
 use serde_json::{Value, json};
 
 use crate::args::Manner;
-use crate::args::options::{Concurrency, Options};
+use crate::args::options::{Concurrency, InputFormat, Options};
 use crate::error::CliError;
+use crate::trust::{Grounds, Memory, Reason, Trust};
 use layers::{Folders, Found, Layer, Origin, Sources};
 use settings::Settings;
 
@@ -80,6 +82,8 @@ pub struct Config {
     pub files: Vec<PathBuf>,
     /// What the user should know of the settings.
     pub warnings: Vec<String>,
+    /// Whether the project's code counts, and what does not because it is not trusted.
+    pub trust: Trust,
     /// Why some settings could not be read. Only what looks for faults goes on in spite of them.
     pub faults: Vec<CliError>,
 }
@@ -116,10 +120,17 @@ impl Config {
         let project_root = project_root(&environment);
         let folders = folders(&environment, &project_root);
         let Found {
-            layers,
-            warnings,
+            mut layers,
+            mut warnings,
             faults,
         } = layers::read(&folders, sources, options.settings.settings.as_deref());
+        let mut trust = trust(options, &folders, &layers, &environment, &mut warnings);
+        if !trust.is_given() {
+            restrict(&mut layers, &mut trust);
+            if sources.project {
+                trust.skip_code(&folders.project);
+            }
+        }
         for layer in &layers {
             for (name, value) in &layer.settings.env {
                 environment.set_default(name, value);
@@ -131,7 +142,7 @@ impl Config {
                 environment.add_secret(name);
             }
         }
-        let key_from_dot_env = dot_env::add_key(&mut environment);
+        let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
         let first = First { layers: &layers };
         Ok(Self {
             manner,
@@ -153,7 +164,7 @@ impl Config {
                 .value(|settings| settings.max_tool_output_bytes)
                 .unwrap_or_else(|| built_in(MAX_TOOL_OUTPUT)),
             temperature: first.value(|settings| settings.temperature),
-            permission_mode: permission_mode(options, manner, &first),
+            permission_mode: permission_mode(options, manner, &layers, &mut trust),
             allow: rules(&options.tools.allowed_tools, &layers, |settings| {
                 &settings.permissions.allow
             })?,
@@ -164,6 +175,7 @@ impl Config {
             retries: retries(manner, &environment)?,
             files: files(&layers),
             warnings,
+            trust,
             faults,
             environment,
         })
@@ -321,23 +333,93 @@ fn servers(layers: &[Layer]) -> BTreeMap<String, Sourced<NamedServer>> {
     named.collect()
 }
 
+/// The mode that holds. A project that is not trusted may ask for a stricter one, unless the user has typed one.
 fn permission_mode(
     options: &Options,
     manner: Manner,
-    first: &First<'_>,
+    layers: &[Layer],
+    trust: &mut Trust,
 ) -> Sourced<PermissionMode> {
     let skip = options.safety.dangerously_skip_permissions;
     let option = skip
         .then_some(PermissionMode::BypassPermissions)
         .or(options.safety.permission_mode);
-    given(option)
-        .or_else(|| first.value(|settings| settings.permissions.default_mode))
-        .unwrap_or_else(|| {
-            built_in(match manner {
-                Manner::Own => PermissionMode::BypassPermissions,
-                Manner::DropIn => PermissionMode::Default,
-            })
+    if let Some(typed) = given(option) {
+        return typed;
+    }
+    let (held, wanted): (Vec<_>, Vec<_>) = layers
+        .iter()
+        .filter_map(|layer| {
+            let value = layer.settings.permissions.default_mode?;
+            let origin = layer.origin.clone();
+            Some((layer.is_of_project, Sourced { value, origin }))
         })
+        .partition(|(is_of_project, _)| trust.is_given() || !is_of_project);
+    let held = held.into_iter().map(|(_, mode)| mode).next();
+    let mut held = held.unwrap_or_else(|| {
+        built_in(match manner {
+            Manner::Own => PermissionMode::BypassPermissions,
+            Manner::DropIn => PermissionMode::Default,
+        })
+    });
+    for (_, wanted) in wanted {
+        match (
+            untrusted::stricter(held.value, wanted.value),
+            &wanted.origin,
+        ) {
+            (Some(_), _) => held = wanted,
+            (None, Origin::File(path)) if wanted.value != held.value => {
+                trust.skip(path.clone(), Some("permissions.defaultMode"));
+            }
+            (None, _) => {}
+        }
+    }
+    held
+}
+
+/// Whether the project is trusted, as far as options, the user's settings and what they have answered say.
+fn trust(
+    options: &Options,
+    folders: &Folders,
+    layers: &[Layer],
+    environment: &Environment,
+    warnings: &mut Vec<String>,
+) -> Trust {
+    let given = if options.safety.trust {
+        Some(Reason::Option)
+    } else {
+        let is_hosted = options.output.input_format == Some(InputFormat::StreamJson);
+        is_hosted.then_some(Reason::Host)
+    };
+    let (memory, fault) = Memory::read(folders.home.as_deref());
+    warnings.extend(fault);
+    let named = layers.iter().filter(|layer| !layer.is_of_project);
+    let named = named.flat_map(|layer| &layer.settings.trusted_folders);
+    let home = environment.home();
+    let named: Vec<_> = named
+        .map(|folder| match (folder.strip_prefix("~"), &home) {
+            (Ok(below), Some(home)) => home.join(below),
+            _ => folder.clone(),
+        })
+        .filter(|folder| folder.is_absolute())
+        .collect();
+    Trust::decide(&Grounds {
+        project: &folders.project,
+        given,
+        folders: &named,
+        memory: &memory,
+    })
+}
+
+/// Leaves of the project's settings what counts though it is not trusted.
+fn restrict(layers: &mut [Layer], trust: &mut Trust) {
+    for layer in layers.iter_mut().filter(|layer| layer.is_of_project) {
+        for key in untrusted::restrict(&mut layer.settings) {
+            if let Origin::File(path) = &layer.origin {
+                trust.skip(path.clone(), Some(key));
+            }
+        }
+    }
 }
 
 /// The rules of an option and of all layers: lists add up.

@@ -14,15 +14,18 @@ pub mod input;
 mod key_command;
 mod log;
 pub mod print;
+pub mod trust;
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
+use ah_conversation::Environment;
 use args::subcommands::Subcommands;
-use args::{Action, Invocation, Names};
+use args::{Action, Invocation, Manner, Names};
 use config::Config;
 use error::CliError;
+use trust::Memory;
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -59,8 +62,13 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
             Config::survey(options, invocation.manner, environment)?
         }
         _ => {
-            let config = Config::resolve(options, invocation.manner, environment)?;
+            let config = resolve(&invocation, environment)?;
             config.warnings.iter().for_each(|warning| warn(warning));
+            if is_trust_of_concern(&invocation.action)
+                && let Some(notice) = config.trust.notice()
+            {
+                note(&notice);
+            }
             config
         }
     };
@@ -73,6 +81,42 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
         Action::Mail => commands::mail::run(&config, plan, &options.mail),
         Action::Command(command) => commands::perform(command, &config, plan, options),
         Action::Print(_) => Ok(0),
+    }
+}
+
+/// Resolves what holds. On a terminal the user is asked first whether they trust a project that has code.
+fn resolve(invocation: &Invocation, environment: Environment) -> Result<Config, CliError> {
+    let Invocation {
+        options, manner, ..
+    } = invocation;
+    let config = Config::resolve(options, *manner, environment.clone())?;
+    let is_run = matches!(invocation.action, Action::Run(_));
+    let may_ask = is_run && *manner == Manner::Own;
+    let is_terminal = || std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if !may_ask || !config.trust.is_open() || !is_terminal() {
+        return Ok(config);
+    }
+    let (mut memory, _) = Memory::read(config.home.as_deref());
+    let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
+    match trust::ask(&config.trust, &mut memory, &mut input, &mut output) {
+        Ok(true) => {
+            let mut options = options.clone();
+            options.safety.trust = true;
+            Config::resolve(&options, *manner, environment)
+        }
+        Ok(false) => Ok(config),
+        Err(error) => Err(CliError::failure(format!(
+            "cannot ask on the terminal: {error}"
+        ))),
+    }
+}
+
+/// Whether what a project's files say matters to what is done.
+fn is_trust_of_concern(action: &Action) -> bool {
+    match action {
+        Action::Run(_) => true,
+        Action::Command(command) => command.shows_settings(),
+        Action::Mail | Action::Print(_) => false,
     }
 }
 

@@ -48,7 +48,6 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("task-budget", true),
     ("thinking", true),
     ("thinking-display", true),
-    ("trust", false),
 ];
 
 /// Subcommands of later versions, kept free so that no prompt comes to depend on their names.

@@ -183,6 +183,9 @@ pub struct SafetyOptions {
     /// Allow every call, as --permission-mode bypassPermissions
     #[arg(long)]
     pub dangerously_skip_permissions: bool,
+    /// Let what this folder holds of code, servers and permissions count
+    #[arg(long, global = true)]
+    pub trust: bool,
 }
 
 /// How a run is shown.

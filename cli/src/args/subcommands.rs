@@ -103,6 +103,13 @@ pub enum Subcommands {
     },
 }
 
+impl Subcommands {
+    /// Whether it shows what the settings and the project's files come to.
+    pub fn shows_settings(&self) -> bool {
+        matches!(self, Self::Models(_) | Self::Tools(_) | Self::Config { .. })
+    }
+}
+
 /// For lists: JSON in place of a list for people.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
 pub struct Json {

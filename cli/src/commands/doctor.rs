@@ -13,6 +13,7 @@ use crate::assemble;
 use crate::config::Config;
 use crate::error::{CliError, FAILURE};
 use crate::print::Look;
+use crate::trust::{HINT as TRUST_HINT, Reason};
 
 /// Looks at everything; the exit code says whether something is wrong.
 pub fn run(config: &Config, form: Json) -> Result<u8, CliError> {
@@ -119,12 +120,37 @@ fn checks(config: &Config) -> Vec<Check> {
     }
     checks.extend(server(environment));
     checks.extend(settings(config));
+    checks.extend(trust(config));
     checks.push(catalogue);
     checks.extend(sessions(config));
     checks.push(terminal());
     checks.push(shell(environment));
     checks.push(git(environment));
     checks
+}
+
+/// Whether the project's code counts; nothing, where there is neither code nor a word on it.
+fn trust(config: &Config) -> Option<Check> {
+    let trust = &config.trust;
+    let folder = trust.folder().display();
+    match (trust.reason(), trust.skipped()) {
+        (Some(Reason::NoProject), _) => None,
+        (Some(reason), _) => Some(Check::fine(
+            "trust",
+            format!("{folder} is trusted ({reason})"),
+        )),
+        (None, skipped) if skipped.is_empty() => None,
+        (None, skipped) => {
+            let text = format!(
+                "{folder} is not trusted; does not count: {}",
+                skipped.join(", ")
+            );
+            Some(Check {
+                hint: Some(TRUST_HINT.to_owned()),
+                ..Check::note("trust", text)
+            })
+        }
+    }
 }
 
 fn key(config: &Config) -> Check {

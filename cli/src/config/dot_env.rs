@@ -1,18 +1,26 @@
-//! The key in the `.env` file of the working directory. The file is a project's own: nothing else in it is for us.
+//! The key in the `.env` file of the working directory. The file is a project's own: nothing else in it is for us, and
+//! whose key it is sees in their account what was asked, so it counts only where the project is trusted.
 
 use ah_conversation::Environment;
+
+use crate::trust::Trust;
 
 const KEY: &str = "ANTHROPIC_API_KEY";
 
 /// Adds the key of `.env` where the environment has none, and tells whether it did.
-pub fn add_key(environment: &mut Environment) -> bool {
+pub fn add_key(environment: &mut Environment, trust: &mut Trust) -> bool {
     if environment.get(KEY).is_some() {
         return false;
     }
-    let text = std::fs::read_to_string(environment.cwd().join(".env")).unwrap_or_default();
+    let path = environment.cwd().join(".env");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
     let Some(value) = value(&text, KEY) else {
         return false;
     };
+    if !trust.is_given() {
+        trust.skip(path, Some(KEY));
+        return false;
+    }
     environment.set_default(KEY, value);
     true
 }

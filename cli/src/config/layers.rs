@@ -40,6 +40,8 @@ impl fmt::Display for Origin {
 pub struct Layer {
     /// Which place.
     pub origin: Origin,
+    /// Whether it came with the project.
+    pub is_of_project: bool,
     /// What it says.
     pub settings: Settings,
 }
@@ -106,25 +108,15 @@ pub struct Found {
 impl Found {
     fn add(&mut self, origin: Origin, text: &str, whose: Whose) {
         match settings::read(&origin.to_string(), text, whose.is_foreign) {
-            Ok((mut settings, unknown)) => {
-                if whose.is_project {
-                    self.drop_commands(&origin, &mut settings);
-                }
-                self.layers.push(Layer { origin, settings });
+            Ok((settings, unknown)) => {
+                self.layers.push(Layer {
+                    origin,
+                    is_of_project: whose.is_project,
+                    settings,
+                });
                 self.warnings.extend(unknown);
             }
             Err(fault) => self.faults.push(fault),
-        }
-    }
-
-    /// Nobody has looked at a project's files yet when a key is needed, so no command of theirs runs for one.
-    fn drop_commands(&mut self, origin: &Origin, settings: &mut Settings) {
-        for (name, server) in &mut settings.providers {
-            if server.key_command.take().is_some() {
-                self.warnings.push(format!(
-                    "{origin}: `providers.{name}.keyCommand` counts only in your own settings, not in a project's"
-                ));
-            }
         }
     }
 }

@@ -5,24 +5,24 @@ use std::fs;
 use ah_provider::catalog::Catalog;
 
 use super::Config;
+use super::places::{self, SESSIONS};
 use crate::error::CliError;
 
 impl Config {
     /// What is known of models: built in, then `models.json` of the user's folder, then `.ah/models.json` of the
-    /// project, the nearest last.
+    /// project where it is trusted (a price can lift a limit, an alias can lead elsewhere), the nearest last.
     ///
     /// # Errors
     ///
     /// Where such a file cannot be read.
     pub fn catalog(&self) -> Result<Catalog, CliError> {
         let mut catalog = Catalog::built_in();
-        let cwd = self.environment.cwd();
-        let above = cwd
-            .ancestors()
-            .take_while(|folder| folder.starts_with(&self.project_root));
-        let mut folders: Vec<_> = above.map(|folder| folder.join(".ah")).collect();
+        let mut folders = Vec::new();
+        if self.trust.is_given() && self.sources.project {
+            let project = places::of_project(&self.environment, &self.project_root);
+            folders.extend(project.map(|folder| folder.join(SESSIONS)));
+        }
         folders.extend(self.home.clone());
-        folders.dedup();
         for folder in folders.iter().rev() {
             let path = folder.join("models.json");
             let Ok(text) = fs::read_to_string(&path) else {

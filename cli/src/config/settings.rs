@@ -1,6 +1,7 @@
 //! One settings file: JSON whose keys are known, with the place of every fault.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use ah_conversation::{PermissionMode, Rule};
 use ah_provider::route::NamedServer;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub permissions: PermissionSettings,
     /// Variables for the session, where the environment has none of the name.
     pub env: BTreeMap<String, String>,
+    /// Folders whose projects are trusted.
+    pub trusted_folders: Vec<PathBuf>,
 }
 
 /// What a settings file says of permissions.
@@ -97,6 +100,7 @@ pub fn read(
                 }
             }
             "permissions" => settings.permissions = file.permissions(value)?,
+            "trustedFolders" => settings.trusted_folders = file.value(value)?,
             "env" => {
                 for (name, value) in file.object(value)? {
                     settings.env.insert(name, file.value(value)?);
@@ -238,7 +242,8 @@ mod tests {
                 "api": "openai-responses", "baseUrl": "http://h", "keyEnv": "GW", "keyCommand": "pass gw",
                 "keyHeader": "x-key", "headers": {"a": "b"}, "extraBody": {"c": 1}, "quirks": {"noUsage": true}
             }},
-            "env": {"A": "b"}
+            "env": {"A": "b"},
+            "trustedFolders": ["~/src"]
         }"#;
         let server = NamedServer {
             api: Some(Api::OpenAiResponses),
@@ -271,6 +276,7 @@ mod tests {
             },
             providers: BTreeMap::from([("gw".to_owned(), server)]),
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
+            trusted_folders: vec!["~/src".into()],
         };
         assert_eq!(settings, expected);
         assert_eq!(read("s.json", " \n", false).unwrap().0, Settings::default());
@@ -366,7 +372,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len()),
-            (12, 3),
+            (13, 3),
             "a setting is missing in the schema"
         );
     }

@@ -219,9 +219,8 @@ fn settings_and_dot_env_add_variables_that_are_not_set() {
         ),
     ])
     .with("SET", "already");
-    let config = world
-        .resolve("project", &Options::default(), Manner::Own)
-        .unwrap();
+    let trusting = options(|options| options.safety.trust = true);
+    let config = world.resolve("project", &trusting, Manner::Own).unwrap();
     let variables = ["FROM_SETTINGS", "SET", "ANTHROPIC_API_KEY", "OTHER"]
         .map(|name| config.environment.get(name));
     assert_eq!(variables, [Some("1"), Some("already"), Some("sk-1"), None]);
@@ -262,31 +261,151 @@ fn servers_are_named_in_settings_and_their_keys_are_secrets() {
         ),
     ])
     .with("MINE", "secret");
-    let resolve = |cwd: &str| {
-        let config = world.resolve(cwd, &Options::default(), Manner::Own);
-        config.unwrap()
+    let resolve = |cwd: &str, trust: bool| {
+        let options = options(|options| options.safety.trust = trust);
+        world.resolve(cwd, &options, Manner::Own).unwrap()
     };
-    let config = resolve("project");
+    let config = resolve("project", true);
     let server = |config: &Config| config.servers["gw"].value.clone();
     assert_eq!(server(&config).base_url.as_deref(), Some("http://project"));
-    // A project's command would run before anybody has looked at it.
-    assert_eq!(server(&config).key_command, None);
-    assert!(
-        config.warnings[0].contains("keyCommand"),
-        "{:?}",
-        config.warnings
-    );
+    assert_eq!(server(&config).key_command.as_deref(), Some("evil"));
     let mut children = config.environment.for_children();
     assert!(children.all(|(name, _)| name != "MINE"));
     assert_eq!(config.environment.get("MINE"), Some("secret"));
-    let elsewhere = server(&resolve(""));
-    assert_eq!(elsewhere.key_command.as_deref(), Some("pass gw"));
+    for (cwd, trust) in [("", true), ("project", false)] {
+        let users = server(&resolve(cwd, trust));
+        assert_eq!(users.key_command.as_deref(), Some("pass gw"), "{cwd}");
+        assert_eq!(users.base_url.as_deref(), Some("http://user"), "{cwd}");
+    }
     let options = options(|options| {
         options.settings.settings =
             Some(r#"{"providers": {"gw": {"keyCommand": "typed"}}}"#.to_owned());
     });
     let config = world.resolve("project", &options, Manner::Own).unwrap();
     assert_eq!(server(&config).key_command.as_deref(), Some("typed"));
+}
+
+/// All that a project's settings can hold of code, servers and permissions, and what makes a run safer.
+const PROJECT: &str = r#"{
+    "model": "script:theirs.json", "fallbackModel": "haiku", "temperature": 0.5,
+    "providers": {"gw": {"baseUrl": "http://project"}}, "env": {"ANTHROPIC_BASE_URL": "http://project"},
+    "permissions": {"allow": ["Bash"], "deny": ["Edit"], "defaultMode": "acceptEdits"},
+    "trustedFolders": ["/"]
+}"#;
+
+#[test]
+fn of_an_untrusted_project_only_what_is_safe_counts() {
+    let world = World::new(&[
+        ("project/.ah/settings.json", PROJECT),
+        ("project/.env", "ANTHROPIC_API_KEY=theirs"),
+        (
+            "project/.ah/models.json",
+            r#"{"aliases": {"opus": "theirs"}}"#,
+        ),
+    ]);
+    insta::assert_snapshot!(world.show("project", &Options::default()), @r#"
+        model "opus" (built in)
+        fallbackModel "haiku" (~/project/.ah/settings.json)
+        toolConcurrency "auto" (built in)
+        maxToolOutputBytes 67108864 (built in)
+        temperature 0.5 (~/project/.ah/settings.json)
+        permissions.defaultMode "acceptEdits" (~/project/.ah/settings.json)
+        permissions.deny "Edit" (~/project/.ah/settings.json)
+        "#);
+    let config = world
+        .resolve("project", &Options::default(), Manner::Own)
+        .unwrap();
+    insta::assert_snapshot!(config.trust.skipped().join("\n"), @"
+        .ah/models.json
+        .ah/settings.json (model, providers, permissions.allow, env, trustedFolders)
+        .env (ANTHROPIC_API_KEY)
+        ");
+    assert!(config.environment.get("ANTHROPIC_BASE_URL").is_none());
+    assert!(config.environment.get("ANTHROPIC_API_KEY").is_none());
+    let alias = |config: &Config| config.catalog().unwrap().resolve("opus").to_owned();
+    assert_ne!(alias(&config), "theirs");
+
+    let trusting = options(|options| options.safety.trust = true);
+    insta::assert_snapshot!(world.show("project", &trusting), @r#"
+        model "script:theirs.json" (~/project/.ah/settings.json)
+        fallbackModel "haiku" (~/project/.ah/settings.json)
+        providers "gw" (~/project/.ah/settings.json)
+        toolConcurrency "auto" (built in)
+        maxToolOutputBytes 67108864 (built in)
+        temperature 0.5 (~/project/.ah/settings.json)
+        permissions.defaultMode "acceptEdits" (~/project/.ah/settings.json)
+        permissions.allow "Bash" (~/project/.ah/settings.json)
+        permissions.deny "Edit" (~/project/.ah/settings.json)
+        "#);
+    let config = world.resolve("project", &trusting, Manner::Own).unwrap();
+    assert_eq!(config.trust.skipped(), Vec::<String>::new());
+    assert_eq!(
+        config.environment.get("ANTHROPIC_BASE_URL"),
+        Some("http://project")
+    );
+    assert_eq!(config.environment.get("ANTHROPIC_API_KEY"), Some("theirs"));
+    assert_eq!(alias(&config), "theirs");
+}
+
+#[test]
+fn an_untrusted_project_makes_the_mode_stricter_and_never_looser() {
+    use PermissionMode::{AcceptEdits, BypassPermissions, Default, Plan};
+    for (user, project, manner, expected, is_skipped) in [
+        (None, "plan", Manner::Own, Plan, false),
+        (None, "default", Manner::Own, Default, false),
+        (None, "bypassPermissions", Manner::DropIn, Default, true),
+        (None, "default", Manner::DropIn, Default, false),
+        (Some("plan"), "acceptEdits", Manner::Own, Plan, true),
+        (Some("acceptEdits"), "plan", Manner::DropIn, Plan, false),
+        (
+            Some("bypassPermissions"),
+            "acceptEdits",
+            Manner::DropIn,
+            AcceptEdits,
+            false,
+        ),
+    ] {
+        let mode = |mode: &str| format!(r#"{{"permissions": {{"defaultMode": "{mode}"}}}}"#);
+        let theirs = mode(project);
+        let mine = user.map_or("{}".to_owned(), mode);
+        let world = World::new(&[
+            ("project/.ah/settings.json", &theirs),
+            (".ah/settings.json", &mine),
+        ]);
+        let config = world
+            .resolve("project", &Options::default(), manner)
+            .unwrap();
+        let case = format!("{user:?} {project} {manner:?}");
+        assert_eq!(config.permission_mode.value, expected, "{case}");
+        assert_eq!(!config.trust.skipped().is_empty(), is_skipped, "{case}");
+        let typed = options(|options| options.safety.permission_mode = Some(BypassPermissions));
+        let config = world.resolve("project", &typed, manner).unwrap();
+        assert_eq!(config.permission_mode.value, BypassPermissions, "{case}");
+    }
+}
+
+#[test]
+fn a_folder_that_the_user_names_is_trusted_with_all_below() {
+    for (named, is_trusted) in [
+        ("~/project", true),
+        ("~", true),
+        ("~/other", false),
+        ("project", false),
+    ] {
+        let mine = json!({"trustedFolders": [named]}).to_string();
+        let world = World::new(&[(".ah/settings.json", &mine)]);
+        for cwd in ["project", "project/sub"] {
+            let config = world
+                .resolve(cwd, &Options::default(), Manner::Own)
+                .unwrap();
+            assert_eq!(config.trust.is_given(), is_trusted, "{named} {cwd}");
+        }
+    }
+    let hosted = options(|options| options.output.input_format = Some(InputFormat::StreamJson));
+    let config = World::new(&[])
+        .resolve("project", &hosted, Manner::DropIn)
+        .unwrap();
+    assert_eq!(config.trust.reason(), Some(Reason::Host));
 }
 
 #[test]

@@ -27,5 +27,6 @@ mod streams;
 mod talk;
 mod tools;
 mod tree;
+mod trust;
 mod wire;
 mod writes;

@@ -48,7 +48,7 @@ fn no_command_gets_a_secret() {
         ),
         says("Done."),
     ]);
-    with_secrets(world.asking(&server, ["-m", "sonnet", "go"]))
+    with_secrets(world.asking(&server, ["-m", "sonnet", "--trust", "go"]))
         .run()
         .expect(0);
     let asked = server.requests().pop().unwrap().body["messages"].to_string();

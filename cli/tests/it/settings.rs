@@ -43,7 +43,7 @@ fn of_many_places_the_first_counts() {
     for count in 0..=8 {
         let world = layered(count);
         let shown = world
-            .ah(["config", "show", "--origin"])
+            .ah(["--trust", "config", "show", "--origin"])
             .within(world.file("part"))
             .run()
             .expect(0);
@@ -153,7 +153,7 @@ fn every_setting_does_something() {
             says("Done."),
         ],
     );
-    let ended = world.ah(["go"]).run();
+    let ended = world.ah(["--trust", "go"]).run();
     insta::assert_snapshot!(shown(&world, &ended), @"
 stdout:
 Done.
@@ -191,7 +191,7 @@ exit code 0
 ");
     // There is a place now from which the conversation can begin.
     world.scenario("s", [says("Done again.")]);
-    let second = world.ah(["-m", "script:s.json", "again"]).run();
+    let second = world.ah(["-m", "script:s.json", "--trust", "again"]).run();
     insta::assert_snapshot!(shown(&world, &second), @"
 stdout:
 Done again.
@@ -271,7 +271,7 @@ fn the_doctor_lists_what_is_wrong_and_goes_on() {
     );
     world.write(".ah/models.json", "{");
     let ended = world
-        .ah(["doctor"])
+        .ah(["doctor", "--trust"])
         .env("AH_SHELL", "/no/such/shell")
         .env("HTTPS_PROXY", "http://me:password@proxy:1")
         .run();
@@ -288,6 +288,7 @@ ok       settings     <project>/.claude/settings.json
 problem  settings     <project>/.ah/settings.json:2:12: invalid type: integer `3`, expected a string
                       hint: correct it there; `--setting-sources` says which settings files are read
 note     settings     <project>/.claude/settings.json:1: unknown setting `hooks`
+ok       trust        <project> is trusted (--trust)
 problem  models       the model catalogue <project>/.ah/models.json is not valid: EOF while parsing an object at line 1 column 1
                       hint: `ah models --json` shows what an entry holds
 ok       sessions     0 in this folder, all sound
@@ -301,7 +302,7 @@ exit code 1
 fn models_of_ones_own_are_known() {
     let world = World::new();
     world.write(".ah/models.json", r#"{"models": {"house-1": {"context_window": 5000, "max_output": 100, "price": {"input": 1, "output": 2}}}}"#);
-    let listed = world.ah(["models"]).run().expect(0).stdout;
+    let listed = world.ah(["models", "--trust"]).run().expect(0).stdout;
     let own: Vec<_> = listed
         .lines()
         .filter(|line| line.contains("house-1"))

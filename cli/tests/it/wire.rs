@@ -68,7 +68,7 @@ fn each_kind_of_credentials_goes_out_as_what_it_is_and_the_first_counts() {
         let ah = keyless(
             &world,
             &server,
-            ["-m", "sonnet", "--betas", "one-1,two-2", "go"],
+            ["-m", "sonnet", "--trust", "--betas", "one-1,two-2", "go"],
         );
         all[start..]
             .iter()

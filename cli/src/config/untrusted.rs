@@ -1,0 +1,68 @@
+//! What the settings of a project may say that is not trusted: what makes a run safer, and what is harmless.
+
+use ah_conversation::PermissionMode;
+
+use super::settings::{PermissionSettings, Settings};
+
+/// What begins the name of a model that is a file, whose words would be the file's.
+const SCRIPT: &str = "script:";
+
+/// Takes out of `settings` what counts only where the project is trusted; gives the keys.
+pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
+    // Each setting is named here, so that a new one cannot be forgotten.
+    let Settings {
+        model,
+        fallback_model,
+        compaction_model,
+        max_conversation_messages: _,
+        tool_concurrency: _,
+        max_tool_result_chars: _,
+        max_tool_output_bytes: _,
+        temperature: _,
+        providers,
+        permissions:
+            PermissionSettings {
+                allow,
+                deny: _,
+                // It counts where it is the stricter one.
+                default_mode: _,
+            },
+        env,
+        trusted_folders,
+    } = settings;
+    let mut taken = Vec::new();
+    for (key, model) in [
+        ("model", model),
+        ("fallbackModel", fallback_model),
+        ("compactionModel", compaction_model),
+    ] {
+        if model.take_if(|name| name.starts_with(SCRIPT)).is_some() {
+            taken.push(key);
+        }
+    }
+    let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
+    take("providers", !std::mem::take(providers).is_empty());
+    take("permissions.allow", !std::mem::take(allow).is_empty());
+    take("env", !std::mem::take(env).is_empty());
+    take(
+        "trustedFolders",
+        !std::mem::take(trusted_folders).is_empty(),
+    );
+    taken
+}
+
+/// The mode that holds where a project that is not trusted asks for `wanted`: none that allows more.
+pub fn stricter(held: PermissionMode, wanted: PermissionMode) -> Option<PermissionMode> {
+    (strictness(wanted) > strictness(held)).then_some(wanted)
+}
+
+fn strictness(mode: PermissionMode) -> u8 {
+    match mode {
+        PermissionMode::BypassPermissions => 0,
+        PermissionMode::AcceptEdits => 1,
+        PermissionMode::Default => 2,
+        PermissionMode::DontAsk => 3,
+        PermissionMode::Plan => 4,
+        PermissionMode::Delegate => 5,
+    }
+}

@@ -1,0 +1,72 @@
+//! Finds what of a project is code, or steers where things are sent, besides its settings: to be named where it does
+//! not count. A kind of file that is added to what is loaded has its place here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folders with tools, skills and commands, below any folder of a project.
+const LAYERS: [&str; 3] = [".ah", ".claude", ".agents"];
+/// Folders whose every file is code, below those.
+const CODE: [&str; 2] = ["tools", "bin"];
+/// Files that name servers, prices or programs, below any folder of a project.
+const FILES: [&str; 2] = [".mcp.json", ".ah/models.json"];
+/// A command that begins so runs when its file is used as a prompt.
+const COMMAND: &str = "!`";
+/// How many files are looked at: more are nobody's commands.
+const LOOKED_AT: usize = 1000;
+
+/// Calls `found` with each such file or folder of the project.
+pub fn find(project: &[PathBuf], mut found: impl FnMut(PathBuf)) {
+    for folder in project {
+        let files = FILES.iter().map(|name| folder.join(name));
+        files.filter(|path| path.exists()).for_each(&mut found);
+        for layer in LAYERS.map(|name| folder.join(name)) {
+            code_folders(&layer).into_iter().for_each(&mut found);
+            for skill in entries(&layer.join("skills")) {
+                code_folders(&skill).into_iter().for_each(&mut found);
+            }
+            for kind in ["commands", "skills"] {
+                let texts = texts(&layer.join(kind));
+                texts.into_iter().filter(runs_commands).for_each(&mut found);
+            }
+        }
+    }
+}
+
+fn code_folders(layer: &Path) -> Vec<PathBuf> {
+    let folders = CODE.iter().map(|name| layer.join(name));
+    folders
+        .filter(|folder| !entries(folder).is_empty())
+        .collect()
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// The Markdown files of a folder and of those in it.
+fn texts(folder: &Path) -> Vec<PathBuf> {
+    let mut texts = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    let mut left = LOOKED_AT;
+    while let Some(folder) = folders.pop() {
+        for path in entries(&folder) {
+            let Some(still) = left.checked_sub(1) else {
+                return texts;
+            };
+            left = still;
+            // A link may lead back up.
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") && path.is_file() {
+                texts.push(path);
+            }
+        }
+    }
+    texts
+}
+
+fn runs_commands(path: &PathBuf) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text.contains(COMMAND))
+}
