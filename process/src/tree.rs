@@ -187,15 +187,16 @@ pub(crate) struct Process {
 
 impl Process {
     /// Reads a line of `/proc/PID/stat`: the number, the name in parentheses, which may hold anything, the state,
-    /// and the numbers of parent, group and session.
+    /// and the numbers of parent, group and session. `None` also for a process that the kernel is taking down just
+    /// now, whose group and session it gives as -1.
     fn parse(stat: &str) -> Option<Self> {
         let (pid, _) = stat.split_once(' ')?;
         let (_, rest) = stat.rsplit_once(") ")?;
         let mut fields = rest.split(' ');
         let state = fields.next()?;
-        let mut number = || fields.next()?.parse().ok().map(Pid::from_raw);
+        let mut number = || number(fields.next()?);
         Some(Self {
-            pid: Pid::from_raw(pid.parse().ok()?)?,
+            pid: self::number(pid)??,
             parent: number()?,
             group: number()??,
             session: number()?,
@@ -207,6 +208,12 @@ impl Process {
     fn is_orphan(&self, leaders: &[Pid]) -> bool {
         self.parent == Some(getpid()) && !leaders.contains(&self.pid)
     }
+}
+
+/// The process that a field names, if 0 does not say that there is none.
+fn number(field: &str) -> Option<Option<Pid>> {
+    let number = field.parse().ok().filter(|number| *number >= 0)?;
+    Some(Pid::from_raw(number))
 }
 
 /// All processes that there are.
@@ -221,4 +228,32 @@ pub(crate) fn processes() -> Vec<Process> {
         .filter_map(|entry| fs::read(entry.path().join("stat")).ok())
         .filter_map(|stat| Process::parse(&String::from_utf8_lossy(&stat)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_kernel_is_read() {
+        let dead = Process::parse("12 (a) b) Z 1 12 0 0 -1 4194304").unwrap();
+        assert_eq!(dead.pid, Pid::from_raw(12).unwrap());
+        assert_eq!(dead.parent, Pid::from_raw(1));
+        assert_eq!((dead.group, dead.session), (dead.pid, None));
+        assert!(dead.is_dead);
+        assert!(!Process::parse("12 (sh) S 1 12 12 0").unwrap().is_dead);
+    }
+
+    #[test]
+    fn a_process_that_is_being_taken_down_is_none() {
+        for stat in [
+            "12 (sh) X 0 -1 -1 0",
+            "12 (sh) Z 1 12 -1 0",
+            "-1 (sh) S 1 1 1",
+            "",
+            "12 (sh",
+        ] {
+            assert!(Process::parse(stat).is_none(), "{stat}");
+        }
+    }
 }
