@@ -1,5 +1,7 @@
 //! From the pieces of an answer to a message, whole or interrupted. Pure.
 
+use std::collections::HashSet;
+
 use ah_conversation::{
     BlockStart, ContentBlock, Cost, Delta, Input, Model, StopReason, StreamEvent, ToolUse,
     ToolUseId, Usage,
@@ -111,12 +113,9 @@ impl Assembly {
                 block.into_block()
             }
         };
-        let content = self
-            .blocks
-            .into_iter()
-            .enumerate()
-            .filter_map(whole)
-            .collect();
+        let blocks = self.blocks.into_iter().enumerate();
+        let mut content: Vec<_> = blocks.filter_map(whole).collect();
+        tell_apart(&mut content);
         Answer {
             content,
             stop_reason,
@@ -147,6 +146,19 @@ impl Assembly {
             cost: self.cost,
             model: self.model,
         })
+    }
+}
+
+/// Gives a call whose id an earlier call of the answer has an id of its own: a result names its call by nothing else.
+fn tell_apart(content: &mut [ContentBlock]) {
+    let mut taken = HashSet::new();
+    for (at, block) in content.iter_mut().enumerate() {
+        if let ContentBlock::ToolUse(call) = block
+            && !taken.insert(call.id.clone())
+        {
+            call.id = ToolUseId::from(format!("{}_{at}", call.id));
+            taken.insert(call.id.clone());
+        }
     }
 }
 
@@ -363,6 +375,17 @@ mod tests {
                 "{content}"
             );
         }
+    }
+
+    #[test]
+    fn calls_with_one_id_are_told_apart() {
+        let calls = [tool(0, &[]), text(1, "Well."), tool(2, &[]), tool(3, &[])];
+        let answer = assemble(&[calls.concat(), stop("tool_use")].concat()).into_answer();
+        let ids = answer.content.iter().filter_map(|block| match block {
+            ContentBlock::ToolUse(call) => Some(call.id.to_string()),
+            _ => None,
+        });
+        assert_eq!(ids.collect::<Vec<_>>(), ["t", "t_2", "t_3"]);
     }
 
     #[test]

@@ -135,22 +135,21 @@ impl Session {
         Prepared { call, fate }
     }
 
-    /// Runs neighbouring calls together, each result stored when it comes.
+    /// Runs neighbouring calls together, as many at once as is allowed, each result stored when it comes.
     async fn run_group(
         &mut self,
         batch: &mut Batch,
         group: Range<usize>,
         stop: &Stop,
     ) -> Result<(), StoreError> {
-        self.note_start(batch, group.clone()).await?;
         let clock = self.ports.clock.clone();
         let mut stopped = pin!(stop.wait(&*clock));
         let mut waiting = group;
         let mut running = FuturesUnordered::new();
         loop {
-            while running.len() < AT_ONCE
-                && let Some(at) = waiting.next()
-            {
+            let starting: Vec<_> = waiting.by_ref().take(AT_ONCE - running.len()).collect();
+            self.note(batch, &starting).await?;
+            for at in starting {
                 self.emit_start(batch, at);
                 let context = Context {
                     spool: self.ports.store.spool_path(&batch.calls[at].call.id),
@@ -171,19 +170,18 @@ impl Session {
                 return Ok(());
             };
             self.finish(batch, at, output, started);
-            // The last of all is stored together with the message that holds them all.
-            if batch.ended < batch.calls.len() {
-                let unstored = std::mem::take(&mut batch.unstored);
-                self.store(unstored).await?;
-            }
         }
     }
 
-    /// Stores that the calls are about to run.
-    async fn note_start(&mut self, batch: &Batch, group: Range<usize>) -> Result<(), StoreError> {
+    /// Stores which calls have ended and which are about to run, in one transaction.
+    async fn note(&mut self, batch: &mut Batch, starting: &[usize]) -> Result<(), StoreError> {
+        // The last of all is stored together with the message that holds them all.
+        if batch.ended == batch.calls.len() {
+            return Ok(());
+        }
         let at = self.ports.clock.now();
-        let mut records = Vec::new();
-        for Prepared { call, fate } in &batch.calls[group] {
+        let mut records = std::mem::take(&mut batch.unstored);
+        for Prepared { call, fate } in starting.iter().map(|at| &batch.calls[*at]) {
             let Fate::Run { accesses, .. } = fate else {
                 continue;
             };
@@ -197,11 +195,7 @@ impl Session {
                 at,
             }));
         }
-        if records.is_empty() {
-            Ok(())
-        } else {
-            self.store(records).await
-        }
+        self.store(records).await
     }
 
     /// Takes a call's output: what the model sees of it, and the whole for the store.

@@ -154,6 +154,18 @@ async fn an_interrupt_keeps_what_was_said() {
     );
 }
 
+/// Ten run at once: an interrupt says of the others that they did not.
+#[tokio::test]
+async fn an_interrupt_tells_calls_that_waited_from_calls_that_ran() {
+    let calls =
+        ah_testkit::script::uses_all((0..12).map(|number| ("look", json!({"number": number}))));
+    let hanging = Fake::reading("look", |_| std::future::pending());
+    let mut world = World::new([calls]).with(hanging);
+    world.run_until_event("look", "tool_call_start").await;
+    let did_not_run = |text: &&String| text.contains("it did not run");
+    assert_eq!(world.last_results().iter().filter(did_not_run).count(), 2);
+}
+
 #[tokio::test]
 async fn an_interrupt_drops_the_running_tool_and_answers_every_call() {
     let stuck = Fake::touching("stuck", ah_conversation::Access::Unknown, |_| {
