@@ -77,9 +77,15 @@ impl Embedded {
         Self { files: removed }
     }
 
-    /// Whether `path` is a place for such files, be one there or not: then it is on no disk.
+    /// The absolute `path` without `.` and `..`, if it is a place for such files, be one there or not: then it is on no
+    /// disk.
+    pub fn place(path: &Path) -> Option<PathBuf> {
+        Some(plain(path)).filter(|path| path.starts_with(Self::ROOT))
+    }
+
+    /// Whether the absolute `path` is a place for such files.
     pub fn covers(path: &Path) -> bool {
-        plain(path).starts_with(Self::ROOT)
+        Self::place(path).is_some()
     }
 
     /// What is at the absolute `path`.
@@ -241,14 +247,15 @@ mod tests {
 
     #[test]
     fn places_for_such_files_are_on_no_disk() {
-        for (path, is_place) in [
-            ("/zip/embed", true),
-            ("/zip/embed/none", true),
-            ("/x/../zip/embed/a", true),
-            ("/zip/embed/../x", false),
-            ("zip/embed/x", false),
+        for (path, expected) in [
+            ("/zip/embed", Some("/zip/embed")),
+            ("/zip/embed/none", Some("/zip/embed/none")),
+            ("/x/../zip/embed/./a", Some("/zip/embed/a")),
+            ("/zip/embed/../x", None),
+            ("zip/embed/x", None),
         ] {
-            assert_eq!(Embedded::covers(Path::new(path)), is_place, "{path}");
+            let place = Embedded::place(Path::new(path));
+            assert_eq!(place, expected.map(PathBuf::from), "{path}");
         }
     }
 }

@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::blocking::{self, Stop};
-use crate::missing;
+use crate::file::Fault;
 use crate::naming::Naming;
-use crate::walk;
+use crate::walk::{self, Walk};
 use crate::workspace::Workspace;
 
 /// How many paths are given.
@@ -84,24 +84,36 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
         .matcher()
         .map_err(|error| format!("bad pattern `{pattern}`: {}", error.kind()))?;
     let root = workspace.resolve(&scope.folder);
-    if !root.is_dir() {
-        return Err(match root.exists() {
-            true => format!("`{}` is not a folder", scope.folder),
-            false => missing::no_file(workspace, &scope.folder, &root),
-        });
+    let is_match = |path: &Path| {
+        let below = path.strip_prefix(&root);
+        below.is_ok_and(|below| matcher.is_match(below))
+    };
+    match workspace.check_regular(&root) {
+        Err(Fault::Directory) => {}
+        Ok(()) | Err(Fault::Special(_)) => {
+            return Err(format!("`{}` is not a folder", scope.folder));
+        }
+        Err(fault) => return Err(fault.tell(workspace, &scope.folder, &root)),
+    }
+    if let Some(embedded) = workspace.embedded_at(&root) {
+        let files = embedded.files(&root).map(|(path, _)| path);
+        let found = Walk {
+            files: files.filter(|path| is_match(path)).collect(),
+            faults: Vec::new(),
+        };
+        return Ok(report(workspace, &found));
     }
     let mut builder = WalkBuilder::new(&root);
     builder.hidden(!scope.names_hidden());
     let found = walk::walk(&builder, stop, |entry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        let below = entry.path().strip_prefix(&root);
-        !is_folder && below.is_ok_and(|below| matcher.is_match(below))
+        !is_folder && is_match(entry.path())
     });
     stop.check()?;
     Ok(report(workspace, &found))
 }
 
-fn report(workspace: &Workspace, found: &walk::Walk) -> Output {
+fn report(workspace: &Workspace, found: &Walk) -> Output {
     let shown = found.files.iter().take(SHOWN);
     let paths: Vec<_> = shown.map(|path| workspace.show(path)).collect();
     let count = found.files.len();

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use self::search::Search;
 use crate::blocking::{self, Stop};
-use crate::file::{self, Fault};
+use crate::file::Fault;
 use crate::naming::Naming;
 use crate::walk::{self, Walk};
 use crate::workspace::Workspace;
@@ -137,7 +137,7 @@ impl Tool for Grep {
 fn grep(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
     let typed = arguments.path.as_deref().unwrap_or_default();
     let root = workspace.resolve(typed);
-    let is_single_file = match file::regular(&root) {
+    let is_single_file = match workspace.check_regular(&root) {
         Ok(_) => true,
         Err(Fault::Directory) => false,
         Err(fault) => return Err(fault.tell(workspace, typed, &root)),
@@ -162,6 +162,17 @@ fn files(
 ) -> Result<Walk, String> {
     let overrides = overrides(workspace, arguments.glob.as_deref())?;
     let types = types(arguments.file_type.as_deref())?;
+    if let Some(embedded) = workspace.embedded_at(root) {
+        let is_named = |path: &Path| {
+            let is_left_out = overrides.matched(path, false).is_ignore();
+            path == root || !(is_left_out || types.matched(path, false).is_ignore())
+        };
+        let files = embedded.files(root).map(|(path, _)| path);
+        return Ok(Walk {
+            files: files.filter(|path| is_named(path)).collect(),
+            faults: Vec::new(),
+        });
+    }
     let mut builder = WalkBuilder::new(root);
     builder.overrides(overrides).types(types);
     Ok(walk::walk(&builder, stop, |entry| {

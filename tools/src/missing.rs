@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ah_conversation::Embedded;
 use ignore::WalkBuilder;
 
 use crate::file::Fault;
@@ -41,6 +42,16 @@ fn near(workspace: &Workspace, path: &Path) -> Vec<String> {
     let Some(name) = path.file_name().map(|name| name.to_string_lossy()) else {
         return Vec::new();
     };
+    if let Some(embedded) = workspace.embedded_at(path) {
+        let files = embedded.files(Path::new(Embedded::ROOT));
+        let paths = files.map(|(path, _)| path);
+        let alike = paths.filter(|path| {
+            let file = path.file_name();
+            file.is_some_and(|file| is_like(&name, &file.to_string_lossy()))
+        });
+        let found = alike.map(|path| workspace.show(&path)).collect::<Vec<_>>();
+        return likest(&found, &workspace.show(path));
+    }
     let inside = path.starts_with(workspace.cwd());
     let Some(root) = path.ancestors().skip(1).find(|folder| folder.is_dir()) else {
         return Vec::new();
@@ -57,10 +68,13 @@ fn near(workspace: &Workspace, path: &Path) -> Vec<String> {
         .filter(|entry| is_like(&name, &entry.file_name().to_string_lossy()))
         .map(|entry| workspace.show(entry.path()))
         .collect();
+    likest(&found, &workspace.show(path))
+}
+
+fn likest(found: &[String], wanted: &str) -> Vec<String> {
     let candidates: Vec<_> = found.iter().map(String::as_str).collect();
-    let wanted = workspace.show(path);
     // Among files of a like name the one in the likest place comes first; how unlike the others are is no matter.
-    similar::get_close_matches(wanted.as_str(), &candidates, NAMED, 0.0)
+    similar::get_close_matches(wanted, &candidates, NAMED, 0.0)
         .into_iter()
         .map(str::to_owned)
         .collect()

@@ -18,11 +18,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::blocking::{self, Stop, Stoppable};
-use crate::file::{self, Fault};
+use crate::file::Fault;
 use crate::image;
 use crate::naming::Naming;
 use crate::pdf;
-use crate::workspace::Workspace;
+use crate::workspace::{Opened, Workspace};
 
 /// How many bytes are looked at to tell what a file is.
 const PROBE: usize = 8192;
@@ -98,13 +98,16 @@ impl Tool for Read {
 fn read(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
     let typed = arguments.path.as_str();
     let path = workspace.resolve(typed);
-    let (mut file, metadata) = match file::open(&path) {
+    let Opened {
+        source: mut file,
+        len: size,
+    } = match workspace.open(&path) {
         Ok(opened) => opened,
-        Err(Fault::Directory) => return directory::list(typed, &path),
+        Err(Fault::Directory) => return directory::list(workspace, typed, &path),
         Err(fault) => return Err(fault.tell(workspace, typed, &path)),
     };
     let failed = |error| format!("cannot read `{typed}`: {error}");
-    let start = part(&file, PROBE).map_err(failed)?;
+    let start = part(&mut file, PROBE).map_err(failed)?;
     file.rewind().map_err(failed)?;
     let source = Stoppable { source: file, stop };
     if let Some(format) = image::sniff(&start) {
@@ -115,7 +118,6 @@ fn read(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
         return pages(&path, typed, &content, arguments.pages.as_deref(), stop);
     }
     if let Some(reason) = text::why_binary(&start) {
-        let size = metadata.len();
         return Err(format!(
             "`{typed}` is a binary file of {size} bytes{reason}"
         ));

@@ -6,9 +6,13 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
+use std::io::{self, Cursor, Read, Seek};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use ah_conversation::Input;
+use ah_conversation::{Embedded, EmbeddedEntry, Input};
+
+use crate::file::{self, Fault};
 
 /// How many symbolic links one path may lead through, as in the kernel.
 const MAX_LINKS: usize = 40;
@@ -19,6 +23,37 @@ pub struct Workspace {
     cwd: PathBuf,
     home: Option<PathBuf>,
     protected: Vec<PathBuf>,
+    embedded: Arc<Embedded>,
+}
+
+/// A file to be read, from the disk or from the program itself.
+pub(crate) struct Opened<'a> {
+    pub(crate) source: Source<'a>,
+    pub(crate) len: u64,
+}
+
+/// Where the bytes of a file come from.
+pub(crate) enum Source<'a> {
+    Disk(fs::File),
+    Embedded(Cursor<&'a [u8]>),
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Disk(file) => file.read(buffer),
+            Self::Embedded(content) => content.read(buffer),
+        }
+    }
+}
+
+impl Seek for Source<'_> {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        match self {
+            Self::Disk(file) => file.seek(to),
+            Self::Embedded(content) => content.seek(to),
+        }
+    }
 }
 
 impl Workspace {
@@ -34,7 +69,14 @@ impl Workspace {
             cwd,
             home,
             protected,
+            embedded: Arc::default(),
         }
+    }
+
+    /// The same workspace, in which the files that the program carries can be read as well.
+    #[must_use]
+    pub fn with_embedded(self, embedded: Arc<Embedded>) -> Self {
+        Self { embedded, ..self }
     }
 
     /// The working directory, without symbolic links.
@@ -51,7 +93,40 @@ impl Workspace {
             }
             _ => None,
         };
-        real_path(&self.cwd.join(from_home.unwrap_or_else(|| path.into())))
+        let path = self.cwd.join(from_home.unwrap_or_else(|| path.into()));
+        Embedded::place(&path).unwrap_or_else(|| real_path(&path))
+    }
+
+    /// The files that the program carries, if the resolved `path` is a place for them.
+    pub(crate) fn embedded_at(&self, path: &Path) -> Option<&Embedded> {
+        Embedded::place(path).map(|_| &*self.embedded)
+    }
+
+    /// Opens the regular file at a resolved path.
+    pub(crate) fn open(&self, path: &Path) -> Result<Opened<'_>, Fault> {
+        let Some(embedded) = self.embedded_at(path) else {
+            let (file, metadata) = file::open(path)?;
+            return Ok(Opened {
+                source: Source::Disk(file),
+                len: metadata.len(),
+            });
+        };
+        match embedded.at(path) {
+            Some(EmbeddedEntry::File(file)) => Ok(Opened {
+                source: Source::Embedded(Cursor::new(&file.content)),
+                len: file.content.len() as u64,
+            }),
+            Some(EmbeddedEntry::Folder(_)) => Err(Fault::Directory),
+            None => Err(Fault::Missing),
+        }
+    }
+
+    /// Whether a regular file is at a resolved path; else says what is.
+    pub(crate) fn check_regular(&self, path: &Path) -> Result<(), Fault> {
+        match self.embedded_at(path) {
+            Some(_) => self.open(path).map(drop),
+            None => file::regular(path).map(drop),
+        }
     }
 
     /// What the path argument of a call means, if it has one.
@@ -70,8 +145,14 @@ impl Workspace {
         shown.to_string_lossy().into_owned()
     }
 
-    /// Refuses a resolved path that lies in a protected folder.
+    /// Refuses a resolved path that lies in a protected folder, or in the program.
     pub(crate) fn check_writable(&self, path: &Path) -> Result<(), String> {
+        if self.embedded_at(path).is_some() {
+            return Err(format!(
+                "cannot write `{}`: it is a part of the program, which can only be read",
+                path.display()
+            ));
+        }
         let protecting = self
             .protected
             .iter()

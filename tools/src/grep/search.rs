@@ -13,7 +13,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use super::{Arguments, OutputMode};
 use crate::blocking::{Stop, Stoppable};
 use crate::file;
-use crate::workspace::Workspace;
+use crate::workspace::{Opened, Workspace};
 
 /// How much output is gathered, however much more there were.
 const MAX_OUTPUT: usize = 1 << 20;
@@ -171,8 +171,8 @@ impl Search {
         file: &Path,
         stop: &Stop,
     ) -> io::Result<Capped> {
-        let source = match file::open(file) {
-            Ok((source, _)) => Stoppable { source, stop },
+        let source = match workspace.open(file) {
+            Ok(Opened { source, .. }) => Stoppable { source, stop },
             // Gone since the walk, or never one to search.
             Err(file::Fault::Missing | file::Fault::Directory | file::Fault::Special(_)) => {
                 return Ok(Capped::default());

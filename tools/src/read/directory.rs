@@ -3,15 +3,18 @@
 use std::path::Path;
 use std::{fs, io};
 
-use ah_conversation::Output;
+use ah_conversation::{EmbeddedEntry, Output};
 use serde_json::json;
+
+use crate::workspace::Workspace;
 
 /// How many names are listed.
 const LISTED: usize = 1000;
 
 /// The names in the directory, sorted, folders with a slash behind.
-pub(super) fn list(typed: &str, path: &Path) -> Result<Output, String> {
-    let mut names = names(path).map_err(|error| format!("cannot list `{typed}`: {error}"))?;
+pub(super) fn list(workspace: &Workspace, typed: &str, path: &Path) -> Result<Output, String> {
+    let mut names =
+        names(workspace, path).map_err(|error| format!("cannot list `{typed}`: {error}"))?;
     names.sort_unstable();
     let count = names.len();
     let mut text = format!("`{typed}` is a directory with {count} entries");
@@ -28,7 +31,13 @@ pub(super) fn list(typed: &str, path: &Path) -> Result<Output, String> {
     )
 }
 
-fn names(path: &Path) -> io::Result<Vec<String>> {
+fn names(workspace: &Workspace, path: &Path) -> io::Result<Vec<String>> {
+    let embedded = workspace
+        .embedded_at(path)
+        .and_then(|embedded| embedded.at(path));
+    if let Some(EmbeddedEntry::Folder(names)) = embedded {
+        return Ok(names);
+    }
     let name = |entry: fs::DirEntry| {
         let slash = if entry.path().is_dir() { "/" } else { "" };
         format!("{}{slash}", entry.file_name().to_string_lossy())

@@ -4,6 +4,7 @@
 mod bash;
 mod builtin;
 mod edit;
+mod embedded;
 mod folder;
 mod glob;
 mod grep;
