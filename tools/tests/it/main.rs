@@ -9,6 +9,7 @@ mod folder;
 mod glob;
 mod grep;
 mod jobs;
+mod lua;
 mod read;
 mod read_pdf;
 mod read_picture;

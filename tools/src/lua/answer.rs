@@ -1,0 +1,136 @@
+//! What `execute` gave, as the model gets it. A script may return anything; what makes no sense is an error result
+//! that says what would.
+
+use ah_conversation::{Content, Output, ResultBlock};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use mlua::{Lua, MultiValue, Value};
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::json;
+use crate::image;
+
+/// How text begins that stands for content blocks, as the first `ah` stored pictures.
+const ENVELOPE: &str = "__image__";
+
+/// A content block as scripts write it: the one of the Messages API.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text { text: String },
+    Image { source: Source },
+}
+
+#[derive(Deserialize)]
+struct Source {
+    data: String,
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    content: Vec<Block>,
+}
+
+/// The output that the values `text, is_error, details` make.
+pub(super) fn output(lua: &Lua, returned: &MultiValue) -> Output {
+    let value = |at: usize| returned.get(at).cloned().unwrap_or(Value::Nil);
+    let (text, second) = (value(0), value(1));
+    let details = details(lua, value(2));
+    // As Lua functions tell failures: nothing, and why.
+    if let (Value::Nil, Value::String(reason)) = (&text, &second) {
+        let reason = reason.to_string_lossy();
+        return Output {
+            details,
+            ..Output::error(reason)
+        };
+    }
+    match content(lua, text) {
+        Ok(content) => Output {
+            content,
+            is_error: !matches!(second, Value::Nil | Value::Boolean(false)),
+            details,
+        },
+        Err(fault) => Output {
+            details,
+            ..Output::error(fault)
+        },
+    }
+}
+
+fn content(lua: &Lua, text: Value) -> Result<Content, String> {
+    match text {
+        Value::String(text) => {
+            let bytes = text.as_bytes();
+            if let Some(blocks) = enveloped(&bytes) {
+                return Ok(Content::Blocks(shown(blocks)?));
+            }
+            Ok(Content::Bytes(bytes.to_vec()))
+        }
+        Value::Integer(_) | Value::Number(_) => {
+            let text = text.to_string().map_err(|error| error.to_string())?;
+            Ok(Content::Bytes(text.into_bytes()))
+        }
+        Value::Table(_) => {
+            let blocks = json::from_lua(lua, text)
+                .and_then(|value| serde_json::from_value(value).map_err(|error| error.to_string()));
+            match blocks {
+                Ok(blocks) => Ok(Content::Blocks(shown(blocks)?)),
+                Err(fault) => Err(nonsense(&format!(
+                    "a table that is no list of content blocks ({fault})"
+                ))),
+            }
+        }
+        Value::Nil => Err(nonsense("nothing")),
+        other => Err(nonsense(&format!("a {}", other.type_name()))),
+    }
+}
+
+fn nonsense(what: &str) -> String {
+    format!("the tool is faulty: `execute` must return text, but it returned {what}")
+}
+
+fn enveloped(text: &[u8]) -> Option<Vec<Block>> {
+    let is_likely = text.starts_with(b"{") && bstr::ByteSlice::contains_str(text, ENVELOPE);
+    let value: Json = serde_json::from_slice(text).ok().filter(|_| is_likely)?;
+    if value.get(ENVELOPE) != Some(&Json::Bool(true)) {
+        return None;
+    }
+    let envelope: Envelope = serde_json::from_value(value).ok()?;
+    Some(envelope.content)
+}
+
+/// The blocks, with pictures that servers take.
+fn shown(blocks: Vec<Block>) -> Result<Vec<ResultBlock>, String> {
+    let shown = blocks.into_iter().map(|block| match block {
+        Block::Text { text } => Ok(ResultBlock::Text { text }),
+        Block::Image { source } => picture(&source.data)
+            .map(ResultBlock::Image)
+            .map_err(|fault| format!("the tool is faulty: a picture that it returned {fault}")),
+    });
+    shown.collect()
+}
+
+fn picture(base64: &str) -> Result<ah_conversation::Image, String> {
+    let bytes = BASE64_STANDARD
+        .decode(base64)
+        .map_err(|error| format!("is not in base64: {error}"))?;
+    let format = image::sniff(&bytes).ok_or("is none that can be shown")?;
+    let picture =
+        image::fit(&bytes, format).map_err(|error| format!("cannot be shown: {error}"))?;
+    Ok(picture.image)
+}
+
+/// What is not data is left out: the text is worth more than what is said about it.
+fn details(lua: &Lua, value: Value) -> Option<Json> {
+    if value.is_nil() {
+        return None;
+    }
+    match json::from_lua(lua, value) {
+        Ok(details) => Some(details),
+        Err(fault) => {
+            tracing::debug!(target: "lua", "details that are no data are left out: {fault}");
+            None
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The calls of one tool: one after the other, in the one state that the tool has, each on a thread of its own.
+//!
+//! A script can stay in a function of the interpreter that asks nobody, so no call waits for the thread for ever: an
+//! answer is given in time, and a state that does not come back is given up for a new one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use ah_conversation::{Output, ToolUse};
+use mlua::{Function, Lua, MultiValue, Table};
+use tokio::sync::{OwnedMutexGuard, oneshot};
+use tokio::time::timeout;
+
+use super::leash::{Leash, Limits};
+use super::state::Source;
+use super::{LuaSurroundings, answer, json, load};
+
+/// How long a script that was told to stop is waited for.
+const GRACE: Duration = Duration::from_secs(1);
+/// Of the thread of a call: enough for whatever the interpreter lets recurse.
+pub(super) const STACK: usize = 8 << 20;
+
+/// A file that was run: its state, and what it wants to be called for.
+pub(super) struct Script {
+    pub(super) lua: Lua,
+    pub(super) execute: Function,
+}
+
+/// Where the script is while no call has it.
+type Slot = Arc<tokio::sync::Mutex<Option<Script>>>;
+
+/// The calls of one tool.
+pub(super) struct Calls {
+    around: Arc<LuaSurroundings>,
+    source: Source,
+    slot: Mutex<Slot>,
+}
+
+/// A call as its thread sees it.
+struct Call {
+    around: Arc<LuaSurroundings>,
+    source: Source,
+    leash: Leash,
+    request: ToolUse,
+}
+
+/// Gives the state up if the call that has it goes away before it has answered.
+struct GiveUp<'a>(Option<&'a Calls>);
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        if let Some(calls) = self.0 {
+            *lock(&calls.slot) = Slot::default();
+        }
+    }
+}
+
+impl Calls {
+    /// The calls of a file that was loaded.
+    pub(super) fn new(around: Arc<LuaSurroundings>, source: Source, script: Script) -> Self {
+        Self {
+            around,
+            source,
+            slot: Mutex::new(Arc::new(tokio::sync::Mutex::new(Some(script)))),
+        }
+    }
+
+    /// Runs one call to its end.
+    pub(super) async fn run(&self, request: &ToolUse, limits: Limits) -> Output {
+        let patience = limits.time.saturating_add(GRACE);
+        let slot = lock(&self.slot).clone();
+        let Ok(script) = timeout(patience, slot.lock_owned()).await else {
+            return Output::error(format!("{} is busy with an earlier call", request.name));
+        };
+        let leash = Leash::new(limits);
+        let _holder = leash.holder();
+        let call = Call {
+            around: self.around.clone(),
+            source: self.source.clone(),
+            leash,
+            request: request.clone(),
+        };
+        let (sender, receiver) = oneshot::channel();
+        let started = thread::Builder::new()
+            .name("lua".into())
+            .stack_size(STACK)
+            .spawn(move || call.answer(script, sender));
+        if let Err(error) = started {
+            return Output::error(format!("cannot run {}: {error}", request.name));
+        }
+        let mut give_up = GiveUp(Some(self));
+        let fault = match timeout(patience, receiver).await {
+            Ok(Ok(output)) => {
+                give_up.0 = None;
+                return output;
+            }
+            Ok(Err(_)) => "its thread broke".to_owned(),
+            Err(_) => format!("timed out after {} s", limits.time.as_secs()),
+        };
+        Output::error(format!("{}: {fault}", request.name))
+    }
+}
+
+impl Call {
+    fn answer(self, mut script: OwnedMutexGuard<Option<Script>>, sender: oneshot::Sender<Output>) {
+        let output = self.work(&mut script).unwrap_or_else(Output::error);
+        drop(script);
+        // Nobody may want to know any more.
+        let _ = sender.send(output);
+    }
+
+    fn work(&self, script: &mut Option<Script>) -> Result<Output, String> {
+        let Script { lua, execute } = match script {
+            Some(script) => script,
+            empty => empty.insert(load::script(&self.around, &self.source, &self.leash)?),
+        };
+        let returned = self.leash.fasten(lua).and_then(|()| {
+            let input = json::to_lua(lua, &self.request.input.to_value())?;
+            execute.call::<MultiValue>((input, self.context(lua)?))
+        });
+        match (returned, self.leash.end()) {
+            (Ok(returned), _) => Ok(answer::output(lua, &returned)),
+            (Err(error), Some(end)) => Err(format!("{end}\n{}", trace(&error))),
+            (Err(error), None) => Err(trace(&error)),
+        }
+    }
+
+    /// What the script is told of the call.
+    fn context(&self, lua: &Lua) -> mlua::Result<Table> {
+        let context = lua.create_table()?;
+        context.set("cwd", self.around.cwd.as_path())?;
+        context.set("tool_name", self.request.name.as_str())?;
+        context.set("tool_use_id", self.request.id.as_str())?;
+        Ok(context)
+    }
+}
+
+/// What Lua says of an error, with its traceback.
+pub(super) fn trace(error: &mlua::Error) -> String {
+    match error {
+        mlua::Error::SyntaxError { message, .. }
+        | mlua::Error::RuntimeError(message)
+        | mlua::Error::MemoryError(message) => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Every change is a single assignment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,71 @@
+//! The module `json`, and how values pass between Lua and JSON.
+
+use mlua::serde::{de, ser};
+use mlua::{Lua, LuaSerdeExt, LuaString, Table, Value};
+
+use super::modules::{Answer, Module, answer};
+
+/// Deeper nesting is a fault.
+const MAX_DEPTH: usize = 100;
+
+/// The module.
+pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
+    let module = lua.create_table()?;
+    module.function(&["encode"], lua.create_function(encode)?)?;
+    module.function(&["decode"], lua.create_function(decode)?)?;
+    module.function(&["array"], lua.create_function(array)?)?;
+    module.set("null", lua.null())?;
+    Ok(module)
+}
+
+fn encode(lua: &Lua, (value, options): (Value, Option<Table>)) -> mlua::Result<Answer<String>> {
+    let is_pretty = match options {
+        Some(options) => options.get("pretty")?,
+        None => false,
+    };
+    let text = from_lua(lua, value).and_then(|value| {
+        let text = match is_pretty {
+            true => serde_json::to_string_pretty(&value),
+            false => serde_json::to_string(&value),
+        };
+        text.map_err(|error| error.to_string())
+    });
+    Ok(answer(text))
+}
+
+fn decode(lua: &Lua, text: LuaString) -> mlua::Result<Answer<Value>> {
+    match serde_json::from_slice::<serde_json::Value>(&text.as_bytes()) {
+        Ok(value) => Ok((Some(to_lua(lua, &value)?), None)),
+        Err(error) => Ok((None, Some(error.to_string()))),
+    }
+}
+
+/// Marks a table as an array, so that it is written as one even when it is empty.
+fn array(lua: &Lua, table: Option<Table>) -> mlua::Result<Table> {
+    let table = match table {
+        Some(table) => table,
+        None => lua.create_table()?,
+    };
+    table.set_metatable(Some(lua.array_metatable()))?;
+    Ok(table)
+}
+
+/// The JSON value that a Lua value is; the keys of objects in order, since tables have none.
+pub(super) fn from_lua(lua: &Lua, value: Value) -> Result<serde_json::Value, String> {
+    let options = de::Options::new()
+        .recursion_limit(MAX_DEPTH)
+        .sort_keys(true);
+    lua.from_value_with(value, options)
+        .map_err(|error| match error {
+            mlua::Error::DeserializeError(message) => message,
+            other => other.to_string(),
+        })
+}
+
+/// The Lua value of a JSON value; what is `null` there is `nil` here.
+pub(super) fn to_lua(lua: &Lua, value: &serde_json::Value) -> mlua::Result<Value> {
+    let options = ser::Options::new()
+        .serialize_none_to_null(false)
+        .serialize_unit_to_null(false);
+    lua.to_value_with(value, options)
+}
