@@ -1,11 +1,12 @@
 //! A child as its owner holds it.
 
+use std::io::{self, PipeReader, PipeWriter};
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
 use crate::living::Entry;
-use crate::watch::{Stage, Watch};
+use crate::watch::{Ends, Stage, Watch};
 use crate::{Command, Outcome, StartError};
 
 /// A running child. To drop it is to end the child and all that it started: TERM, and KILL a second later.
@@ -15,34 +16,63 @@ pub struct Child {
     entry: Entry,
 }
 
+/// The owner's ends of a child's standard streams. What the child writes is not kept by us, and has to be read.
+#[derive(Debug)]
+pub struct Pipes {
+    /// What the child reads.
+    pub stdin: PipeWriter,
+    /// What it answers.
+    pub stdout: PipeReader,
+    /// What it says besides.
+    pub stderr: PipeReader,
+}
+
 impl Command {
     /// Starts the program.
     pub async fn start(self) -> Result<Child, StartError> {
-        let mut child = self.launch()?;
-        let started = child
-            .stage
-            .wait_for(|stage| !matches!(stage, Stage::Starting))
-            .await;
-        match started.as_deref() {
-            Ok(Stage::Failed(error)) => Err(error.clone()),
-            _ => {
-                drop(started);
-                Ok(child)
-            }
-        }
+        let child = self.launch(None)?;
+        child.started().await
+    }
+
+    /// Starts the program for a conversation: `stdin` and `keep` count for nothing, the pipes are the caller's.
+    pub async fn converse(self) -> Result<(Child, Pipes), StartError> {
+        let (ends, pipes) = pipes().map_err(|error| StartError {
+            program: self.program.clone(),
+            cwd: self.cwd.clone(),
+            reason: error.to_string(),
+        })?;
+        let child = self.launch(Some(ends))?;
+        Ok((child.started().await?, pipes))
     }
 
     /// Runs the program to its end. It is ended when the future is dropped.
     pub async fn run(self) -> Result<Outcome, StartError> {
-        let child = self.launch()?;
+        let child = self.launch(None)?;
         child.ended().await.map(Arc::unwrap_or_clone)
     }
 
-    fn launch(self) -> Result<Child, StartError> {
+    fn launch(self, ends: Option<Ends>) -> Result<Child, StartError> {
         let (stages, stage) = watch::channel(Stage::Starting);
-        let entry = Watch::launch(self, stages)?;
+        let entry = Watch::launch(self, ends, stages)?;
         Ok(Child { stage, entry })
     }
+}
+
+fn pipes() -> io::Result<(Ends, Pipes)> {
+    let (child_stdin, stdin) = io::pipe()?;
+    let (stdout, child_stdout) = io::pipe()?;
+    let (stderr, child_stderr) = io::pipe()?;
+    let ends = Ends {
+        stdin: child_stdin,
+        stdout: child_stdout,
+        stderr: child_stderr,
+    };
+    let pipes = Pipes {
+        stdin,
+        stdout,
+        stderr,
+    };
+    Ok((ends, pipes))
 }
 
 impl Child {
@@ -62,6 +92,20 @@ impl Child {
     /// Asks for the end of the program, as dropping does.
     pub fn stop(&self) {
         self.entry.stop();
+    }
+
+    async fn started(mut self) -> Result<Self, StartError> {
+        let started = self
+            .stage
+            .wait_for(|stage| !matches!(stage, Stage::Starting))
+            .await;
+        match started.as_deref() {
+            Ok(Stage::Failed(error)) => Err(error.clone()),
+            _ => {
+                drop(started);
+                Ok(self)
+            }
+        }
     }
 
     async fn ended(&self) -> Result<Arc<Outcome>, StartError> {

@@ -14,7 +14,7 @@ mod output;
 mod tree;
 mod watch;
 
-pub use child::Child;
+pub use child::{Child, Pipes};
 pub use command::{Command, Ending, Keep, Outcome, StartError};
 pub use living::finish_all;
 pub use orphans::finish_orphans;

@@ -57,6 +57,13 @@ pub(crate) struct Watch {
     ended: Option<(Ending, Instant)>,
 }
 
+/// A child's ends of the pipes by which its owner talks with it.
+pub(crate) struct Ends {
+    pub(crate) stdin: PipeReader,
+    pub(crate) stdout: PipeWriter,
+    pub(crate) stderr: PipeWriter,
+}
+
 /// What the thread waits for.
 enum News {
     /// The child has written, or closed its end.
@@ -80,13 +87,14 @@ impl Watch {
     /// Starts `command` on a thread of its own, which tells in `stages` how far it is.
     pub(crate) fn launch(
         command: Command,
+        ends: Option<Ends>,
         stages: watch::Sender<Stage>,
     ) -> Result<Entry, StartError> {
         let (program, cwd) = (command.program.clone(), command.cwd.clone());
         let launched = living::register().and_then(|(entry, registration, request)| {
             thread::Builder::new()
                 .name("child".into())
-                .spawn(move || own(command, request, &registration, &stages))?;
+                .spawn(move || own(command, ends, request, &registration, &stages))?;
             Ok(entry)
         });
         launched.map_err(|error| StartError {
@@ -100,12 +108,13 @@ impl Watch {
 /// The whole life of a child.
 fn own(
     command: Command,
+    ends: Option<Ends>,
     request: PipeReader,
     registration: &Registration,
     stages: &watch::Sender<Stage>,
 ) {
     let note = command.note;
-    let mut watch = match Watch::start(command, request, registration) {
+    let mut watch = match Watch::start(command, ends, request, registration) {
         Ok(watch) => watch,
         Err(error) => {
             stages.send_replace(Stage::Failed(error));
@@ -145,12 +154,16 @@ impl From<io::Result<ExitStatus>> for Ending {
 impl Watch {
     fn start(
         command: Command,
+        ends: Option<Ends>,
         request: PipeReader,
         registration: &Registration,
     ) -> Result<Self, StartError> {
         tree::adopt_orphans();
         let name = registration.name();
-        let started = spawn(&command, &name);
+        let started = match ends {
+            Some(ends) => converse(&command, &name, ends).map(|child| (child, None, None)),
+            None => spawn(&command, &name),
+        };
         let (child, output, pipe) = started.map_err(|error| StartError {
             reason: match command.cwd.is_dir() {
                 true => error.to_string(),
@@ -166,7 +179,7 @@ impl Watch {
             tree: Tree::new(leader, name),
             exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
             request,
-            output: Some(output),
+            output,
             input: pipe.map(|pipe| Input {
                 pipe,
                 bytes: command.stdin,
@@ -316,25 +329,12 @@ fn has_ended(child: &process::Child) -> bool {
 fn spawn(
     command: &Command,
     name: &str,
-) -> io::Result<(process::Child, PipeReader, Option<PipeWriter>)> {
+) -> io::Result<(process::Child, Option<PipeReader>, Option<PipeWriter>)> {
     let (output, writer) = io::pipe()?;
     // A user who has many large pipes already gets the usual size.
     let _ = fcntl_setpipe_size(&output, PIPE);
-    let mut program = process::Command::new(&command.program);
-    program
-        .args(&command.arguments)
-        .current_dir(&command.cwd)
-        .env_clear()
-        .envs(
-            command
-                .environment
-                .iter()
-                .map(|(name, value)| (name, value)),
-        )
-        .env(MARK, mark(&command.environment, name))
-        .process_group(0)
-        .stdout(writer.try_clone()?)
-        .stderr(writer);
+    let mut program = program(command, name);
+    program.stdout(writer.try_clone()?).stderr(writer);
     let input = match command.stdin.is_empty() {
         true => {
             program.stdin(Stdio::null());
@@ -347,7 +347,33 @@ fn spawn(
             Some(writer)
         }
     };
-    Ok((program.spawn()?, output, input))
+    Ok((program.spawn()?, Some(output), input))
+}
+
+/// Starts the program with the ends of pipes that its owner holds the others of.
+fn converse(command: &Command, name: &str, ends: Ends) -> io::Result<process::Child> {
+    program(command, name)
+        .stdin(ends.stdin)
+        .stdout(ends.stdout)
+        .stderr(ends.stderr)
+        .spawn()
+}
+
+fn program(command: &Command, name: &str) -> process::Command {
+    let mut program = process::Command::new(&command.program);
+    program
+        .args(&command.arguments)
+        .current_dir(&command.cwd)
+        .env_clear()
+        .envs(
+            command
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        )
+        .env(MARK, mark(&command.environment, name))
+        .process_group(0);
+    program
 }
 
 /// The child's name behind those of the children that this process itself runs in.

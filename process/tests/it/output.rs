@@ -1,13 +1,14 @@
 //! What a child writes is kept, in order and whole.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 
 use ah_conversation::{Content, Spool};
 use ah_process::{Ending, Keep};
 use sha2::{Digest, Sha256};
 
-use crate::shell::{Place, text};
+use crate::shell::{Place, gone, text};
 
 #[tokio::test]
 async fn output_arrives_in_order() {
@@ -139,4 +140,23 @@ async fn a_file_that_cannot_be_written_costs_the_middle_only() {
     assert_eq!(ending, Ending::Exited(0));
     assert!(text.starts_with("1\n2\n") && text.ends_with("\n300000\n"));
     assert!(text.contains("bytes left out: cannot write `"));
+}
+
+#[tokio::test]
+async fn a_conversation_goes_to_and_fro_until_the_child_is_dropped() {
+    let place = Place::new();
+    let script = "echo $$ >pid; echo careful >&2; while read -r line; do echo \"heard $line\"; done; sleep 1000";
+    let (child, mut pipes) = place.command(script).converse().await.unwrap();
+    let mut answers = BufReader::new(pipes.stdout).lines();
+    for word in ["one", "two"] {
+        writeln!(pipes.stdin, "{word}").unwrap();
+        assert_eq!(answers.next().unwrap().unwrap(), format!("heard {word}"));
+    }
+    let mut said = String::new();
+    BufReader::new(pipes.stderr).read_line(&mut said).unwrap();
+    assert_eq!(said, "careful\n");
+    assert!(child.outcome().is_none());
+    let pid = place.pid("pid").await;
+    drop(child);
+    gone(pid).await;
 }
