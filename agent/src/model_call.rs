@@ -36,6 +36,7 @@ impl Session {
     /// is summarised instead, unless a summary is what was just made.
     pub(crate) async fn call_model(&mut self, stop: &Stop) -> Result<(), Failure> {
         let started = self.ports.clock.now();
+        self.tools.catch_up();
         let request = self
             .sent
             .request(&self.transcript, &self.settings, &self.tools);

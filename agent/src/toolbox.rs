@@ -1,15 +1,21 @@
-//! The tools of a session, in the order in which the model is told of them.
+//! The tools of a session, in the order in which the model is told of them: those that it begins with, then those of
+//! servers, which come and go.
 
 use std::sync::Arc;
 
-use ah_conversation::{Tool, ToolSpec};
+use ah_conversation::{Servers, Tool, ToolSpec};
 
 use crate::schema::Schema;
 
 /// The tools of a session.
 pub struct Toolbox {
-    tools: Vec<Entry>,
+    tools: Vec<Arc<Entry>>,
     specs: Arc<[ToolSpec]>,
+    /// How many of the tools are the session's own.
+    own: usize,
+    servers: Option<Arc<dyn Servers>>,
+    /// Which tools of the servers are among the tools.
+    version: u64,
 }
 
 pub(crate) struct Entry {
@@ -17,30 +23,48 @@ pub(crate) struct Entry {
     pub(crate) schema: Schema,
 }
 
+impl Entry {
+    fn new(tool: Arc<dyn Tool>) -> Arc<Self> {
+        Arc::new(Self {
+            tool,
+            schema: Schema::default(),
+        })
+    }
+
+    fn name(&self) -> &str {
+        &self.tool.spec().name
+    }
+}
+
 impl Toolbox {
     /// A toolbox of `tools`; of two with one name the later counts, in the place of the earlier.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<Arc<Entry>> = Vec::new();
         for tool in tools {
-            let entry = Entry {
-                tool,
-                schema: Schema::default(),
-            };
+            let entry = Entry::new(tool);
             match entries
                 .iter_mut()
-                .find(|known| known.tool.spec().name == entry.tool.spec().name)
+                .find(|known| known.name() == entry.name())
             {
                 Some(known) => *known = entry,
                 None => entries.push(entry),
             }
         }
-        let specs = entries
-            .iter()
-            .map(|entry| entry.tool.spec().clone())
-            .collect();
         Self {
+            specs: specs(&entries),
+            own: entries.len(),
             tools: entries,
-            specs,
+            servers: None,
+            version: 0,
+        }
+    }
+
+    /// The same tools, and behind them those of `servers` as they come. A name that is taken stays with whom it has.
+    #[must_use]
+    pub fn with_servers(self, servers: Arc<dyn Servers>) -> Self {
+        Self {
+            servers: Some(servers),
+            ..self
         }
     }
 
@@ -49,13 +73,45 @@ impl Toolbox {
         &self.specs
     }
 
+    /// Takes up what has changed at the servers. Only before a request: the tools that a model was told of are those
+    /// that its calls are for.
+    pub(crate) fn catch_up(&mut self) {
+        let Some(servers) = &self.servers else { return };
+        // Asked before the tools: a change in between is taken up the next time.
+        let version = servers.version();
+        if version == self.version {
+            return;
+        }
+        self.version = version;
+        let former = self.tools.split_off(self.own);
+        for tool in servers.tools() {
+            let mut kept = former.iter();
+            let entry = match kept.find(|entry| Arc::ptr_eq(&entry.tool, &tool)) {
+                Some(entry) => entry.clone(),
+                None => Entry::new(tool),
+            };
+            if self.tools.iter().all(|known| known.name() != entry.name()) {
+                self.tools.push(entry);
+            }
+        }
+        self.specs = specs(&self.tools);
+    }
+
     /// The tool of this name, in any case: a session may have begun with a profile that writes it otherwise, and a
-    /// model repeats what it finds in the conversation.
-    pub(crate) fn find(&self, name: &str) -> Option<&Entry> {
+    /// model repeats what it finds in the conversation. So it may know a tool whose server is still starting.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Entry>> {
         let named = |is_name: &dyn Fn(&str) -> bool| {
             let mut entries = self.tools.iter();
-            entries.find(|entry| is_name(&entry.tool.spec().name))
+            entries.find(|entry| is_name(entry.name())).cloned()
         };
-        named(&|known| known == name).or_else(|| named(&|known| known.eq_ignore_ascii_case(name)))
+        let awaited = || self.servers.as_ref()?.awaited(name).map(Entry::new);
+        named(&|known| known == name)
+            .or_else(|| named(&|known| known.eq_ignore_ascii_case(name)))
+            .or_else(awaited)
     }
+}
+
+fn specs(entries: &[Arc<Entry>]) -> Arc<[ToolSpec]> {
+    let specs = entries.iter().map(|entry| entry.tool.spec().clone());
+    specs.collect()
 }

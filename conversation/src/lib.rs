@@ -1,9 +1,9 @@
 //! What is said between a person, a model and its tools, and what follows from it.
 //!
 //! This crate holds the words of the conversation ([`Message`], [`ContentBlock`], [`Event`]), the one decision
-//! of a run ([`next`]), and the ports ([`Provider`], [`Tool`], [`Store`], [`Clock`]) through which the rest of
-//! the program reaches the outside. It does no I/O, reads no clock and makes no random numbers: time and ids are
-//! arguments, so everything here can be tested as a table. Vendors' formats, SQL, processes and terminals live in
+//! of a run ([`next`]), and the ports ([`Provider`], [`Tool`], [`Servers`], [`Store`], [`Clock`]) through which the
+//! rest of the program reaches the outside. It does no I/O, reads no clock and makes no random numbers: time and ids
+//! are arguments, so everything here can be tested as a table. Vendors' formats, SQL, processes and terminals live in
 //! the crates around it and never meet each other.
 
 mod clock;
@@ -21,6 +21,7 @@ mod permission;
 mod provider;
 mod repair;
 mod repetition;
+mod servers;
 mod store;
 #[cfg(test)]
 mod testing;
@@ -49,6 +50,7 @@ pub use provider::{
 };
 pub use repair::{close_open_calls, extend_sendable, sendable};
 pub use repetition::{Repetition, repetition, signature};
+pub use servers::{ServerState, ServerStatus, Servers};
 pub use store::{CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError};
 pub use tool::{Access, Content, Context, DisplayKey, Output, Spool, Tool, ToolSpec, Truncation};
 pub use transcript::{CallState, Transcript, trimmed};

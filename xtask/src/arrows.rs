@@ -5,7 +5,7 @@
 use crate::workspace::{Dependency, Package};
 
 /// What each crate may use of ours, besides `testkit` in tests.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("ah-conversation", &[]),
     ("ah-http", &[]),
     ("ah-sandbox", &[]),
@@ -13,6 +13,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("ah-provider", &["ah-conversation", "ah-http"]),
     ("ah-store", &["ah-conversation"]),
     ("ah-tools", &["ah-conversation", "ah-http", "ah-process"]),
+    ("ah-mcp", &["ah-conversation", "ah-http", "ah-process"]),
     ("ah-agent", &["ah-conversation", "ah-process"]),
     (
         "ah-testkit",

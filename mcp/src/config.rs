@@ -1,0 +1,244 @@
+//! What a configuration says of a server, and what it means once the variables in it have their values. Pure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// A server as it stands in `.mcp.json` and in the settings. Other keys than these mean nothing to us.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct ServerEntry {
+    /// `stdio`, `http`, `sse`; without it, what `command` or `url` says.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// The program.
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Variables for it, besides those that every child sees.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The address.
+    pub url: Option<String>,
+    /// Headers of every request.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// How many milliseconds a call may take without a sign of progress.
+    pub timeout: Option<u64>,
+}
+
+/// A server that can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// How.
+    pub transport: Transport,
+    /// How long a call may take without a sign of progress, where not as long as any.
+    pub call_timeout: Option<Duration>,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// As a child, over its standard streams.
+    Stdio {
+        /// The program, sought in the search path unless it has a slash.
+        command: String,
+        /// Its arguments.
+        arguments: Vec<String>,
+        /// Variables for it.
+        environment: BTreeMap<String, String>,
+    },
+    /// Over streamable HTTP.
+    Http(Address),
+    /// Over HTTP with an event stream, as servers of 2024 know it.
+    Sse(Address),
+}
+
+/// An address and what is told to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// The URL.
+    pub url: String,
+    /// Headers of every request.
+    pub headers: BTreeMap<String, String>,
+}
+
+impl ServerEntry {
+    /// The server that is meant, with `${NAME}` and `${NAME:-default}` replaced by what `variable` gives.
+    ///
+    /// # Errors
+    ///
+    /// Says what is missing or cannot be had.
+    pub fn resolve(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<ServerConfig, String> {
+        let expanded = |text: &String| expand(text, variable);
+        let all = |map: &BTreeMap<String, String>| {
+            map.iter()
+                .map(|(name, value)| Ok((name.clone(), expanded(value)?)))
+                .collect::<Result<BTreeMap<_, _>, String>>()
+        };
+        let address = || {
+            Ok::<_, String>(Address {
+                url: expanded(self.url.as_ref().ok_or("it has no `url`")?)?,
+                headers: all(&self.headers)?,
+            })
+        };
+        let transport = match self.kind() {
+            "stdio" => Transport::Stdio {
+                command: match &self.command {
+                    Some(command) if !command.trim().is_empty() => expanded(command)?,
+                    _ => return Err("it has no `command`".to_owned()),
+                },
+                arguments: self.args.iter().map(expanded).collect::<Result<_, _>>()?,
+                environment: all(&self.env)?,
+            },
+            "http" | "streamable-http" => Transport::Http(address()?),
+            "sse" => Transport::Sse(address()?),
+            "sdk" => {
+                return Err(
+                    "its type is `sdk`: only a program that drives this one can serve it"
+                        .to_owned(),
+                );
+            }
+            kind => {
+                return Err(format!(
+                    "the type `{kind}` is not supported; known are stdio, http and sse"
+                ));
+            }
+        };
+        Ok(ServerConfig {
+            transport,
+            call_timeout: self.timeout.map(Duration::from_millis),
+        })
+    }
+
+    /// The type, said or meant.
+    pub fn kind(&self) -> &str {
+        match &self.kind {
+            Some(kind) => kind,
+            None if self.command.is_none() && self.url.is_some() => "http",
+            None => "stdio",
+        }
+    }
+}
+
+/// `text` with its variables replaced. A `${` that no name and brace follow stays.
+fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let (before, from) = rest.split_at(start);
+        expanded.push_str(before);
+        let Some(end) = from.find('}') else {
+            rest = from;
+            break;
+        };
+        let inner = &from[2..end];
+        let (name, default) = match inner.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inner, None),
+        };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(is_name) {
+            expanded.push_str("${");
+            rest = &from[2..];
+            continue;
+        }
+        match (variable(name), default) {
+            (Some(value), _) => expanded.push_str(&value),
+            (None, Some(default)) => expanded.push_str(default),
+            (None, None) => return Err(format!("the variable {name} is not set")),
+        }
+        rest = &from[end + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn resolve(value: Value) -> Result<ServerConfig, String> {
+        let entry: ServerEntry = serde_json::from_value(value).unwrap();
+        entry.resolve(&|name| (name == "HOST").then(|| "h.example".to_owned()))
+    }
+
+    #[test]
+    fn variables_are_replaced() {
+        for (text, expected) in [
+            ("plain $HOST", Ok("plain $HOST")),
+            ("https://${HOST}/x", Ok("https://h.example/x")),
+            ("${HOST}${HOST:-y}", Ok("h.exampleh.example")),
+            ("${PORT:-80}", Ok("80")),
+            ("${PORT:-}", Ok("")),
+            ("${PORT:-a:-b}", Ok("a:-b")),
+            ("${PORT}", Err("the variable PORT is not set")),
+            ("${HOST", Ok("${HOST")),
+            ("${} ${a b} ${HOST}", Ok("${} ${a b} h.example")),
+            ("ü${HOST}ü", Ok("üh.exampleü")),
+        ] {
+            let variable = |name: &str| (name == "HOST").then(|| "h.example".to_owned());
+            let expanded = expand(text, &variable);
+            assert_eq!(
+                expanded.as_deref().map_err(String::as_str),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    /// Port 10 a: the five types are read.
+    #[test]
+    fn the_type_says_how_a_server_is_reached() {
+        let stdio = Transport::Stdio {
+            command: "npx".to_owned(),
+            arguments: vec!["h.example".to_owned()],
+            environment: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
+        };
+        let address = || Address {
+            url: "https://h.example/mcp".to_owned(),
+            headers: BTreeMap::from([("x-team".to_owned(), "h.example".to_owned())]),
+        };
+        let url = json!({"url": "https://${HOST}/mcp", "headers": {"x-team": "${HOST}"}});
+        let with_type = |kind: &str, mut entry: Value| {
+            entry["type"] = json!(kind);
+            entry
+        };
+        let command = json!({"command": "npx", "args": ["${HOST}"], "env": {"A": "b"}});
+        for (entry, expected) in [
+            (command.clone(), Ok(stdio.clone())),
+            (with_type("stdio", command), Ok(stdio)),
+            (url.clone(), Ok(Transport::Http(address()))),
+            (
+                with_type("http", url.clone()),
+                Ok(Transport::Http(address())),
+            ),
+            (with_type("sse", url), Ok(Transport::Sse(address()))),
+            (
+                json!({"type": "sdk", "name": "calculator"}),
+                Err("its type is `sdk`: only a program that drives this one can serve it"),
+            ),
+            (
+                json!({"type": "claudeai-proxy", "id": "x"}),
+                Err("the type `claudeai-proxy` is not supported; known are stdio, http and sse"),
+            ),
+            (json!({}), Err("it has no `command`")),
+            (json!({"type": "http"}), Err("it has no `url`")),
+            (
+                json!({"command": "${NOWHERE}/x"}),
+                Err("the variable NOWHERE is not set"),
+            ),
+        ] {
+            let found = resolve(entry.clone()).map(|config| config.transport);
+            assert_eq!(found, expected.map_err(str::to_owned), "{entry}");
+        }
+        let timeout = resolve(json!({"command": "x", "timeout": 1500})).unwrap();
+        assert_eq!(timeout.call_timeout, Some(Duration::from_millis(1500)));
+    }
+}

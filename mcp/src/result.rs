@@ -1,0 +1,223 @@
+//! What a server answered, as the output of a tool. Pure.
+
+use ah_conversation::{Content, Image, Output, ResultBlock, Truncation};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+
+use crate::name::clean_line;
+
+/// Kinds of pictures that models see.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Bytes of base64 that vendors take in one picture.
+const LARGEST_PICTURE: usize = 5 * 1024 * 1024;
+
+/// The output of a call.
+pub(crate) fn output(result: CallToolResult) -> Output {
+    let mut blocks: Vec<_> = result.content.into_iter().map(block).collect();
+    if blocks.is_empty()
+        && let Some(structured) = result.structured_content
+    {
+        blocks.push(text(structured.to_string()));
+    }
+    Output {
+        is_error: result.is_error == Some(true),
+        ..of_blocks(blocks)
+    }
+}
+
+/// The contents of a resource.
+pub(crate) fn resource(contents: Vec<ResourceContents>) -> Output {
+    of_blocks(contents.into_iter().map(contents_block).collect())
+}
+
+/// Text alone is given whole, for the store to keep and the model to page through; beside pictures it has to be short.
+fn of_blocks(blocks: Vec<ResultBlock>) -> Output {
+    let has_pictures = blocks
+        .iter()
+        .any(|block| matches!(block, ResultBlock::Image(_)));
+    if has_pictures {
+        let content = Content::Blocks(blocks.into_iter().map(shortened).collect());
+        return Output {
+            content,
+            ..Output::text("")
+        };
+    }
+    let texts: Vec<_> = blocks
+        .into_iter()
+        .filter_map(|block| match block {
+            ResultBlock::Text { text } => Some(text),
+            ResultBlock::Image(_) => None,
+        })
+        .collect();
+    match texts.join("\n") {
+        empty if empty.is_empty() => Output::text("(no output)"),
+        text => Output::text(text),
+    }
+}
+
+fn block(block: ContentBlock) -> ResultBlock {
+    match block {
+        ContentBlock::Text(content) => text(content.text),
+        ContentBlock::Image(content) => picture(&content.mime_type, content.data),
+        ContentBlock::Audio(content) => left_out(&content.mime_type, &content.data),
+        ContentBlock::Resource(content) => contents_block(content.resource),
+        ContentBlock::ResourceLink(link) => {
+            let about = link.description.or(link.title).unwrap_or_default();
+            text(format!(
+                "[resource {} ({}): {}]",
+                clean_line(&link.name, 200),
+                clean_line(&about, 500),
+                clean_line(&link.uri, 2_000)
+            ))
+        }
+        other => text(serde_json::to_string(&other).unwrap_or_default()),
+    }
+}
+
+fn contents_block(contents: ResourceContents) -> ResultBlock {
+    match contents {
+        ResourceContents::TextResourceContents {
+            uri, text: words, ..
+        } => text(format!("[resource {}]\n{words}", clean_line(&uri, 2_000))),
+        ResourceContents::BlobResourceContents {
+            mime_type, blob, ..
+        } => picture(mime_type.as_deref().unwrap_or("unknown type"), blob),
+        other => text(serde_json::to_string(&other).unwrap_or_default()),
+    }
+}
+
+/// A picture that a model can see, or a word about it: one that the vendor refuses would cost the whole request.
+fn picture(media_type: &str, data: String) -> ResultBlock {
+    let media_type = media_type.trim().to_ascii_lowercase();
+    let is_shown = PICTURES.contains(&media_type.as_str())
+        && data.len() <= LARGEST_PICTURE
+        && STANDARD
+            .decode(&data)
+            .is_ok_and(|bytes| is_of_type(&bytes, &media_type));
+    match is_shown {
+        true => ResultBlock::Image(Image { media_type, data }),
+        false => left_out(&media_type, &data),
+    }
+}
+
+fn is_of_type(bytes: &[u8], media_type: &str) -> bool {
+    match media_type {
+        "image/png" => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
+        "image/jpeg" => bytes.starts_with(b"\xff\xd8\xff"),
+        "image/gif" => bytes.starts_with(b"GIF8"),
+        _ => bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
+    }
+}
+
+fn left_out(media_type: &str, data: &str) -> ResultBlock {
+    let bytes = data.len() / 4 * 3;
+    let media_type = clean_line(media_type, 100);
+    text(format!("[{media_type}, about {bytes} bytes: not shown]"))
+}
+
+fn text(text: impl Into<String>) -> ResultBlock {
+    ResultBlock::Text { text: text.into() }
+}
+
+fn shortened(block: ResultBlock) -> ResultBlock {
+    match block {
+        ResultBlock::Text { text: words } if words.len() > Truncation::DEFAULT.bytes => {
+            let end = words.floor_char_boundary(Truncation::DEFAULT.bytes);
+            let rest = words.len() - end;
+            text(format!(
+                "{}\n[{rest} more bytes are left out]",
+                &words[..end]
+            ))
+        }
+        block => block,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
+
+    fn shown(result: Value) -> String {
+        let output = output(serde_json::from_value(result).unwrap());
+        let blocks = match output.content {
+            Content::Bytes(bytes) => vec![String::from_utf8(bytes).unwrap()],
+            Content::Blocks(blocks) => blocks
+                .into_iter()
+                .map(|block| match block {
+                    ResultBlock::Text { text } => text,
+                    ResultBlock::Image(image) => format!("<{}>", image.media_type),
+                })
+                .collect(),
+            Content::Spool(_) => unreachable!(),
+        };
+        let failed = if output.is_error { "failed: " } else { "" };
+        format!("{failed}{}", blocks.join(" | "))
+    }
+
+    /// Port 10 j, C# 12: what a server answers becomes what the model reads.
+    #[test]
+    fn answers_become_outputs() {
+        let png = STANDARD.encode(PNG);
+        for (content, expected) in [
+            (json!([]), "(no output)"),
+            (json!([{"type": "text", "text": ""}]), "(no output)"),
+            (
+                json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]),
+                "a\nb",
+            ),
+            (
+                json!([{"type": "text", "text": "a"}, {"type": "image", "mimeType": "image/PNG", "data": png}]),
+                "a | <image/png>",
+            ),
+            (
+                json!([{"type": "image", "mimeType": "image/jpeg", "data": png}]),
+                "[image/jpeg, about 12 bytes: not shown]",
+            ),
+            (
+                json!([{"type": "image", "mimeType": "image/svg+xml", "data": "AAAA"}]),
+                "[image/svg+xml, about 3 bytes: not shown]",
+            ),
+            (
+                json!([{"type": "image", "mimeType": "image/png", "data": "no base64"}]),
+                "[image/png, about 6 bytes: not shown]",
+            ),
+            (
+                json!([{"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}]),
+                "[audio/wav, about 3 bytes: not shown]",
+            ),
+            (
+                json!([{"type": "resource", "resource": {"uri": "a:b", "text": "words"}}]),
+                "[resource a:b]\nwords",
+            ),
+            (
+                json!([{"type": "resource", "resource": {"uri": "a:b", "blob": png, "mimeType": "image/png"}}]),
+                "<image/png>",
+            ),
+            (
+                json!([{"type": "resource_link", "uri": "a:b", "name": "n\u{1b}", "description": "d"}]),
+                "[resource n (d): a:b]",
+            ),
+        ] {
+            assert_eq!(shown(json!({"content": content})), expected, "{content}");
+        }
+        let failed = json!({"isError": true, "content": [{"type": "text", "text": "no"}]});
+        assert_eq!(shown(failed), "failed: no");
+        let structured = json!({"structuredContent": {"a": 1}, "content": []});
+        assert_eq!(shown(structured), "{\"a\":1}");
+    }
+
+    #[test]
+    fn text_beside_a_picture_is_short() {
+        let long = "ü".repeat(20_000);
+        let shown = shown(json!({"content": [
+            {"type": "text", "text": long},
+            {"type": "image", "mimeType": "image/png", "data": STANDARD.encode(PNG)},
+        ]}));
+        assert!(shown.ends_with("ü\n[10000 more bytes are left out] | <image/png>"));
+    }
+}

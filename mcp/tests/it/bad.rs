@@ -1,0 +1,146 @@
+//! Servers that are broken, or lie.
+
+use ah_conversation::{ServerState, Servers};
+use ah_testkit::mcp::McpScript;
+use serde_json::{Value, json};
+
+use crate::world::{World, show};
+
+fn greeter() -> McpScript {
+    McpScript::new()
+        .tool("greet")
+        .on_call("greet", "text hello")
+}
+
+async fn fault(server: &Value) -> String {
+    let world = World::with(&json!({"s": server}), |_| {});
+    world.servers.settled().await;
+    let status = world.servers.status().remove(0);
+    assert_eq!(status.state, ServerState::Failed, "{status:?}");
+    status.error.unwrap()
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_says_why() {
+    let dead = McpScript::new().start("echo 'no \u{1b}[31mlicence' >&2; exit 7");
+    let old = greeter().initialize(&json!({"protocolVersion": "1999-01-01"}));
+    let refusing = greeter().on(
+        "\"method\":\"initialize\"",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"not today"}}\n' "$id""#,
+    );
+    for (server, expected) in [
+        (
+            dead.config(),
+            "it ended with exit code 7; it said: no [31mlicence",
+        ),
+        (
+            json!({"command": "no-such-program"}),
+            "there is no program `no-such-program`",
+        ),
+        (json!({"command": "/bin/true"}), "it ended with exit code 0"),
+        (old.config(), "1999-01-01"),
+        (refusing.config(), "not today"),
+    ] {
+        let fault = fault(&server).await;
+        assert!(fault.contains(expected), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_passed_over() {
+    let server = greeter()
+        .start(r#"echo 'Server ready!'; echo; echo '[1,2'; echo '{"jsonrpc":"2.0","method":"notifications/mine"}'; printf '\377\n';"#);
+    let world = World::new(&server);
+    assert_eq!(show(&world.call("mcp__s__greet", json!({})).await), "hello");
+}
+
+#[tokio::test]
+async fn a_line_without_end_ends_the_server() {
+    let server = greeter().start("cat /dev/zero");
+    let fault = fault(&server.config()).await;
+    assert!(
+        fault.contains("it sent a line of more than 32 MiB"),
+        "{fault}"
+    );
+}
+
+#[tokio::test]
+async fn ten_megabytes_arrive_whole() {
+    let server = McpScript::new().tool("big").on_call(
+        "big",
+        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' "$id"
+           head -c 10000000 /dev/zero | tr '\0' x; echo '"}]}}'"#,
+    );
+    let world = World::new(&server);
+    let text = show(&world.call("mcp__s__big", json!({})).await);
+    assert_eq!(text.len(), 10_000_000);
+    assert!(text.bytes().all(|byte| byte == b'x'));
+}
+
+#[tokio::test]
+async fn tools_that_no_vendor_takes_cost_only_themselves() {
+    let with_schema = |name: &str, schema: Value| json!({"name": name, "inputSchema": schema});
+    let mut big = json!({"type": "object"});
+    big["description"] = json!("x".repeat(70_000));
+    let server = greeter()
+        .definition(with_schema(
+            "greet",
+            json!({"type": "object", "title": "again"}),
+        ))
+        .definition(with_schema("a b", json!({})))
+        .definition(with_schema("a_b", json!({})))
+        .definition(with_schema("", json!({})))
+        .definition(with_schema(
+            "odd",
+            json!({"type": "object", "properties": {"x": {"type": "nothing"}}}),
+        ))
+        .definition(with_schema(
+            "dollar",
+            json!({"properties": {"$filter": {}}}),
+        ))
+        .definition(with_schema("big", big))
+        .definition(with_schema(
+            "either",
+            json!({"$schema": "https://example/none", "anyOf": [{"required": ["x"]}]}),
+        ))
+        .definition(json!({
+            "name": "\u{1b}[2Jspoof", "description": "\u{1b}]0;x\u{7}Deletes\u{202E} everything",
+            "inputSchema": {"type": "object"},
+        }));
+    let world = World::new(&server);
+    let spoof = world.tool("mcp__s____2Jspoof").await;
+    assert_eq!(spoof.spec().description, "]0;xDeletes everything");
+    let either = world.tool("mcp__s__either").await;
+    assert_eq!(*either.spec().input_schema, json!({"type": "object"}));
+    let status = world.servers.status().remove(0);
+    assert_eq!(
+        status.tools,
+        [
+            "mcp__s__greet",
+            "mcp__s__a_b",
+            "mcp__s__either",
+            "mcp__s____2Jspoof"
+        ]
+    );
+    assert_eq!(
+        status.left_out,
+        [
+            "greet: there is another `mcp__s__greet`",
+            "a_b: there is another `mcp__s__a_b`",
+            ": it has no name",
+            "odd: its schema is none",
+            "dollar: no model takes an argument `$filter`",
+            "big: its schema has more than 65536 bytes",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_list_without_end_has_one() {
+    let server = McpScript::new().on(
+        "tools/list",
+        r#"answer '{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":"again"}'"#,
+    );
+    let world = World::new(&server);
+    world.tool("mcp__s__t").await;
+}

@@ -1,0 +1,325 @@
+//! Servers that do what they should, and how they come and go.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ah_conversation::{Access, Input, ServerState, Servers};
+use ah_testkit::mcp::McpScript;
+use serde_json::json;
+
+use crate::world::{World, eventually, run, show};
+
+fn greeter() -> McpScript {
+    McpScript::new()
+        .tool("greet")
+        .on_call("greet", "text \"$GREETING\"")
+}
+
+/// Feature N1, port 10 j: a scripted server lists, answers, and fails.
+#[tokio::test]
+async fn tools_are_listed_called_and_fail() {
+    let server = greeter()
+        .tool("fail")
+        .tool("refuse")
+        .on_call("fail", r#"answer '{"isError":true,"content":[{"type":"text","text":"no luck"}]}'"#)
+        .on_call("refuse", r#"printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"bad arguments"}}\n' "$id""#);
+    let world = World::new(&server);
+    assert_eq!(show(&world.call("mcp__s__greet", json!({})).await), "hello");
+    assert_eq!(
+        show(&world.call("mcp__s__fail", json!({})).await),
+        "failed: no luck"
+    );
+    assert_eq!(
+        show(&world.call("mcp__s__refuse", json!({})).await),
+        "failed: bad arguments"
+    );
+    let status = world.servers.status().remove(0);
+    assert_eq!(status.state, ServerState::Connected);
+    assert_eq!(status.software.unwrap(), "scripted 1.0");
+    assert_eq!(
+        status.tools,
+        ["mcp__s__greet", "mcp__s__fail", "mcp__s__refuse"]
+    );
+}
+
+/// Port 10: a server sees what every child sees and what its configuration gives, and no secrets that nobody gave it.
+#[tokio::test]
+async fn a_server_sees_the_variables_of_a_child_and_its_own() {
+    let server = McpScript::new()
+        .tool("env")
+        .on_call("env", "text \"$GREETING/$MY_TOKEN/$MINE\"");
+    let mut given = server.config();
+    given["env"] = json!({"MINE": "${MY_TOKEN}", "GREETING": "${NOBODY:-hi}"});
+    let world = World::with(&json!({"plain": server.config(), "given": given}), |_| {});
+    assert_eq!(
+        show(&world.call("mcp__plain__env", json!({})).await),
+        "hello//"
+    );
+    assert_eq!(
+        show(&world.call("mcp__given__env", json!({})).await),
+        "hi//secret"
+    );
+}
+
+/// Port 10 k: annotations decide what a call counts as.
+#[tokio::test]
+async fn a_promise_to_change_nothing_is_taken() {
+    let tool = |name: &str, annotations: serde_json::Value| json!({"name": name, "inputSchema": {"type": "object"}, "annotations": annotations});
+    let server = McpScript::new()
+        .definition(tool("look", json!({"readOnlyHint": true})))
+        .definition(tool(
+            "change",
+            json!({"readOnlyHint": false, "destructiveHint": false}),
+        ))
+        .tool("silent");
+    let world = World::new(&server);
+    for (name, expected) in [
+        ("mcp__s__look", vec![]),
+        ("mcp__s__change", vec![Access::Unknown]),
+        ("mcp__s__silent", vec![Access::Unknown]),
+    ] {
+        let tool = world.tool(name).await;
+        let input = Input::Object(serde_json::Map::new());
+        assert_eq!(tool.access(&input), expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_waits_for_a_server_that_starts() {
+    let server = greeter().start("until [ -e go ]; do sleep 0.01; done");
+    let world = World::new(&server);
+    assert_eq!(world.servers.status()[0].state, ServerState::Pending);
+    let (output, ()) = tokio::join!(world.call_early("MCP__S__greet"), async {
+        std::fs::write(world.path("go"), "").unwrap();
+    });
+    assert_eq!(show(&output), "hello");
+    assert!(world.servers.awaited("mcp__s__greet").is_none());
+    assert!(world.servers.awaited("mcp__other__greet").is_none());
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_that_was_never_there_names_those_that_are() {
+    let server = greeter().start("until [ -e go ]; do sleep 0.01; done");
+    let world = World::new(&server);
+    let (output, ()) = tokio::join!(world.call_early("mcp__s__wave"), async {
+        std::fs::write(world.path("go"), "").unwrap();
+    });
+    assert_eq!(
+        show(&output),
+        "failed: there is no tool `mcp__s__wave`; those of its server are: mcp__s__greet"
+    );
+}
+
+/// Port 10 e: answers belong to questions by their ids.
+#[tokio::test]
+async fn answers_come_in_any_order() {
+    let server = McpScript::new()
+        .tool("first")
+        .tool("second")
+        .on_call("first", "held=$id")
+        .on_call("second", "text two; id=$held; text one");
+    let world = World::new(&server);
+    let (first, second) = (
+        world.tool("mcp__s__first").await,
+        world.tool("mcp__s__second").await,
+    );
+    let (one, two) = tokio::join!(run(&first, json!({})), run(&second, json!({})));
+    assert_eq!(
+        (show(&one), show(&two)),
+        ("one".to_owned(), "two".to_owned())
+    );
+}
+
+/// Port 10 c: tools appear and disappear as the server says; what stays is not told again.
+#[tokio::test]
+async fn a_changed_list_is_taken_up() {
+    let list = |names: &str| format!(r#"answer '{{"tools":[{names}]}}'"#);
+    let tool = |name: &str| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
+    let server = McpScript::new()
+        .start("n=0\n")
+        .on(
+            "tools/list",
+            &format!(
+                "n=$((n+1)); if [ $n = 1 ]; then {}; else {}; fi",
+                list(&tool("change")),
+                list(&[tool("change"), tool("new")].join(","))
+            ),
+        )
+        .on_call(
+            "change",
+            r#"text done; echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'"#,
+        );
+    let world = World::new(&server);
+    world.call("mcp__s__change", json!({})).await;
+    let before = world.servers.version();
+    eventually("new tool", || {
+        (world.servers.status()[0].tools.len() == 2).then_some(())
+    })
+    .await;
+    assert!(world.servers.version() >= before);
+    world.tool("mcp__s__new").await;
+}
+
+/// Port 10 f: the process goes with its owner.
+#[tokio::test]
+async fn servers_end_with_the_session() {
+    let server = greeter().start("echo $$ >pid; sleep 1000 & echo $! >child;");
+    let world = World::new(&server);
+    world.tool("mcp__s__greet").await;
+    let World { folder, servers } = world;
+    drop(servers);
+    for name in ["pid", "child"] {
+        let pid = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let path = format!("/proc/{}", pid.trim());
+        eventually("end of the server", || {
+            (!Path::new(&path).exists()).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Port 10 h: a server that ends is started again, and its tools are there all the time.
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_fails_it_and_comes_back() {
+    let server = greeter()
+        .tool("crash")
+        .on_call("crash", "echo ouch >&2; exit 3");
+    let world = World::new(&server);
+    let crash = world.tool("mcp__s__crash").await;
+    assert_eq!(
+        show(&run(&crash, json!({})).await),
+        "failed: the server ended before it answered; whether the call has changed anything is not known"
+    );
+    assert_eq!(show(&world.call("mcp__s__greet", json!({})).await), "hello");
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_cancelled() {
+    let server = McpScript::new()
+        .tool("hang")
+        .on_call("hang", "echo \"$id\" >asked")
+        .on("notifications/cancelled", "echo \"$line\" >cancelled");
+    let world = World::new(&server);
+    let tool = world.tool("mcp__s__hang").await;
+    let call = tokio::spawn(async move { run(&tool, json!({})).await });
+    let asked = eventually("the call", || {
+        world.text("asked").strip_suffix('\n').map(str::to_owned)
+    })
+    .await;
+    call.abort();
+    let told = eventually("the cancellation", || {
+        Some(world.text("cancelled")).filter(|text| text.ends_with('\n'))
+    })
+    .await;
+    assert!(told.contains(&format!("\"requestId\":{asked}")), "{told}");
+}
+
+#[tokio::test]
+async fn progress_keeps_a_call_alive_and_silence_ends_it() {
+    let progress = r#"token=${line#*\"progressToken\":}; token=${token%%[,\}]*}
+        for i in 1 2 3 4 5 6; do
+            printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s}}\n' "$token" $i
+            sleep 0.25
+        done; text done"#;
+    let server = McpScript::new()
+        .tool("slow")
+        .tool("silent")
+        .on_call("slow", progress)
+        .on_call("silent", ":")
+        .on("notifications/cancelled", "echo \"$line\" >cancelled");
+    let mut config = server.config();
+    config["timeout"] = json!(1_000);
+    let world = World::with(&json!({"s": config}), |_| {});
+    assert_eq!(show(&world.call("mcp__s__slow", json!({})).await), "done");
+    assert_eq!(
+        show(&world.call("mcp__s__silent", json!({})).await),
+        "failed: no answer and no sign of progress for 1 s; it was told to stop"
+    );
+    eventually("the cancellation", || {
+        world
+            .text("cancelled")
+            .contains("request timeout")
+            .then_some(())
+    })
+    .await;
+}
+
+/// Port 10 i: resources are listed and read.
+#[tokio::test]
+async fn resources_are_tools() {
+    let server = greeter()
+        .initialize(
+            &json!({"capabilities": {"resources": {}}, "instructions": "Greet \u{1b}[1mfirst."}),
+        )
+        .on(
+            "resources/list",
+            r#"answer '{"resources":[{"uri":"note://1","name":"one","mimeType":"text/plain"}]}'"#,
+        )
+        .on(
+            "resources/templates/list",
+            r#"answer '{"resourceTemplates":[]}'"#,
+        )
+        .on(
+            "resources/read",
+            r#"answer '{"contents":[{"uri":"note://1","text":"remember"}]}'"#,
+        );
+    let world = World::with(
+        &json!({"s": server.config(), "other": greeter().config()}),
+        |_| {},
+    );
+    assert_eq!(
+        show(&world.call("mcp_resources", json!({})).await),
+        r#"{"server":"s","uri":"note://1","name":"one","mimeType":"text/plain","description":null}"#
+    );
+    let read = json!({"server": "s", "uri": "note://1"});
+    assert_eq!(
+        show(&world.call("mcp_read", read).await),
+        "[resource note://1]\nremember"
+    );
+    let elsewhere = json!({"server": "nobody"});
+    assert_eq!(
+        show(&world.call("mcp_resources", elsewhere).await),
+        "failed: there is no server `nobody`; those with resources are s"
+    );
+    // Port 05 i: what a server says of itself reaches the model.
+    let overview = world.tool("mcp_servers").await;
+    let description = &overview.spec().description;
+    assert!(
+        description.ends_with("\n\nInstructions of s:\nGreet [1mfirst."),
+        "{description}"
+    );
+    assert_eq!(
+        show(&run(&overview, json!({})).await),
+        "other: connected: mcp__other__greet\ns: connected, without tools"
+    );
+}
+
+#[tokio::test]
+async fn denied_tools_are_not_told_of() {
+    let world = World::with(&json!({"s": greeter().tool("wave").config()}), |options| {
+        options.denied = vec![
+            "mcp__s__wave".parse().unwrap(),
+            "mcp_servers".parse().unwrap(),
+        ];
+    });
+    world.servers.settled().await;
+    let names: Vec<_> = world
+        .servers
+        .tools()
+        .iter()
+        .map(|tool| tool.spec().name.clone())
+        .collect();
+    assert_eq!(names, ["mcp__s__greet"]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_slow_fails() {
+    let server = greeter().start("sleep 1000");
+    let world = World::with(&json!({"s": server.config()}), |options| {
+        options.start_timeout = Duration::from_millis(300);
+    });
+    assert_eq!(
+        show(&world.call_early("mcp__s__greet").await),
+        "failed: the MCP server `s` cannot be asked: it did not start within 0.3 s"
+    );
+}

@@ -1,0 +1,7 @@
+//! Servers as a session has them: scripted, real processes, good and bad.
+
+#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+
+mod bad;
+mod life;
+mod world;

@@ -1,0 +1,138 @@
+//! Servers in a folder of their own, and what their tools give.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::{
+    Content, Context, Environment, Input, Output, ResultBlock, Servers, Tool, ToolUse, ToolUseId,
+};
+use ah_mcp::{Naming, Options, RemoteServers, ServerEntry};
+use ah_testkit::mcp::McpScript;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Only a hang takes so long.
+pub const HANG: Duration = Duration::from_secs(60);
+
+/// A folder, and servers that work in it.
+pub struct World {
+    pub folder: TempDir,
+    pub servers: Arc<RemoteServers>,
+}
+
+impl World {
+    /// One server, called `s`.
+    pub fn new(server: &McpScript) -> Self {
+        Self::with(&json!({"s": server.config()}), |_| {})
+    }
+
+    /// Servers as a file configures them.
+    pub fn with(servers: &Value, change: impl FnOnce(&mut Options)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = std::env::var("PATH").unwrap();
+        let variables = [
+            ("PATH", path.as_str()),
+            ("GREETING", "hello"),
+            ("MY_TOKEN", "secret"),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let environment = Environment::new(variables, folder.path().to_owned());
+        let mut options = Options {
+            environment: environment.clone(),
+            http: ah_http::Options::default(),
+            start_timeout: HANG,
+            call_timeout: HANG,
+            denied: Vec::new(),
+            naming: Naming::Own,
+        };
+        change(&mut options);
+        let entries: BTreeMap<String, ServerEntry> =
+            serde_json::from_value(servers.clone()).unwrap();
+        let variable = |name: &str| environment.get(name).map(str::to_owned);
+        let servers = entries
+            .into_iter()
+            .map(|(name, entry)| (name, entry.resolve(&variable).unwrap()))
+            .collect();
+        let servers = Arc::new(RemoteServers::start(servers, options));
+        Self { folder, servers }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What a file of the folder says; nothing, if it is not there.
+    pub fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// A tool by its name, of those that there are once every server has settled.
+    pub async fn tool(&self, name: &str) -> Arc<dyn Tool> {
+        self.servers.settled().await;
+        let tools = self.servers.tools();
+        let tool = tools.into_iter().find(|tool| tool.spec().name == name);
+        tool.unwrap_or_else(|| panic!("no {name}: {:?}", self.servers.status()))
+    }
+
+    /// Calls a tool.
+    pub async fn call(&self, name: &str, input: Value) -> Output {
+        let tool = self.tool(name).await;
+        run(&tool, input).await
+    }
+
+    /// Calls a tool of a server that is still starting.
+    pub async fn call_early(&self, name: &str) -> Output {
+        let tool = self.servers.awaited(name).unwrap();
+        run(&tool, json!({})).await
+    }
+}
+
+pub async fn run(tool: &Arc<dyn Tool>, input: Value) -> Output {
+    let Value::Object(input) = input else {
+        panic!("an object: {input}")
+    };
+    let call = ToolUse {
+        id: ToolUseId::from("call"),
+        name: tool.spec().name.clone(),
+        input: Input::Object(input),
+    };
+    let context = Context {
+        spool: PathBuf::from("/nowhere"),
+    };
+    tokio::time::timeout(HANG, tool.run(&call, &context))
+        .await
+        .unwrap()
+}
+
+/// An output in one line.
+pub fn show(output: &Output) -> String {
+    let text = match &output.content {
+        Content::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+        Content::Blocks(blocks) => blocks
+            .iter()
+            .map(|block| match block {
+                ResultBlock::Text { text } => text.clone(),
+                ResultBlock::Image(image) => format!("<{}>", image.media_type),
+            })
+            .collect(),
+        Content::Spool(_) => panic!("servers spool nothing"),
+    };
+    match output.is_error {
+        true => format!("failed: {text}"),
+        false => text,
+    }
+}
+
+/// Waits until `look` finds something.
+pub async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = std::time::Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < HANG, "no {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
