@@ -40,7 +40,12 @@ pub fn perform(
 ) -> Result<u8, CliError> {
     match command {
         Subcommands::Sessions { action, json } => sessions::run(config, action.as_ref(), json),
-        Subcommands::Show { message, json } => tree::show(config, plan, message, json),
+        Subcommands::Show {
+            message,
+            output: true,
+            ..
+        } => tree::output(config, plan, message),
+        Subcommands::Show { message, json, .. } => tree::show(config, plan, message, json),
         Subcommands::Scan(form) => tree::scan(config, plan, form),
         Subcommands::Tree(form) => tree::draw(config, plan, form),
         Subcommands::Branches(form) => tree::branches(config, plan, form),

@@ -226,7 +226,7 @@ impl Played {
         if faults.is_empty() {
             Ok(turn)
         } else {
-            Err(self.refuse(at, &faults.join("\n")))
+            Err(self.refuse(at, faults.join("\n").trim_end()))
         }
     }
 
@@ -322,13 +322,17 @@ impl Played {
     }
 
     fn refuse(&self, at: usize, faults: &str) -> ProviderError {
-        ProviderError::new(
-            ErrorClass::Script,
-            format!(
-                "the request is not what turn {} of the scenario `{}` expects: {faults}",
-                at + 1,
-                self.model.name
-            ),
-        )
+        let told = format!(
+            "the request is not what turn {} of the scenario `{}` expects: {faults}",
+            at + 1,
+            self.model.name
+        );
+        let hint = self.scenario.strict.then(|| {
+            "if the change is meant, record anew with `--record`, or take `strict` out of the scenario".to_owned()
+        });
+        ProviderError {
+            hint,
+            ..ProviderError::new(ErrorClass::Script, told)
+        }
     }
 }

@@ -22,6 +22,9 @@ pub enum Subcommands {
         /// The message's number; without one, the last message
         #[arg(value_name = "N", value_parser = message_number)]
         message: Option<u32>,
+        /// Print just what its tool calls put out, whole and as it came
+        #[arg(long, conflicts_with = "json")]
+        output: bool,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,

@@ -3,6 +3,8 @@
 
 mod draw;
 
+use std::io::{IsTerminal, Write, stdout};
+
 use ah_conversation::{ContentBlock, Message, MessageId};
 use ah_store::{Head, Session, Tree};
 use serde_json::{Value, json};
@@ -58,20 +60,48 @@ pub fn show(
     number: Option<u32>,
     form: Json,
 ) -> Result<u8, CliError> {
-    let tree = tree(plan, config)?;
-    let id = match number {
-        Some(number) => numbered(&tree, number)?,
-        None => tree
-            .current()?
-            .ok_or_else(|| CliError::failure("the session has no messages"))?,
-    };
-    let message = tree
-        .message(&id)?
-        .ok_or_else(|| CliError::failure(format!("there is no message {id}")))?;
+    let message = message(&tree(plan, config)?, number)?;
     if form.json {
         return print_json(&json!(message));
     }
     print(&page(&message, &Keys::of(config)?))
+}
+
+/// Prints the whole outputs of the calls that a message asks for, or answers: the bytes that came, and nothing else;
+/// on a terminal without what would steer it.
+pub fn output(config: &Config, plan: &SessionPlan, number: Option<u32>) -> Result<u8, CliError> {
+    let tree = tree(plan, config)?;
+    let message = message(&tree, number)?;
+    let asked = message.tool_uses().map(|call| &call.id);
+    let answered = message.tool_results().map(|result| &result.tool_use_id);
+    let calls: Vec<_> = asked.chain(answered).collect();
+    if calls.is_empty() {
+        let told = format!("message @{} has no tool calls", message.seq);
+        return Err(CliError::failure(told).hint("`ah scan` shows which messages have them"));
+    }
+    let mut stdout = stdout().lock();
+    for call in calls {
+        if stdout.is_terminal() {
+            let mut bytes = Vec::new();
+            tree.copy_output(call, &mut bytes)?;
+            write!(stdout, "{}", shown(&String::from_utf8_lossy(&bytes)))?;
+        } else {
+            tree.copy_output(call, &mut stdout)?;
+        }
+    }
+    Ok(0)
+}
+
+/// The message of that number on the branch, or the last.
+fn message(tree: &Tree, number: Option<u32>) -> Result<Message, CliError> {
+    let id = match number {
+        Some(number) => numbered(tree, number)?,
+        None => tree
+            .current()?
+            .ok_or_else(|| CliError::failure("the session has no messages"))?,
+    };
+    tree.message(&id)?
+        .ok_or_else(|| CliError::failure(format!("there is no message {id}")))
 }
 
 fn page(message: &Message, keys: &Keys) -> String {

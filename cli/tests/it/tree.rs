@@ -107,7 +107,7 @@ stdout:
 > @3 U Count again.
 exit code 0
 ");
-    insta::assert_snapshot!(pages(&world, ["show", "show 2", "show @3", "show 4"]), @"
+    insta::assert_snapshot!(pages(&world, ["show", "show 2", "show @3", "show 4", "show 2 --output", "show 3 --output"]), @"
 $ ah show
 stdout:
 --- assistant @6 ---
@@ -137,6 +137,23 @@ stdout:
 → bash wc -l <notes; exit 4
 → grep f
 exit code 0
+
+$ ah show 2 --output
+stdout:
+1	one
+2	two
+3	three
+4	four
+5	five
+6	six
+7	seven
+exit code 0
+
+$ ah show 3 --output
+stderr:
+error: message @3 has no tool calls
+hint: `ah scan` shows which messages have them
+exit code 1
 ");
     insta::assert_snapshot!(run(&world, "usage"), @"
 $ ah usage

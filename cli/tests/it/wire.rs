@@ -487,6 +487,7 @@ error: the request is not what turn 2 of the scenario `claude-sonnet-4-5-2025092
  messages: 3
 -tool_result bash ok: one
 +tool_result bash ok: two
+hint: if the change is meant, record anew with `--record`, or take `strict` out of the scenario
 exit code 1
 ");
 }
