@@ -15,10 +15,13 @@ mod codec;
 mod contract;
 mod env;
 mod fs;
+mod http;
 mod json;
 mod leash;
 mod load;
 mod modules;
+mod spawn;
+mod sqlite;
 mod state;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +40,8 @@ pub struct LuaSurroundings {
     pub cwd: PathBuf,
     /// What runs commands, and all variables that scripts and their commands see.
     pub shell: Shell,
+    /// How servers are reached.
+    pub http: ah_http::Options,
     /// The files that the program carries within itself.
     pub embedded: Arc<Embedded>,
 }

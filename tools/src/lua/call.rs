@@ -74,7 +74,7 @@ impl Calls {
             return Output::error(format!("{} is busy with an earlier call", request.name));
         };
         let leash = Leash::new(limits);
-        let _holder = leash.holder();
+        let holder = leash.holder();
         let call = Call {
             around: self.around.clone(),
             source: self.source.clone(),
@@ -93,6 +93,7 @@ impl Calls {
         let fault = match timeout(patience, receiver).await {
             Ok(Ok(output)) => {
                 give_up.0 = None;
+                holder.release();
                 return output;
             }
             Ok(Err(_)) => "its thread broke".to_owned(),
@@ -119,11 +120,20 @@ impl Call {
             let input = json::to_lua(lua, &self.request.input.to_value())?;
             execute.call::<MultiValue>((input, self.context(lua)?))
         });
-        match (returned, self.leash.end()) {
+        let end = self.leash.end();
+        if end.is_some() {
+            self.leash.end_children();
+        }
+        let output = match (returned, end) {
             (Ok(returned), _) => Ok(answer::output(lua, &returned)),
             (Err(error), Some(end)) => Err(format!("{end}\n{}", trace(&error))),
             (Err(error), None) => Err(trace(&error)),
+        };
+        if self.leash.has_children() {
+            // Programs that nobody holds any more end now, and not whenever memory runs short.
+            let _ = lua.gc_collect();
         }
+        output
     }
 
     /// What the script is told of the call.

@@ -4,12 +4,14 @@
 //! here: once the leash is at its end, each further step fails.
 
 use std::fmt;
-use std::sync::Arc;
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use ah_process::Child;
 use mlua::{HookTriggers, Lua, VmState};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 /// How often a script is asked, in instructions.
 const STEP: u32 = 10_000;
@@ -70,6 +72,26 @@ struct Held {
     deadline: Instant,
     spent: AtomicU64,
     stop: CancellationToken,
+    children: Mutex<Vec<Weak<Child>>>,
+}
+
+/// Whoever waits for a script; dropped, nobody does, and what it has started ends with it.
+pub(super) struct Holder(Option<Leash>);
+
+impl Holder {
+    /// The script has answered.
+    pub(super) fn release(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        if let Some(leash) = &self.0 {
+            leash.0.stop.cancel();
+            leash.end_children();
+        }
+    }
 }
 
 impl Leash {
@@ -80,12 +102,40 @@ impl Leash {
             deadline: Instant::now() + limits.time,
             spent: AtomicU64::new(0),
             stop: CancellationToken::new(),
+            children: Mutex::default(),
         }))
     }
 
     /// What is dropped when nobody waits any more.
-    pub(super) fn holder(&self) -> DropGuard {
-        self.0.stop.clone().drop_guard()
+    pub(super) fn holder(&self) -> Holder {
+        Holder(Some(self.clone()))
+    }
+
+    /// Notes a program that the script has started.
+    pub(super) fn owns(&self, child: &Arc<Child>) {
+        self.children().push(Arc::downgrade(child));
+    }
+
+    /// Whether programs that the script has started are still held.
+    pub(super) fn has_children(&self) -> bool {
+        self.children().iter().any(|child| child.strong_count() > 0)
+    }
+
+    /// Ends the programs that the script has started.
+    pub(super) fn end_children(&self) {
+        let children = self.children();
+        children
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|child| child.stop());
+    }
+
+    fn children(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Child>>> {
+        // Every change is a single push.
+        self.0
+            .children
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many bytes may be taken at once.
@@ -112,6 +162,17 @@ impl Leash {
         match self.end() {
             Some(end) => Err(end),
             None => Ok(()),
+        }
+    }
+
+    /// Waits for `work`, but no longer than the script may go on.
+    pub(super) async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, End> {
+        let held = &*self.0;
+        tokio::select! {
+            biased;
+            () = held.stop.cancelled() => Err(End::Stopped),
+            () = tokio::time::sleep_until(held.deadline.into()) => Err(End::TimedOut(held.limits.time)),
+            done = work => Ok(done),
         }
     }
 

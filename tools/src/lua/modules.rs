@@ -3,40 +3,41 @@
 
 use mlua::{Function, Lua, Table, Value};
 
-use super::{codec, env, fs, json};
+use super::{codec, env, fs, http, json, spawn, sqlite};
 
 /// Builds a module.
 type Build = fn(&Lua) -> mlua::Result<Table>;
 
 /// All names.
-const MODULES: [(&str, Build); 9] = [
+const MODULES: [(&str, Build); 17] = [
     ("codec", codec::build),
+    ("cosmic.child", spawn::build),
     ("cosmic.codec", codec::build),
     ("cosmic.env", env::build),
+    ("cosmic.fetch", http::build),
     ("cosmic.fs", fs::build),
+    ("cosmic.http", http::build),
     ("cosmic.io", fs::build),
     ("cosmic.json", json::build),
+    ("cosmic.spawn", spawn::build),
+    ("cosmic.sqlite", sqlite::build),
     ("env", env::build),
     ("fs", fs::build),
+    ("http", http::build),
     ("json", json::build),
+    ("spawn", spawn::build),
+    ("sqlite", sqlite::build),
 ];
 
 /// A searcher of `require`: the function that makes the module, or why there is none.
 pub(super) fn search(lua: &Lua, name: String) -> mlua::Result<Value> {
-    let found = MODULES.iter().find(|(known, _)| *known == name);
-    match found {
-        Some((_, build)) => {
-            let build = *build;
-            Ok(Value::Function(
-                lua.create_function(move |lua, ()| build(lua))?,
-            ))
-        }
-        None => {
-            let names: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
-            let text = format!("\n\tno built-in module; there are {}", names.join(", "));
-            Ok(Value::String(lua.create_string(text)?))
-        }
-    }
+    let Some((_, build)) = MODULES.iter().find(|(known, _)| *known == name) else {
+        let names: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
+        let text = format!("\n\tno built-in module; there are {}", names.join(", "));
+        return Ok(Value::String(lua.create_string(text)?));
+    };
+    let load = lua.create_function(|lua, ()| build(lua))?;
+    Ok(Value::Function(load))
 }
 
 /// The usual answer of a module's function: a value, or nothing and the reason.

@@ -56,6 +56,55 @@ io.input("/dev/null")
 io.output("/dev/null")
 io.stdin, io.stdout, io.stderr = io.input(), io.output(), io.output()
 
+-- Commands are started as those of every tool, and end with the call.
+function os.execute(line)
+  if line == nil then
+    return true
+  end
+  local outcome = native.run(line) or { code = 127 }
+  return outcome.ok or nil, "exit", outcome.code
+end
+
+local Command = {}
+Command.__index = Command
+function Command:read(...)
+  return self.output:read(...)
+end
+function Command:lines(...)
+  return self.output:lines(...)
+end
+function Command:write(...)
+  self.input[#self.input + 1] = table.concat({ ... })
+  return self
+end
+function Command:flush() end
+Command.setvbuf = Command.flush
+function Command:close()
+  if self.input then
+    self.outcome = native.run(self.line, { stdin = table.concat(self.input) })
+  end
+  local outcome = self.outcome or { code = 127 }
+  return outcome.ok or nil, "exit", outcome.code
+end
+
+-- The whole output is there before it is read, and what is written is taken at the end.
+function io.popen(line, mode)
+  local command = setmetatable({ line = line }, Command)
+  if mode == "w" then
+    command.input = {}
+    return command
+  end
+  local outcome, fault = native.run(line)
+  if not outcome then
+    return nil, fault, 127
+  end
+  command.outcome = outcome
+  command.output = assert(io.tmpfile())
+  command.output:write(outcome.stdout)
+  command.output:seek("set")
+  return command
+end
+
 function os.exit()
   error("`os.exit` would end the whole program: return from `execute` instead", 2)
 end

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, StdLib, Table, Value};
+use tokio::runtime::{Builder, Runtime};
 
 use super::LuaSurroundings;
 use super::leash::{Leash, Limits};
-use super::modules;
+use super::{env, modules, spawn};
 
 /// Where a script and what it requires is found.
 #[derive(Debug, Clone)]
@@ -37,14 +38,33 @@ pub(super) fn open(around: &Arc<LuaSurroundings>, source: &Source) -> mlua::Resu
     )?;
     native.set(
         "getenv",
-        lua.create_function(|lua, name: String| {
-            Ok(surroundings(lua)?.variable(&name).map(str::to_owned))
-        })?,
+        lua.create_function(|lua, name: String| env::variable(lua, &name))?,
     )?;
+    native.set("run", spawn::build(&lua)?.get::<Function>("run")?)?;
     lua.load(include_str!("prelude.lua"))
         .set_name("=prelude")
         .call::<()>(native)?;
     Ok(lua)
+}
+
+/// Waits for `work` as long as the script may go on.
+pub(super) fn block_on<T>(lua: &Lua, work: impl Future<Output = T>) -> mlua::Result<T> {
+    let known = lua
+        .app_data_ref::<Arc<Runtime>>()
+        .map(|runtime| runtime.clone());
+    let runtime = match known {
+        Some(runtime) => runtime,
+        None => {
+            let runtime = Builder::new_current_thread().enable_all().build();
+            let runtime = Arc::new(runtime.map_err(mlua::Error::external)?);
+            lua.set_app_data(runtime.clone());
+            runtime
+        }
+    };
+    let leash = Leash::of(lua)?;
+    runtime
+        .block_on(leash.wait(work))
+        .map_err(mlua::Error::external)
 }
 
 /// What the scripts of `lua` see.
@@ -56,12 +76,6 @@ pub(super) fn surroundings(lua: &Lua) -> mlua::Result<Arc<LuaSurroundings>> {
 }
 
 impl LuaSurroundings {
-    fn variable(&self, name: &str) -> Option<&str> {
-        let mut variables = self.shell.environment.iter();
-        let found = variables.find(|(known, _)| known == name);
-        found.map(|(_, value)| value.as_str())
-    }
-
     /// How `path` is called in messages.
     pub(super) fn shown(&self, path: &Path) -> String {
         let path = path.strip_prefix(&self.cwd).unwrap_or(path);

@@ -101,6 +101,28 @@ pub fn run_and_drop(tool: &dyn Tool, input: Value) {
     drop(runtime);
 }
 
+/// Begins one call of the tool and drops it when `is_time`.
+pub fn run_until(tool: &dyn Tool, input: Value, is_time: impl Fn() -> bool) {
+    runtime().block_on(async {
+        let looking = async {
+            while !is_time() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            output = call(tool, input) => panic!("it has ended: {}", text(&output)),
+            () = looking => {}
+        }
+    });
+}
+
+/// Looks until something is so.
+pub fn wait_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
+}
+
 async fn call(tool: &dyn Tool, input: Value) -> Output {
     let call = ToolUse {
         id: "call".into(),

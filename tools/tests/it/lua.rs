@@ -7,10 +7,12 @@ use ah_conversation::{Embedded, Environment, Tool as _};
 use ah_tools::{LuaFiles, LuaSurroundings, LuaTool, LuaTools, Shell};
 use serde_json::json;
 
-use crate::folder::{Folder, run, text};
+use crate::folder::{self, Folder, run, text};
 
 mod limits;
 mod loading;
+mod modules;
+mod original;
 
 /// Lua files in a folder, seeing these variables.
 fn files(folder: &Folder) -> LuaFiles {
@@ -28,6 +30,7 @@ fn files_with(folder: &Folder, embedded: Embedded) -> LuaFiles {
     LuaFiles::new(LuaSurroundings {
         shell: Shell::new(&Environment::new(variables, cwd.clone())),
         cwd,
+        http: ah_http::Options::default(),
         embedded: Arc::new(embedded),
     })
 }

@@ -1,5 +1,7 @@
 //! From a folder to tools and warnings.
 
+use ah_conversation::{Access, EmbeddedFile};
+
 use super::*;
 
 #[test]
@@ -65,4 +67,172 @@ fn what_is_wrong_with_a_file_is_one_warning_with_its_line_and_the_rest_loads() {
         tools/b_limits.lua:4: `limits.seconds` must be a whole number above 0
         tools/c_unreadable.lua: cannot be read: No such file or directory (os error 2)
         ");
+}
+
+#[test]
+fn a_file_says_all_there_is_to_know() {
+    let folder = Folder::new();
+    folder.put(
+        "tools/weather.lua",
+        "#!/usr/bin/env lua
+return {
+  name = \"weather\", description = \"Tells the weather\",
+  system_prompt = \"Ask for one city at a time.\",
+  read_only = true, autoload = false,
+  input_schema = {
+    properties = { city = { type = \"string\", enum = {} }, days = { type = \"integer\" } },
+    required = { \"city\" },
+  },
+  execute = function() return \"sun\" end,
+}",
+    );
+    folder.put("tools/bare.lua", source("bare", ""));
+    let found = tools(&folder);
+    let [bare, weather] = &found.tools[..] else {
+        panic!("{:?}", found.warnings);
+    };
+    insta::assert_snapshot!(format!("{:#?}", weather.spec()), @r#"
+        ToolSpec {
+            name: "weather",
+            description: "Tells the weather",
+            input_schema: Object {
+                "properties": Object {
+                    "city": Object {
+                        "enum": Array [],
+                        "type": String("string"),
+                    },
+                    "days": Object {
+                        "type": String("integer"),
+                    },
+                },
+                "required": Array [
+                    String("city"),
+                ],
+                "type": String("object"),
+            },
+            guidance: Some(
+                "Ask for one city at a time.",
+            ),
+            truncation: Truncation {
+                bytes: 30000,
+                lines: None,
+            },
+            key: Some(
+                Text(
+                    "city",
+                ),
+            ),
+        }
+        "#);
+    let input = json!({}).into();
+    assert!(!weather.is_autoloaded() && bare.is_autoloaded());
+    assert_eq!(weather.access(&input), [Access::Read(folder.path(""))]);
+    assert_eq!(bare.access(&input), [Access::Unknown]);
+    assert_eq!(
+        *bare.spec().input_schema,
+        json!({ "type": "object", "properties": {} })
+    );
+    assert_eq!(bare.spec().guidance, None);
+}
+
+#[test]
+fn files_use_each_other_and_only_the_named_folders() {
+    let folder = Folder::new();
+    folder.put(
+        "tools/words.lua",
+        "return { hello = function(name) return \"hello \" .. name end }",
+    );
+    folder.put("tools/deep/init.lua", "return { name = \"deep\" }");
+    folder.put("tools/json.lua", "return { own = true }");
+    folder.put("shared/more.lua", "return \"more\"");
+    folder.put("hidden.lua", "return \"hidden\"");
+    let body = "local json = require(\"json\")
+        return require(\"words\").hello(require(\"deep\").name) .. \" \" .. require(\"more\")
+          .. \" \" .. tostring(json.own) .. require(\"cosmic.json\").encode({ 1 })
+          .. \" \" .. tostring(pcall(require, \"hidden\"))";
+    folder.put("tools/sample.lua", source("sample", body));
+    let found = files(&folder).folder(Path::new("tools"), &[folder.path("shared")]);
+    assert_eq!(found.warnings, Vec::<String>::new());
+    assert_eq!(
+        text(&run(&found.tools[0], json!({}))),
+        "hello deep more true[1] false"
+    );
+}
+
+#[test]
+fn a_tool_keeps_its_state_and_shares_it_with_none() {
+    let folder = Folder::new();
+    let body = "count = (count or 0) + 1 return tostring(count)";
+    folder.put("tools/a.lua", source("a", body));
+    folder.put("tools/b.lua", source("b", body));
+    let found = tools(&folder).tools;
+    let counts: Vec<_> = [0, 0, 1, 0]
+        .map(|at: usize| text(&run(&found[at], json!({}))))
+        .into();
+    assert_eq!(counts, ["1", "2", "1", "3"]);
+}
+
+#[test]
+fn one_file_can_have_another_name() {
+    let folder = Folder::new();
+    folder.put(
+        "some/where.lua",
+        source("inner", "return context.tool_name"),
+    );
+    folder.put("some/helper.lua", "return {}");
+    let files = files(&folder);
+    let tool = files
+        .file(Path::new("some/where.lua"), &[])
+        .unwrap()
+        .named("outer");
+    assert_eq!(text(&run(&tool, json!({}))), "outer");
+    for (path, expected) in [
+        (
+            "some/helper.lua",
+            "some/helper.lua: it returns no tool: a table with `name`, `description`, `input_schema` and `execute`",
+        ),
+        (
+            "none.lua",
+            "none.lua: cannot be read: No such file or directory (os error 2)",
+        ),
+    ] {
+        assert_eq!(files.file(Path::new(path), &[]).err().unwrap(), expected);
+    }
+}
+
+#[test]
+fn embedded_files_are_tools_too() {
+    let mut embedded = Embedded::default();
+    for (path, content) in [
+        (
+            "tools/inside.lua",
+            source(
+                "inside",
+                "return require(\"part\")[1] .. require(\"fs\").read(\"/zip/embed/note.md\")",
+            ),
+        ),
+        ("tools/part.lua", "return { \"a part and \" }".to_owned()),
+        ("note.md", "a note".to_owned()),
+    ] {
+        let content = content.into_bytes().into();
+        embedded
+            .insert(
+                path,
+                EmbeddedFile {
+                    content,
+                    is_executable: false,
+                },
+            )
+            .unwrap();
+    }
+    let folder = Folder::new();
+    let found = files_with(&folder, embedded).folder(Path::new("/zip/embed/tools"), &[]);
+    assert_eq!(found.warnings, Vec::<String>::new());
+    assert_eq!(text(&run(&found.tools[0], json!({}))), "a part and a note");
+}
+
+#[test]
+fn a_folder_that_is_not_there_has_no_tools() {
+    let found = tools(&Folder::new());
+    assert!(found.tools.is_empty() && found.warnings.is_empty());
 }

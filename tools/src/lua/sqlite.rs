@@ -1,0 +1,248 @@
+//! The module `sqlite`: databases in files, or in memory.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mlua::{Function, Lua, Table, UserData, UserDataMethods, Value, Variadic};
+use rusqlite::types::{Value as Sql, ValueRef};
+use rusqlite::{Connection, params_from_iter};
+
+use super::leash::Leash;
+use super::modules::{Answer, Module, answer};
+use super::state::surroundings;
+
+/// How long a database that others write is waited for.
+const BUSY: Duration = Duration::from_secs(5);
+/// How often a statement asks whether it may go on, in steps of SQLite's machine.
+const STEPS: i32 = 10_000;
+
+/// The module.
+pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
+    let module = lua.create_table()?;
+    module.function(&["open"], lua.create_function(open)?)?;
+    Ok(module)
+}
+
+/// A database as scripts have it; `None` is closed.
+struct Database(Mutex<Option<Connection>>);
+
+fn open(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Database>> {
+    let opened = match path.as_os_str() == ":memory:" {
+        true => Connection::open_in_memory(),
+        false => Connection::open(surroundings(lua)?.cwd.join(path)),
+    };
+    let opened = opened.and_then(|connection| {
+        connection.busy_timeout(BUSY)?;
+        Ok(Database(Mutex::new(Some(connection))))
+    });
+    Ok(answer(opened))
+}
+
+impl Database {
+    fn connection(&self) -> MutexGuard<'_, Option<Connection>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does `work` with the connection as long as the script may go on.
+    fn with<T>(
+        &self,
+        lua: &Lua,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> mlua::Result<Result<T, String>> {
+        let leash = Leash::of(lua)?;
+        let connection = self.connection();
+        let Some(connection) = connection.as_ref() else {
+            return Ok(Err("the database is closed".to_owned()));
+        };
+        let asked = leash.clone();
+        let result = connection
+            .progress_handler(STEPS, Some(move || asked.end().is_some()))
+            .and_then(|()| work(connection));
+        match leash.end() {
+            Some(end) if result.is_err() => Err(mlua::Error::external(end)),
+            Some(_) | None => Ok(result.map_err(|error| error.to_string())),
+        }
+    }
+
+    fn exec(&self, lua: &Lua, sql: &str, given: &[Value]) -> mlua::Result<Answer<bool>> {
+        let values = values(given)?;
+        let done = self.with(lua, |connection| match values.is_empty() {
+            true => connection.execute_batch(sql),
+            false => connection.execute(sql, params_from_iter(values)).map(drop),
+        })?;
+        Ok(answer(done.map(|()| true)))
+    }
+
+    fn rows(
+        &self,
+        lua: &Lua,
+        sql: &str,
+        given: &[Value],
+    ) -> mlua::Result<Result<Vec<Table>, String>> {
+        let values = values(given)?;
+        let mut fault = None;
+        let rows = self.with(lua, |connection| {
+            let mut statement = connection.prepare(sql)?;
+            let names: Vec<String> = statement
+                .column_names()
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
+            let mut rows = statement.query(params_from_iter(values))?;
+            let mut tables = Vec::new();
+            while let Some(row) = rows.next()? {
+                let table = lua.create_table().and_then(|table| {
+                    for (at, name) in names.iter().enumerate() {
+                        let value = row.get_ref(at).map_err(mlua::Error::external)?;
+                        table.raw_set(name.as_str(), to_lua(lua, value)?)?;
+                    }
+                    Ok(table)
+                });
+                match table {
+                    Ok(table) => tables.push(table),
+                    Err(error) => {
+                        fault = Some(error);
+                        break;
+                    }
+                }
+            }
+            Ok(tables)
+        })?;
+        match fault {
+            Some(error) => Err(error),
+            None => Ok(rows),
+        }
+    }
+}
+
+fn values(given: &[Value]) -> mlua::Result<Vec<Sql>> {
+    let values = given.iter().map(|value| match value {
+        Value::Nil => Ok(Sql::Null),
+        Value::LightUserData(null) if null.0.is_null() => Ok(Sql::Null),
+        Value::Boolean(value) => Ok(Sql::Integer((*value).into())),
+        Value::Integer(value) => Ok(Sql::Integer(*value)),
+        Value::Number(value) => Ok(Sql::Real(*value)),
+        Value::String(text) => Ok(match text.to_str() {
+            Ok(text) => Sql::Text(text.to_owned()),
+            Err(_) => Sql::Blob(text.as_bytes().to_vec()),
+        }),
+        other => {
+            let text = format!("a {} cannot stand in a database", other.type_name());
+            Err(mlua::Error::runtime(text))
+        }
+    });
+    values.collect()
+}
+
+fn to_lua(lua: &Lua, value: ValueRef<'_>) -> mlua::Result<Value> {
+    Ok(match value {
+        ValueRef::Null => Value::Nil,
+        ValueRef::Integer(value) => Value::Integer(value),
+        ValueRef::Real(value) => Value::Number(value),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Value::String(lua.create_string(bytes)?),
+    })
+}
+
+impl UserData for Database {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_method(
+            "exec",
+            |lua, database, (sql, given): (String, Variadic<Value>)| {
+                database.exec(lua, &sql, &given)
+            },
+        );
+        methods.add_method(
+            "rows",
+            |lua, database, (sql, given): (String, Variadic<Value>)| {
+                Ok(answer(database.rows(lua, &sql, &given)?))
+            },
+        );
+        // An iterator has nowhere to tell a fault but by throwing it.
+        methods.add_method(
+            "query",
+            |lua, database, (sql, given): (String, Variadic<Value>)| {
+                let rows = database
+                    .rows(lua, &sql, &given)?
+                    .map_err(mlua::Error::runtime)?;
+                let mut rows = VecDeque::from(rows);
+                lua.create_function_mut(move |_, ()| Ok(rows.pop_front()))
+            },
+        );
+        methods.add_function("transaction", transaction);
+        methods.add_method("last_insert_rowid", |lua, database, ()| {
+            Ok(answer(database.with(lua, |connection| {
+                Ok(connection.last_insert_rowid())
+            })?))
+        });
+        methods.add_method("changes", |lua, database, ()| {
+            Ok(answer(
+                database.with(lua, |connection| Ok(connection.changes()))?,
+            ))
+        });
+        methods.add_method("close", |_, database, ()| {
+            *database.connection() = None;
+            Ok(true)
+        });
+    }
+}
+
+/// All or nothing of what `work` does with the database.
+fn transaction(
+    lua: &Lua,
+    (database, work): (mlua::AnyUserData, Function),
+) -> mlua::Result<Answer<bool>> {
+    let begun = database
+        .borrow::<Database>()?
+        .exec(lua, "BEGIN IMMEDIATE", &[])?;
+    if begun.0.is_none() {
+        return Ok(begun);
+    }
+    let worked = work.call::<Value>(&database);
+    let database = database.borrow::<Database>()?;
+    match worked {
+        Ok(Value::Boolean(false)) => {
+            database.exec(lua, "ROLLBACK", &[])?;
+            Ok((None, Some("rolled back".to_owned())))
+        }
+        Ok(_) => database.exec(lua, "COMMIT", &[]),
+        Err(error) => {
+            // Not even a script that has to end may leave it open.
+            if let Some(connection) = database.connection().as_ref() {
+                let undone = connection
+                    .progress_handler(0, None::<fn() -> bool>)
+                    .and_then(|()| connection.execute_batch("ROLLBACK"));
+                undone.map_err(mlua::Error::external)?;
+            }
+            Err(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lua_has_is_what_a_database_has() {
+        let lua = Lua::new();
+        let text = |bytes: &[u8]| Value::String(lua.create_string(bytes).unwrap());
+        let given = [
+            Value::Nil,
+            Value::Boolean(true),
+            Value::Integer(7),
+            text(b"a"),
+            text(&[255]),
+        ];
+        let expected = [
+            Sql::Null,
+            Sql::Integer(1),
+            Sql::Integer(7),
+            Sql::Text("a".to_owned()),
+            Sql::Blob(vec![255]),
+        ];
+        assert_eq!(values(&given).unwrap(), expected);
+        assert!(values(&[Value::Table(lua.create_table().unwrap())]).is_err());
+    }
+}
