@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::folder::{self, Folder, run, text};
 
+mod docs;
 mod limits;
 mod loading;
 mod modules;
