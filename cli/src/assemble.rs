@@ -149,11 +149,10 @@ fn toolbox(store: &Arc<Session>, options: &Options, config: &Config) -> Toolbox 
     let mut shell = Shell::new(environment);
     shell.output_cap = config.max_tool_output_bytes.value;
     let around = Surroundings {
-        workspace: Arc::new(Workspace::new(
-            environment.cwd(),
-            environment.home(),
-            &protected,
-        )),
+        workspace: Arc::new(
+            Workspace::new(environment.cwd(), environment.home(), &protected)
+                .with_embedded(config.embedded.clone()),
+        ),
         shell,
         store: store.clone(),
     };

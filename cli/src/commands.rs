@@ -4,6 +4,7 @@ pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod embed;
 pub mod export;
 pub mod mail;
 mod message;
@@ -62,6 +63,8 @@ pub fn perform(
         Subcommands::Models(form) => models::run(config, form),
         Subcommands::Tools(form) => tools::run(config, options, form),
         Subcommands::Config { action } => config::run(config, &action),
+        Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
+        Subcommands::Extract { folder, builtin } => embed::extract(&folder, builtin),
         Subcommands::Demo => demo::run(&options.output),
         Subcommands::Completions { shell } => completions::run(shell),
     }

@@ -9,14 +9,16 @@ mod untrusted;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use ah_conversation::{Environment, PermissionMode, Permissions, Rule};
+use ah_conversation::{Embedded, Environment, PermissionMode, Permissions, Rule};
 use ah_provider::route::NamedServer;
 use serde_json::{Value, json};
 
 use crate::args::Manner;
 use crate::args::options::{Concurrency, InputFormat, Options};
 use crate::error::CliError;
+use crate::overlay::Overlay;
 use crate::trust::{Grounds, Memory, Reason, Trust};
 use layers::{Folders, Found, Layer, Origin, Sources};
 use settings::Settings;
@@ -82,6 +84,8 @@ pub struct Config {
     pub files: Vec<PathBuf>,
     /// What the user should know of the settings.
     pub warnings: Vec<String>,
+    /// The files that the program carries: built in and embedded.
+    pub embedded: Arc<Embedded>,
     /// Whether the project's code counts, and what does not because it is not trusted.
     pub trust: Trust,
     /// Why some settings could not be read. Only what looks for faults goes on in spite of them.
@@ -98,8 +102,9 @@ impl Config {
         options: &Options,
         manner: Manner,
         environment: Environment,
+        overlay: &Overlay,
     ) -> Result<Self, CliError> {
-        let mut config = Self::survey(options, manner, environment)?;
+        let mut config = Self::survey(options, manner, environment, overlay)?;
         match config.faults.is_empty() {
             true => Ok(config),
             false => Err(config.faults.swap_remove(0)),
@@ -115,7 +120,11 @@ impl Config {
         options: &Options,
         manner: Manner,
         mut environment: Environment,
+        overlay: &Overlay,
     ) -> Result<Self, CliError> {
+        for (name, value) in &overlay.variables {
+            environment.set_default(name, value);
+        }
         let sources = Sources::parse(options.settings.setting_sources.as_deref())?;
         let project_root = project_root(&environment);
         let folders = folders(&environment, &project_root);
@@ -123,7 +132,12 @@ impl Config {
             mut layers,
             mut warnings,
             faults,
-        } = layers::read(&folders, sources, options.settings.settings.as_deref());
+        } = layers::read(
+            &folders,
+            sources,
+            options.settings.settings.as_deref(),
+            overlay.settings.as_deref(),
+        );
         let mut trust = trust(options, &folders, &layers, &environment, &mut warnings);
         if !trust.is_given() {
             restrict(&mut layers, &mut trust);
@@ -175,6 +189,7 @@ impl Config {
             retries: retries(manner, &environment)?,
             files: files(&layers),
             warnings,
+            embedded: Arc::new(embedded(overlay)),
             trust,
             faults,
             environment,
@@ -281,6 +296,12 @@ fn built_in<T>(value: T) -> Sourced<T> {
         value,
         origin: Origin::BuiltIn,
     }
+}
+
+fn embedded(overlay: &Overlay) -> Embedded {
+    let mut embedded = crate::embedded::built_in();
+    embedded.extend(overlay.files.clone());
+    embedded
 }
 
 fn project_root(environment: &Environment) -> PathBuf {

@@ -7,12 +7,14 @@ pub mod args;
 pub mod assemble;
 pub mod commands;
 pub mod config;
+pub mod embedded;
 pub mod environment;
 pub mod error;
 pub mod exit;
 pub mod input;
 mod key_command;
 mod log;
+pub mod overlay;
 pub mod print;
 pub mod trust;
 
@@ -25,6 +27,7 @@ use args::subcommands::Subcommands;
 use args::{Action, Invocation, Manner, Names};
 use config::Config;
 use error::CliError;
+use overlay::Overlay;
 use trust::Memory;
 
 /// Runs the program with the arguments of the process.
@@ -56,13 +59,18 @@ fn run(arguments: Vec<OsString>) -> Result<u8, CliError> {
 fn perform(invocation: Invocation) -> Result<u8, CliError> {
     let (plan, options) = (&invocation.session, &invocation.options);
     let environment = environment::read(options.settings.cd.as_deref())?;
+    let overlay = Overlay::of_process().unwrap_or_else(|fault| {
+        // The program itself is whole, and may be what the damage is to be mended with.
+        report(&commands::embed::damaged(&fault));
+        Overlay::default()
+    });
     let config = match invocation.action {
         // The one lists what is wrong with the settings itself, the other plays in a folder of its own.
         Action::Command(Subcommands::Doctor(_) | Subcommands::Demo) => {
-            Config::survey(options, invocation.manner, environment)?
+            Config::survey(options, invocation.manner, environment, &overlay)?
         }
         _ => {
-            let config = resolve(&invocation, environment)?;
+            let config = resolve(&invocation, environment, &overlay)?;
             config.warnings.iter().for_each(|warning| warn(warning));
             if is_trust_of_concern(&invocation.action)
                 && let Some(notice) = config.trust.notice()
@@ -85,11 +93,15 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
 }
 
 /// Resolves what holds. On a terminal the user is asked first whether they trust a project that has code.
-fn resolve(invocation: &Invocation, environment: Environment) -> Result<Config, CliError> {
+fn resolve(
+    invocation: &Invocation,
+    environment: Environment,
+    overlay: &Overlay,
+) -> Result<Config, CliError> {
     let Invocation {
         options, manner, ..
     } = invocation;
-    let config = Config::resolve(options, *manner, environment.clone())?;
+    let config = Config::resolve(options, *manner, environment.clone(), overlay)?;
     let is_run = matches!(invocation.action, Action::Run(_));
     let may_ask = is_run && *manner == Manner::Own;
     let is_terminal = || std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
@@ -102,7 +114,7 @@ fn resolve(invocation: &Invocation, environment: Environment) -> Result<Config, 
         Ok(true) => {
             let mut options = options.clone();
             options.safety.trust = true;
-            Config::resolve(&options, *manner, environment)
+            Config::resolve(&options, *manner, environment, overlay)
         }
         Ok(false) => Ok(config),
         Err(error) => Err(CliError::failure(format!(

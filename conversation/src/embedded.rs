@@ -68,6 +68,11 @@ impl Embedded {
         Ok(())
     }
 
+    /// Adds all files of `other`; where both have one, that of `other` stays.
+    pub fn extend(&mut self, other: Self) {
+        self.files.extend(other.files);
+    }
+
     /// Takes out all files at and below `folder`, a path below the root.
     pub fn remove(&mut self, folder: &str) -> Self {
         let (removed, kept) = std::mem::take(&mut self.files)

@@ -1,5 +1,7 @@
 //! The subcommands as they are typed.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 use clap_complete::Shell;
 
@@ -95,6 +97,24 @@ pub enum Subcommands {
         /// What to do
         #[command(subcommand)]
         action: ConfigAction,
+    },
+    /// Write a copy of this program with a folder in it: settings, skills, commands, tools, variables
+    Embed {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The file to write [default: ./ah]
+        #[arg(short = 'o', long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Write the files that are embedded in this program into a folder
+    Extract {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The files that are built in instead
+        #[arg(long)]
+        builtin: bool,
     },
     /// Watch a small repair in a temporary folder; needs no key
     Demo,

@@ -11,6 +11,7 @@ use crate::args::{Manner, Prompt};
 use crate::config::Config;
 use crate::environment;
 use crate::error::CliError;
+use crate::overlay::Overlay;
 
 /// Plays the demo; gives the exit code of its run.
 pub fn run(output: &OutputOptions) -> Result<u8, CliError> {
@@ -30,7 +31,12 @@ pub fn run(output: &OutputOptions) -> Result<u8, CliError> {
     ));
     let environment = environment::read(Some(&folder))?;
     let ah = invocation(&environment);
-    let config = Config::resolve(&options(output), Manner::Own, environment)?;
+    let config = Config::resolve(
+        &options(output),
+        Manner::Own,
+        environment,
+        &Overlay::default(),
+    )?;
     let prompt = Prompt {
         fork_at: None,
         text: Some(PROMPT.to_owned()),

@@ -3,6 +3,7 @@
 
 use ah_conversation::Environment;
 
+use crate::overlay::unquoted;
 use crate::trust::Trust;
 
 const KEY: &str = "ANTHROPIC_API_KEY";
@@ -32,17 +33,9 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         let line = line.trim();
         let line = line.strip_prefix("export ").unwrap_or(line);
         let (key, value) = line.split_once('=')?;
-        (key.trim() == name).then(|| unquoted(value.trim()))
+        (key.trim() == name).then(|| unquoted(value.trim()).trim())
     });
     values.next().filter(|value| !value.is_empty())
-}
-
-fn unquoted(value: &str) -> &str {
-    let in_quotes = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
-    in_quotes('"')
-        .or_else(|| in_quotes('\''))
-        .unwrap_or(value)
-        .trim()
 }
 
 #[cfg(test)]

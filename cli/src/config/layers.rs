@@ -19,6 +19,8 @@ pub enum Origin {
     Inline,
     /// A settings file.
     File(PathBuf),
+    /// Settings that were put into this copy of the program.
+    Embedded,
     /// The program itself.
     BuiltIn,
 }
@@ -30,6 +32,7 @@ impl fmt::Display for Origin {
             Self::Environment(variable) => f.write_str(variable),
             Self::Inline => f.write_str("--settings"),
             Self::File(path) => write!(f, "{}", path.display()),
+            Self::Embedded => f.write_str("embedded"),
             Self::BuiltIn => f.write_str("built in"),
         }
     }
@@ -129,19 +132,24 @@ struct Whose {
     is_foreign: bool,
 }
 
-/// What the user has typed.
-const TYPED: Whose = Whose {
+/// What the user has typed, or has put into the program.
+const OWN: Whose = Whose {
     is_project: false,
     is_foreign: false,
 };
 
-/// Reads all places; `given` is the value of `--settings`.
-pub fn read(folders: &Folders, sources: Sources, given: Option<&str>) -> Found {
+/// Reads all places; `given` is the value of `--settings`, `embedded` what was put into the program.
+pub fn read(
+    folders: &Folders,
+    sources: Sources,
+    given: Option<&str>,
+    embedded: Option<&str>,
+) -> Found {
     let mut found = Found::default();
     match given {
-        Some(json) if json.trim_start().starts_with('{') => found.add(Origin::Inline, json, TYPED),
+        Some(json) if json.trim_start().starts_with('{') => found.add(Origin::Inline, json, OWN),
         Some(path) => match fs::read_to_string(path) {
-            Ok(text) => found.add(Origin::File(path.into()), &text, TYPED),
+            Ok(text) => found.add(Origin::File(path.into()), &text, OWN),
             Err(error) => {
                 let fault = unreadable(Path::new(path), &error).code(USAGE);
                 found.faults.push(fault);
@@ -155,6 +163,9 @@ pub fn read(folders: &Folders, sources: Sources, given: Option<&str>) -> Found {
             Err(error) if is_absence(&error) => {}
             Err(error) => found.faults.push(unreadable(&path, &error)),
         }
+    }
+    if let Some(text) = embedded {
+        found.add(Origin::Embedded, text, OWN);
     }
     found
 }

@@ -38,7 +38,7 @@ impl World {
 
     fn resolve(&self, cwd: &str, options: &Options, manner: Manner) -> Result<Config, CliError> {
         let environment = Environment::new(self.variables.clone(), self.path(cwd));
-        Config::resolve(options, manner, environment)
+        Config::resolve(options, manner, environment, &Overlay::default())
     }
 
     /// The settings in force, with paths from the home directory on.

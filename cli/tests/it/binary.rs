@@ -95,7 +95,12 @@ impl World {
 
     /// The binary with these arguments, ready to be run in the project.
     pub fn ah<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ah"));
+        self.program(Path::new(env!("CARGO_BIN_EXE_ah")), arguments)
+    }
+
+    /// A copy of the binary, likewise.
+    pub fn program<'a>(&self, path: &Path, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
+        let mut command = Command::new(path);
         command
             .args(arguments)
             .current_dir(self.project())

@@ -8,6 +8,7 @@ mod cases;
 mod damage;
 mod demo;
 mod docs;
+mod embed;
 mod faults;
 mod kill;
 mod litellm;

@@ -1,11 +1,13 @@
 //! The system prompt of a run, from options, files and the place it runs in.
 
+use std::borrow::Cow;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use ah_agent::prompt::{CONDUCT, Context, Prompt, SYSTEM};
 use ah_agent::{git, project};
-use ah_conversation::ToolSpec;
+use ah_conversation::{Embedded, ToolSpec};
 
 use crate::args::options::PromptOptions;
 use crate::config::Config;
@@ -37,7 +39,7 @@ pub fn system_prompt(
     let (files, warnings) = if config.sources.project {
         project::instructions(&user_folders, &config.project_root, environment.cwd())
     } else {
-        project::instructions(&user_folders, environment.cwd(), std::path::Path::new(""))
+        project::instructions(&user_folders, environment.cwd(), Path::new(""))
     };
     let repository = git::repository(environment.cwd()).unwrap_or_default();
     let cwd = environment.cwd().to_string_lossy();
@@ -46,8 +48,9 @@ pub fn system_prompt(
         .must_produce
         .as_ref()
         .map(|file| file.to_string_lossy());
+    let base = embedded(config, "system.md");
     let prompt = Prompt {
-        base: SYSTEM,
+        base: base.as_deref().unwrap_or(SYSTEM),
         conduct: CONDUCT,
         tools,
         project: &files,
@@ -63,6 +66,14 @@ pub fn system_prompt(
         append,
     };
     Ok((prompt.assemble().into(), warnings))
+}
+
+/// The text of an embedded file.
+fn embedded<'a>(config: &'a Config, name: &str) -> Option<Cow<'a, str>> {
+    let file = config
+        .embedded
+        .file(&Path::new(Embedded::ROOT).join(name))?;
+    Some(String::from_utf8_lossy(&file.content))
 }
 
 fn given(options: &PromptOptions) -> Result<Option<String>, CliError> {

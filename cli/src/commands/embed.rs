@@ -1,0 +1,220 @@
+//! `ah embed` and `ah extract`: a folder into a copy of this program, and out of it again.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use ah_conversation::Embedded;
+
+use super::print;
+use crate::config::settings;
+use crate::embedded;
+use crate::error::CliError;
+use crate::overlay::{self, Entry, Executable, MAX_BYTES, MAX_FILES, Overlay};
+
+/// Where the copy goes if nothing else is said.
+const OUTPUT: &str = "ah";
+
+/// Writes a copy of the running program to `output`, with the files of `folder` in it in place of what is in it now.
+pub fn embed(folder: &Path, output: Option<&Path>) -> Result<u8, CliError> {
+    let output = output.unwrap_or(Path::new(OUTPUT));
+    // Through a link, the file that it leads to is meant.
+    let output = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
+    let source = fs::canonicalize(folder).map_err(|error| failed("read", folder, &error))?;
+    let place = match output.parent() {
+        Some(place) if !place.as_os_str().is_empty() => place,
+        _ => Path::new("."),
+    };
+    let place = fs::canonicalize(place).map_err(|error| failed("write to", place, &error))?;
+    if place.starts_with(&source) {
+        let message = format!(
+            "`{}` would lie in the folder that is embedded",
+            output.display()
+        );
+        return Err(CliError::failure(message).hint("name another place with -o"));
+    }
+    if output.is_dir() {
+        let message = format!("`{}` is a folder", output.display());
+        return Err(CliError::failure(message).hint("name a file with -o"));
+    }
+    let entries = collect(&source)?;
+    check(entries.clone())?;
+    let count = entries.len();
+    write(&place, &output, &entries)?;
+    let size = fs::metadata(&output).map_or(0, |file| file.len());
+    print(&format!(
+        "embedded {count} file(s) in {} ({:.1} MB)\n",
+        output.display(),
+        size as f64 / 1e6
+    ))
+}
+
+/// Writes the files that are embedded in the running program below `folder`, or those that are built in.
+pub fn extract(folder: &Path, builtin: bool) -> Result<u8, CliError> {
+    let entries = match builtin {
+        true => built_in(),
+        false => Executable::running()
+            .map_err(|error| {
+                CliError::failure(format!("cannot read the running program: {error}"))
+            })?
+            .entries()
+            .map_err(|fault| damaged(&fault))?,
+    };
+    if entries.is_empty() {
+        return Err(CliError::failure("nothing is embedded in this program")
+            .hint("`ah embed DIR` makes a copy with a folder in it; --builtin writes what is built in"));
+    }
+    // Before anything is written, all of it is known to be fit to be.
+    check(entries.clone())?;
+    for entry in &entries {
+        put(folder, entry).map_err(|error| failed("write", &folder.join(&entry.path), &error))?;
+    }
+    let (count, folder) = (entries.len(), folder.display());
+    print(&format!("extracted {count} file(s) to {folder}\n"))
+}
+
+/// The regular files below a folder, sorted by path.
+fn collect(folder: &Path) -> Result<Vec<Entry>, CliError> {
+    let mut entries = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    let mut left = MAX_BYTES;
+    while let Some(place) = folders.pop() {
+        for entry in fs::read_dir(&place).map_err(|error| failed("read", &place, &error))? {
+            let path = entry
+                .map_err(|error| failed("read", &place, &error))?
+                .path();
+            let metadata =
+                fs::symlink_metadata(&path).map_err(|error| failed("read", &path, &error))?;
+            if metadata.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            if !metadata.is_file() {
+                let message = format!(
+                    "`{}` is no regular file, so it cannot be embedded",
+                    path.display()
+                );
+                return Err(
+                    CliError::failure(message).hint("put a copy of what is meant in its place")
+                );
+            }
+            let below = path.strip_prefix(folder).unwrap_or(&path);
+            let Some(name) = below.to_str() else {
+                return Err(CliError::failure(format!(
+                    "the name of `{}` is not UTF-8",
+                    path.display()
+                )));
+            };
+            left = left.checked_sub(metadata.len()).ok_or_else(too_large)?;
+            entries.push(Entry {
+                path: name.to_owned(),
+                mode: metadata.permissions().mode() & 0o777,
+                content: fs::read(&path).map_err(|error| failed("read", &path, &error))?,
+            });
+            if entries.len() > MAX_FILES {
+                return Err(too_large());
+            }
+        }
+    }
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(entries)
+}
+
+/// Refuses what a program could not use that it is embedded in.
+fn check(entries: Vec<Entry>) -> Result<(), CliError> {
+    let overlay = Overlay::of(entries).map_err(CliError::failure)?;
+    match overlay.settings {
+        Some(text) => settings::read("settings.json", &text, false).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Puts the program in its place at once: whoever starts it gets the old one or the new one, whole.
+fn write(place: &Path, output: &Path, entries: &[Entry]) -> Result<(), CliError> {
+    let cannot = |error: &dyn std::fmt::Display| {
+        CliError::failure(format!("cannot write `{}`: {error}", output.display()))
+    };
+    let running = Executable::running()
+        .map_err(|error| CliError::failure(format!("cannot read the running program: {error}")))?;
+    let mut copy = tempfile::Builder::new()
+        .prefix(".ah-")
+        .tempfile_in(place)
+        .map_err(|error| cannot(&error))?;
+    running
+        .copy_plain(&mut copy)
+        .map_err(|fault| damaged(&fault))?;
+    if !entries.is_empty() {
+        let archive = overlay::pack(entries).map_err(CliError::failure)?;
+        copy.write_all(&archive).map_err(|error| cannot(&error))?;
+    }
+    let mode = running
+        .permissions()
+        .map_err(|error| cannot(&error))?
+        .mode()
+        & 0o777;
+    let done = copy
+        .as_file()
+        .set_permissions(Permissions::from_mode(mode))
+        .and_then(|()| copy.as_file().sync_all());
+    done.map_err(|error| cannot(&error))?;
+    copy.persist(output).map_err(|error| cannot(&error.error))?;
+    // The name has to last as the content does.
+    let synced = File::open(place).and_then(|place| place.sync_all());
+    synced.map_err(|error| cannot(&error))
+}
+
+/// Writes one file below `folder`. Links in the way are replaced or refused, never followed.
+fn put(folder: &Path, entry: &Entry) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let (place, _) = entry.path.rsplit_once('/').unwrap_or_default();
+    let mut at = PathBuf::from(folder);
+    for part in place.split('/').filter(|part| !part.is_empty()) {
+        at.push(part);
+        match fs::symlink_metadata(&at) {
+            Ok(there) if there.is_dir() => {}
+            Ok(_) => return Err(io::Error::other(format!("`{}` is no folder", at.display()))),
+            Err(_) => fs::create_dir(&at)?,
+        }
+    }
+    let mut file = tempfile::Builder::new().prefix(".ah-").tempfile_in(&at)?;
+    file.write_all(&entry.content)?;
+    file.as_file()
+        .set_permissions(Permissions::from_mode(entry.mode))?;
+    file.persist(folder.join(&entry.path))?;
+    Ok(())
+}
+
+fn built_in() -> Vec<Entry> {
+    let root = Path::new(Embedded::ROOT).join(Embedded::BUILT_IN);
+    let embedded = embedded::built_in();
+    let entry = |(path, file): (PathBuf, &ah_conversation::EmbeddedFile)| Entry {
+        path: path
+            .strip_prefix(&root)
+            .unwrap_or(&path)
+            .to_string_lossy()
+            .into_owned(),
+        mode: if file.is_executable { 0o755 } else { 0o644 },
+        content: file.content.to_vec(),
+    };
+    embedded.files(&root).map(entry).collect()
+}
+
+fn failed(what: &str, path: &Path, error: &io::Error) -> CliError {
+    CliError::failure(format!("cannot {what} `{}`: {error}", path.display()))
+}
+
+fn too_large() -> CliError {
+    let megabytes = MAX_BYTES >> 20;
+    CliError::failure(format!(
+        "the folder is too large: at most {MAX_FILES} files of {megabytes} MB together can be embedded"
+    ))
+}
+
+/// The archive in the running program cannot be read.
+pub fn damaged(fault: &str) -> CliError {
+    CliError::failure(format!(
+        "what is embedded in this program is damaged: {fault}"
+    ))
+    .hint("take a fresh copy of the program, and embed the folder again")
+}

@@ -1,0 +1,25 @@
+//! The files that the program carries within itself.
+
+use std::borrow::Cow;
+
+use ah_agent::prompt::{CONDUCT, SYSTEM};
+use ah_conversation::{Embedded, EmbeddedFile};
+
+/// The files that are built in, below the folder for them.
+const BUILT_IN: [(&str, &str); 2] = [("system.md", SYSTEM), ("claude.md", CONDUCT)];
+
+/// What is built in.
+pub fn built_in() -> Embedded {
+    let mut embedded = Embedded::default();
+    for (path, text) in BUILT_IN {
+        let file = EmbeddedFile {
+            content: Cow::Borrowed(text.as_bytes()),
+            is_executable: false,
+        };
+        let path = format!("{}/{path}", Embedded::BUILT_IN);
+        embedded
+            .insert(&path, file)
+            .expect("each has a place of its own");
+    }
+    embedded
+}

@@ -1,0 +1,328 @@
+//! One file that carries it all: a folder goes into a copy of the program, is in force there, and comes out again.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use ah_testkit::script::{says, uses};
+use serde_json::json;
+
+use crate::binary::{Ah, World};
+use crate::shown::shown;
+
+/// A folder with one of each kind.
+fn folder(world: &World) -> PathBuf {
+    for (name, text) in [
+        ("system.md", "You are the tea master.\n"),
+        (
+            "settings.json",
+            r#"{"temperature": 0.25, "model": "haiku"}"#,
+        ),
+        (
+            "env.d/10-tea",
+            "# of the house\nTEA=green\nHOUSE_TOKEN=embedded-token-1\n",
+        ),
+        ("env.d/20-cup", "TEA=black\nexport CUP='small one'\n"),
+        (
+            "skills/tea/SKILL.md",
+            "---\nname: tea\ndescription: Makes tea.\n---\nBoil the water first.\n",
+        ),
+        ("commands/brew.md", "Brew $1 now.\n"),
+        ("notes/deep/er.txt", "Leaves.\n"),
+    ] {
+        world.write(&format!("kit/{name}"), text);
+    }
+    let program = world.write("kit/bin/steep", "#!/bin/sh\necho steeped\n");
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    world.file("kit")
+}
+
+/// The files below a folder, with what they hold and whether they are programs.
+fn tree(folder: &Path) -> Vec<(PathBuf, bool, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(place) = folders.pop() {
+        for entry in fs::read_dir(place).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let mode = path.metadata().unwrap().permissions().mode();
+                let below = path.strip_prefix(folder).unwrap().to_owned();
+                files.push((below, mode & 0o111 != 0, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// A copy of the program, alone in a new world with no variable but what it must have.
+fn alone(copy: &Path) -> World {
+    let world = World::new();
+    fs::copy(copy, world.file("tool")).unwrap();
+    world
+}
+
+fn tool<'a>(world: &World, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
+    world.program(&world.file("tool"), arguments)
+}
+
+/// B2: what is extracted equals what was embedded, and embedding again replaces.
+#[test]
+fn b2_a_folder_goes_in_and_comes_out_and_is_replaced() {
+    let world = World::new();
+    folder(&world);
+    let ended = world.ah(["embed", "kit", "-o", "one"]).run();
+    assert!(
+        ended.stdout.starts_with("embedded 8 file(s) in "),
+        "{ended:?}"
+    );
+    let elsewhere = alone(&world.file("one"));
+    let ended = tool(&elsewhere, ["extract", "out"]).run();
+    insta::assert_snapshot!(shown(&elsewhere, &ended), @"
+        stdout:
+        extracted 8 file(s) to out
+        exit code 0
+        ");
+    assert_eq!(tree(&world.file("kit")), tree(&elsewhere.file("out")));
+
+    // From the copy, into its own place: it is neither in the way, nor is anything stacked.
+    fs::write(elsewhere.file("out/extra"), "more").unwrap();
+    fs::remove_dir_all(elsewhere.file("out/env.d")).unwrap();
+    fs::set_permissions(elsewhere.file("tool"), fs::Permissions::from_mode(0o750)).unwrap();
+    tool(&elsewhere, ["embed", "out", "-o", "tool"])
+        .run()
+        .expect(0);
+    tool(&elsewhere, ["extract", "again"]).run().expect(0);
+    assert_eq!(tree(&elsewhere.file("out")), tree(&elsewhere.file("again")));
+    let metadata = fs::metadata(elsewhere.file("tool")).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o750);
+    let plain = fs::metadata(env!("CARGO_BIN_EXE_ah")).unwrap().len();
+    assert!(metadata.len() > plain && metadata.len() < plain + 10_000);
+    // An empty folder gives the plain program back, byte by byte.
+    fs::create_dir(elsewhere.file("empty")).unwrap();
+    tool(&elsewhere, ["embed", "empty", "--output", "plain"])
+        .run()
+        .expect(0);
+    assert_eq!(fs::metadata(elsewhere.file("plain")).unwrap().len(), plain);
+    let names = fs::read_dir(elsewhere.project()).unwrap().count();
+    assert_eq!(names, 5, "nothing temporary is left");
+}
+
+/// Copied to an empty folder, with an empty environment, all of it is in force.
+#[test]
+fn b2_what_is_embedded_is_in_force() {
+    let world = World::new();
+    folder(&world);
+    world.ah(["embed", "kit", "-o", "one"]).run().expect(0);
+    let elsewhere = alone(&world.file("one"));
+    let model = elsewhere.scenario(
+        "s",
+        [
+            uses("bash", json!({"command": "echo $TEA, $CUP, $HOUSE_TOKEN"})),
+            uses("read", json!({"path": "/zip/embed/skills/tea/SKILL.md"})),
+            uses(
+                "read",
+                json!({"path": "/zip/embed/sys/system.md", "limit": 1}),
+            ),
+            uses("read", json!({"path": "/zip/embed"})),
+            uses("glob", json!({"pattern": "*", "path": "/zip/embed"})),
+            uses(
+                "grep",
+                json!({"pattern": "embedded-token", "path": "/zip/embed"}),
+            ),
+            uses(
+                "write",
+                json!({"path": "/zip/embed/skills/tea/SKILL.md", "content": "x"}),
+            ),
+            says("Done."),
+        ],
+    );
+    let ended = tool(&elsewhere, ["-m", &model, "go"])
+        .env("CUP", "mine")
+        .run();
+    insta::assert_snapshot!(shown(&elsewhere, &ended), @"
+        stdout:
+        Done.
+        stderr:
+        tools run unasked and with your rights; --permission-mode says what may happen
+        >>> go
+        bash (<n>s)
+          $ echo $TEA, $CUP, $HOUSE_TOKEN
+          green, mine,
+
+        read (<n>s)
+          /zip/embed/skills/tea/SKILL.md
+          1	---
+          2	name: tea
+          3	description: Makes tea.
+          ... (2 more lines)
+
+        read (<n>s)
+          /zip/embed/sys/system.md
+          1	You are `ah`, an agent that works for a person in their own files, with the t
+
+        read (<n>s)
+          /zip/embed
+          `/zip/embed` is a directory with 7 entries
+          bin/
+          commands/
+          ... (5 more lines)
+
+        glob (<n>s)
+          *
+          /zip/embed/bin/steep
+          /zip/embed/commands/brew.md
+          /zip/embed/notes/deep/er.txt
+          ... (5 more lines)
+
+        grep (<n>s)
+          embedded-token
+          no matches
+
+        ✗ write (<n>s)
+          /zip/embed/skills/tea/SKILL.md
+          cannot write `/zip/embed/skills/tea/SKILL.md`: it is a part of the program, wh
+        exit code 0
+        ");
+    let ended = tool(&elsewhere, ["config", "show", "--origin"]).run();
+    insta::assert_snapshot!(shown(&elsewhere, &ended), @"
+        stdout:
+        model                    haiku              embedded
+        toolConcurrency          auto               built in
+        maxToolOutputBytes       67108864           built in
+        temperature              0.25               embedded
+        permissions.defaultMode  bypassPermissions  built in
+        exit code 0
+        ");
+}
+
+#[test]
+fn b2_what_cannot_be_embedded_is_refused() {
+    let world = World::new();
+    folder(&world);
+    world.write("link/a", "");
+    symlink("/etc/passwd", world.file("link/b")).unwrap();
+    world.write("builtin/sys/system.md", "");
+    world.write("settings/settings.json", "{\n \"model\": 3}");
+    world.write("variables/env.d/a", "A=b\nhunter2\n");
+    let mut pages = Vec::new();
+    for line in [
+        "embed",
+        "embed none",
+        "embed kit/system.md",
+        "embed kit -o .",
+        "embed kit -o none/ah",
+        "embed . -o ah",
+        "embed link",
+        "embed builtin",
+        "embed settings",
+        "embed variables",
+        "extract out",
+    ] {
+        let ended = world.ah(line.split(' ')).run();
+        pages.push(format!("$ ah {line}\n{}", shown(&world, &ended)));
+    }
+    insta::assert_snapshot!(pages.join("\n"), @"
+        $ ah embed
+        stderr:
+        error: the following required arguments were not provided: <DIR>
+        hint: `ah embed --help` shows what it takes
+        exit code 2
+        $ ah embed none
+        stderr:
+        error: cannot read `none`: No such file or directory (os error 2)
+        exit code 1
+        $ ah embed kit/system.md
+        stderr:
+        error: cannot read `<project>/kit/system.md`: Not a directory (os error 20)
+        exit code 1
+        $ ah embed kit -o .
+        stderr:
+        error: `<project>` is a folder
+        hint: name a file with -o
+        exit code 1
+        $ ah embed kit -o none/ah
+        stderr:
+        error: cannot write to `none`: No such file or directory (os error 2)
+        exit code 1
+        $ ah embed . -o ah
+        stderr:
+        error: `ah` would lie in the folder that is embedded
+        hint: name another place with -o
+        exit code 1
+        $ ah embed link
+        stderr:
+        error: `<project>/link/b` is no regular file, so it cannot be embedded
+        hint: put a copy of what is meant in its place
+        exit code 1
+        $ ah embed builtin
+        stderr:
+        error: `sys/system.md` is in the folder of built-in files
+        exit code 1
+        $ ah embed settings
+        stderr:
+        error: settings.json:2:11: invalid type: integer `3`, expected a string
+        hint: correct it there; `--setting-sources` says which settings files are read
+        exit code 1
+        $ ah embed variables
+        stderr:
+        error: `env.d/a` line 2: expected `NAME=value`
+        exit code 1
+        $ ah extract out
+        stderr:
+        error: nothing is embedded in this program
+        hint: `ah embed DIR` makes a copy with a folder in it; --builtin writes what is built in
+        exit code 1
+        ");
+    assert!(!world.file("ah").exists() && !world.file("out").exists());
+}
+
+/// Damage is told, and the program is none the worse for it.
+#[test]
+fn b2_a_damaged_archive_is_told_and_the_program_still_runs() {
+    let world = World::new();
+    folder(&world);
+    world.ah(["embed", "kit", "-o", "one"]).run().expect(0);
+    let whole = fs::read(world.file("one")).unwrap();
+    let plain = fs::metadata(env!("CARGO_BIN_EXE_ah")).unwrap().len() as usize;
+    let mut in_content = whole.clone();
+    in_content[plain + 60] ^= 0xff;
+    let end = whole.len();
+    let mut in_directory = whole.clone();
+    in_directory[end - 20..end - 16].fill(0xff);
+    let mut in_length = whole;
+    in_length[end - 16..end - 8].fill(0xff);
+    let elsewhere = alone(&world.file("one"));
+    let model = elsewhere.scenario("s", [says("Done.")]);
+    for damaged in [in_content, in_directory, in_length] {
+        fs::write(elsewhere.file("tool"), damaged).unwrap();
+        let ended = tool(&elsewhere, ["-n", "-m", &model, "go"]).run();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Done.\n"));
+        let told = "error: what is embedded in this program is damaged: ";
+        assert!(ended.stderr.starts_with(told), "{ended:?}");
+        let ended = tool(&elsewhere, ["extract", "out"]).run();
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(!elsewhere.file("out").exists());
+    }
+}
+
+#[test]
+fn b3_the_built_in_files_can_be_had() {
+    let world = World::new();
+    world.ah(["extract", "--builtin", "out"]).run().expect(0);
+    let files = tree(&world.file("out"));
+    assert!(
+        files
+            .iter()
+            .any(|(path, ..)| path == Path::new("system.md"))
+    );
+    // A link in the way is replaced, and one to a folder is not followed.
+    fs::remove_file(world.file("out/system.md")).unwrap();
+    symlink("../kept", world.file("out/system.md")).unwrap();
+    world.write("kept", "kept");
+    world.ah(["extract", "--builtin", "out"]).run().expect(0);
+    assert_eq!(tree(&world.file("out")), files);
+    assert_eq!(world.text("kept"), "kept");
+}
