@@ -13,6 +13,8 @@ use crate::image;
 
 /// How text begins that stands for content blocks, as the first `ah` stored pictures.
 const ENVELOPE: &str = "__image__";
+/// The longest text that is stored with the conversation.
+const MAX_TEXT: usize = 64 << 20;
 
 /// A content block as scripts write it: the one of the Messages API.
 #[derive(Deserialize)]
@@ -65,7 +67,10 @@ fn content(lua: &Lua, text: Value) -> Result<Content, String> {
             if let Some(blocks) = enveloped(&bytes) {
                 return Ok(Content::Blocks(shown(blocks)?));
             }
-            Ok(Content::Bytes(bytes.to_vec()))
+            match bytes.len() <= MAX_TEXT {
+                true => Ok(Content::Bytes(bytes.to_vec())),
+                false => Err(format!("the tool returned more than {MAX_TEXT} bytes")),
+            }
         }
         Value::Integer(_) | Value::Number(_) => {
             let text = text.to_string().map_err(|error| error.to_string())?;

@@ -12,6 +12,8 @@ use super::leash::Limits;
 
 /// As long as the strictest server allows.
 const MAX_NAME: usize = 64;
+/// The longest time that a call may ask for: a day.
+const MAX_SECONDS: u64 = 24 * 60 * 60;
 
 /// What a file says.
 #[derive(Debug)]
@@ -144,7 +146,9 @@ fn limits(table: &Table) -> Result<Limits, Fault> {
     let defaults = Limits::DEFAULT;
     let megabytes = count("megabytes")?.and_then(|count| usize::try_from(count).ok());
     Ok(Limits {
-        time: count("seconds")?.map_or(defaults.time, Duration::from_secs),
+        time: count("seconds")?.map_or(defaults.time, |seconds| {
+            Duration::from_secs(seconds.min(MAX_SECONDS))
+        }),
         instructions: count("instructions")?.unwrap_or(defaults.instructions),
         memory: megabytes.map_or(defaults.memory, |count| count.saturating_mul(1 << 20)),
     })
@@ -169,30 +173,18 @@ fn schema(lua: &Lua, value: Value) -> Result<Json, Fault> {
     if schema.entry("type").or_insert_with(|| json!("object")) != "object" {
         return Err(fault("`input_schema.type` must be \"object\"".to_owned()));
     }
-    let is_schema = |value: &Json| value.is_object() || value.is_boolean();
-    match schema.entry("properties").or_insert_with(|| json!({})) {
-        Json::Object(properties) => {
-            if let Some((name, _)) = properties.iter().find(|(_, value)| !is_schema(value)) {
-                let text = format!("`input_schema.properties.{name}` must be a table");
-                return Err(fault(text));
-            }
-        }
-        _ => {
-            return Err(fault(
-                "`input_schema.properties` must be a table with names".to_owned(),
-            ));
+    schema.entry("properties").or_insert_with(|| json!({}));
+    let schema = Json::Object(schema);
+    // A server would refuse the whole conversation for it.
+    match jsonschema::draft202012::meta::validate(&schema) {
+        Ok(()) => {}
+        Err(error) => {
+            let place = error.instance_path().to_string().replace('/', ".");
+            let text = format!("`input_schema{place}` is no JSON Schema: {error}");
+            return Err(fault(text));
         }
     }
-    let required = schema.get("required").map(|value| {
-        let names = value.as_array().map(Vec::as_slice);
-        names.is_some_and(|names| names.iter().all(Json::is_string))
-    });
-    if required == Some(false) {
-        return Err(fault(
-            "`input_schema.required` must be a list of names".to_owned(),
-        ));
-    }
-    Ok(Json::Object(schema))
+    Ok(schema)
 }
 
 /// An empty Lua table is neither list nor map; where a schema can only have a list, it is one.

@@ -160,6 +160,12 @@ fn load(around: &Arc<LuaSurroundings>, source: &Source, leash: &Leash) -> Result
     let content = around
         .read(&source.path, MAX_SOURCE)
         .map_err(|error| format!("{shown}: cannot be read: {error}"))?;
+    if !bstr::ByteSlice::contains_str(&content[..], "return") {
+        // A script, and not for us to run.
+        return Err(format!(
+            "{shown}:1: a tool's file returns a table, this one returns nothing"
+        ));
+    }
     let run = || {
         let lua = state::open(around, source)?;
         leash.fasten(&lua)?;

@@ -35,9 +35,13 @@ fn what_is_wrong_with_a_file_is_one_warning_with_its_line_and_the_rest_loads() {
             "7_schema",
             "return { name = \"x\", description = \"y\",\n\n\ninput_schema = { properties = { a = print } }, execute = print }",
         ),
-        ("8_require", "local x = require(\"nowhere\")"),
-        ("9_bytecode", "\u{1b}Lua"),
-        ("a_loop", "while true do end"),
+        (
+            "7_type",
+            "return { name = \"x\", description = \"y\", execute = print,\n  input_schema = { properties = { a = { type = \"strin\" } } } }",
+        ),
+        ("8_require", "return require(\"nowhere\")"),
+        ("9_bytecode", "\u{1b}Lua return"),
+        ("a_loop", "while true do end return {}"),
         (
             "b_limits",
             &source("x", "").replace("input_schema", "limits = { seconds = -1 },\ninput_schema"),
@@ -53,20 +57,21 @@ fn what_is_wrong_with_a_file_is_one_warning_with_its_line_and_the_rest_loads() {
         .map(|tool| tool.spec().name.as_str())
         .collect();
     assert_eq!(names, ["good"]);
-    insta::assert_snapshot!(found.warnings.join("\n"), @"
+    insta::assert_snapshot!(found.warnings.join("\n"), @r#"
         tools/1_syntax.lua:3: '}' expected (to close '{' at line 1) near 'description'
         tools/2_runtime.lua:2: attempt to index a nil value (local 'a')
-        tools/3_no_table.lua:1: a tool's file returns a table, not nil
+        tools/3_no_table.lua:1: a tool's file returns a table, this one returns nothing
         tools/4_no_execute.lua:5: a tool needs `execute`, a function
         tools/5_name.lua:2: `no good` cannot be the name of a tool: 1 to 64 letters, digits, `_` and `-`
-        tools/6_schema.lua:3: `input_schema.required` must be a list of names
+        tools/6_schema.lua:3: `input_schema.required.0` is no JSON Schema: 1 is not of type "string"
         tools/7_schema.lua:4: `input_schema` is no JSON Schema: unsupported value type `function`
+        tools/7_type.lua:2: `input_schema.properties.a.type` is no JSON Schema: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword
         tools/8_require.lua:1: module 'nowhere' not found
         tools/9_bytecode.lua: attempt to load a binary chunk (mode is 't')
         tools/a_loop.lua: stopped after 50000000 instructions while it was loaded
         tools/b_limits.lua:4: `limits.seconds` must be a whole number above 0
         tools/c_unreadable.lua: cannot be read: No such file or directory (os error 2)
-        ");
+        "#);
 }
 
 #[test]
