@@ -1,9 +1,10 @@
-//! Where a run is shown. Terminal, JSON lines and the Agent-SDK protocol are frontends of the same events.
+//! Where a run is shown, and whoever sits there is asked. Terminal, JSON lines and the Agent-SDK protocol are frontends
+//! of the same events.
 
-use ah_conversation::Event;
+use ah_conversation::{Event, Host};
 
 /// Something that shows a run. Called in order, from the task that drives the session; must not block for long.
-pub trait Frontend: Send + Sync {
+pub trait Frontend: Host {
     /// Shows an event.
     fn show(&self, event: &Event);
 

@@ -9,6 +9,7 @@ mod frontend;
 pub mod git;
 mod mail;
 mod model_call;
+mod permission;
 pub mod project;
 pub mod prompt;
 mod request;

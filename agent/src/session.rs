@@ -9,8 +9,8 @@ use std::sync::Arc;
 use ah_conversation::{
     CallState, Clock, ContentBlock, Cost, Event, EventKind, ExitReason, Limits, LoopAction,
     Message, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response, Role,
-    Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage, close_open_calls, next,
-    text_of,
+    Rulebook, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage,
+    close_open_calls, next, text_of,
 };
 
 use crate::request::{Sent, left_out};
@@ -29,6 +29,8 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// Where the run is shown.
     pub frontend: Arc<dyn Frontend>,
+    /// Where rules are kept that are to last.
+    pub rules: Arc<dyn Rulebook>,
 }
 
 /// How a session works.

@@ -1,5 +1,6 @@
-//! What ends a run from outside: a person, the embedder, or the clock.
+//! What ends a run from outside: a person, the embedder, the clock, or whoever was asked about a call.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ah_conversation::{Clock, ExitReason, Time};
@@ -13,6 +14,8 @@ pub struct Stop {
     deadline: Option<Time>,
     /// Cancelled when the deadline was waited for: the timer and the clock need not agree to the millisecond.
     timed_out: CancellationToken,
+    /// Set by an answer that ends the run.
+    halted: Arc<OnceLock<ExitReason>>,
 }
 
 impl Stop {
@@ -32,6 +35,7 @@ impl Stop {
             reason,
             deadline: None,
             timed_out: CancellationToken::new(),
+            halted: Arc::default(),
         }
     }
 
@@ -40,14 +44,24 @@ impl Stop {
         Self {
             deadline,
             timed_out: CancellationToken::new(),
+            halted: Arc::default(),
             ..self.clone()
         }
+    }
+
+    /// Ends the run before its next step.
+    pub(crate) fn halt(&self, reason: ExitReason) {
+        // What comes later follows from the first.
+        let _ = self.halted.set(reason);
     }
 
     /// Why the run must end now, if it must.
     pub(crate) fn reason(&self, now: Time) -> Option<ExitReason> {
         if self.token.is_cancelled() {
             return Some(self.reason.clone());
+        }
+        if let Some(reason) = self.halted.get() {
+            return Some(reason.clone());
         }
         let is_late = self.deadline.is_some_and(|deadline| now >= deadline);
         (is_late || self.timed_out.is_cancelled()).then_some(ExitReason::Timeout)

@@ -1,4 +1,5 @@
-//! Tool calls, from the model's request to the stored result: find, validate, permission, run, truncate.
+//! Tool calls, from the model's request to the stored result: find, validate, permission, run, truncate. Whether a call
+//! may happen is settled in [`permission`](crate::permission), just before it would.
 //!
 //! A call is stored as started before it runs, and its result when it ends; the message with all results is stored
 //! in one transaction with the last of them. So a crash at any point leaves a journal that says what may have run.
@@ -10,9 +11,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, CallFinish, CallStart, Content, ContentBlock, Context, Decision, Event, EventKind,
-    Input, MessageId, Origin, Output, Record, ResultBlock, Role, StoreError, Time, Tool,
-    ToolResult, ToolSpec, ToolUse, Truncation, close_open_calls,
+    Access, CallFinish, CallStart, Content, ContentBlock, Context, Event, EventKind, Input,
+    MessageId, Origin, Output, Record, ResultBlock, Role, StoreError, Time, Tool, ToolResult,
+    ToolSpec, ToolUse, Truncation, close_open_calls,
 };
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -24,12 +25,14 @@ use crate::{Session, Stop, ToolConcurrency};
 const AT_ONCE: usize = 10;
 
 /// A call once it is known what becomes of it.
-struct Prepared {
-    call: ToolUse,
-    fate: Fate,
+#[derive(Clone)]
+pub(crate) struct Prepared {
+    pub(crate) call: ToolUse,
+    pub(crate) fate: Fate,
 }
 
-enum Fate {
+#[derive(Clone)]
+pub(crate) enum Fate {
     /// It runs.
     Run {
         tool: Arc<dyn Tool>,
@@ -40,6 +43,11 @@ enum Fate {
 }
 
 impl Prepared {
+    pub(crate) fn answered(call: ToolUse, text: impl Into<String>) -> Self {
+        let fate = Fate::Answer(Output::error(text));
+        Self { call, fate }
+    }
+
     fn is_read_only(&self) -> bool {
         match &self.fate {
             Fate::Run { accesses, .. } => accesses.iter().all(Access::is_read_only),
@@ -80,10 +88,12 @@ impl Session {
             unstored: Vec::new(),
         };
         for group in groups {
-            if stop.reason(self.ports.clock.now()).is_some() {
-                break;
+            if self.permit_group(&mut batch, group.clone(), stop).await {
+                // What was settled may have changed a call, and so what may run beside it.
+                for part in regroup(&batch.calls, group, self.settings.concurrency) {
+                    self.run_group(&mut batch, part, stop).await?;
+                }
             }
-            self.run_group(&mut batch, group, stop).await?;
         }
         // What an interrupt left without a result is answered as what a crash left would be.
         let results = close_open_calls(&self.transcript)
@@ -94,8 +104,8 @@ impl Session {
         self.append_with(message, batch.unstored).await
     }
 
-    /// Finds the tool, checks the arguments and asks for permission.
-    fn prepare(&mut self, call: ToolUse) -> Prepared {
+    /// Finds the tool and checks the arguments.
+    pub(crate) fn prepare(&self, call: ToolUse) -> Prepared {
         let Some(entry) = self.tools.find(&call.name) else {
             let known: Vec<_> = self
                 .tools
@@ -108,31 +118,38 @@ impl Session {
                 call.name,
                 known.join(", ")
             );
-            return Prepared {
-                call,
-                fate: Fate::Answer(Output::error(text)),
-            };
+            return Prepared::answered(call, text);
         };
         let tool = entry.tool.clone();
-        let input = match entry.schema.check(tool.spec(), &call.input) {
-            Ok(input) => input,
-            Err(faults) => {
-                return Prepared {
-                    call,
-                    fate: Fate::Answer(Output::error(faults)),
-                };
+        match entry.schema.check(tool.spec(), &call.input) {
+            Ok(input) => {
+                let call = ToolUse { input, ..call };
+                let accesses = tool.access(&call.input);
+                let fate = Fate::Run { tool, accesses };
+                Prepared { call, fate }
             }
-        };
-        let call = ToolUse { input, ..call };
-        let accesses = tool.access(&call.input);
-        let fate = match self.settings.permissions.decide(&call, &accesses) {
-            Decision::Allow => Fate::Run { tool, accesses },
-            Decision::Deny(reason) => {
-                self.denials.push(call.clone());
-                Fate::Answer(Output::error(reason))
+            Err(faults) => Prepared::answered(call, faults),
+        }
+    }
+
+    /// Settles for each call of a group whether it happens; says whether the run goes on.
+    async fn permit_group(&mut self, batch: &mut Batch, group: Range<usize>, stop: &Stop) -> bool {
+        let clock = self.ports.clock.clone();
+        for at in group {
+            if stop.reason(clock.now()).is_some() {
+                return false;
             }
-        };
-        Prepared { call, fate }
+            let permitted = tokio::select! {
+                biased;
+                () = stop.wait(&*clock) => return false,
+                permitted = self.permit(&batch.calls[at]) => permitted,
+            };
+            batch.calls[at] = permitted.prepared;
+            if let Some(reason) = permitted.ends {
+                stop.halt(reason);
+            }
+        }
+        true
     }
 
     /// Runs neighbouring calls together, as many at once as is allowed, each result stored when it comes.
@@ -325,6 +342,19 @@ fn groups(calls: &[Prepared], concurrency: ToolConcurrency) -> Vec<Range<usize>>
         }
     }
     groups
+}
+
+/// The same for the calls of one group.
+fn regroup(
+    calls: &[Prepared],
+    group: Range<usize>,
+    concurrency: ToolConcurrency,
+) -> Vec<Range<usize>> {
+    let start = group.start;
+    let parts = groups(&calls[group], concurrency).into_iter();
+    parts
+        .map(|part| part.start + start..part.end + start)
+        .collect()
 }
 
 /// What stands for a call on a display: the argument that its tool names, or nothing.

@@ -1,9 +1,12 @@
 //! Puts an engine together: the one place that names concrete providers, stores and tools.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
-use ah_conversation::{Clock as _, Cost, Limits, Provider, ProviderError, Thinking, Tool};
+use ah_conversation::{
+    Clock as _, Cost, Destination, Limits, Provider, ProviderError, Thinking, Tool,
+};
 use ah_provider::anthropic::Patience;
 use ah_provider::fallback::Fallback;
 use ah_provider::retry::Policy;
@@ -12,13 +15,16 @@ use ah_provider::script::record::Recording;
 use ah_store::{Session, SystemClock};
 use ah_tools::{Shell, Surroundings, Workspace};
 
+use crate::args::Manner;
 use crate::args::options::{Concurrency, Options, OutputFormat};
 use crate::commands::run::system_prompt;
 use crate::config::Config;
+use crate::config::rulebook::SettingsFiles;
 use crate::error::CliError;
 use crate::key_command::KeyCommand;
 use crate::print::events::Events;
 use crate::print::json::Quiet;
+use crate::print::question::Keeping;
 use crate::print::text::{Text, View};
 use crate::print::{Look, Outlet, Screen};
 
@@ -138,6 +144,7 @@ pub fn session(
         store: store.clone(),
         clock: Arc::new(SystemClock::default()),
         frontend,
+        rules: Arc::new(SettingsFiles::of(config)),
     };
     Ok((ports, tools, settings))
 }
@@ -263,8 +270,29 @@ fn frontend(
                 cwd: config.environment.cwd().to_owned(),
                 session: Some(store.id().to_string()),
                 group: None,
+                asks: asks(config),
             };
             Arc::new(Text::new(view, screen()))
         }
     }
+}
+
+/// Where an answer that is meant for good is kept, if there is a person to be asked. What stands in a project that is
+/// not trusted does not count, so there it is kept with the user's own settings.
+fn asks(config: &Config) -> Option<Keeping> {
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if config.manner != Manner::Own || !is_terminal {
+        return None;
+    }
+    let destination = match config.trust.is_given() {
+        true => Destination::LocalSettings,
+        false => Destination::UserSettings,
+    };
+    let files = SettingsFiles::of(config);
+    let path = files.path(destination)?;
+    let shown = path.strip_prefix(config.environment.cwd()).unwrap_or(path);
+    Some(Keeping {
+        destination,
+        shown: format!("`{}`", shown.display()),
+    })
 }

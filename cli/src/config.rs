@@ -4,6 +4,8 @@ mod dot_env;
 pub mod layers;
 mod models;
 pub mod places;
+pub mod rulebook;
+mod rules;
 pub mod settings;
 mod untrusted;
 
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Embedded, Environment, PermissionMode, Permissions, Rule};
+use ah_conversation::{Embedded, Environment, PermissionMode, Rule};
 use ah_provider::route::NamedServer;
 use serde_json::{Value, json};
 
@@ -21,6 +23,7 @@ use crate::error::CliError;
 use crate::overlay::Overlay;
 use crate::trust::{Grounds, Memory, Reason, Trust};
 use layers::{Folders, Found, Layer, Origin, Sources};
+use rules::{directories, rules};
 use settings::Settings;
 
 /// The model where nobody names one.
@@ -74,8 +77,12 @@ pub struct Config {
     pub permission_mode: Sourced<PermissionMode>,
     /// Calls that are allowed.
     pub allow: Vec<Sourced<Rule>>,
+    /// Calls that are asked about.
+    pub ask: Vec<Sourced<Rule>>,
     /// Calls that are denied.
     pub deny: Vec<Sourced<Rule>>,
+    /// Working directories besides the first.
+    pub directories: Vec<Sourced<PathBuf>>,
     /// Whether the key is the one that `.env` holds.
     pub key_from_dot_env: bool,
     /// How often a failed request is sent again.
@@ -145,11 +152,7 @@ impl Config {
                 trust.skip_code(&folders.project);
             }
         }
-        for layer in &layers {
-            for (name, value) in &layer.settings.env {
-                environment.set_default(name, value);
-            }
-        }
+        add_variables(&mut environment, &layers);
         let servers = servers(&layers);
         for server in servers.values() {
             if let Some(name) = &server.value.key_env {
@@ -182,6 +185,8 @@ impl Config {
             allow: rules(&options.tools.allowed_tools, &layers, |settings| {
                 &settings.permissions.allow
             })?,
+            ask: rules(&[], &layers, |settings| &settings.permissions.ask)?,
+            directories: directories(options, &layers, &environment),
             deny: rules(&options.tools.disallowed_tools, &layers, |settings| {
                 &settings.permissions.deny
             })?,
@@ -194,16 +199,6 @@ impl Config {
             faults,
             environment,
         })
-    }
-
-    /// What a session allows.
-    pub fn permissions(&self) -> Permissions {
-        let rules = |rules: &[Sourced<Rule>]| rules.iter().map(|rule| rule.value.clone()).collect();
-        Permissions {
-            mode: self.permission_mode.value,
-            allow: rules(&self.allow),
-            deny: rules(&self.deny),
-        }
     }
 
     /// The user's folders, the other agent's first: what is found in a later one counts more.
@@ -255,6 +250,7 @@ impl Config {
         entries.push(("permissions.defaultMode", json!(mode.value), &mode.origin));
         for (key, rules) in [
             ("permissions.allow", &self.allow),
+            ("permissions.ask", &self.ask),
             ("permissions.deny", &self.deny),
         ] {
             entries.extend(
@@ -262,6 +258,10 @@ impl Config {
                     .iter()
                     .map(|rule| (key, json!(rule.value.to_string()), &rule.origin)),
             );
+        }
+        for folder in &self.directories {
+            let key = "permissions.additionalDirectories";
+            entries.push((key, json!(folder.value), &folder.origin));
         }
         entries
     }
@@ -302,6 +302,15 @@ fn embedded(overlay: &Overlay) -> Embedded {
     let mut embedded = crate::embedded::built_in();
     embedded.extend(overlay.files.clone());
     embedded
+}
+
+/// Sets the variables that settings name, where the environment has none of the name.
+fn add_variables(environment: &mut Environment, layers: &[Layer]) {
+    for layer in layers {
+        for (name, value) in &layer.settings.env {
+            environment.set_default(name, value);
+        }
+    }
 }
 
 fn project_root(environment: &Environment) -> PathBuf {
@@ -441,46 +450,6 @@ fn restrict(layers: &mut [Layer], trust: &mut Trust) {
             }
         }
     }
-}
-
-/// The rules of an option and of all layers: lists add up.
-fn rules(
-    option: &[String],
-    layers: &[Layer],
-    of: impl Fn(&Settings) -> &Vec<Rule>,
-) -> Result<Vec<Sourced<Rule>>, CliError> {
-    let mut rules = Vec::new();
-    for text in option.iter().flat_map(|list| split_rules(list)) {
-        let value = text
-            .parse::<Rule>()
-            .map_err(|error| CliError::usage(error.to_string()))?;
-        rules.push(Sourced {
-            value,
-            origin: Origin::CommandLine,
-        });
-    }
-    for layer in layers {
-        let origin = &layer.origin;
-        rules.extend(of(&layer.settings).iter().map(|rule| Sourced {
-            value: rule.clone(),
-            origin: origin.clone(),
-        }));
-    }
-    Ok(rules)
-}
-
-/// The rules of a list: commas and blanks separate them, but not within parentheses.
-fn split_rules(list: &str) -> Vec<&str> {
-    let mut depth = 0_usize;
-    let pieces = list.split(move |c: char| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0 && (c == ',' || c.is_whitespace())
-    });
-    pieces.filter(|piece| !piece.is_empty()).collect()
 }
 
 fn retries(manner: Manner, environment: &Environment) -> Result<u32, CliError> {

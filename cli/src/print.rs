@@ -5,6 +5,7 @@ pub mod events;
 pub mod json;
 mod neutral;
 mod number;
+pub mod question;
 mod screen;
 pub mod table;
 pub mod text;

@@ -7,10 +7,12 @@
 //! the crates around it and never meet each other.
 
 mod clock;
+mod command_line;
 mod embedded;
 mod environment;
 mod estimate;
 mod event;
+mod host;
 mod id;
 mod layer;
 mod limits;
@@ -30,10 +32,12 @@ mod transcript;
 mod usage;
 
 pub use clock::{Clock, Time};
+pub use command_line::{CommandLine, Effect, SimpleCommand};
 pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_text};
 pub use event::{Event, EventKind, LoopAction};
+pub use host::{Answer, Host, Question, Rulebook};
 pub use id::{MessageId, SessionId, ToolUseId};
 pub use layer::Layer;
 pub use limits::{ExitReason, Limits};
@@ -43,7 +47,10 @@ pub use message::{
 };
 pub use model::Model;
 pub use next::{Skip, Step, next};
-pub use permission::{Decision, PermissionMode, Permissions, Rule, RuleError};
+pub use permission::{
+    Behavior, Decision, Destination, Inquiry, PermissionMode, PermissionUpdate, Permissions,
+    Places, Rule, RuleError, RuleValue,
+};
 pub use provider::{
     BlockStart, Delta, ErrorClass, EventStream, FallbackNotice, Provider, ProviderError, Request,
     RetryNotice, StreamEvent, Thinking,

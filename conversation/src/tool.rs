@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{Input, ResultBlock, ToolUse};
+use crate::{CommandLine, Input, ResultBlock, ToolUse};
 
 /// Something the model may ask for. A failure is an answer to the model, so it is not a `Result`.
 ///
@@ -87,12 +87,7 @@ pub enum Access {
     /// Writes this file, or below this directory.
     Write(PathBuf),
     /// Runs a shell command.
-    Command {
-        /// The command line.
-        line: String,
-        /// Whether every word of it was understood and none can change anything.
-        harmless: bool,
-    },
+    Command(CommandLine),
     /// Talks to this host.
     Host(String),
     /// Asks the person at the other end.
@@ -105,14 +100,9 @@ impl Access {
     /// Whether it leaves everything as it was, so that it may run beside others and again.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Read(_) | Self::Command { harmless: true, .. } => true,
-            Self::Write(_)
-            | Self::Command {
-                harmless: false, ..
-            }
-            | Self::Host(_)
-            | Self::Ask
-            | Self::Unknown => false,
+            Self::Read(_) => true,
+            Self::Command(line) => line.harmless,
+            Self::Write(_) | Self::Host(_) | Self::Ask | Self::Unknown => false,
         }
     }
 
@@ -121,7 +111,7 @@ impl Access {
         match self {
             Self::Read(_) => "read",
             Self::Write(_) => "write",
-            Self::Command { .. } => "command",
+            Self::Command(_) => "command",
             Self::Host(_) => "host",
             Self::Ask => "ask",
             Self::Unknown => "unknown",

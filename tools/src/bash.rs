@@ -1,17 +1,18 @@
 //! The `bash` tool: a command line, run in a shell to its end, or beside the conversation as a job.
 //!
 //! How a child is started, watched and ended is `ah-process`; whether a command can change anything is decided in
-//! `command`; who may run it is decided elsewhere.
+//! `command`, and which programs it starts in `shell`; who may run it is decided elsewhere.
 
 mod command;
+mod shell;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Access, Content, Context, DisplayKey, Environment, Input, Output, Tool, ToolSpec, ToolUse,
-    Truncation,
+    Access, CommandLine, Content, Context, DisplayKey, Environment, Input, Output, Tool, ToolSpec,
+    ToolUse, Truncation,
 };
 use ah_process::{Command, Ending, Keep};
 use async_trait::async_trait;
@@ -194,10 +195,17 @@ impl Tool for Bash {
         }
         let line = input.text("command").unwrap_or_default();
         let is_beside = input.get("run_in_background") == Some(&true.into());
-        vec![Access::Command {
-            line: line.into(),
-            harmless: !is_beside && command::is_harmless(line),
-        }]
+        let parsed = shell::parse(line, &|name| self.workspace.resolve(name));
+        let line = CommandLine {
+            harmless: !is_beside && parsed.line.harmless,
+            ..parsed.line
+        };
+        let reads = parsed.reads.into_iter().map(Access::Read);
+        let writes = parsed.writes.into_iter().map(Access::Write);
+        std::iter::once(Access::Command(line))
+            .chain(reads)
+            .chain(writes)
+            .collect()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -7,6 +7,7 @@ mod compaction;
 mod cost;
 mod endings;
 mod mail;
+mod permission;
 mod resume;
 mod tools;
 mod world;

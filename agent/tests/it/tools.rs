@@ -165,7 +165,7 @@ async fn a_call_that_is_not_allowed_does_not_run_and_is_reported() {
     };
     let outcome = world.run("change").await;
     assert_eq!(outcome.denials.len(), 1);
-    insta::assert_snapshot!(world.last_results().join("\n"), @"Permission to use change was denied: mode `default` does not allow this call, and nobody can be asked.");
+    insta::assert_snapshot!(world.last_results().join("\n"), @"Permission to use change was denied: it needs to be allowed, and nobody can be asked.");
 }
 
 /// Resolution 17: the model sees head and tail, the store keeps it all.

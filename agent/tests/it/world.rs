@@ -1,5 +1,6 @@
 //! A session with everything real but the model and the tools.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,9 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use ah_agent::{Frontend, Outcome, Ports, Session, Settings, Stop, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Access, ContentBlock, Context, Event, Input, Limits, Mail, MailKind, Message, Output,
-    OutputPage, PermissionMode, Permissions, Provider, Record, Request, Store, StoreError,
-    Thinking, Tool, ToolSpec, ToolUse, ToolUseId, Transcript, Truncation,
+    Access, Answer, ContentBlock, Context, Event, Host, Input, Limits, Mail, MailKind, Message,
+    Output, OutputPage, PermissionMode, PermissionUpdate, Permissions, Provider, Question, Record,
+    Request, Rulebook, Store, StoreError, Thinking, Tool, ToolSpec, ToolUse, ToolUseId, Transcript,
+    Truncation,
 };
 use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;
@@ -162,6 +164,7 @@ impl World {
             store: self.store.clone(),
             clock: self.clock.clone(),
             frontend: self.screen.clone(),
+            rules: self.screen.clone(),
         };
         let mut session = Session::open(
             ports,
@@ -191,6 +194,22 @@ impl World {
     pub(crate) fn request(&self, at: usize) -> String {
         let requests = self.requests();
         show::messages(requests[at].messages.iter())
+    }
+
+    /// Lets the host say `answers`, one question after the other.
+    pub(crate) fn answering(self, answers: impl IntoIterator<Item = Answer>) -> Self {
+        *self.screen.answers.lock().unwrap() = answers.into_iter().collect();
+        self
+    }
+
+    /// What the host was asked.
+    pub(crate) fn questions(&self) -> Vec<Question> {
+        self.screen.questions.lock().unwrap().clone()
+    }
+
+    /// The changes that were to be kept, as JSON.
+    pub(crate) fn saved(&self) -> Vec<String> {
+        self.screen.saved.lock().unwrap().clone()
     }
 
     /// The stored branch.
@@ -268,6 +287,27 @@ struct Seen {
     lines: Mutex<Vec<String>>,
     notices: Mutex<Vec<String>>,
     interrupt: Mutex<Option<(Cue, CancellationToken)>>,
+    /// What the host will say, one question after the other.
+    answers: Mutex<VecDeque<Answer>>,
+    questions: Mutex<Vec<Question>>,
+    saved: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Host for Seen {
+    async fn permission(&self, question: &Question) -> Answer {
+        let answers = self.answers.lock().unwrap().pop_front();
+        self.questions.lock().unwrap().push(question.clone());
+        answers.unwrap_or_else(|| Answer::nobody(question))
+    }
+}
+
+impl Rulebook for Seen {
+    fn save(&self, update: &PermissionUpdate) -> Result<(), String> {
+        let line = serde_json::to_string(update).unwrap();
+        self.saved.lock().unwrap().push(line);
+        Ok(())
+    }
 }
 
 impl Frontend for Seen {

@@ -31,7 +31,6 @@ pub const NOT_YET: &[(&str, bool)] = &[
 
 /// Options that other agents know and that change nothing here. Each takes a value or none.
 pub const WITHOUT_MEANING: &[(&str, bool)] = &[
-    ("add-dir", true),
     ("allow-dangerously-skip-permissions", false),
     ("await-initialize", false),
     ("channels", true),

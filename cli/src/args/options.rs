@@ -183,6 +183,9 @@ pub struct SafetyOptions {
     /// Allow every call, as --permission-mode bypassPermissions
     #[arg(long)]
     pub dangerously_skip_permissions: bool,
+    /// Another working directory, besides the one where the run is
+    #[arg(long, value_name = "DIR")]
+    pub add_dir: Vec<PathBuf>,
     /// Let what this folder holds of code, servers and permissions count
     #[arg(long, global = true)]
     pub trust: bool,

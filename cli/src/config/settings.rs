@@ -45,8 +45,12 @@ pub struct Settings {
 pub struct PermissionSettings {
     /// Calls that are allowed.
     pub allow: Vec<Rule>,
+    /// Calls that are asked about, whatever else allows them.
+    pub ask: Vec<Rule>,
     /// Calls that are denied.
     pub deny: Vec<Rule>,
+    /// Working directories besides the first.
+    pub additional_directories: Vec<PathBuf>,
     /// What is allowed where no rule says otherwise.
     pub default_mode: Option<PermissionMode>,
 }
@@ -126,7 +130,11 @@ impl<'a> File<'a> {
         for (key, value) in self.object(value)? {
             match key.as_str() {
                 "allow" => permissions.allow = self.rules(value)?,
+                "ask" => permissions.ask = self.rules(value)?,
                 "deny" => permissions.deny = self.rules(value)?,
+                "additionalDirectories" => {
+                    permissions.additional_directories = self.value(value)?;
+                }
                 "defaultMode" => {
                     let word: String = self.value(value)?;
                     let mode = word
@@ -237,7 +245,10 @@ mod tests {
             "toolConcurrency": "serial",
             "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
             "temperature": 0.5,
-            "permissions": {"allow": ["Bash(git log:*)"], "deny": ["Edit"], "defaultMode": "acceptEdits"},
+            "permissions": {
+                "allow": ["Bash(git log:*)"], "ask": ["WebFetch"], "deny": ["Edit"], "defaultMode": "acceptEdits",
+                "additionalDirectories": ["../lib"]
+            },
             "providers": {"gw": {
                 "api": "openai-responses", "baseUrl": "http://h", "keyEnv": "GW", "keyCommand": "pass gw",
                 "keyHeader": "x-key", "headers": {"a": "b"}, "extraBody": {"c": 1}, "quirks": {"noUsage": true}
@@ -271,7 +282,9 @@ mod tests {
             temperature: Some(0.5),
             permissions: PermissionSettings {
                 allow: vec!["Bash(git log:*)".parse().unwrap()],
+                ask: vec!["WebFetch".parse().unwrap()],
                 deny: vec!["Edit".parse().unwrap()],
+                additional_directories: vec!["../lib".into()],
                 default_mode: Some(PermissionMode::AcceptEdits),
             },
             providers: BTreeMap::from([("gw".to_owned(), server)]),
@@ -325,21 +338,21 @@ mod tests {
 
     #[test]
     fn unknown_keys_are_warned_about_unless_they_are_another_agents() {
-        let text = "{\n \"theme\": 1,\n \"modle\": \"x\",\n \"permissions\": {\n  \"ask\": []}}";
+        let text = "{\n \"theme\": 1,\n \"modle\": \"x\",\n \"permissions\": {\n  \"aks\": []}}";
         for (is_foreign, expected) in [
             (
                 false,
                 &[
                     "s.json:2: unknown setting `theme`",
                     "s.json:3: unknown setting `modle`",
-                    "s.json:5: unknown setting `permissions.ask`",
+                    "s.json:5: unknown setting `permissions.aks`",
                 ] as &[_],
             ),
             (
                 true,
                 &[
                     "s.json:3: unknown setting `modle`",
-                    "s.json:5: unknown setting `permissions.ask`",
+                    "s.json:5: unknown setting `permissions.aks`",
                 ],
             ),
         ] {
@@ -372,7 +385,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len()),
-            (13, 3),
+            (13, 5),
             "a setting is missing in the schema"
         );
     }

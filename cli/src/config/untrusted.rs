@@ -23,7 +23,9 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         permissions:
             PermissionSettings {
                 allow,
+                ask: _,
                 deny: _,
+                additional_directories,
                 // It counts where it is the stricter one.
                 default_mode: _,
             },
@@ -43,6 +45,10 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
     take("providers", !std::mem::take(providers).is_empty());
     take("permissions.allow", !std::mem::take(allow).is_empty());
+    take(
+        "permissions.additionalDirectories",
+        !std::mem::take(additional_directories).is_empty(),
+    );
     take("env", !std::mem::take(env).is_empty());
     take(
         "trustedFolders",

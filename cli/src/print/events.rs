@@ -1,7 +1,7 @@
 //! A run for programs of ours: one event per line, as JSON.
 
 use ah_agent::Frontend;
-use ah_conversation::{Event, EventKind};
+use ah_conversation::{Event, EventKind, Host};
 
 use super::{Screen, neutralise};
 
@@ -16,6 +16,8 @@ impl Events {
         Self { screen }
     }
 }
+
+impl Host for Events {}
 
 impl Frontend for Events {
     fn show(&self, event: &Event) {

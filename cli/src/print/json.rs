@@ -1,7 +1,7 @@
 //! A run for programs that know another agent's command line: its result, as one JSON object.
 
 use ah_agent::{Failure, Frontend, Outcome};
-use ah_conversation::{Cost, Event, ExitReason, Model, ProviderError, ToolUse};
+use ah_conversation::{Cost, Event, ExitReason, Host, Model, ProviderError, ToolUse};
 use ah_provider::catalog::Catalog;
 use serde_json::{Map, Value, json};
 
@@ -10,6 +10,8 @@ use super::neutralise;
 /// Shows nothing of a run but its notices: the result is printed when it has ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
+
+impl Host for Quiet {}
 
 impl Frontend for Quiet {
     fn show(&self, _: &Event) {}

@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_agent::Frontend;
 use ah_conversation::{
-    Cost, DisplayKey, Event, EventKind, ExitReason, LoopAction, Model, ToolSpec, Usage,
+    Answer, Cost, DisplayKey, Event, EventKind, ExitReason, Host, LoopAction, Model, Question,
+    ToolSpec, Usage,
 };
+use async_trait::async_trait;
 
+use super::question::{self, Keeping};
 use super::tool_block::{Block, Paint, cut, seconds};
 use super::{Screen, count, neutralise};
 use crate::args::Manner;
@@ -29,6 +32,8 @@ pub struct View {
     pub session: Option<String>,
     /// What the run is called in the log of a GitHub workflow; `None` outside of one.
     pub group: Option<String>,
+    /// Whether a person can be asked, and where an answer that is meant for good is kept.
+    pub asks: Option<Keeping>,
 }
 
 /// Shows a run to people.
@@ -412,6 +417,27 @@ fn stopped(reason: &ExitReason) -> Option<&'static str> {
         | ExitReason::Refusal
         | ExitReason::Error
         | ExitReason::Other(_) => None,
+    }
+}
+
+#[async_trait]
+impl Host for Text {
+    async fn permission(&self, question: &Question) -> Answer {
+        let Some(keeping) = self.view.asks.clone() else {
+            return Answer::nobody(question);
+        };
+        self.screen.flush();
+        self.screen.rest();
+        let asked = question.clone();
+        // Where the run is stopped meanwhile, the thread waits for a line that nobody heeds, until the program ends.
+        let answer = tokio::task::spawn_blocking(move || {
+            let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
+            question::ask(&asked, &keeping, &mut input, &mut output)
+        });
+        match answer.await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => Answer::nobody(question),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod locks;
 mod manners;
 mod options;
 mod output;
+mod permissions;
 mod random;
 mod run;
 mod secrets;

@@ -77,7 +77,7 @@ fn options_of_other_agents_are_accepted_and_named_in_the_log() {
         .run()
         .expect(0);
     assert_eq!(ended.stdout, "Yes.\n");
-    for option in ["--verbose", "--strict-mcp-config", "--add-dir"] {
+    for option in ["--verbose", "--strict-mcp-config"] {
         assert!(
             ended.stderr.contains(&format!("option=\"{option}\"")),
             "{}",

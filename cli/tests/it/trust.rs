@@ -44,7 +44,7 @@ fn an_untrusted_project_neither_runs_nor_redirects() {
         >>> go
         ✗ Bash (<n>s)
           $ touch ran
-          Permission to use Bash was denied: mode `default` does not allow this call, an
+          Permission to use Bash was denied: it needs to be allowed, and nobody can be a
         exit code 0
         ");
     assert!(!world.file("ran").exists());

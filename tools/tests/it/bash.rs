@@ -136,7 +136,7 @@ async fn bytes_that_are_no_text_stay_bytes() {
 fn access_names_the_command_line() {
     let tool = bash(&Folder::new());
     let harmless = |input: Value| match &tool.access(&input.into())[..] {
-        [Access::Command { line, harmless }] => format!("{line}: {harmless}"),
+        [Access::Command(command), ..] => format!("{}: {}", command.line, command.harmless),
         other => format!("{other:?}"),
     };
     for (input, expected) in [

@@ -78,6 +78,7 @@ fn view(manner: Manner) -> View {
         cwd: "/work".into(),
         session: Some("01ARZ3ND".to_owned()),
         group: None,
+        asks: None,
     }
 }
 

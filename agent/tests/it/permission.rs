@@ -1,0 +1,133 @@
+//! Whether a call happens: what the rules say, and what somebody says who is asked.
+
+use ah_conversation::{
+    Access, Answer, CommandLine, ExitReason, Output, PermissionMode, PermissionUpdate, Permissions,
+};
+use ah_testkit::script::{Turn, says, uses, uses_all};
+use serde_json::json;
+
+use crate::world::{Fake, World};
+
+/// A tool whose calls are asked about, and which says what it was given.
+fn change() -> Fake {
+    let access = Access::Command(CommandLine::opaque("make"));
+    Fake::touching("change", access, |input| async move {
+        Output::text(format!("changed {}", input.to_value()))
+    })
+}
+
+fn changes(what: &str) -> Turn {
+    uses("change", json!({"what": what}))
+}
+
+fn world(turns: impl IntoIterator<Item = Turn>) -> World {
+    let mut world = World::new(turns).with(change());
+    world.settings.permissions = Permissions {
+        mode: PermissionMode::Default,
+        ..Permissions::default()
+    };
+    world
+}
+
+fn allow() -> Answer {
+    Answer::Allow {
+        input: None,
+        updates: Vec::new(),
+    }
+}
+
+fn deny(message: &str, interrupt: bool) -> Answer {
+    Answer::Deny {
+        message: message.into(),
+        interrupt,
+    }
+}
+
+/// Row M3: the answer decides, and what it says is what the model is told.
+#[tokio::test]
+async fn row_m3_the_host_is_asked_call_by_call() {
+    let calls = uses_all([
+        ("change", json!({"what": 1})),
+        ("change", json!({"what": 2})),
+        ("change", json!({"what": 3})),
+    ]);
+    let mut world =
+        world([calls, says("Done.")]).answering([allow(), deny("not this", false), allow()]);
+    let outcome = world.run("go").await;
+    assert_eq!(
+        world.last_results(),
+        ["changed {\"what\":1}", "not this", "changed {\"what\":3}"]
+    );
+    // Row M4.
+    let denied: Vec<_> = outcome
+        .denials
+        .iter()
+        .map(|call| call.id.as_str())
+        .collect();
+    assert_eq!(denied.len(), 1, "{denied:?}");
+    assert_eq!(outcome.reason, ExitReason::EndTurn);
+}
+
+/// Port 06 f and row M3: the input that the host gives is the one that runs, after it was checked like any other.
+#[tokio::test]
+async fn port_06_f_the_updated_input_is_what_runs() {
+    let answer = Answer::Allow {
+        input: Some(json!({"what": "other"}).into()),
+        updates: Vec::new(),
+    };
+    let mut world = world([changes("this"), says("Done.")]).answering([answer]);
+    world.run("go").await;
+    assert_eq!(world.last_results(), ["changed {\"what\":\"other\"}"]);
+}
+
+/// Port 06 g: a denial with `interrupt` ends the run; the call has its answer all the same.
+#[tokio::test]
+async fn port_06_g_a_denial_may_end_the_run() {
+    let calls = uses_all([
+        ("change", json!({"what": 1})),
+        ("change", json!({"what": 2})),
+    ]);
+    let mut world = world([calls, says("Never said.")]).answering([deny("stop", true)]);
+    let outcome = world.run("go").await;
+    assert_eq!(outcome.reason, ExitReason::Interrupted);
+    assert_eq!((world.requests().len(), world.questions().len()), (1, 1));
+    assert!(
+        world.last_results()[0].starts_with("stop"),
+        "{:?}",
+        world.last_results()
+    );
+}
+
+/// Port 06 c: what is suggested, once it is sent back, keeps the question from coming again, and is kept where it says.
+#[tokio::test]
+async fn port_06_c_a_suggestion_that_is_taken_stops_the_questions() {
+    let first = {
+        let mut world = world([changes("this"), says("Done.")]);
+        world.run("go").await;
+        world.questions().remove(0)
+    };
+    let updates: Vec<PermissionUpdate> = first.inquiry.suggestions;
+    let answer = Answer::Allow {
+        input: None,
+        updates,
+    };
+    let mut world = world([changes("this"), changes("that"), says("Done.")]).answering([answer]);
+    world.run("go").await;
+    assert_eq!(world.questions().len(), 1);
+    insta::assert_snapshot!(world.saved().join("\n"), @r#"{"type":"addRules","rules":[{"toolName":"change","ruleContent":"make"}],"behavior":"allow","destination":"localSettings"}"#);
+}
+
+/// Port 06 k: without anybody to ask, what is asked is denied; in `dontAsk` nobody is asked.
+#[tokio::test]
+async fn port_06_k_what_nobody_answers_is_denied() {
+    for (mode, asked) in [(PermissionMode::Default, 1), (PermissionMode::DontAsk, 0)] {
+        let mut world = world([changes("this"), says("Done.")]);
+        world.settings.permissions.mode = mode;
+        let outcome = world.run("go").await;
+        assert_eq!(world.questions().len(), asked, "{mode:?}");
+        assert_eq!(
+            (outcome.denials.len(), outcome.reason),
+            (1, ExitReason::EndTurn)
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! What may happen: the rules of the documents, kept by the real program.
+
+use ah_testkit::script::{says, uses};
+use serde_json::{Value, json};
+
+use crate::binary::World;
+
+const PAGE: &str = include_str!("../../../docs/permissions.md");
+
+/// The settings that the page shows, and what they let a command do.
+#[test]
+fn the_example_of_the_page_does_what_the_page_says() {
+    let example = PAGE.split("```json").nth(1).unwrap();
+    let example = example.split("```").next().unwrap();
+    let world = World::new();
+    for (at, (command, runs)) in [
+        ("git log | head -1", true),
+        ("git log; rm x", false),
+        ("git push", false),
+        ("cat .env", false),
+        ("echo a", true),
+        ("touch made", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("s{at}");
+        let model = world.scenario(
+            &name,
+            [uses("bash", json!({"command": command})), says("Done.")],
+        );
+        let ended = world
+            .ah([
+                "-n",
+                "-m",
+                &model,
+                "--settings",
+                example,
+                "--output-format",
+                "json",
+                "go",
+            ])
+            .run()
+            .expect(0);
+        let result: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let denials = result["permission_denials"].as_array().unwrap();
+        assert_eq!(denials.is_empty(), runs, "{command}: {result}");
+    }
+}
+
+/// Row M2: what is denied stays so in every mode, however the command is written.
+#[test]
+fn row_m2_a_denied_command_does_not_run_in_any_mode() {
+    let world = World::new();
+    let file = world.write("keep", "x");
+    let commands = [
+        "echo hi && rm keep",
+        "env rm keep",
+        "sh -c 'rm keep'",
+        "$(echo rm) keep",
+    ];
+    let turns: Vec<_> = commands
+        .iter()
+        .map(|command| uses("bash", json!({"command": command})))
+        .chain([says("Done.")])
+        .collect();
+    let model = world.scenario("s", turns);
+    world
+        .ah([
+            "-m",
+            &model,
+            "--dangerously-skip-permissions",
+            "--disallowed-tools",
+            "Bash(rm:*)",
+            "--",
+            "go",
+        ])
+        .run()
+        .expect(0);
+    assert!(file.exists());
+}

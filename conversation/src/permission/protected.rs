@@ -1,0 +1,35 @@
+//! Files that decide what programs may do to the user, so that no mode lets a model write them unasked.
+
+use std::path::Path;
+
+/// Folders whose files are run, or say what is run, wherever they lie.
+const FOLDERS: [&str; 7] = [
+    ".git", ".ah", ".claude", ".agents", ".vscode", ".idea", ".husky",
+];
+/// Files that shells, git and agents run or obey.
+const FILES: [&str; 14] = [
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".gitconfig",
+    ".gitmodules",
+    ".mcp.json",
+    ".claude.json",
+    ".ripgreprc",
+    ".envrc",
+];
+
+/// Whether a path is one of those. Upper and lower case are the same to some file systems, so they are here.
+pub(super) fn is_protected(path: &Path) -> bool {
+    let is = |part: &std::ffi::OsStr, names: &[&str]| {
+        let part = part.to_string_lossy();
+        names.iter().any(|name| part.eq_ignore_ascii_case(name))
+    };
+    path.iter().any(|part| is(part, &FOLDERS))
+        || path.file_name().is_some_and(|name| is(name, &FILES))
+}

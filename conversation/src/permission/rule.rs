@@ -1,0 +1,383 @@
+//! One rule: which calls it speaks of.
+//!
+//! A rule that allows must be sure that it covers everything; one that forbids must not be evaded. So they match
+//! differently: the first what is written, the second what will run, however it is written.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::Places;
+use super::pattern::{escape, fixed_length, is_exact, names_path, wildcard};
+use crate::{Access, CommandLine, SimpleCommand, ToolUse};
+
+/// The words by which rules speak of writing files, whatever tool does it.
+const WRITING: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
+/// Words of older rules, and what is said today.
+const ALIASES: [(&str, &str); 4] = [
+    ("Task", "Agent"),
+    ("FileRead", "Read"),
+    ("FileWrite", "Write"),
+    ("FileEdit", "Edit"),
+];
+
+/// A tool, or some of its calls: `Bash`, `Bash(git status:*)`, `Edit(src/**)`, `mcp__server`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// The tool's name, any case; a `*` at its end stands for any ending.
+    pub tool: String,
+    /// Which calls: the command or path, with `*` for anything and a last `:*` for any further words; `None`: all.
+    pub content: Option<String>,
+}
+
+/// A rule that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a rule: expected `Tool` or `Tool(content)`")]
+pub struct RuleError(String);
+
+/// Whether a rule that forbids or asks speaks of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Match {
+    No,
+    /// What decides it is known only when the call runs.
+    Maybe,
+    Yes,
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let text = text.trim();
+        let (tool, content) = match text.split_once('(') {
+            None => (text, None),
+            Some((tool, rest)) => match rest.strip_suffix(')') {
+                Some(content) => (
+                    tool,
+                    Some(content).filter(|content| !matches!(*content, "" | "*" | ":*")),
+                ),
+                None => return Err(RuleError(text.to_owned())),
+            },
+        };
+        if tool.is_empty() || tool.contains(|c: char| c.is_whitespace() || c == ')') {
+            return Err(RuleError(text.to_owned()));
+        }
+        Ok(Self {
+            tool: tool.to_owned(),
+            content: content.map(str::to_owned),
+        })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.content {
+            None => f.write_str(&self.tool),
+            Some(content) => write!(f, "{}({content})", self.tool),
+        }
+    }
+}
+
+impl Rule {
+    /// The rule for exactly the command `line` of `tool`.
+    pub(super) fn exact(tool: &str, line: &str) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            content: Some(escape(line)),
+        }
+    }
+
+    /// Whether the rule speaks of every call of the tool `name`.
+    pub fn covers_tool(&self, name: &str) -> bool {
+        self.content.is_none() && self.names(name)
+    }
+
+    /// Whether the rule is about the tool `name`. Tools are known by several names: ours, and those of other agents.
+    pub(super) fn names(&self, name: &str) -> bool {
+        let (wanted, name) = (canonical(&self.tool), canonical(name));
+        match wanted.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            // A server's name stands for all its tools.
+            None if wanted.starts_with("mcp__") && wanted.matches("__").count() == 1 => {
+                let rest = name.strip_prefix(&wanted);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
+            }
+            None => wanted == name,
+        }
+    }
+
+    /// Whether the content is a path, and of what is read or what is written.
+    fn is_of_reading(&self) -> bool {
+        canonical(&self.tool) == canonical("Read")
+    }
+
+    fn is_of_writing(&self) -> bool {
+        WRITING
+            .iter()
+            .any(|word| canonical(word) == canonical(&self.tool))
+    }
+
+    /// Whether the rule allows this access of the call. Of a command's parts each must be allowed by itself; see
+    /// [`covers`](Self::covers).
+    pub(super) fn allows(&self, call: &ToolUse, access: &Access, places: &Places) -> bool {
+        let Some(content) = &self.content else {
+            return self.names(&call.name);
+        };
+        match access {
+            Access::Read(path) => {
+                (self.is_of_reading() || self.names(&call.name))
+                    && names_path(content, path, places)
+            }
+            Access::Write(path) => {
+                (self.is_of_writing() || self.names(&call.name))
+                    && names_path(content, path, places)
+            }
+            Access::Host(host) => self.names(&call.name) && names_host(content, host),
+            Access::Command(line) => self.names(&call.name) && wildcard_exact(content, &line.line),
+            Access::Ask | Access::Unknown => false,
+        }
+    }
+
+    /// How many bytes of the command's text are certain where the rule covers it; `None` if it does not.
+    pub(super) fn covers(&self, call: &ToolUse, command: &SimpleCommand) -> Option<usize> {
+        if !self.names(&call.name) {
+            return None;
+        }
+        let Some(content) = &self.content else {
+            return Some(usize::MAX);
+        };
+        let text = command.text.as_str();
+        match prefix(content) {
+            Some(start) => {
+                let rest = text.strip_prefix(start)?;
+                (rest.is_empty() || rest.starts_with(' ')).then_some(start.len())
+            }
+            None if wildcard_exact(content, text) => Some(usize::MAX),
+            None => wildcard(content, text).then(|| fixed_length(content)),
+        }
+    }
+
+    /// Whether the rule, one that forbids or asks, speaks of the call.
+    pub(super) fn concerns(&self, call: &ToolUse, accesses: &[Access], places: &Places) -> Match {
+        let Some(content) = &self.content else {
+            return if self.names(&call.name) {
+                Match::Yes
+            } else {
+                Match::No
+            };
+        };
+        let of_access = accesses.iter().map(|access| match access {
+            Access::Command(line) => self.concerns_line(content, call, line, places),
+            Access::Read(path) if self.is_of_reading() || self.names(&call.name) => {
+                names_path(content, path, places).into()
+            }
+            Access::Write(path) if self.is_of_writing() || self.names(&call.name) => {
+                names_path(content, path, places).into()
+            }
+            Access::Host(host) if self.names(&call.name) => names_host(content, host).into(),
+            Access::Unknown if self.names(&call.name) => names_argument(content, call).into(),
+            _ => Match::No,
+        });
+        of_access
+            .max()
+            .unwrap_or_else(|| (self.names(&call.name) && names_argument(content, call)).into())
+    }
+
+    fn concerns_line(
+        &self,
+        content: &str,
+        call: &ToolUse,
+        line: &CommandLine,
+        places: &Places,
+    ) -> Match {
+        let is_of_command = self.names(&call.name);
+        let is_of_path = self.is_of_reading() || self.is_of_writing();
+        if !is_of_command && !is_of_path {
+            return Match::No;
+        }
+        let Some(commands) = &line.commands else {
+            return match (is_of_command, wildcard(content, &line.line)) {
+                // Rules about files are about the tools for files; a command is looked at as far as it goes.
+                (false, _) => Match::No,
+                (true, true) => Match::Yes,
+                (true, false) => Match::Maybe,
+            };
+        };
+        let each = commands.iter().map(|command| {
+            if is_of_command {
+                forbids(content, command)
+            } else {
+                names_operand(content, command, places)
+            }
+        });
+        each.max().unwrap_or(Match::No)
+    }
+}
+
+impl From<bool> for Match {
+    fn from(is: bool) -> Self {
+        if is { Self::Yes } else { Self::No }
+    }
+}
+
+/// One name for those that mean the same: without case, and without underscores but in the names of servers' tools.
+fn canonical(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    if name.starts_with("mcp__") {
+        return name;
+    }
+    let name = name.replace('_', "");
+    let same = ALIASES
+        .iter()
+        .find(|(alias, _)| alias.eq_ignore_ascii_case(&name));
+    same.map_or(name, |(_, known)| known.to_ascii_lowercase())
+}
+
+/// The words that a content begins with which ends in `:*`, or in ` *` and has no other star.
+fn prefix(content: &str) -> Option<&str> {
+    let start = content
+        .strip_suffix(":*")
+        .or_else(|| content.strip_suffix(" *"))?;
+    (!start.contains(['*', '\\'])).then_some(start)
+}
+
+fn wildcard_exact(content: &str, text: &str) -> bool {
+    prefix(content).is_none() && is_exact(content) && wildcard(content, text)
+}
+
+fn names_host(content: &str, host: &str) -> bool {
+    let Some(domain) = content.strip_prefix("domain:") else {
+        return false;
+    };
+    let host = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let plain = |name: &str| name.trim_end_matches('.').to_ascii_lowercase();
+    wildcard(&plain(domain), &plain(host))
+}
+
+/// Whether an argument of the call is the content: a subagent's type, a skill's name.
+fn names_argument(content: &str, call: &ToolUse) -> bool {
+    let input = call.input.to_value();
+    let arguments = input.as_object().into_iter().flatten();
+    arguments
+        .filter_map(|(_, value)| value.as_str())
+        .any(|argument| wildcard(content, argument))
+}
+
+fn names_operand(content: &str, command: &SimpleCommand, places: &Places) -> Match {
+    let own = command
+        .operands
+        .iter()
+        .any(|path| names_path(content, path, places));
+    let inner = command.inner.iter();
+    let inner = inner.map(|command| names_operand(content, command, places));
+    inner.max().unwrap_or(Match::No).max(own.into())
+}
+
+/// Whether a content that forbids speaks of the command, or of one that it starts.
+fn forbids(content: &str, command: &SimpleCommand) -> Match {
+    let inner = command
+        .inner
+        .iter()
+        .map(|command| forbids(content, command));
+    let own = match prefix(content) {
+        Some(start) => begins(start, &command.words),
+        None => is_like(content, command),
+    };
+    inner.max().unwrap_or(Match::No).max(own)
+}
+
+/// Whether the words begin with those of `start`, as a program reads them: it may be called by its path, and options
+/// may stand between a program and its subcommand.
+fn begins(start: &str, words: &[Option<String>]) -> Match {
+    let mut wanted = start.split_whitespace();
+    let (Some(program), Some((first, arguments))) = (wanted.next(), words.split_first()) else {
+        return Match::No;
+    };
+    match first {
+        None => return Match::Maybe,
+        Some(first) if !is_program(program, first) => return Match::No,
+        Some(_) => {}
+    }
+    let mut result = Match::Yes;
+    let mut rest = arguments;
+    for word in wanted {
+        if has_flags(word, arguments) {
+            continue;
+        }
+        let mut is_after_option = false;
+        loop {
+            let Some((argument, behind)) = rest.split_first() else {
+                // What is not known may have been it.
+                return match arguments.contains(&None) {
+                    true => Match::Maybe,
+                    false => Match::No,
+                };
+            };
+            rest = behind;
+            match argument {
+                None => {
+                    result = Match::Maybe;
+                    break;
+                }
+                Some(argument) if argument == word => break,
+                Some(argument) if argument.starts_with('-') => is_after_option = true,
+                Some(_) if is_after_option => is_after_option = false,
+                Some(_) => return Match::No,
+            }
+        }
+    }
+    result
+}
+
+fn is_program(wanted: &str, program: &str) -> bool {
+    let name = Path::new(program)
+        .file_name()
+        .and_then(|name| name.to_str());
+    wanted == program || (!wanted.contains('/') && name == Some(wanted))
+}
+
+/// Whether `word` is a group of short options that stand among the arguments, in whatever groups and order.
+fn has_flags(word: &str, arguments: &[Option<String>]) -> bool {
+    let flags = |word: &str| -> Option<String> {
+        let flags = word.strip_prefix('-')?;
+        let is_group = !flags.is_empty() && flags.chars().all(|flag| flag.is_ascii_alphabetic());
+        is_group.then(|| flags.to_owned())
+    };
+    let Some(wanted) = flags(word) else {
+        return false;
+    };
+    let given: String = arguments
+        .iter()
+        .flatten()
+        .filter_map(|argument| flags(argument))
+        .collect();
+    wanted.chars().all(|flag| given.contains(flag))
+}
+
+/// Whether the command is what `content` says, in any of the ways in which it could be written.
+fn is_like(content: &str, command: &SimpleCommand) -> Match {
+    let known: Vec<&str> = command
+        .words
+        .iter()
+        .map_while(|word| word.as_deref())
+        .collect();
+    let mut by_name = known.clone();
+    if let Some(first) = by_name.first_mut() {
+        *first = first.rsplit('/').next().unwrap_or_default();
+    }
+    let is_written = wildcard(content, &command.text)
+        || wildcard(content, &known.join(" "))
+        || wildcard(content, &by_name.join(" "));
+    if is_written {
+        return Match::Yes;
+    }
+    let program = content.split_whitespace().next().unwrap_or_default();
+    let may_begin = by_name.first().is_none_or(|first| wildcard(program, first));
+    match command.words.contains(&None) && may_begin {
+        true => Match::Maybe,
+        false => Match::No,
+    }
+}

@@ -1,0 +1,201 @@
+//! What an answer changes of the permissions: as hosts and hooks send it, and as it is proposed to them.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{PermissionMode, Permissions, Rule};
+
+/// A change of the permissions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+pub enum PermissionUpdate {
+    /// Adds rules to a list.
+    AddRules {
+        /// The rules.
+        rules: Vec<RuleValue>,
+        /// Which list.
+        behavior: Behavior,
+        /// For how long.
+        destination: Destination,
+    },
+    /// Puts rules in the place of a list.
+    ReplaceRules {
+        /// The rules.
+        rules: Vec<RuleValue>,
+        /// Which list.
+        behavior: Behavior,
+        /// For how long.
+        destination: Destination,
+    },
+    /// Takes rules out of a list.
+    RemoveRules {
+        /// The rules.
+        rules: Vec<RuleValue>,
+        /// Which list.
+        behavior: Behavior,
+        /// For how long.
+        destination: Destination,
+    },
+    /// Chooses another mode.
+    SetMode {
+        /// The mode.
+        mode: PermissionMode,
+        /// For how long.
+        destination: Destination,
+    },
+    /// Adds working directories.
+    AddDirectories {
+        /// The directories.
+        directories: Vec<PathBuf>,
+        /// For how long.
+        destination: Destination,
+    },
+    /// Takes working directories away.
+    RemoveDirectories {
+        /// The directories.
+        directories: Vec<PathBuf>,
+        /// For how long.
+        destination: Destination,
+    },
+}
+
+/// A rule, its two parts apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleValue {
+    /// The tool's name.
+    pub tool_name: String,
+    /// Which of its calls; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule_content: Option<String>,
+}
+
+/// A list of rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Behavior {
+    /// What is allowed.
+    Allow,
+    /// What is denied.
+    Deny,
+    /// What is asked.
+    Ask,
+}
+
+/// How long a change lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Destination {
+    /// For the user, everywhere.
+    UserSettings,
+    /// For all who work on the project.
+    ProjectSettings,
+    /// For the user, in this project.
+    LocalSettings,
+    /// Until the program ends.
+    #[serde(alias = "cliArg")]
+    Session,
+}
+
+impl RuleValue {
+    /// The rule; what cannot be one names nothing.
+    fn rule(&self) -> Option<Rule> {
+        let content = self.rule_content.as_deref();
+        match content.filter(|content| !content.is_empty()) {
+            None => self.tool_name.parse(),
+            Some(content) => format!("{}({content})", self.tool_name).parse(),
+        }
+        .ok()
+    }
+}
+
+impl From<&Rule> for RuleValue {
+    fn from(rule: &Rule) -> Self {
+        Self {
+            tool_name: rule.tool.clone(),
+            rule_content: rule.content.clone(),
+        }
+    }
+}
+
+impl PermissionUpdate {
+    /// For how long it holds.
+    pub fn destination(&self) -> Destination {
+        match self {
+            Self::AddRules { destination, .. }
+            | Self::ReplaceRules { destination, .. }
+            | Self::RemoveRules { destination, .. }
+            | Self::SetMode { destination, .. }
+            | Self::AddDirectories { destination, .. }
+            | Self::RemoveDirectories { destination, .. } => *destination,
+        }
+    }
+
+    /// The same change for another time.
+    #[must_use]
+    pub fn lasting(mut self, wanted: Destination) -> Self {
+        match &mut self {
+            Self::AddRules { destination, .. }
+            | Self::ReplaceRules { destination, .. }
+            | Self::RemoveRules { destination, .. }
+            | Self::SetMode { destination, .. }
+            | Self::AddDirectories { destination, .. }
+            | Self::RemoveDirectories { destination, .. } => *destination = wanted,
+        }
+        self
+    }
+}
+
+impl Permissions {
+    /// Makes a change for the rest of the session. A mode that allows everything is taken only from the user.
+    pub fn apply(&mut self, update: &PermissionUpdate) {
+        let parsed = |rules: &[RuleValue]| -> Vec<Rule> {
+            rules.iter().filter_map(RuleValue::rule).collect()
+        };
+        match update {
+            PermissionUpdate::AddRules {
+                rules, behavior, ..
+            } => {
+                for rule in parsed(rules) {
+                    let list = self.list(*behavior);
+                    if !list.contains(&rule) {
+                        list.push(rule);
+                    }
+                }
+            }
+            PermissionUpdate::ReplaceRules {
+                rules, behavior, ..
+            } => *self.list(*behavior) = parsed(rules),
+            PermissionUpdate::RemoveRules {
+                rules, behavior, ..
+            } => {
+                let gone = parsed(rules);
+                self.list(*behavior).retain(|rule| !gone.contains(rule));
+            }
+            PermissionUpdate::SetMode { mode, .. } => {
+                if *mode != PermissionMode::BypassPermissions || self.may_bypass {
+                    self.mode = *mode;
+                }
+            }
+            PermissionUpdate::AddDirectories { directories, .. } => {
+                self.directories.extend(directories.iter().cloned());
+            }
+            PermissionUpdate::RemoveDirectories { directories, .. } => {
+                self.directories.retain(|held| !directories.contains(held));
+            }
+        }
+    }
+
+    fn list(&mut self, behavior: Behavior) -> &mut Vec<Rule> {
+        match behavior {
+            Behavior::Allow => &mut self.allow,
+            Behavior::Deny => &mut self.deny,
+            Behavior::Ask => &mut self.ask,
+        }
+    }
+}

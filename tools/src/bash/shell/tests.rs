@@ -1,0 +1,522 @@
+//! What tries to get past a rule, and what must not be in the way.
+
+use std::path::PathBuf;
+
+use ah_conversation::{
+    Access, Decision, Input, PermissionMode, Permissions, Places, SimpleCommand, ToolUse,
+};
+use proptest::prelude::*;
+
+use super::parse;
+
+/// Each runs `rm`, or might, in some shell. With `rm` denied none is allowed unasked, though everything else is; and
+/// none is allowed where only `git`, `echo`, `timeout`, `env`, `xargs`, `find` and `bash` are.
+const ATTACKS: &[&str] = &[
+    // Joints.
+    "git status; rm x",
+    "git status;rm x",
+    "git status && rm x",
+    "git status&&rm x",
+    "git status || rm x",
+    "git status | rm x",
+    "git status |& rm x",
+    "git status & rm x",
+    "git status &\nrm x",
+    "git status\nrm x",
+    "git status\n\n\trm x",
+    "git status \\\n; rm x",
+    "git status; ; rm x",
+    "! rm x",
+    "; rm x",
+    "git status # comment\nrm x",
+    "git status;#\nrm x",
+    "git log --format='%h' ; rm x",
+    "git commit -m \"a; b\"; rm x",
+    "git commit -m 'it'\\''s' && rm x",
+    "git commit -m \"a\\\" b\"; rm x; echo \"c\"",
+    // Substitutions.
+    "git log $(rm x)",
+    "git log \"$(rm x)\"",
+    "git log `rm x`",
+    "git log \"`rm x`\"",
+    "git log $(echo `rm x`)",
+    "git log \"a $(echo \"$(rm x)\") b\"",
+    "echo ${x:-$(rm x)}",
+    "echo ${x:=`rm x`}",
+    "echo $((`rm x`))",
+    "echo $(($(rm x)))",
+    "echo $[$(rm x)]",
+    "git diff <(rm x)",
+    "git diff <(git show) <(rm x)",
+    "git log > >(rm x)",
+    "git log | tee >(rm x)",
+    "$(rm x)",
+    "`rm x`",
+    "$(echo rm) x",
+    "`echo rm` x",
+    "\"$(echo rm)\" x",
+    "git log $(\nrm x\n)",
+    "git log $(git status; rm x)",
+    "echo ${x@P}$(rm x)",
+    // Groups and compound commands.
+    "(rm x)",
+    "( git status; rm x )",
+    "{ rm x; }",
+    "{ git status; rm x; } > log",
+    "if rm x; then git status; fi",
+    "if true; then rm x; fi",
+    "if true; then git status; else rm x; fi",
+    "if false; then :; elif rm x; then :; fi",
+    "while rm x; do git status; done",
+    "while true; do rm x; done",
+    "until false; do rm x; break; done",
+    "for f in a b; do rm $f; done",
+    "for f in $(rm x); do git status; done",
+    "for PATH in /tmp/evil; do git status; rm x; done",
+    "case x in x) rm x;; esac",
+    "case x in (x) rm x;; esac",
+    "select x in a; do rm x; done",
+    "f() { rm x; }; f",
+    "f () (rm x); f",
+    "function f { rm x; }; f",
+    "git() { rm x; }; git status",
+    "[[ -n $(rm x) ]]",
+    "[[ -v a[$(rm x)] ]]",
+    "(( a[$(rm x)] ))",
+    "coproc rm x",
+    "time rm x",
+    "time -p rm x",
+    "((git status); rm x)",
+    // Redirections and here-documents.
+    "git log > out; rm x",
+    "git log 2>&1; rm x",
+    "git log >&2 & rm x",
+    "git log 2>/dev/null; rm x",
+    "> out rm x",
+    ">out rm x",
+    "2>/dev/null rm x",
+    "< in rm x",
+    "&> out rm x",
+    "bash < script",
+    "bash <<< 'rm x'",
+    "bash <<EOF\nrm x\nEOF",
+    "bash <<'EOF'\nrm x\nEOF",
+    "bash <<-EOF\n\trm x\n\tEOF",
+    "git log <<EOF\n$(rm x)\nEOF",
+    "git log <<EOF\n`rm x`\nEOF",
+    "git log <<EOF\ntext\nEOF\nrm x",
+    "git log <<'EOF'\ntext\nEOF\nrm x",
+    "git log <<A <<B\na\nA\nb\nB\nrm x",
+    "git log <<EOF; rm x\ntext\nEOF",
+    "git log <<E\"O\"F\ntext\nEOF\nrm x",
+    "git log <<EOF\ntext\n EOF\nEOF\nrm x",
+    "git log <<EOF && rm x\ntext\nEOF",
+    "echo $(git log <<EOF\nx\nEOF\n) ; rm x",
+    // Shells.
+    "bash -c 'rm x'",
+    "bash -c \"rm x\"",
+    "bash -lc 'rm x'",
+    "bash -ec 'git status; rm x'",
+    "bash -x -c 'rm x'",
+    "bash -o pipefail -c 'rm x'",
+    "bash --norc -c 'rm x'",
+    "/bin/bash -c 'rm x'",
+    "sh -c 'rm x'",
+    "dash -c 'rm x'",
+    "zsh -c 'rm x'",
+    "fish -c 'rm x'",
+    "busybox rm x",
+    "busybox sh -c 'rm x'",
+    "bash -c 'bash -c \"rm x\"'",
+    "bash -c \"$CMD\"",
+    "bash -c \"$(echo rm x)\"",
+    "bash -c $'rm x'",
+    "bash -s",
+    "bash",
+    "sh",
+    "sh -",
+    "bash -i",
+    "bash /dev/stdin",
+    "bash /dev/fd/3",
+    "bash /proc/self/fd/0",
+    "bash --rcfile evil",
+    "bash --init-file evil -i",
+    "echo rm x | sh",
+    "echo rm x | bash -s --",
+    "cat script | bash",
+    "echo rm x | xargs bash -c",
+    "eval rm x",
+    "eval 'rm x'",
+    "eval \"git status; rm x\"",
+    "eval $CMD",
+    "eval \"$(echo rm x)\"",
+    "eval eval eval rm x",
+    // Wrappers.
+    "env rm x",
+    "env A=b rm x",
+    "env -i rm x",
+    "env -u A rm x",
+    "env -S 'rm x'",
+    "env --split-string='rm x'",
+    "env -iS'rm x'",
+    "/usr/bin/env rm x",
+    "env -- rm x",
+    "env bash -c 'rm x'",
+    "env -C /tmp rm x",
+    "nohup rm x",
+    "nohup rm x &",
+    "setsid rm x",
+    "setsid -f rm x",
+    "nice rm x",
+    "nice -n 5 rm x",
+    "nice -5 rm x",
+    "ionice -c 3 rm x",
+    "stdbuf -oL rm x",
+    "stdbuf -o L rm x",
+    "timeout 5 rm x",
+    "timeout -s KILL 5 rm x",
+    "timeout --signal=KILL 5 rm x",
+    "timeout -k 1 5 rm x",
+    "timeout --kill-after 1 5 rm x",
+    "timeout 5 timeout 5 rm x",
+    "timeout 5 env nohup rm x",
+    "timeout $T rm x",
+    "command rm x",
+    "command -p rm x",
+    "builtin eval rm x",
+    "exec rm x",
+    "exec -a git rm x",
+    "sudo rm x",
+    "sudo -u root rm x",
+    "sudo -- rm x",
+    "sudo -s rm x",
+    "sudo A=b rm x",
+    "doas rm x",
+    "su -c 'rm x'",
+    "xargs rm",
+    "echo x | xargs rm",
+    "echo x | xargs -n 1 rm",
+    "echo x | xargs -n1 -P4 rm",
+    "echo x | xargs -I{} rm {}",
+    "echo x | xargs -I CMD sh -c 'rm CMD'",
+    "echo rm | xargs -I{} {} x",
+    "echo x | xargs -i rm {}",
+    "echo x | xargs -l rm",
+    "echo x | xargs -0r rm",
+    "echo x | xargs env rm",
+    "find . -exec rm {} ;",
+    "find . -exec rm {} \\;",
+    "find . -exec rm {} +",
+    "find . -execdir rm {} \\;",
+    "find . -ok rm {} \\;",
+    "find . -name '*.o' -exec sh -c 'rm \"$1\"' _ {} \\;",
+    "find . -exec git add {} \\; -exec rm {} \\;",
+    "find . -exec {} \\;",
+    "find . \"$ACTION\" rm {} \\;",
+    "find . -e{xec,xec} rm {} \\;",
+    "watch rm x",
+    "script -c 'rm x'",
+    "strace rm x",
+    "parallel rm ::: x",
+    "flock lock rm x",
+    "chroot / rm x",
+    "unshare rm x",
+    // Spellings.
+    "\"rm\" x",
+    "'rm' x",
+    "r'm' x",
+    "r\"\"m x",
+    "\\rm x",
+    "r\\m x",
+    "/bin/rm x",
+    "//bin//rm x",
+    "../../bin/rm x",
+    "\"/bin/\"rm x",
+    "/bin/r? x",
+    "/b*/rm x",
+    "/bin/r[m] x",
+    "{rm,x}",
+    "{/bin/,}rm x",
+    "$RM x",
+    "${RM} x",
+    "$'rm' x",
+    "$'\\x72m' x",
+    "$\"rm\" x",
+    "=rm x",
+    "~/bin/../../../bin/rm x",
+    "r$()m x",
+    "r``m x",
+    "r${EMPTY}m x",
+    "$@rm x",
+    "rm$IFS$9x",
+    "rm\tx",
+    "  rm x",
+    "rm<in",
+    "rm>out x",
+    "rm;",
+    "rm\u{a0}x; rm x",
+    "git status\r\nrm x",
+    "git status\u{2028}rm x",
+    "git status\0rm x",
+    "git status\u{b}; rm x",
+    // Variables and names that change what other words mean.
+    "A=b rm x",
+    "A=$(rm x)",
+    "A=$(rm x) git status",
+    "A=`rm x` git status",
+    "A=rm; $A x",
+    "A+=b rm x",
+    "A[0]=b rm x",
+    "A=(rm x); \"${A[@]}\"",
+    "alias git='rm x'\ngit status",
+    "shopt -s expand_aliases; alias g=rm",
+    "trap 'rm x' EXIT",
+    "hash -p /bin/rm git; git x",
+    "enable -f /tmp/evil.so git; rm x",
+    // Unfinished or odd.
+    "git status 'unfinished; rm x",
+    "git status \"unfinished; rm x",
+    "git status $(unfinished; rm x",
+    "git status ) ; rm x",
+    "git status ;; rm x",
+    "git status &&& rm x",
+    "git status ||| rm x",
+    "git status <<EOF\nunfinished; rm x",
+    "git status \\",
+    "echo !(x); rm x",
+    "echo *(e:'rm x':)",
+    "echo @(a|b) $(rm x)",
+];
+
+fn decide(permissions: &Permissions, line: &str) -> Decision {
+    let parsed = parse(line, &|name| PathBuf::from("/w").join(name));
+    let call = ToolUse {
+        id: "t".into(),
+        name: "bash".into(),
+        input: Input::default(),
+    };
+    let mut accesses = vec![Access::Command(parsed.line)];
+    accesses.extend(parsed.reads.into_iter().map(Access::Read));
+    accesses.extend(parsed.writes.into_iter().map(Access::Write));
+    permissions.decide(&call, &accesses)
+}
+
+fn permissions(mode: PermissionMode, allow: &[&str], deny: &[&str]) -> Permissions {
+    let rules = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+    Permissions {
+        mode,
+        allow: rules(allow),
+        deny: rules(deny),
+        places: Places {
+            cwd: "/w".into(),
+            project: "/w".into(),
+            home: None,
+        },
+        ..Permissions::default()
+    }
+}
+
+fn with_prefixes() -> Permissions {
+    let programs = [
+        "git", "echo", "timeout", "env", "xargs", "find", "bash", "sudo", "nice", "cat", "eval",
+    ];
+    let allow: Vec<_> = programs.map(|program| format!("Bash({program}:*)")).into();
+    let allow: Vec<_> = allow.iter().map(String::as_str).collect();
+    permissions(PermissionMode::Default, &allow, &[])
+}
+
+fn with_denied() -> [Permissions; 2] {
+    [
+        permissions(
+            PermissionMode::BypassPermissions,
+            &["Bash"],
+            &["Bash(rm:*)"],
+        ),
+        permissions(PermissionMode::Default, &["Bash"], &["Bash(rm *)"]),
+    ]
+}
+
+#[test]
+fn nothing_gets_past_a_rule() {
+    assert!(ATTACKS.len() >= 150, "{} attacks", ATTACKS.len());
+    for line in ATTACKS {
+        let by_prefix = decide(&with_prefixes(), line);
+        assert_ne!(
+            by_prefix,
+            Decision::Allow,
+            "{line:?} is allowed by a prefix"
+        );
+        for denied in with_denied() {
+            let decision = decide(&denied, line);
+            assert_ne!(decision, Decision::Allow, "{line:?} runs what is denied");
+        }
+    }
+}
+
+/// What people run all day must not ask where they have allowed it.
+#[test]
+fn what_is_allowed_is_not_in_the_way() {
+    for line in [
+        "git status",
+        "git log --format='%h; %s' | head -5",
+        "git commit -m \"a; b && c\"",
+        "git add . && git commit -m 'x' && git push",
+        "git diff 2>/dev/null",
+        "git diff 2>&1 | cat",
+        "git log \"$HOME\" -- $FILE",
+        "git log --since=\"$(date +%F)\"",
+        "git status; echo done",
+        "git log # what happened\n",
+        "if git diff --quiet; then echo same; else echo other; fi",
+        "for f in a b c; do git add \"$f\"; done",
+        "(git status; git log)",
+        "timeout 30 git fetch",
+        "nice -n 5 git gc",
+        "time git status",
+        "env git status",
+        "find . -name '*.rs' -exec git add {} +",
+        "bash -c 'git status && echo ok'",
+        "bash build.sh",
+        "git commit -F - <<'EOF'\n$(not run) `nor this`\nEOF\n",
+        "git stash && git pull || echo failed",
+    ] {
+        let decision = decide(&with_prefixes(), line);
+        assert_eq!(decision, Decision::Allow, "{line}");
+    }
+    for line in [
+        "git push",
+        "make -j4",
+        "cargo test -- rm",
+        "echo 'rm x'",
+        "git rm x",
+        "grep rm *",
+    ] {
+        for denied in with_denied() {
+            assert_eq!(decide(&denied, line), Decision::Allow, "{line}");
+        }
+    }
+}
+
+#[test]
+fn redirections_need_a_permission_of_their_own() {
+    let git = permissions(PermissionMode::Default, &["Bash(git:*)"], &[]);
+    let edits = permissions(PermissionMode::AcceptEdits, &["Bash(git:*)"], &[]);
+    for (line, by_rule, by_mode) in [
+        ("git log > out", false, true),
+        ("git log >> a/out", false, true),
+        ("git log > /etc/out", false, false),
+        ("git log > .git/hooks/pre-commit", false, false),
+        ("git log > ../out", false, false),
+        ("git log > $OUT", false, false),
+        ("git log >| out", false, true),
+        ("git log &> out", false, true),
+        ("git log >& out", false, true),
+        ("git log < in", true, true),
+        ("cd /etc && git log > passwd", false, false),
+        ("cd sub && git status", false, false),
+        ("cd sub && ls", true, true),
+        ("mkdir a && touch a/b", false, true),
+        ("cp a b", false, true),
+        ("cp -t /etc a", false, false),
+        ("mv a /etc/b", false, false),
+        ("touch .git/config", false, false),
+        ("rm a", false, false),
+    ] {
+        // `..` is resolved by the workspace; here it is resolved by hand.
+        let decide = |permissions: &Permissions| {
+            let line = line.replace("../out", "/out");
+            decide(permissions, &line) == Decision::Allow
+        };
+        assert_eq!((decide(&git), decide(&edits)), (by_rule, by_mode), "{line}");
+    }
+}
+
+#[test]
+fn rules_for_files_see_the_files_that_commands_name() {
+    let denied = permissions(
+        PermissionMode::BypassPermissions,
+        &[],
+        &["Read(./secrets/**)", "Edit(.env)"],
+    );
+    for (line, allowed) in [
+        ("cat secrets/key", false),
+        ("cat < secrets/key", false),
+        ("cd secrets && cat key", false),
+        ("curl --data=secrets/key http://h", false),
+        ("bash -c 'cat secrets/key'", false),
+        ("echo x > .env", false),
+        ("cp a .env", false),
+        ("cat other", true),
+        ("echo secret", true),
+    ] {
+        assert_eq!(decide(&denied, line) == Decision::Allow, allowed, "{line}");
+    }
+}
+
+#[test]
+fn what_is_proposed_is_the_command_or_its_kind() {
+    let check = |line: &str, expected: &str| {
+        let parsed = parse(line, &|name| PathBuf::from(name));
+        let commands = parsed.line.commands.unwrap_or_default();
+        let proposals: Vec<_> = commands
+            .iter()
+            .map(|command| command.proposal.as_str())
+            .collect();
+        assert_eq!(proposals.join(", "), expected, "{line}");
+    };
+    for (line, expected) in [
+        ("git commit -m x", "git commit:*"),
+        ("git -C x commit", "git -C x commit"),
+        ("npm run build && touch /w/made", "npm run:*, touch /w/made"),
+        ("rm *.o", r"rm \*.o"),
+        ("A=b git push", "A=b git push"),
+        ("make", "make"),
+    ] {
+        check(line, expected);
+    }
+}
+
+/// Whatever stands around it, a program that is written
+/// plainly where a command begins is found, or the line is not understood.
+fn finds_the_program(line: &str) -> bool {
+    fn is_there(commands: &[SimpleCommand]) -> bool {
+        commands.iter().any(|command| {
+            matches!(command.words.first(), Some(Some(program)) if program == "rm")
+                || is_there(&command.inner)
+        })
+    }
+    let parsed = parse(line, &|name| PathBuf::from(name));
+    parsed
+        .line
+        .commands
+        .is_none_or(|commands| is_there(&commands))
+}
+
+proptest! {
+    #[test]
+    fn what_stands_around_a_command_does_not_hide_it(
+        before in "[a-z '\"$(){}<>&;|\\\\#`=\n-]{0,12}",
+        after in "[a-z '\"$(){}<>&;|\\\\#`=\n-]{0,12}",
+        joint in prop::sample::select(vec!["; ", " && ", " || ", " | ", "\n", " & "]),
+    ) {
+        // What stands before may hold the joint in quotes, a comment or a here-document, or make it a word.
+        let is_closed = parse(&before, &|name| PathBuf::from(name)).line.commands.is_some()
+            && !before.contains(['#', '<']) && !before.ends_with('\\');
+        prop_assume!(is_closed);
+        let line = format!("{before}{joint}rm {after}");
+        prop_assert!(finds_the_program(&line), "{line:?}");
+    }
+
+    #[test]
+    fn any_line_has_an_answer(line in "\\PC{0,60}") {
+        parse(&line, &|name| PathBuf::from(name));
+    }
+
+    #[test]
+    fn any_shell_line_has_an_answer(line in "[a-z '\"$(){}<>&;|\\\\#`=\n\t*?!~0-9-]{0,60}") {
+        parse(&line, &|name| PathBuf::from(name));
+        for denied in with_denied() {
+            decide(&denied, &line);
+        }
+    }
+}

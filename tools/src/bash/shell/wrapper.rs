@@ -1,0 +1,391 @@
+//! Programs that start the program which their arguments name: what a rule forbids must not hide behind them.
+
+use super::word::Word;
+
+/// Something that a command starts.
+pub(super) enum Start {
+    /// These of its words, from the one at `from` on.
+    Words {
+        from: usize,
+        words: Vec<Word>,
+        /// Whether the wrapper adds nothing that a rule should know of.
+        transparent: bool,
+    },
+    /// A line for a shell.
+    Line(String),
+}
+
+/// Programs that start others in ways that are not looked into, or change what names mean.
+const NOT_UNDERSTOOD: [&str; 40] = [
+    "alias",
+    "unalias",
+    "shopt",
+    "enable",
+    "hash",
+    "trap",
+    "bind",
+    "complete",
+    "busybox",
+    "toybox",
+    "watch",
+    "script",
+    "strace",
+    "ltrace",
+    "gdb",
+    "parallel",
+    "flock",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "su",
+    "runuser",
+    "pkexec",
+    "systemd-run",
+    "entr",
+    "fakeroot",
+    "firejail",
+    "bwrap",
+    "proot",
+    "chrt",
+    "taskset",
+    "prlimit",
+    "setpriv",
+    "unbuffer",
+    "expect",
+    "rlwrap",
+    "at",
+    "batch",
+    "csh",
+    "tcsh",
+];
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "mksh"];
+/// Shells whose lines have another grammar.
+const OTHER_SHELLS: [&str; 4] = ["zsh", "fish", "nu", "pwsh"];
+
+/// How a wrapper's options are read.
+struct Grammar {
+    /// Short options without a value.
+    flags: &'static str,
+    /// Short options with one, in the same word or the next.
+    values: &'static str,
+    /// Long options without a value, or with one behind `=`.
+    long: &'static [&'static str],
+    /// Operands before the program.
+    operands: usize,
+    assignments: bool,
+    transparent: bool,
+}
+
+const PLAIN: Grammar = Grammar {
+    flags: "",
+    values: "",
+    long: &[],
+    operands: 0,
+    assignments: false,
+    transparent: true,
+};
+
+fn grammar(program: &str) -> Option<Grammar> {
+    transparent(program).or_else(|| changing(program))
+}
+
+/// Programs that only say when, how long and how nicely the other one runs.
+fn transparent(program: &str) -> Option<Grammar> {
+    Some(match program {
+        "nohup" | "builtin" => PLAIN,
+        "time" => Grammar {
+            flags: "p",
+            ..PLAIN
+        },
+        "timeout" => Grammar {
+            flags: "v",
+            values: "sk",
+            long: &[
+                "--signal",
+                "--kill-after",
+                "--foreground",
+                "--preserve-status",
+                "--verbose",
+            ],
+            operands: 1,
+            ..PLAIN
+        },
+        "nice" => Grammar {
+            values: "n",
+            long: &["--adjustment"],
+            ..PLAIN
+        },
+        "ionice" => Grammar {
+            flags: "t",
+            values: "cn",
+            ..PLAIN
+        },
+        "stdbuf" => Grammar {
+            values: "ioe",
+            long: &["--input", "--output", "--error"],
+            ..PLAIN
+        },
+        _ => return None,
+    })
+}
+
+/// Programs that change what the other one is, sees or may do.
+fn changing(program: &str) -> Option<Grammar> {
+    const CHANGING: Grammar = Grammar {
+        transparent: false,
+        ..PLAIN
+    };
+    Some(match program {
+        "command" => Grammar {
+            flags: "p",
+            ..CHANGING
+        },
+        "exec" => Grammar {
+            flags: "cl",
+            values: "a",
+            ..CHANGING
+        },
+        "setsid" => Grammar {
+            flags: "fwc",
+            ..CHANGING
+        },
+        "env" => Grammar {
+            flags: "i0",
+            values: "u",
+            long: &["--ignore-environment", "--unset", "--null"],
+            assignments: true,
+            ..CHANGING
+        },
+        "sudo" | "doas" => Grammar {
+            flags: "EHnSkAbP",
+            values: "ugCpTrt",
+            long: &[
+                "--non-interactive",
+                "--preserve-env",
+                "--stdin",
+                "--user",
+                "--group",
+                "--set-home",
+            ],
+            assignments: true,
+            ..CHANGING
+        },
+        "xargs" => Grammar {
+            flags: "0rtpxo",
+            values: "InPLsdEa",
+            long: &[
+                "--null",
+                "--no-run-if-empty",
+                "--verbose",
+                "--max-args",
+                "--max-procs",
+                "--replace",
+                "--delimiter",
+                "--max-lines",
+                "--max-chars",
+                "--arg-file",
+                "--exit",
+                "--interactive",
+            ],
+            ..CHANGING
+        },
+        _ => return None,
+    })
+}
+
+/// What the command starts; `None` if that is not understood.
+pub(super) fn starts(words: &[Word]) -> Option<Vec<Start>> {
+    let program = words.first()?.text.as_deref()?;
+    let name = program.rsplit('/').next()?;
+    if NOT_UNDERSTOOD.contains(&name) {
+        return None;
+    }
+    if SHELLS.contains(&name) {
+        return shell(words);
+    }
+    if OTHER_SHELLS.contains(&name) {
+        // A script is a program like others.
+        let is_script = words.get(1)?.text.as_ref()?;
+        return (!is_script.starts_with('-')).then(Vec::new);
+    }
+    match name {
+        "eval" => {
+            let texts: Option<Vec<_>> = words[1..].iter().map(|word| word.text.clone()).collect();
+            let line = texts?.join(" ");
+            Some(vec![Start::Line(line)])
+        }
+        "find" => actions_of_find(words),
+        // Asks where a program is, and starts nothing.
+        "command" if is_question(words) => Some(Vec::new()),
+        _ => match grammar(name) {
+            Some(grammar) => started(words, &grammar, name == "xargs"),
+            None => Some(Vec::new()),
+        },
+    }
+}
+
+fn is_question(words: &[Word]) -> bool {
+    let option = words.get(1).and_then(|word| word.text.as_deref());
+    matches!(option, Some("-v" | "-V"))
+}
+
+/// The program behind the options.
+fn started(words: &[Word], grammar: &Grammar, has_more: bool) -> Option<Vec<Start>> {
+    let mut at = 1;
+    let mut transparent = grammar.transparent;
+    let mut operands = grammar.operands;
+    while let Some(word) = words.get(at) {
+        // Which word is the program depends on each one before it.
+        let text = word.text.as_deref()?;
+        if text == "--" {
+            at += 1;
+            break;
+        } else if let Some(long) = text.strip_prefix("--") {
+            let name = long.split('=').next()?;
+            if !grammar
+                .long
+                .iter()
+                .any(|known| known.strip_prefix("--") == Some(name))
+            {
+                return None;
+            }
+            // A value may stand in the next word; which options take one there is not told apart.
+            let is_alone = [
+                "foreground",
+                "preserve-status",
+                "verbose",
+                "null",
+                "no-run-if-empty",
+                "interactive",
+                "exit",
+                "ignore-environment",
+                "non-interactive",
+                "stdin",
+                "set-home",
+            ];
+            if !long.contains('=') && !is_alone.contains(&name) {
+                return None;
+            }
+        } else if let Some(short) = text.strip_prefix('-').filter(|short| !short.is_empty()) {
+            at += short_options(short, grammar)?;
+        } else {
+            break;
+        }
+        at += 1;
+    }
+    while grammar.assignments && words.get(at).is_some_and(Word::is_assignment) {
+        transparent = false;
+        at += 1;
+    }
+    while operands > 0 {
+        words.get(at)?.text.as_ref()?;
+        operands -= 1;
+        at += 1;
+    }
+    let mut inner = words[at.min(words.len())..].to_vec();
+    let Some(first) = inner.first() else {
+        return Some(Vec::new());
+    };
+    if has_more {
+        // Arguments come from elsewhere, and may stand where `{}` does.
+        if first.raw.contains("{}") || first.text.is_none() {
+            return None;
+        }
+        inner.push(Word {
+            raw: String::new(),
+            text: None,
+        });
+    }
+    Some(vec![Start::Words {
+        from: at,
+        words: inner,
+        transparent,
+    }])
+}
+
+/// How many further words the short options take.
+fn short_options(short: &str, grammar: &Grammar) -> Option<usize> {
+    for (index, option) in short.char_indices() {
+        if grammar.values.contains(option) {
+            let has_value = index + option.len_utf8() < short.len();
+            return Some(usize::from(!has_value));
+        }
+        if !grammar.flags.contains(option) {
+            return None;
+        }
+    }
+    Some(0)
+}
+
+/// The line behind `-c`; a script is a program like others, and what comes from a pipe is not known.
+fn shell(words: &[Word]) -> Option<Vec<Start>> {
+    let mut has_line = false;
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        let text = word.text.as_deref()?;
+        let Some(flags) = text
+            .strip_prefix(['-', '+'])
+            .filter(|flags| !flags.is_empty())
+        else {
+            break;
+        };
+        at += 1;
+        if let Some(long) = flags.strip_prefix('-') {
+            if long.is_empty() {
+                break;
+            }
+            if !matches!(
+                long,
+                "norc" | "noprofile" | "posix" | "login" | "verbose" | "version" | "help"
+            ) {
+                return None;
+            }
+            continue;
+        }
+        if !flags.chars().all(|flag| "ceuxlvnfho".contains(flag)) {
+            return None;
+        }
+        has_line |= flags.contains('c');
+        if flags.contains('o') {
+            words.get(at)?.text.as_ref()?;
+            at += 1;
+        }
+    }
+    let operand = words.get(at)?.text.clone()?;
+    if has_line {
+        return Some(vec![Start::Line(operand)]);
+    }
+    (operand != "-" && !operand.starts_with("/dev/") && !operand.starts_with("/proc/"))
+        .then(Vec::new)
+}
+
+fn actions_of_find(words: &[Word]) -> Option<Vec<Start>> {
+    let mut starts = Vec::new();
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        let Some(text) = word.text.as_deref() else {
+            // A pattern of file names is one; what else is known only later may be an action.
+            if word.raw.contains(['$', '`', '{']) {
+                return None;
+            }
+            continue;
+        };
+        if !matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir") {
+            continue;
+        }
+        let is_end = |word: &Word| matches!(word.text.as_deref(), Some(";" | "+"));
+        let length = words[at..].iter().position(is_end)?;
+        let inner = words[at..at + length].to_vec();
+        if inner.first()?.raw.contains("{}") {
+            return None;
+        }
+        starts.push(Start::Words {
+            from: at,
+            words: inner,
+            transparent: false,
+        });
+        at += length + 1;
+    }
+    Some(starts)
+}
