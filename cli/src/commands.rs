@@ -10,7 +10,9 @@ pub mod mail;
 mod message;
 pub mod models;
 mod place;
+pub mod proxy;
 pub mod run;
+pub mod sandbox;
 pub mod sessions;
 pub mod tools;
 pub mod tree;
@@ -65,6 +67,8 @@ pub fn perform(
         Subcommands::Config { action } => config::run(config, &action),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
         Subcommands::Extract { folder, builtin } => embed::extract(&folder, builtin),
+        Subcommands::Sandbox { action } => sandbox::run(config, &action),
+        Subcommands::Proxy { socket, hosts } => proxy::run(&socket, &hosts),
         Subcommands::Demo => demo::run(&options.output),
         Subcommands::Completions { shell } => completions::run(shell),
     }

@@ -13,6 +13,8 @@ pub const FAILURE: u8 = 1;
 pub const USAGE: u8 = 2;
 /// Exit code where the same may go well later: another process holds the session.
 pub const TRY_AGAIN: u8 = 75;
+/// Exit code where a sandbox is wanted and cannot be built.
+pub const NO_SANDBOX: u8 = 78;
 /// Exit code after standard output was closed by its reader.
 pub const OUTPUT_CLOSED: u8 = 141;
 

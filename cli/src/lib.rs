@@ -7,6 +7,7 @@ pub mod args;
 pub mod assemble;
 pub mod commands;
 pub mod config;
+mod confinement;
 pub mod embedded;
 pub mod environment;
 pub mod error;
@@ -32,7 +33,14 @@ use trust::Memory;
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    let arguments = std::env::args_os().skip(1).collect();
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    if arguments
+        .next_if(|first| first == ah_sandbox::LAUNCHER)
+        .is_some()
+    {
+        ah_sandbox::launcher(arguments);
+    }
+    let arguments = arguments.collect();
     match run(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

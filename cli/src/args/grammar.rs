@@ -50,7 +50,7 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
 ];
 
 /// Subcommands of later versions, kept free so that no prompt comes to depend on their names.
-pub const RESERVED: &[&str] = &["mcp", "prompt", "logs", "work", "sandbox", "proxy"];
+pub const RESERVED: &[&str] = &["mcp", "prompt", "logs", "work"];
 
 /// The command line that the help text shows.
 pub fn command() -> Command {

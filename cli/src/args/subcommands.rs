@@ -1,7 +1,9 @@
 //! The subcommands as they are typed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use ah_sandbox::{Allowlist, Authority, Grant};
 use clap::Subcommand;
 use clap_complete::Shell;
 
@@ -91,6 +93,21 @@ pub enum Subcommands {
     Models(Json),
     /// List the tools that the model has
     Tools(Json),
+    /// Run a command where it can neither harm nor tell, or see whether that is possible here
+    #[command(subcommand_required = true)]
+    Sandbox {
+        /// What to do
+        #[command(subcommand)]
+        action: SandboxAction,
+    },
+    /// Serve the proxy of the sandbox on a socket, for other programs
+    Proxy {
+        /// The socket, which is made
+        socket: PathBuf,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its fields say it")]
+        hosts: Hosts,
+    },
     /// Print settings
     #[command(subcommand_required = true)]
     Config {
@@ -168,6 +185,54 @@ pub enum BranchAction {
         #[arg(value_name = "@N", value_parser = message_number)]
         message: u32,
     },
+}
+
+/// What to do with the sandbox.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum SandboxAction {
+    /// Run a command in the sandbox; its exit code is the command's
+    Exec(SandboxExec),
+}
+
+/// A command, and what it may do.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+pub struct SandboxExec {
+    /// The folder to work in; the project of the working directory
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Let it see this path: read (r), write (w), execute (x), create (c)
+    #[arg(long, value_name = "PATH[:rwxc]")]
+    pub unveil: Vec<Grant>,
+    /// Let it see this variable
+    #[arg(long, value_name = "NAME")]
+    pub env: Vec<String>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields say it")]
+    pub hosts: Hosts,
+    /// The command
+    #[arg(value_name = "CMD", required = true, last = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Hosts that may be reached.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+pub struct Hosts {
+    /// Allow this host and port, by HTTPS or any other tunnel
+    #[arg(long, value_name = "HOST:PORT")]
+    pub allow_host: Vec<Authority>,
+    /// Allow this host and port by plain HTTP
+    #[arg(long, value_name = "HOST:PORT")]
+    pub allow_http: Vec<Authority>,
+}
+
+impl Hosts {
+    /// The same as the proxy wants it.
+    pub fn allowlist(&self) -> Allowlist {
+        Allowlist {
+            tunnels: self.allow_host.clone(),
+            http: self.allow_http.clone(),
+        }
+    }
 }
 
 /// What to do with settings.

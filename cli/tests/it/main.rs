@@ -19,6 +19,7 @@ mod output;
 mod permissions;
 mod random;
 mod run;
+mod sandbox;
 mod secrets;
 mod sessions;
 mod settings;

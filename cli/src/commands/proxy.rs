@@ -1,0 +1,44 @@
+//! `ah proxy`: the proxy of the sandbox on a socket of the file system, for programs that confine what they start in
+//! their own way.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use ah_sandbox::Proxy;
+use rustix::fs::Mode;
+use tokio::net::UnixListener;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::subcommands::Hosts;
+use crate::error::CliError;
+
+/// Serves until a signal ends it.
+///
+/// # Errors
+///
+/// Where the socket cannot be made.
+pub fn run(socket: &Path, hosts: &Hosts) -> Result<u8, CliError> {
+    let fault = |error: io::Error| {
+        CliError::failure(format!("cannot serve on `{}`: {error}", socket.display()))
+            .hint("name a path at which there is nothing yet")
+    };
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let ended = runtime.map_err(fault)?.block_on(async {
+        // Only its owner may connect, from the first moment on.
+        let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+        let listener = UnixListener::bind(socket);
+        rustix::process::umask(before);
+        let listener = listener?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            () = Proxy::new(hosts.allowlist()).serve_unix(listener) => {}
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        fs::remove_file(socket)
+    });
+    ended.map_err(fault)?;
+    Ok(0)
+}

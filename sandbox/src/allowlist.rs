@@ -1,0 +1,245 @@
+//! Which hosts may be reached: exact names and ports, as the user has typed them.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// A host and a port, the name in lower case; an address of version 6 without its brackets.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Authority {
+    /// A name or an address.
+    pub host: Host,
+    /// Never 0.
+    pub port: u16,
+}
+
+/// What stands before the port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A name, to be looked up.
+    Name(String),
+    /// An address.
+    Address(IpAddr),
+}
+
+/// No host and port.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no host and port, as in example.com:443")]
+pub struct AuthorityError(String);
+
+impl FromStr for Authority {
+    type Err = AuthorityError;
+
+    /// Reads `host:port` strictly: what two programs could read in two ways is refused.
+    fn from_str(text: &str) -> Result<Self, AuthorityError> {
+        parse(text).ok_or_else(|| AuthorityError(text.chars().take(300).collect()))
+    }
+}
+
+fn parse(text: &str) -> Option<Authority> {
+    let (host, port) = text.rsplit_once(':')?;
+    let is_port = (1..=5).contains(&port.len())
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && !port.starts_with('0');
+    let port = port.parse().ok().filter(|_| is_port)?;
+    let host = match host.strip_prefix('[') {
+        // A scope (`%eth0`) is no part of an address.
+        Some(rest) => Host::Address(rest.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?.into()),
+        None => name_or_address(host)?,
+    };
+    Some(Authority { host, port })
+}
+
+fn name_or_address(text: &str) -> Option<Host> {
+    if let Ok(address) = text.parse::<Ipv4Addr>() {
+        return Some(Host::Address(address.into()));
+    }
+    let labels: Vec<_> = text.split('.').collect();
+    let is_label = |label: &&str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    let last = labels.last()?.to_ascii_lowercase();
+    // Some take such names for addresses: 2130706433, 0x7f000001, 127.1, 0177.0.0.1.
+    let may_be_number = last.bytes().all(|byte| byte.is_ascii_digit())
+        || last
+            .strip_prefix("0x")
+            .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let is_name = text.len() <= 253 && labels.iter().all(is_label) && !may_be_number;
+    is_name.then(|| Host::Name(text.to_ascii_lowercase()))
+}
+
+impl fmt::Display for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Name(name) => write!(f, "{name}:{}", self.port),
+            Host::Address(IpAddr::V4(address)) => write!(f, "{address}:{}", self.port),
+            Host::Address(IpAddr::V6(address)) => write!(f, "[{address}]:{}", self.port),
+        }
+    }
+}
+
+/// What may be reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Allowlist {
+    /// By a tunnel, in which the proxy sees nothing.
+    pub tunnels: Vec<Authority>,
+    /// By plain HTTP.
+    pub http: Vec<Authority>,
+}
+
+impl Allowlist {
+    /// Whether the address that a name was found at, or an address itself, may be dialled: public ones always, others
+    /// only if the user has typed that very address.
+    pub fn permits_address(&self, address: IpAddr, port: u16) -> bool {
+        let typed = Authority {
+            host: Host::Address(address),
+            port,
+        };
+        is_public(address) || self.tunnels.contains(&typed) || self.http.contains(&typed)
+    }
+}
+
+/// Whether an address belongs to the public internet: not to this machine, its network, or a cloud's inside.
+pub(crate) fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let is_reserved = match (a, b, c) {
+        (0 | 10 | 127 | 240..=255, _, _) | (169, 254, _) | (192, 168, _) => true,
+        (100, 64..=127, _) | (172, 16..=31, _) | (198, 18..=19, _) => true,
+        (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) => true,
+        _ => address.is_multicast(),
+    };
+    // Where one cloud answers its machines' questions.
+    !is_reserved && address.octets() != [168, 63, 129, 16]
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let segments = address.segments();
+    // Of what is handed out at all, not what carries an older address or stands for an example.
+    let is_global = segments[0] & 0xe000 == 0x2000;
+    let is_special = matches!(
+        segments,
+        [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..]
+    );
+    is_global && !is_special
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_way_of_writing_is_read() {
+        for (text, expected) in [
+            ("example.com:443", Some("example.com:443")),
+            ("EXAMPLE.Com:443", Some("example.com:443")),
+            ("93.184.216.34:80", Some("93.184.216.34:80")),
+            ("[2606:2800:220:1::1]:443", Some("[2606:2800:220:1::1]:443")),
+            ("[::FFFF:1.2.3.4]:443", Some("[::ffff:1.2.3.4]:443")),
+            ("a_b.example:1", Some("a_b.example:1")),
+            (
+                "xn--bcher-kva.example:443",
+                Some("xn--bcher-kva.example:443"),
+            ),
+            ("example.com", None),
+            ("example.com:", None),
+            ("example.com:0", None),
+            ("example.com:00443", None),
+            ("example.com:0443", None),
+            ("example.com:+443", None),
+            ("example.com:-1", None),
+            ("example.com:65536", None),
+            ("example.com:99999999999", None),
+            ("example.com:4 43", None),
+            ("example.com:https", None),
+            (":443", None),
+            ("example.com.:443", None),
+            (".example.com:443", None),
+            ("example..com:443", None),
+            ("-example.com:443", None),
+            ("user@example.com:443", None),
+            ("user:pass@example.com:443", None),
+            ("example.com/x:443", None),
+            ("example.com#x:443", None),
+            ("example.com%2eevil:443", None),
+            ("example.com\u{0}.evil:443", None),
+            ("example.com\t:443", None),
+            (" example.com:443", None),
+            ("ex\u{e4}mple.com:443", None),
+            ("2130706433:443", None),
+            ("0x7f000001:443", None),
+            ("0x7f.0.0.0x1:443", None),
+            ("127.1:443", None),
+            ("0177.0.0.1:443", None),
+            ("127.0.0.1.:443", None),
+            ("::1:443", None),
+            ("[::1:443", None),
+            ("[::1%lo]:443", None),
+            ("[127.0.0.1]:443", None),
+            ("[example.com]:443", None),
+            ("[]:443", None),
+            ("", None),
+        ] {
+            let read = text
+                .parse::<Authority>()
+                .ok()
+                .map(|authority| authority.to_string());
+            assert_eq!(read.as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_public_addresses_are_dialled_unless_they_were_typed() {
+        for (address, expected) in [
+            ("93.184.216.34", true),
+            ("8.8.8.8", true),
+            ("2606:2800:220:1::1", true),
+            ("127.0.0.1", false),
+            ("127.9.9.9", false),
+            ("0.0.0.0", false),
+            ("10.1.2.3", false),
+            ("172.16.0.1", false),
+            ("172.32.0.1", true),
+            ("192.168.1.1", false),
+            ("169.254.169.254", false),
+            ("100.64.0.1", false),
+            ("100.128.0.1", true),
+            ("168.63.129.16", false),
+            ("198.18.0.1", false),
+            ("224.0.0.1", false),
+            ("255.255.255.255", false),
+            ("::", false),
+            ("::1", false),
+            ("::ffff:127.0.0.1", false),
+            ("::ffff:8.8.8.8", false),
+            ("64:ff9b::7f00:1", false),
+            ("2002:7f00:1::", false),
+            ("2001::1", false),
+            ("2001:db8::1", false),
+            ("fd00::1", false),
+            ("fe80::1", false),
+            ("fd00:ec2::254", false),
+            ("ff02::1", false),
+        ] {
+            assert_eq!(is_public(address.parse().unwrap()), expected, "{address}");
+        }
+        let typed = Allowlist {
+            tunnels: vec!["127.0.0.1:8080".parse().unwrap()],
+            ..Allowlist::default()
+        };
+        assert!(typed.permits_address("127.0.0.1".parse().unwrap(), 8080));
+        assert!(!typed.permits_address("127.0.0.1".parse().unwrap(), 8081));
+        assert!(!typed.permits_address("127.0.0.2".parse().unwrap(), 8080));
+    }
+}

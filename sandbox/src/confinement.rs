@@ -1,0 +1,308 @@
+//! What a confined process may do, as a value: stated once, enforced by every layer.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What a confined process may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// How much of it must hold.
+    pub tier: Tier,
+    /// The folder to work in; read, written and executed.
+    pub workspace: PathBuf,
+    /// The home directory. What is in it is not seen, but for what is granted; programs find an empty one.
+    pub home: Option<PathBuf>,
+    /// What else is seen. Of two that speak of one path the longer counts, and of two alike the later.
+    pub grants: Vec<Grant>,
+    /// Names in the workspace that are not written, nor made where they are missing.
+    pub protected: Vec<PathBuf>,
+    /// A folder of our own that becomes `/tmp`, so that one command finds what another has left there. Without it
+    /// every command has an empty one.
+    pub scratch: Option<PathBuf>,
+}
+
+/// How much must hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Tier {
+    /// Everything: namespaces, Landlock and the filter of system calls.
+    #[default]
+    Full,
+    /// Landlock and the filter, where no namespaces can be had. No network at all, not even its own.
+    Landlock,
+}
+
+impl Tier {
+    /// The tier as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Landlock => "landlock",
+        }
+    }
+}
+
+/// A path and what may be done with it, and with all below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// An absolute path.
+    pub path: PathBuf,
+    /// What may be done.
+    pub access: Access,
+}
+
+/// What may be done with a path. To write is to change files that are there, to create is to make, remove and rename.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// Read files, list folders.
+    pub read: bool,
+    /// Change files.
+    pub write: bool,
+    /// Execute files.
+    pub execute: bool,
+    /// Make and remove files and folders.
+    pub create: bool,
+}
+
+impl Access {
+    /// Only reading.
+    pub const READ: Self = Self {
+        read: true,
+        write: false,
+        execute: false,
+        create: false,
+    };
+    /// Reading and executing, as programs and libraries want it.
+    pub const RUN: Self = Self {
+        execute: true,
+        ..Self::READ
+    };
+    /// Everything.
+    pub const ALL: Self = Self {
+        read: true,
+        write: true,
+        execute: true,
+        create: true,
+    };
+
+    /// Whether nothing can be changed.
+    pub fn is_read_only(self) -> bool {
+        !self.write && !self.create
+    }
+}
+
+impl FromStr for Access {
+    type Err = String;
+
+    /// Reads letters of `rwxc`.
+    fn from_str(letters: &str) -> Result<Self, String> {
+        let mut access = Self::default();
+        for letter in letters.chars() {
+            let field = match letter {
+                'r' => &mut access.read,
+                'w' => &mut access.write,
+                'x' => &mut access.execute,
+                'c' => &mut access.create,
+                _ => return Err(format!("`{letter}` is none of the letters r, w, x, c")),
+            };
+            *field = true;
+        }
+        match access == Self::default() {
+            true => Err("expected letters of rwxc".to_owned()),
+            false => Ok(access),
+        }
+    }
+}
+
+impl FromStr for Grant {
+    type Err = String;
+
+    /// Reads `PATH` or `PATH:LETTERS`; without letters the path may be read.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (path, access) = match text.rsplit_once(':') {
+            // A path may hold a colon itself.
+            Some((path, letters)) if !letters.contains('/') && !path.is_empty() => {
+                (path, letters.parse()?)
+            }
+            _ => (text, Access::READ),
+        };
+        match path.is_empty() {
+            true => Err("expected a path".to_owned()),
+            false => Ok(Self {
+                path: path.into(),
+                access,
+            }),
+        }
+    }
+}
+
+/// What is never written in a workspace by what runs in it: it would run, or decide, outside of the sandbox later.
+const PROTECTED: [&str; 16] = [
+    ".git/hooks",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/commondir",
+    ".git/gitdir",
+    ".git/info/attributes",
+    ".ah",
+    ".agents",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".idea",
+    ".mcp.json",
+    ".vscode",
+    ".envrc",
+];
+
+impl Confinement {
+    /// Work in `workspace`, with nothing granted besides.
+    pub fn new(workspace: PathBuf, home: Option<PathBuf>) -> Self {
+        Self {
+            tier: Tier::Full,
+            home: home.filter(|home| is_hideable(home)),
+            grants: Vec::new(),
+            protected: PROTECTED.map(PathBuf::from).to_vec(),
+            scratch: None,
+            workspace,
+        }
+    }
+
+    /// Why this can hide nothing worth hiding, if so.
+    pub fn fault(&self) -> Option<String> {
+        let holds_home = self
+            .home
+            .as_ref()
+            .is_some_and(|home| home.starts_with(&self.workspace));
+        if self.workspace == Path::new("/") || holds_home {
+            return Some(format!(
+                "`{}` holds the home directory, so a sandbox around it would hide nothing",
+                self.workspace.display()
+            ));
+        }
+        None
+    }
+
+    /// What is granted, the workspace included, in the order in which it takes effect: the longest path last.
+    pub fn in_order(&self) -> Vec<Grant> {
+        let workspace = Grant {
+            path: self.workspace.clone(),
+            access: Access::ALL,
+        };
+        let mut grants: Vec<_> = std::iter::once(workspace)
+            .chain(self.grants.iter().cloned())
+            .collect();
+        grants.sort_by_key(|grant| grant.path.components().count());
+        grants
+    }
+
+    /// What may be done with `path`, which is absolute and without links: for the tools that run in this process.
+    pub fn access_to(&self, path: &Path) -> Access {
+        let protected = self.protected.iter();
+        let is_protected = protected
+            .map(|name| self.workspace.join(name))
+            .any(|protected| path.starts_with(protected));
+        let granted = self.in_order();
+        let last = granted.iter().rfind(|grant| path.starts_with(&grant.path));
+        match last.map(|grant| grant.access) {
+            Some(access) if is_protected => Access {
+                write: false,
+                create: false,
+                ..access
+            },
+            Some(access) => access,
+            None => Access::default(),
+        }
+    }
+}
+
+/// A home that holds the system cannot be hidden from it.
+fn is_hideable(home: &Path) -> bool {
+    home.is_absolute()
+        && home != Path::new("/")
+        && !crate::plan::SYSTEM
+            .iter()
+            .any(|path| Path::new(path).starts_with(home))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn confinement() -> Confinement {
+        let mut confinement =
+            Confinement::new("/home/u/project".into(), Some(PathBuf::from("/home/u")));
+        confinement.grants = [
+            "/home/u/project/o/plan:r",
+            "/data:rw",
+            "/home/u/project/o:rwc",
+        ]
+        .map(|text| text.parse().unwrap())
+        .to_vec();
+        confinement
+    }
+
+    #[test]
+    fn the_longest_path_counts() {
+        let confinement = confinement();
+        for (path, expected) in [
+            ("/home/u/project/src/a.rs", "rwxc"),
+            ("/home/u/project/o/plan/plan.md", "r"),
+            ("/home/u/project/o/do/do.md", "rwc"),
+            ("/home/u/project/.git/hooks/pre-commit", "rx"),
+            ("/home/u/project/.git/objects/aa", "rwxc"),
+            ("/home/u/project/.gitignore", "rwxc"),
+            ("/home/u/project2/x", ""),
+            ("/home/u/.ssh/id_ed25519", ""),
+            ("/data/x", "rw"),
+        ] {
+            let access = match expected {
+                "" => Access::default(),
+                letters => letters.parse().unwrap(),
+            };
+            assert_eq!(confinement.access_to(Path::new(path)), access, "{path}");
+        }
+    }
+
+    #[test]
+    fn grants_are_read_as_they_are_typed() {
+        for (text, expected) in [
+            ("/a", Ok(("/a", "r"))),
+            ("/a:rw", Ok(("/a", "rw"))),
+            ("a/b:rwxc", Ok(("a/b", "rwxc"))),
+            ("/a:b/c", Ok(("/a:b/c", "r"))),
+            ("/a:b/c:x", Ok(("/a:b/c", "x"))),
+            ("/a:q", Err("`q` is none of the letters r, w, x, c")),
+            ("/a:", Err("expected letters of rwxc")),
+            ("", Err("expected a path")),
+        ] {
+            let expected = expected
+                .map(|(path, letters)| Grant {
+                    path: path.into(),
+                    access: letters.parse().unwrap(),
+                })
+                .map_err(str::to_owned);
+            assert_eq!(text.parse::<Grant>(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_workspace_that_holds_the_home_hides_nothing() {
+        for (workspace, home, is_sound) in [
+            ("/home/u/project", "/home/u", true),
+            ("/home/u", "/home/u", false),
+            ("/home", "/home/u", false),
+            ("/", "/home/u", false),
+            ("/srv/x", "/", true),
+        ] {
+            let confinement = Confinement::new(workspace.into(), Some(home.into()));
+            assert_eq!(
+                confinement.fault().is_none(),
+                is_sound,
+                "{workspace} {home}"
+            );
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Confines a child process: what it may read, write, execute and reach, and nothing else.
+//!
+//! The policy is stated once, as a [`Confinement`], and enforced by two independent layers: namespaces with a file
+//! system of their own, and Landlock; around both stand a filter of system calls, no capabilities, limits, few
+//! variables and no inherited file. A fault in one layer is then no escape. What cannot be enforced is not weakened:
+//! the command does not start.
+//!
+//! The work is done by a process between ours and the command, the launcher: this very program, called with
+//! [`LAUNCHER`] as its first argument, which must then do nothing but call [`launcher`]. It is single-threaded, which
+//! namespaces demand, and carries nothing of what our memory holds.
+//!
+//! This crate is the only one with `unsafe`. What is confined, and what for, is for others to say.
+
+mod allowlist;
+mod confinement;
+mod environment;
+mod git;
+#[cfg(target_os = "linux")]
+mod linux;
+mod plan;
+mod proxy;
+mod survey;
+
+pub use allowlist::{Allowlist, Authority, AuthorityError, Host};
+pub use confinement::{Access, Confinement, Grant, Tier};
+pub use environment::{PROXY_PORT, variables};
+#[cfg(target_os = "linux")]
+pub use linux::{Child, Link, Prepared, Sandbox, SetupError, Terminal, launcher};
+pub use proxy::Proxy;
+
+/// The first argument that makes this program the launcher.
+pub const LAUNCHER: &str = "__confine";

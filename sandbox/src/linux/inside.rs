@@ -1,0 +1,208 @@
+//! The first process inside: shuts every door behind itself, starts the command, and reaps whatever dies.
+//!
+//! It goes through the same filters as the command, so that nothing inside is freer than the command itself. When the
+//! command ends it ends, and the kernel kills all that is left in the namespace.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::mem::zeroed;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, kill_process, kill_process_group,
+    set_dumpable_behavior, set_parent_process_death_signal, setrlimit, setsid, wait,
+};
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, UnshareFlags,
+    clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+    set_capabilities_secure_bits, set_no_new_privs, unshare_unsafe,
+};
+
+use super::launch::{NO_SANDBOX, Signals};
+use super::wire::Message;
+use super::{During, Step, filter, landlock, mounts};
+use crate::confinement::Tier;
+use crate::environment::PROXY_PORT;
+use crate::plan::{Limits, Plan};
+
+/// How long to wait for a signal at once; the end of a child is one.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Builds the sandbox around this process, runs the command in it and ends with it.
+pub(crate) fn begin(plan: &Plan, link: &OwnedFd, go: PipeReader, mut report: PipeWriter) -> ! {
+    let child = match enter(plan, link, go).and_then(|()| start(plan, link)) {
+        Ok(child) => child,
+        Err(reason) => {
+            if !reason.is_empty() {
+                let _ = Message::Failed(reason).send(link);
+            }
+            let _ = report.write_all(&(NO_SANDBOX << 8).to_ne_bytes());
+            exit()
+        }
+    };
+    let status = attend(plan, &child);
+    let _ = report.write_all(&status.to_ne_bytes());
+    exit()
+}
+
+fn exit() -> ! {
+    // SAFETY: nothing of this process is to be tidied up: it is a copy of its parent.
+    unsafe { libc::_exit(0) }
+}
+
+fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> Step<()> {
+    set_parent_process_death_signal(Some(Signal::KILL)).during("prctl")?;
+    // Without a word the parent has died before it could be watched.
+    go.read_exact(&mut [0]).during("the launcher has gone")?;
+    if plan.tier == Tier::Full {
+        let mut flags = UnshareFlags::NEWNS
+            | UnshareFlags::NEWIPC
+            | UnshareFlags::NEWUTS
+            | UnshareFlags::NEWCGROUP;
+        if plan.namespaces.is_none() {
+            flags |= UnshareFlags::NEWNET;
+        }
+        // SAFETY: this process has one thread, which shares nothing with another.
+        unsafe { unshare_unsafe(flags) }.during("make namespaces")?;
+        if plan.namespaces.is_none() {
+            network()?.send(link).during("tell of the network")?;
+        }
+        mounts::enter(plan)?;
+    }
+    rustix::process::chdir(&plan.cwd).during(plan.cwd.display())?;
+    limit(plan.limits)?;
+    give_up_capabilities()?;
+    set_no_new_privs(true).during("no_new_privs")?;
+    landlock::restrict(plan)?;
+    filter::apply(plan.tier)?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).during("prctl")?;
+    // Some of these changes undo it.
+    set_parent_process_death_signal(Some(Signal::KILL)).during("prctl")
+}
+
+/// A network of its own loopback, and a listener on it that somebody outside will serve.
+fn network() -> Step<Message> {
+    // SAFETY: an interface request of zeroes is valid; the name fits, and the request outlives the call.
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        if socket < 0 {
+            return Err(io::Error::last_os_error()).during("socket");
+        }
+        let socket = OwnedFd::from_raw_fd(socket);
+        let mut request: libc::ifreq = zeroed();
+        request.ifr_name[0] = b'l'.cast_signed() as _;
+        request.ifr_name[1] = b'o'.cast_signed() as _;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as _;
+        if libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as _,
+            &raw const request,
+        ) != 0
+        {
+            return Err(io::Error::last_os_error()).during("bring up the loopback");
+        }
+    }
+    let listener = TcpListener::bind(("127.0.0.1", PROXY_PORT)).during("listen for the proxy")?;
+    let namespace =
+        |name: &str| std::fs::File::open(format!("/proc/self/ns/{name}")).map(OwnedFd::from);
+    let user = namespace("user").during("user namespace")?;
+    let network = namespace("net").during("network namespace")?;
+    Ok(Message::Network(vec![listener.into(), user, network]))
+}
+
+fn limit(limits: Limits) -> Step<()> {
+    for (resource, most) in [
+        (Resource::Core, 0),
+        (Resource::Fsize, limits.file_bytes),
+        (Resource::Nofile, limits.open_files),
+        (Resource::Nproc, limits.processes),
+    ] {
+        // A limit that holds already stays.
+        let most = rustix::process::getrlimit(resource)
+            .maximum
+            .map_or(most, |now| now.min(most));
+        let both = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        setrlimit(resource, both).during("limits")?;
+    }
+    // Where memory runs out, what runs here goes first.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+    Ok(())
+}
+
+fn give_up_capabilities() -> Step<()> {
+    for capability in CapabilitySet::all().iter() {
+        // Without privileges there is nothing to remove, and newer kernels have more than we know.
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+    let _ = clear_ambient_capability_set();
+    let bits = CapabilitiesSecureBits::NO_ROOT
+        | CapabilitiesSecureBits::NO_ROOT_LOCKED
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP_LOCKED
+        | CapabilitiesSecureBits::KEEP_CAPS_LOCKED;
+    let _ = set_capabilities_secure_bits(bits);
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, none).during("give up capabilities")
+}
+
+fn start(plan: &Plan, link: &OwnedFd) -> Step<Child> {
+    let mut command = Command::new(&plan.program);
+    command.args(&plan.arguments);
+    let keeps_terminal = plan.keeps_terminal;
+    let prepare = move || {
+        Signals::release();
+        if !keeps_terminal {
+            setsid()?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec it makes system calls only.
+    unsafe { command.pre_exec(prepare) };
+    match command.spawn() {
+        Ok(child) => {
+            Message::Running.send(link).during("tell that it runs")?;
+            Ok(child)
+        }
+        Err(error) => {
+            let _ = Message::NoProgram(error.to_string()).send(link);
+            Err(String::new())
+        }
+    }
+}
+
+/// Reaps until the command has ended; gives its status.
+fn attend(plan: &Plan, child: &Child) -> i32 {
+    let command = Pid::from_child(child);
+    let signals = Signals::hold(false);
+    loop {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == command => return status.as_raw(),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => break,
+                Err(_) => return Signal::KILL.as_raw(),
+            }
+        }
+        if let Some((signal, true)) = signals.next(PATIENCE)
+            && signal != libc::SIGCHLD
+            && plan.forwards_signals
+            && let Some(signal) = Signal::from_named_raw(signal)
+        {
+            let _ = match plan.keeps_terminal {
+                true => kill_process(command, signal),
+                false => kill_process_group(command, signal),
+            };
+        }
+    }
+}

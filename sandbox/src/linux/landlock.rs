@@ -1,0 +1,100 @@
+//! The second layer: the same policy again, kept by Landlock, so that a fault in the mounts is no escape.
+
+use std::path::Path;
+
+use landlock::{
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+
+use super::Step;
+use crate::confinement::{Access, Tier};
+use crate::plan::Plan;
+
+/// What the policy needs: files can be truncated only where they can be written. Older kernels have no such rule.
+const FLOOR: ABI = ABI::V3;
+/// What is used where it is there.
+const BEST: ABI = ABI::V6;
+
+/// Restricts this process and all that it starts. Paths are those of the file system that it is in by then.
+pub(crate) fn restrict(plan: &Plan) -> Step<()> {
+    let fault = |error: &dyn std::fmt::Display| format!("landlock: {error}");
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(FLOOR))
+        .map_err(|error| fault(&error))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(BEST))
+        .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))
+        .and_then(Ruleset::create)
+        .map_err(|error| fault(&error))?;
+    for (path, rights) in rules(plan) {
+        // What is not there needs no rule.
+        let Ok(fd) = PathFd::new(&path) else { continue };
+        let rights = match Path::new(&path).is_dir() {
+            true => rights,
+            false => rights & AccessFs::from_file(BEST),
+        };
+        ruleset = ruleset
+            .add_rule(PathBeneath::new(fd, rights))
+            .map_err(|error| fault(&error))?;
+    }
+    let status = ruleset.restrict_self().map_err(|error| fault(&error))?;
+    match status.ruleset {
+        RulesetStatus::NotEnforced => Err("landlock: not enforced by this kernel".to_owned()),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+    }
+}
+
+fn rules(plan: &Plan) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
+    let places = plan.places.iter();
+    let mut rules: Vec<_> = places
+        .map(|place| (place.path.clone(), rights(place.access)))
+        .collect();
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    for name in [
+        "null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts",
+    ] {
+        let list = if name == "pts" {
+            AccessFs::ReadDir.into()
+        } else {
+            BitFlags::EMPTY
+        };
+        rules.push((Path::new("/dev").join(name), device | list));
+    }
+    rules.push(("/dev/shm".into(), rights(Access::ALL)));
+    match plan.tier {
+        Tier::Full => {
+            // Debuggers write to `mem`; what may be written there at all is the kernel's to say.
+            rules.push(("/proc".into(), rights(Access::READ) | AccessFs::WriteFile));
+            rules.push(("/".into(), AccessFs::ReadDir.into()));
+        }
+        Tier::Landlock => rules.push(("/proc/self".into(), rights(Access::READ))),
+    }
+    rules
+}
+
+fn rights(access: Access) -> BitFlags<AccessFs> {
+    let mut rights = BitFlags::EMPTY;
+    if access.read {
+        rights |= AccessFs::ReadFile | AccessFs::ReadDir;
+    }
+    if access.write {
+        rights |= AccessFs::WriteFile | AccessFs::Truncate;
+    }
+    if access.execute {
+        rights |= AccessFs::Execute;
+    }
+    if access.create {
+        // Devices are not among what can be made.
+        rights |= AccessFs::MakeDir
+            | AccessFs::MakeReg
+            | AccessFs::MakeSock
+            | AccessFs::MakeFifo
+            | AccessFs::MakeSym
+            | AccessFs::RemoveDir
+            | AccessFs::RemoveFile
+            | AccessFs::Refer;
+    }
+    rights
+}

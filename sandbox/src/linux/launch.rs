@@ -1,0 +1,263 @@
+//! The launcher: makes the namespaces, starts the first process in them, and ends as the command ends.
+//!
+//! It stays outside, where it can watch how much memory is used, and is all that ties the sandbox to whoever asked
+//! for it: it dies with its parent, and all that is inside dies with it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitOptions, getgid, getuid, kill_process,
+    set_dumpable_behavior, set_parent_process_death_signal, waitpid,
+};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use super::wire::Message;
+use super::{During, Step, inside};
+use crate::confinement::Tier;
+use crate::plan::Plan;
+
+/// The exit code where the sandbox could not be built.
+pub(crate) const NO_SANDBOX: i32 = 78;
+/// How often to look how much memory is used.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Is the launcher: takes the arguments behind [`crate::LAUNCHER`], and never comes back.
+///
+/// To be called before anything else is done: the process must have one thread only.
+pub fn launcher(mut arguments: impl Iterator<Item = OsString>) -> ! {
+    let plan = arguments.next().unwrap_or_default();
+    let Ok(mut plan) = serde_json::from_slice::<Plan>(plan.as_bytes()) else {
+        // Somebody has called this by hand.
+        std::process::exit(NO_SANDBOX);
+    };
+    plan.program = arguments.next().unwrap_or_default();
+    plan.arguments = arguments.collect();
+    // SAFETY: the parent has opened this descriptor for us, and nothing else in this process knows of it.
+    let link = unsafe { OwnedFd::from_raw_fd(plan.link) };
+    match launch(&plan, &link) {
+        Ok(status) => end_as(status),
+        Err(reason) => {
+            let _ = Message::Failed(reason).send(&link);
+            std::process::exit(NO_SANDBOX);
+        }
+    }
+}
+
+fn launch(plan: &Plan, link: &OwnedFd) -> Step<i32> {
+    set_parent_process_death_signal(Some(Signal::KILL)).during("prctl")?;
+    close_on_exec_all()?;
+    let signals = Signals::hold(plan.forwards_signals);
+    if plan.tier == Tier::Full {
+        enter_user_namespace(plan)?;
+    }
+    let (go, start) = io::pipe().during("pipe")?;
+    let (status, report) = io::pipe().during("pipe")?;
+    // SAFETY: this process has one thread, so the child may do whatever it may do.
+    let child = match unsafe { libc::fork() } {
+        0 => {
+            drop((start, status));
+            inside::begin(plan, link, go, report)
+        }
+        child => Pid::from_raw(child)
+            .ok_or_else(io::Error::last_os_error)
+            .during("fork")?,
+    };
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).during("prctl")?;
+    drop((go, report));
+    begin(start)?;
+    watch(plan, link, child, &signals);
+    Ok(read_status(status))
+}
+
+/// Lets the child go. Where it reads nothing, this process has died before the child could tie its life to it.
+fn begin(mut start: PipeWriter) -> Step<()> {
+    start.write_all(b"g").during("pipe")
+}
+
+/// How the command has ended, as `wait` tells it.
+fn read_status(mut status: PipeReader) -> i32 {
+    let mut bytes = [0; 4];
+    match status.read_exact(&mut bytes) {
+        Ok(()) => i32::from_ne_bytes(bytes),
+        // The first process was killed, and all the others with it.
+        Err(_) => Signal::KILL.as_raw(),
+    }
+}
+
+/// Nothing that is open here but the three streams reaches the command.
+fn close_on_exec_all() -> Step<()> {
+    // SAFETY: descriptors are marked, none is closed.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()).during("close_range"),
+    }
+}
+
+fn enter_user_namespace(plan: &Plan) -> Step<()> {
+    if let Some((user, network)) = plan.namespaces {
+        // SAFETY: the parent has opened these two for us.
+        let [user, network] = [user, network].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+        move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))
+            .during("join the user namespace")?;
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+            .during("join the network namespace")?;
+    } else {
+        let (user, group) = (getuid(), getgid());
+        // SAFETY: no thread shares anything with this one.
+        unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.during("make a user namespace")?;
+        fs::write("/proc/self/setgroups", "deny").during("setgroups")?;
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1\n")).during("uid_map")?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1\n")).during("gid_map")?;
+    }
+    // SAFETY: as above.
+    unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.during("make a process namespace")
+}
+
+/// Waits for the end of the child; ends it where its parent has gone, or where it takes too much memory.
+fn watch(plan: &Plan, link: &OwnedFd, child: Pid, signals: &Signals) {
+    loop {
+        match signals.next(LOOK_EVERY) {
+            Some((signal, is_sent)) if signal != libc::SIGCHLD => {
+                if is_sent
+                    && plan.forwards_signals
+                    && let Some(signal) = Signal::from_named_raw(signal)
+                {
+                    let _ = kill_process(child, signal);
+                }
+            }
+            Some(_) | None => {}
+        }
+        match waitpid(Some(child), WaitOptions::NOHANG) {
+            Ok(None) | Err(Errno::INTR) => {}
+            Ok(Some(_)) | Err(_) => return,
+        }
+        if is_closed(link) {
+            let _ = kill_process(child, Signal::KILL);
+        } else {
+            relieve(child, plan.limits.memory_bytes);
+        }
+    }
+}
+
+fn is_closed(link: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(link, PollFlags::empty())];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().contains(PollFlags::HUP)
+}
+
+/// Kills the largest process below `child` where all together use more than `limit`.
+fn relieve(child: Pid, limit: u64) {
+    let mut waiting = vec![child.as_raw_pid()];
+    let (mut sum, mut largest) = (0, (0, 0));
+    while let Some(pid) = waiting.pop() {
+        let used = own_memory(pid);
+        sum += used;
+        if pid != child.as_raw_pid() {
+            largest = largest.max((used, pid));
+        }
+        let children =
+            fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        waiting.extend(
+            children
+                .split_whitespace()
+                .filter_map(|word| word.parse::<i32>().ok()),
+        );
+    }
+    if sum > limit
+        && let Some(pid) = Pid::from_raw(largest.1)
+    {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Memory that a process shares with no file.
+fn own_memory(pid: i32) -> u64 {
+    let pages = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let mut fields = pages
+        .split(' ')
+        .skip(1)
+        .map(|field| field.parse().unwrap_or(0_u64));
+    let (resident, shared) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
+    resident.saturating_sub(shared) * rustix::param::page_size() as u64
+}
+
+/// Signals that are waited for instead of being acted on.
+pub(crate) struct Signals(libc::sigset_t);
+
+impl Signals {
+    /// Holds all signals, but for those by which a shell stops what runs in a terminal.
+    pub fn hold(may_be_stopped: bool) -> Self {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: the set is filled before it is read, and lives as long as the calls.
+        unsafe {
+            libc::sigfillset(set.as_mut_ptr());
+            let mut set = set.assume_init();
+            if may_be_stopped {
+                for signal in [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
+                    libc::sigdelset(&raw mut set, signal);
+                }
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
+            Self(set)
+        }
+    }
+
+    /// Lets all signals through again, as programs expect to find them. Safe after a fork.
+    pub fn release() {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: as above.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut());
+        }
+    }
+
+    /// The next signal, and whether a process has sent it rather than the terminal.
+    pub fn next(&self, patience: Duration) -> Option<(i32, bool)> {
+        let time = libc::timespec {
+            tv_sec: patience.as_secs().cast_signed(),
+            tv_nsec: patience.subsec_nanos().into(),
+        };
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: all pointers are to values that outlive the call; zeroes are a valid `siginfo_t`.
+        let (signal, info) = unsafe {
+            let signal = libc::sigtimedwait(&raw const self.0, info.as_mut_ptr(), &raw const time);
+            (signal, info.assume_init())
+        };
+        (signal > 0).then_some((signal, info.si_code == libc::SI_USER))
+    }
+}
+
+/// Ends this process as the command has ended.
+fn end_as(status: i32) -> ! {
+    if !libc::WIFSIGNALED(status) {
+        std::process::exit(libc::WEXITSTATUS(status));
+    }
+    let signal = libc::WTERMSIG(status);
+    // SAFETY: the process ends here whatever these calls do.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        Signals::release();
+        libc::raise(signal);
+    }
+    std::process::exit(128 + signal)
+}

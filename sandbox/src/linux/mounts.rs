@@ -1,0 +1,378 @@
+//! The first layer: a file system of its own, in which only what is granted is there at all.
+//!
+//! Everything is opened before anything is covered, and mounted by file descriptor, so that no path can come to mean
+//! something else in between, though other commands may be at work in the same folders.
+
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
+    mount_change, move_mount, open_tree, unmount,
+};
+use rustix::process::pivot_root;
+
+use super::{During, Step};
+
+use crate::plan::{Limits, Place, Plan, Source};
+
+/// Where the new file system stands while it is built. It is there on every system.
+const BUILT_AT: &str = "/usr";
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// Files of `/proc` that tell of the kernel or reach into it.
+const HIDDEN: [&str; 17] = [
+    "config.gz",
+    "iomem",
+    "ioports",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "modules",
+    "sched_debug",
+    "slabinfo",
+    "sysrq-trigger",
+    "timer_list",
+    "vmallocinfo",
+];
+const FROZEN: [&str; 5] = ["sys", "irq", "bus", "acpi", "fs"];
+
+/// Something opened outside, to be placed inside.
+struct Piece<'a> {
+    place: &'a Place,
+    tree: Option<OwnedFd>,
+}
+
+/// Leaves this process with a file system in which only what `plan` grants is there.
+pub(crate) fn enter(plan: &Plan) -> Step<()> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).during("make the mounts private")?;
+    let pieces: Vec<_> = plan.places.iter().map(open).collect::<Step<_>>()?;
+    let devices = DEVICES
+        .map(|name| clone(CWD, &Path::new("/dev").join(name)).map(|tree| (name, tree)))
+        .into_iter()
+        .filter_map(Result::ok)
+        .collect();
+    let limited = new_file_system(
+        "tmpfs",
+        &[("mode", "755"), ("size", "16m")],
+        MountAttrFlags::empty(),
+    )?;
+    let target = fs::File::open(BUILT_AT).during(BUILT_AT)?;
+    attach(&limited, &target).during("mount the new root")?;
+    let root = Root(limited);
+    for piece in pieces {
+        root.place(piece)?;
+    }
+    for (link, target) in &plan.links {
+        // Where it stands in a granted folder it is there already.
+        let _ = root.link(link, target);
+    }
+    root.devices(devices)?;
+    root.proc(plan.limits)?;
+    root.mask(&plan.masked)?;
+    for path in &plan.pinned {
+        root.pin(path)?;
+    }
+    for folder in ["/run", "/home", "/var", "/root"] {
+        let _ = root.folder(Path::new(folder));
+    }
+    root.become_root()
+}
+
+fn open(place: &Place) -> Step<Piece<'_>> {
+    let source = match &place.source {
+        Source::Same => &place.path,
+        Source::Of(path) => path,
+        Source::Empty { .. } => return Ok(Piece { place, tree: None }),
+    };
+    let tree = clone(CWD, source).during(source.display())?;
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    if place.access.is_read_only() {
+        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    if !place.access.execute {
+        attributes |= MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    }
+    set_attributes(&tree, attributes, true).during(source.display())?;
+    Ok(Piece {
+        place,
+        tree: Some(tree),
+    })
+}
+
+/// A copy of the mounts at `path`, not attached anywhere. Paths have no symbolic links any more, or are not believed.
+fn clone(at: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let found = openat2(
+        at,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS,
+    )?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(&found, "", flags)
+}
+
+fn attach(tree: &OwnedFd, target: impl AsFd) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(tree, "", target, "", flags)
+}
+
+fn new_file_system(
+    kind: &str,
+    options: &[(&str, &str)],
+    attributes: MountAttrFlags,
+) -> Step<OwnedFd> {
+    let mount = || {
+        let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+        for (name, value) in options {
+            fsconfig_set_string(&context, *name, *value)?;
+        }
+        fsconfig_create(&context)?;
+        let attributes = attributes | MountAttrFlags::MOUNT_ATTR_NOSUID;
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+    };
+    mount().during(format!("mount {kind}"))
+}
+
+fn set_attributes(
+    tree: &OwnedFd,
+    attributes: MountAttrFlags,
+    is_recursive: bool,
+) -> Result<(), Errno> {
+    #[repr(C)]
+    struct Attributes {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        user_namespace: u64,
+    }
+    let change = Attributes {
+        set: attributes.bits().into(),
+        clear: 0,
+        propagation: 0,
+        user_namespace: 0,
+    };
+    let recursive = if is_recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: both pointers are to values that outlive the call, and the last argument is the size of the second.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | recursive,
+            &raw const change,
+            size_of::<Attributes>(),
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    }
+}
+
+/// The file system that is being built.
+struct Root(OwnedFd);
+
+impl Root {
+    fn place(&self, piece: Piece<'_>) -> Step<()> {
+        let path = &piece.place.path;
+        let tree = match piece.tree {
+            Some(tree) => tree,
+            None => temporary(piece.place)?,
+        };
+        let is_folder = rustix::fs::fstat(&tree)
+            .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
+        let target = match is_folder {
+            true => self.folder(path),
+            false => self.file(path),
+        };
+        let target = target.during(path.display())?;
+        attach(&tree, &target).during(path.display())
+    }
+
+    /// The folder at `path`, made where it is missing.
+    fn folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let mut below = PathBuf::new();
+        for part in path.components() {
+            let Component::Normal(name) = part else {
+                continue;
+            };
+            below.push(name);
+            match rustix::fs::mkdirat(&self.0, &below, Mode::from_raw_mode(0o755)) {
+                // Granted folders have what they have.
+                Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        self.find(path)
+    }
+
+    /// The file at `path`, made where it is missing.
+    fn file(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        if let Ok(found) = self.find(path) {
+            return Ok(found);
+        }
+        let folder = self.folder(path.parent().unwrap_or(Path::new("/")))?;
+        let name = path.file_name().unwrap_or_default();
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::WRONLY;
+        rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o644))?;
+        self.find(path)
+    }
+
+    fn find(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let relative = path.strip_prefix("/").unwrap_or(path);
+        let relative = if relative.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            relative
+        };
+        openat2(
+            &self.0,
+            relative,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH,
+        )
+    }
+
+    fn link(&self, link: &Path, target: &Path) -> Result<(), Errno> {
+        let folder = self.folder(link.parent().unwrap_or(Path::new("/")))?;
+        rustix::fs::symlinkat(target, folder, link.file_name().unwrap_or_default())
+    }
+
+    fn devices(&self, devices: Vec<(&str, OwnedFd)>) -> Step<()> {
+        let folder = Path::new("/dev");
+        let noexec = MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let own = new_file_system("tmpfs", &[("mode", "755"), ("size", "64k")], noexec)?;
+        attach(&own, self.folder(folder).during("/dev")?).during("/dev")?;
+        for (name, tree) in devices {
+            let target = self.file(&folder.join(name)).during(name)?;
+            attach(&tree, target).during(name)?;
+        }
+        for (link, target) in [
+            ("fd", "/proc/self/fd"),
+            ("stdin", "/proc/self/fd/0"),
+            ("stdout", "/proc/self/fd/1"),
+            ("stderr", "/proc/self/fd/2"),
+            ("ptmx", "pts/ptmx"),
+        ] {
+            self.link(&folder.join(link), Path::new(target))
+                .during(link)?;
+        }
+        let terminals =
+            new_file_system("devpts", &[("ptmxmode", "0666"), ("mode", "620")], noexec)?;
+        let target = self.folder(&folder.join("pts")).during("/dev/pts")?;
+        attach(&terminals, target).during("/dev/pts")?;
+        let target = self.folder(&folder.join("shm")).during("/dev/shm")?;
+        let shared = new_file_system(
+            "tmpfs",
+            &[("mode", "1777"), ("size", "256m")],
+            MountAttrFlags::MOUNT_ATTR_NODEV,
+        )?;
+        attach(&shared, target).during("/dev/shm")?;
+        set_attributes(&own, MountAttrFlags::MOUNT_ATTR_RDONLY, false).during("/dev")
+    }
+
+    fn proc(&self, limits: Limits) -> Step<()> {
+        let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let own = new_file_system("proc", &[], attributes)?;
+        let folder = Path::new("/proc");
+        attach(&own, self.folder(folder).during("/proc")?).during("/proc")?;
+        // Kernels before 6.14 have one such limit for all; there, that of the user has to do.
+        let _ = write(&own, "sys/kernel/pid_max", &limits.processes.to_string());
+        write(&own, "sys/user/max_user_namespaces", "0").during("max_user_namespaces")?;
+        for name in FROZEN {
+            let path = folder.join(name);
+            if let Ok(tree) = self.copy(&path) {
+                set_attributes(&tree, MountAttrFlags::MOUNT_ATTR_RDONLY, true).during(name)?;
+                attach(&tree, self.find(&path).during(name)?).during(name)?;
+            }
+        }
+        self.mask(&HIDDEN.map(|name| folder.join(name)))
+    }
+
+    /// Makes what is at these paths look empty.
+    fn mask(&self, paths: &[PathBuf]) -> Step<()> {
+        let (file, folder) = (Path::new("/.empty-file"), Path::new("/.empty"));
+        self.file(file).during("mask")?;
+        self.folder(folder).during("mask")?;
+        for path in paths {
+            let Ok(target) = self.find(path) else {
+                continue;
+            };
+            let is_folder = rustix::fs::fstat(&target)
+                .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
+            let tree = self
+                .copy(if is_folder { folder } else { file })
+                .during(path.display())?;
+            set_attributes(&tree, MountAttrFlags::MOUNT_ATTR_RDONLY, false)
+                .during(path.display())?;
+            attach(&tree, target).during(path.display())?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a folder from being renamed, and another one from taking its name: what is mounted on cannot be moved.
+    fn pin(&self, path: &Path) -> Step<()> {
+        let tree = self.copy(path).during(path.display())?;
+        attach(&tree, self.find(path).during(path.display())?).during(path.display())
+    }
+
+    fn copy(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let found = self.find(path)?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH
+            | OpenTreeFlags::AT_RECURSIVE;
+        open_tree(&found, "", flags)
+    }
+
+    /// Makes this the whole file system, and leaves the one outside.
+    fn become_root(self) -> Step<()> {
+        set_attributes(&self.0, MountAttrFlags::MOUNT_ATTR_RDONLY, false)
+            .during("freeze the new root")?;
+        rustix::process::fchdir(&self.0).during("enter the new root")?;
+        pivot_root(".", ".").during("pivot_root")?;
+        unmount(".", UnmountFlags::DETACH).during("leave the old root")?;
+        rustix::process::chdir("/").during("chdir")
+    }
+}
+
+/// An empty folder.
+fn temporary(place: &Place) -> Step<OwnedFd> {
+    let Source::Empty { mebibytes } = place.source else {
+        return Err(format!("{}: nothing to be placed", place.path.display()));
+    };
+    let size = format!("{mebibytes}m");
+    let is_shared = place.path.ends_with("tmp");
+    let mode = if is_shared { "1777" } else { "700" };
+    let options = [
+        ("mode", mode),
+        ("size", size.as_str()),
+        ("nr_inodes", "200k"),
+    ];
+    new_file_system("tmpfs", &options, MountAttrFlags::MOUNT_ATTR_NODEV)
+}
+
+fn write(folder: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
+    let file = rustix::fs::openat(
+        folder,
+        name,
+        OFlags::WRONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    rustix::io::write(file, text.as_bytes()).map(drop)
+}

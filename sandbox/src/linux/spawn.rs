@@ -1,0 +1,283 @@
+//! Starts commands in a sandbox, from the outside.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+
+use super::wire::Message;
+use crate::LAUNCHER;
+use crate::confinement::{Confinement, Tier};
+use crate::plan::{Limits, Plan};
+use crate::proxy::Proxy;
+use crate::survey::{Layout, Watched};
+
+/// A policy, and what the commands under it share.
+pub struct Sandbox {
+    confinement: Confinement,
+    launcher: PathBuf,
+    limits: Limits,
+    proxy: Proxy,
+    network: Mutex<Option<Network>>,
+}
+
+/// The network that the commands of a sandbox share, so that one reaches what another serves.
+struct Network {
+    user: OwnedFd,
+    network: OwnedFd,
+    /// Dropped, it ends the proxy.
+    _proxy: oneshot::Sender<()>,
+}
+
+/// Whether a command stays with the terminal that it is started from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terminal {
+    /// It has none, and signals are sent to whom they are meant for.
+    None,
+    /// It has this process's terminal, and gets the signals that its launcher gets.
+    Kept,
+    /// It has none, and gets the signals that its launcher gets.
+    Left,
+}
+
+/// Why a command did not start.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The sandbox could not be built.
+    #[error("cannot build the sandbox: {0}")]
+    Sandbox(String),
+    /// The command itself could not be executed.
+    #[error("{0}")]
+    Program(String),
+}
+
+/// A command on its way into the sandbox.
+pub struct Prepared<'a> {
+    /// What starts it. Streams and variables are for the caller to set; the variables are the command's.
+    pub command: Command,
+    sandbox: &'a Sandbox,
+    link: OwnedFd,
+    watched: Watched,
+    /// Whoever comes first makes the network; the others wait for it.
+    first: Option<MutexGuard<'a, Option<Network>>>,
+}
+
+/// A command in the sandbox. Dropped, it and all that it has started are killed.
+pub struct Child {
+    /// The launcher, which ends as the command ends.
+    pub process: process::Child,
+    /// Keeps the command alive.
+    pub link: Link,
+}
+
+/// The tie between a command and this process.
+pub struct Link {
+    _socket: OwnedFd,
+    watched: Watched,
+}
+
+impl Sandbox {
+    /// A sandbox by this policy, with `proxy` as its only way out. `launcher` is a program that calls [`crate::launcher`] where its first argument is
+    /// [`LAUNCHER`].
+    pub fn new(confinement: Confinement, proxy: Proxy, launcher: PathBuf) -> Self {
+        Self {
+            confinement,
+            launcher,
+            proxy,
+            limits: limits(),
+            network: Mutex::new(None),
+        }
+    }
+
+    /// The policy.
+    pub fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    /// Prepares a command.
+    ///
+    /// # Errors
+    ///
+    /// Where a path of the policy is not there, or nothing would be hidden.
+    pub fn prepare(
+        &self,
+        program: &OsStr,
+        arguments: &[OsString],
+        cwd: &Path,
+        terminal: Terminal,
+    ) -> Result<Prepared<'_>, SetupError> {
+        let fault = |reason: String| SetupError::Sandbox(reason);
+        if let Some(reason) = self.confinement.fault() {
+            return Err(fault(reason));
+        }
+        let layout = Layout::of(&self.confinement).map_err(|error| fault(error.to_string()))?;
+        let watched = Watched::look(&self.confinement.workspace, &self.confinement.protected);
+        let (link, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(|errno| fault(format!("socketpair: {errno}")))?;
+        let network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
+        let joined = network.as_ref().map(Network::namespaces).transpose();
+        let joined = joined.map_err(|error| fault(error.to_string()))?;
+        let makes_network = joined.is_none() && self.confinement.tier == Tier::Full;
+        let plan = Plan {
+            tier: self.confinement.tier,
+            program: OsString::new(),
+            arguments: Vec::new(),
+            cwd: cwd.to_owned(),
+            places: layout.places,
+            links: layout.links,
+            masked: layout.masked,
+            pinned: layout.pinned,
+            keeps_terminal: terminal == Terminal::Kept,
+            forwards_signals: terminal != Terminal::None,
+            link: theirs.as_raw_fd(),
+            namespaces: joined
+                .as_ref()
+                .map(|[user, network]| (user.as_raw_fd(), network.as_raw_fd())),
+            limits: self.limits,
+        };
+        let plan = serde_json::to_string(&plan).map_err(|error| fault(error.to_string()))?;
+        let mut command = Command::new(&self.launcher);
+        command.arg(LAUNCHER).arg(plan).arg(program).args(arguments);
+        let mut inherited = vec![theirs];
+        inherited.extend(joined.into_iter().flatten());
+        inherit(&mut command, inherited);
+        Ok(Prepared {
+            command,
+            sandbox: self,
+            link,
+            watched,
+            first: makes_network.then_some(network),
+        })
+    }
+}
+
+/// Gives these to the child, and to no other child that is started meanwhile.
+fn inherit(command: &mut Command, fds: Vec<OwnedFd>) {
+    let give = move || {
+        for fd in &fds {
+            rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec it makes system calls only.
+    unsafe { command.pre_exec(give) };
+}
+
+impl Network {
+    /// A network whose proxy is served from now on.
+    fn serve(fds: Vec<OwnedFd>, proxy: Proxy) -> io::Result<Self> {
+        let [listener, user, network] = <[OwnedFd; 3]>::try_from(fds)
+            .map_err(|_| io::Error::other("the launcher gave no network"))?;
+        let listener = TcpListener::from(listener);
+        listener.set_nonblocking(true)?;
+        let (end, ended) = oneshot::channel();
+        // A thread of its own: commands are started from many, and the caller's runtime has other things to do.
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        thread::Builder::new().name("proxy".into()).spawn(move || {
+            runtime.block_on(async {
+                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+                    return;
+                };
+                tokio::select! {
+                    () = proxy.serve_tcp(listener) => {}
+                    _ = ended => {}
+                }
+            });
+        })?;
+        Ok(Self {
+            user,
+            network,
+            _proxy: end,
+        })
+    }
+
+    fn namespaces(&self) -> io::Result<[OwnedFd; 2]> {
+        Ok([self.user.try_clone()?, self.network.try_clone()?])
+    }
+}
+
+impl Prepared<'_> {
+    /// Starts the command; returns when it runs.
+    ///
+    /// # Errors
+    ///
+    /// Where the sandbox could not be built, or the program is not there.
+    pub fn spawn(mut self) -> Result<Child, SetupError> {
+        let fault = |reason: String| SetupError::Sandbox(reason);
+        let launcher = self.sandbox.launcher.display();
+        let spawned = self.command.spawn();
+        let process = spawned.map_err(|error| fault(format!("`{launcher}`: {error}")))?;
+        // The child's ends are the child's alone, or its end would go unnoticed.
+        drop(self.command);
+        let mut process = Unfinished(Some(process));
+        loop {
+            let message = Message::receive(&self.link);
+            match message.map_err(|errno| fault(errno.to_string()))? {
+                Some(Message::Network(fds)) => {
+                    let network = Network::serve(fds, self.sandbox.proxy.clone());
+                    let network = network.map_err(|error| fault(error.to_string()))?;
+                    if let Some(mut first) = self.first.take() {
+                        *first = Some(network);
+                    }
+                }
+                Some(Message::Running) => break,
+                Some(Message::NoProgram(reason)) => return Err(SetupError::Program(reason)),
+                Some(Message::Failed(reason)) => return Err(fault(reason)),
+                None => return Err(fault("the launcher has ended".to_owned())),
+            }
+        }
+        Ok(Child {
+            process: process.0.take().expect("it was put there"),
+            link: Link {
+                _socket: self.link,
+                watched: self.watched,
+            },
+        })
+    }
+}
+
+/// A launcher that is of no use any more unless it is taken out.
+struct Unfinished(Option<process::Child>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.0 {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+impl Link {
+    /// To be called when the command has ended: moves aside what it has put where nothing may be put, and gives the
+    /// new names.
+    pub fn quarantine(&self) -> Vec<PathBuf> {
+        self.watched.quarantine()
+    }
+}
+
+/// Half of the machine's memory and more, and as many processes as a large build may have.
+fn limits() -> Limits {
+    let memory = rustix::system::sysinfo();
+    let total = memory.totalram * u64::from(memory.mem_unit.max(1));
+    Limits {
+        processes: 4096,
+        file_bytes: 16 << 30,
+        open_files: 65_536,
+        memory_bytes: total / 4 * 3,
+    }
+}

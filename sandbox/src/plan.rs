@@ -1,0 +1,80 @@
+//! What the launcher is told: the policy with every path looked up, and what to run.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::confinement::{Access, Tier};
+
+/// What programs need to run at all.
+pub(crate) const SYSTEM: [&str; 11] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix/store",
+    "/sys/devices/system/cpu",
+];
+
+/// All that the launcher needs to know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub tier: Tier,
+    /// What is run; a bare name is searched for in `PATH`.
+    pub program: OsString,
+    pub arguments: Vec<OsString>,
+    pub cwd: PathBuf,
+    /// What the command sees of the file system, in the order in which it is laid out.
+    pub places: Vec<Place>,
+    /// Symbolic links outside of these places, from where to what.
+    pub links: Vec<(PathBuf, PathBuf)>,
+    /// What looks empty though it is in one of the places.
+    pub masked: Vec<PathBuf>,
+    /// Folders that cannot be renamed.
+    pub pinned: Vec<PathBuf>,
+    /// Whether the command stays with the terminal that it has.
+    pub keeps_terminal: bool,
+    /// Whether signals that the launcher gets are the command's.
+    pub forwards_signals: bool,
+    /// The file descriptor over which the launcher talks to its parent.
+    pub link: i32,
+    /// User and network namespace to join; none: new ones.
+    pub namespaces: Option<(i32, i32)>,
+    pub limits: Limits,
+}
+
+/// Something that the command sees.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// Where, without symbolic links.
+    pub path: PathBuf,
+    pub source: Source,
+    pub access: Access,
+}
+
+/// What is seen at a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Source {
+    /// The same as outside.
+    Same,
+    /// What is outside at another path.
+    Of(PathBuf),
+    /// An empty folder of at most so many MiB, gone with the command.
+    Empty { mebibytes: u64 },
+}
+
+/// How much a command may take.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    pub processes: u64,
+    pub file_bytes: u64,
+    pub open_files: u64,
+    /// Memory of all its processes together.
+    pub memory_bytes: u64,
+}

@@ -1,0 +1,447 @@
+//! Looks up on disk what a policy speaks of: which paths there are, what they lead through, what must not be seen.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
+
+use crate::confinement::{Access, Confinement, Grant};
+use crate::git::linked_repository;
+use crate::plan::{Place, SYSTEM, Source};
+
+/// How many symbolic links one path may lead through, as in the kernel.
+const MAX_LINKS: usize = 40;
+/// How large the temporary folders of one command may become, in MiB.
+const TMP: u64 = 1024;
+const HOME: u64 = 512;
+
+/// What of the file system is seen, and how.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub places: Vec<Place>,
+    pub links: Vec<(PathBuf, PathBuf)>,
+    pub masked: Vec<PathBuf>,
+    pub pinned: Vec<PathBuf>,
+}
+
+impl Layout {
+    /// Looks up what `confinement` speaks of.
+    pub fn of(confinement: &Confinement) -> io::Result<Self> {
+        let mut layout = Self::default();
+        for path in SYSTEM {
+            if Path::new(path).exists() {
+                layout.add(Path::new(path), Source::Same, Access::RUN)?;
+            }
+        }
+        layout.add_temporary(confinement)?;
+        for grant in confinement.in_order() {
+            layout.add(&grant.path, Source::Same, grant.access)?;
+        }
+        layout.add_git(&confinement.workspace)?;
+        layout.protect(&confinement.workspace, &confinement.protected);
+        layout.masked.extend(PRIVATE.iter().cloned());
+        layout.mask_credentials();
+        // Stable: of two places alike, the later covers the earlier.
+        layout
+            .places
+            .sort_by_key(|place| place.path.components().count());
+        layout.leave_out_repetitions();
+        Ok(layout)
+    }
+
+    /// Leaves out what the place around it gives already.
+    fn leave_out_repetitions(&mut self) {
+        let mut kept: Vec<Place> = Vec::with_capacity(self.places.len());
+        for place in self.places.drain(..) {
+            let around = kept
+                .iter()
+                .rfind(|around| place.path.starts_with(&around.path));
+            let is_repetition = around.is_some_and(|around| {
+                around.access == place.access
+                    && [&around.source, &place.source] == [&Source::Same, &Source::Same]
+            });
+            if !is_repetition {
+                kept.push(place);
+            }
+        }
+        self.places = kept;
+    }
+
+    fn add(&mut self, path: &Path, source: Source, access: Access) -> io::Result<()> {
+        let (real, links) = resolve(path)?;
+        if real == Path::new("/") {
+            return Err(io::Error::other("the whole file system cannot be granted"));
+        }
+        if source == Source::Same {
+            fs::symlink_metadata(&real)?;
+        }
+        self.links.extend(links);
+        self.places.push(Place {
+            path: real,
+            source,
+            access,
+        });
+        Ok(())
+    }
+
+    fn add_temporary(&mut self, confinement: &Confinement) -> io::Result<()> {
+        let temporary = [
+            (Some(PathBuf::from("/tmp")), "tmp", TMP),
+            (Some(PathBuf::from("/var/tmp")), "var-tmp", TMP),
+            (confinement.home.clone(), "home", HOME),
+        ];
+        for (path, name, mebibytes) in temporary {
+            let Some(path) = path else { continue };
+            let source = match &confinement.scratch {
+                Some(scratch) => Source::Of(scratch.join(name)),
+                None => Source::Empty { mebibytes },
+            };
+            self.add(&path, source, Access::ALL)?;
+        }
+        Ok(())
+    }
+
+    /// A commit writes where git keeps things, but not what git obeys.
+    fn add_git(&mut self, workspace: &Path) -> io::Result<()> {
+        let own = workspace.join(".git");
+        if own.is_dir() && !own.is_symlink() {
+            self.pinned.push(own.clone());
+            self.protect_modules(&own);
+        }
+        if let Some(common) = linked_repository(workspace) {
+            self.add(&common, Source::Same, Access::ALL)?;
+            let obeyed = ["hooks", "config", "config.worktree", "info/attributes"];
+            self.protect(&common, &obeyed.map(PathBuf::from));
+            self.protect_modules(&common);
+            self.pinned.push(common);
+        }
+        Ok(())
+    }
+
+    fn protect_modules(&mut self, git: &Path) {
+        for module in entries(&git.join("modules")) {
+            self.protect(&module, &["hooks", "config"].map(PathBuf::from));
+        }
+    }
+
+    fn protect(&mut self, folder: &Path, names: &[PathBuf]) {
+        for name in names {
+            let path = folder.join(name);
+            // One that leads elsewhere is looked at when the command has ended.
+            if is_plain(folder, name) {
+                self.places.push(Place {
+                    path,
+                    source: Source::Same,
+                    access: Access::RUN,
+                });
+            }
+        }
+    }
+
+    /// Tool chains are seen, but not the keys that some keep beside them.
+    fn mask_credentials(&mut self) {
+        let keys = ["credentials", "credentials.toml"];
+        let read_only = self
+            .places
+            .iter()
+            .filter(|place| place.source == Source::Same && place.access.is_read_only());
+        let found: Vec<_> = read_only
+            .flat_map(|place| keys.map(|name| place.path.join(name)))
+            .filter(|path| path.is_file())
+            .collect();
+        self.masked.extend(found);
+    }
+}
+
+/// The path without symbolic links, and the links that it leads through.
+fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
+    let mut rest: Vec<PathBuf> = vec![path.to_owned()];
+    let mut real = PathBuf::from("/");
+    let mut links = Vec::new();
+    while let Some(next) = rest.pop() {
+        let mut components = next.components();
+        let Some(first) = components.next() else {
+            continue;
+        };
+        let behind = components.as_path().to_owned();
+        if !behind.as_os_str().is_empty() {
+            rest.push(behind);
+        }
+        match first {
+            Component::RootDir | Component::Prefix(_) => real = PathBuf::from("/"),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                real.pop();
+            }
+            Component::Normal(name) => match fs::read_link(real.join(name)) {
+                Ok(target) => {
+                    if links.len() == MAX_LINKS {
+                        return Err(io::Error::other("too many symbolic links"));
+                    }
+                    links.push((real.join(name), target.clone()));
+                    rest.push(target);
+                }
+                Err(_) => real.push(name),
+            },
+        }
+    }
+    Ok((real, links))
+}
+
+/// Whether `name` is there below `folder`, and no part of it is a symbolic link.
+pub(crate) fn is_plain(folder: &Path, name: &Path) -> bool {
+    let mut path = folder.to_owned();
+    name.components().all(|part| {
+        path.push(part);
+        fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_symlink())
+    })
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// What in `/etc` is not for everybody: root would read it inside as well. Looked up once, since it takes long.
+static PRIVATE: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::from("/etc")];
+    while let Some(folder) = folders.pop() {
+        for path in entries(&folder) {
+            let Ok(metadata) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            let mode = metadata.permissions().mode();
+            let is_open = match metadata.is_dir() {
+                true => mode & 0o005 == 0o005,
+                false => metadata.is_symlink() || mode & 0o004 != 0,
+            };
+            match is_open {
+                false => found.push(path),
+                true if metadata.is_dir() => folders.push(path),
+                true => {}
+            }
+        }
+    }
+    found
+});
+
+/// Folders of tool chains below a home directory. Caches and settings are not among them.
+const TOOL_CHAINS: [&str; 29] = [
+    ".asdf",
+    ".bun",
+    ".cargo",
+    ".deno/bin",
+    ".dotnet",
+    ".elan",
+    ".fnm",
+    ".ghcup",
+    ".jbang",
+    ".jdks",
+    ".julia",
+    ".linuxbrew",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pipx",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".m2/repository",
+    ".nodenv",
+    ".nvm",
+    ".opam",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".sdkman/candidates",
+    ".volta",
+    "go",
+];
+/// Variables that say where a tool chain is.
+const TOOL_CHAIN_VARIABLES: [&str; 18] = [
+    "BUN_INSTALL",
+    "CARGO_HOME",
+    "CONDA_PREFIX",
+    "DENO_INSTALL",
+    "DOTNET_ROOT",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "NVM_BIN",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "RBENV_ROOT",
+    "RUSTUP_HOME",
+    "SDKMAN_DIR",
+    "VIRTUAL_ENV",
+    "VOLTA_HOME",
+];
+
+impl Confinement {
+    /// Grants the tool chains that the user's programs come from: what `PATH` and the usual variables name, and the
+    /// usual folders of the home directory. They are read and executed, not written.
+    pub fn grant_tool_chains<'a>(&mut self, variable: impl Fn(&str) -> Option<&'a str>) {
+        let searched = variable("PATH").unwrap_or_default();
+        let named = TOOL_CHAIN_VARIABLES
+            .iter()
+            .filter_map(|name| variable(name));
+        let usual = self
+            .home
+            .iter()
+            .flat_map(|home| TOOL_CHAINS.map(|name| home.join(name)));
+        let mut candidates: Vec<PathBuf> = std::env::split_paths(searched)
+            .chain(named.map(PathBuf::from))
+            .chain(usual)
+            .collect();
+        candidates.sort();
+        candidates.dedup();
+        let found: Vec<_> = candidates
+            .into_iter()
+            .filter(|path| self.may_be_tool_chain(path))
+            .map(|path| Grant {
+                path,
+                access: Access::RUN,
+            })
+            .collect();
+        // Before those that are there: what the user has granted counts more.
+        self.grants.splice(0..0, found);
+    }
+
+    /// A variable may name anything, also what holds the home directory or the workspace.
+    fn may_be_tool_chain(&self, path: &Path) -> bool {
+        let Ok(real) = fs::canonicalize(path) else {
+            return false;
+        };
+        let holds = |folder: &Path| folder.starts_with(&real) || folder.starts_with(path);
+        path.is_absolute()
+            && real.is_dir()
+            && real.components().count() > 2
+            && !holds(&self.workspace)
+            && !real.starts_with(&self.workspace)
+            && !self.home.as_deref().is_some_and(holds)
+            && !["/tmp", "/var/tmp", "/run", "/proc", "/dev", "/sys"]
+                .iter()
+                .any(|own| real == Path::new(own))
+            && !SYSTEM.iter().any(|system| real.starts_with(system))
+    }
+}
+
+/// What of the protected names there was before a command, to tell what it has added.
+#[derive(Debug)]
+pub(crate) struct Watched(HashMap<PathBuf, Option<Identity>>);
+
+type Identity = (u64, u64);
+
+impl Watched {
+    /// Looks at the protected names that may be made: those whose folder is there.
+    pub fn look(workspace: &Path, protected: &[PathBuf]) -> Self {
+        let paths = protected.iter().map(|name| workspace.join(name));
+        Self(
+            paths
+                .filter(|path| path.parent().is_some_and(Path::is_dir))
+                .map(|path| (path.clone(), identity(&path)))
+                .collect(),
+        )
+    }
+
+    /// Moves aside what was made, or put in the place of what was there; gives the new names.
+    pub fn quarantine(&self) -> Vec<PathBuf> {
+        let changed = self.0.iter().filter(|(path, before)| {
+            let now = identity(path);
+            now.is_some() && now != **before
+        });
+        changed.filter_map(|(path, _)| move_aside(path)).collect()
+    }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+fn move_aside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_string_lossy();
+    (0..100).find_map(|number| {
+        let aside = match number {
+            0 => format!("{name}.quarantined"),
+            _ => format!("{name}.quarantined-{number}"),
+        };
+        let aside = path.with_file_name(OsStr::new(&aside));
+        let is_free = fs::symlink_metadata(&aside).is_err();
+        (is_free && fs::rename(path, &aside).is_ok()).then_some(aside)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_on_the_way_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(root.join("data/home/u")).unwrap();
+        std::os::unix::fs::symlink("data/home", root.join("home")).unwrap();
+        let (real, links) = resolve(&root.join("home/u/../u")).unwrap();
+        assert_eq!(real, root.join("data/home/u"));
+        assert_eq!(links, [(root.join("home"), PathBuf::from("data/home"))]);
+        std::os::unix::fs::symlink("round", root.join("round")).unwrap();
+        assert!(resolve(&root.join("round")).is_err());
+    }
+
+    #[test]
+    fn tool_chains_never_bring_the_home_or_the_workspace_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(folder.path()).unwrap().join("home");
+        for name in ["project/bin", ".cargo/bin", ".ssh", "tools/bin"] {
+            fs::create_dir_all(home.join(name)).unwrap();
+        }
+        let mut confinement = Confinement::new(home.join("project"), Some(home.clone()));
+        let path = format!(
+            "/usr/bin:relative:{0}:{0}/project/bin:{0}/tools/bin:/",
+            home.display()
+        );
+        let cargo_home = home.display().to_string();
+        confinement.grant_tool_chains(|name| match name {
+            "PATH" => Some(&path),
+            "CARGO_HOME" => Some(&cargo_home),
+            _ => None,
+        });
+        let granted: Vec<_> = confinement
+            .grants
+            .iter()
+            .map(|grant| grant.path.strip_prefix(&home).unwrap().to_owned())
+            .collect();
+        assert_eq!(granted, [Path::new(".cargo"), Path::new("tools/bin")]);
+        assert!(
+            confinement
+                .grants
+                .iter()
+                .all(|grant| grant.access == Access::RUN)
+        );
+    }
+
+    #[test]
+    fn what_a_command_adds_to_what_git_obeys_is_moved_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::write(root.join(".git/config"), "[core]\n").unwrap();
+        let protected =
+            [".git/config", ".git/commondir", ".git/hooks", ".vscode"].map(PathBuf::from);
+        let watched = Watched::look(root, &protected);
+        assert_eq!(watched.quarantine(), Vec::<PathBuf>::new());
+        fs::write(root.join(".git/commondir"), "/evil").unwrap();
+        assert_eq!(
+            watched.quarantine(),
+            [root.join(".git/commondir.quarantined")]
+        );
+        assert!(!root.join(".git/commondir").exists());
+    }
+}
