@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Clock, ContentBlock, Message, MessageId, Origin, Request, Role, Thinking, Transcript,
+    Clock, ContentBlock, Message, MessageId, Origin, Request, Role, Sampling, Thinking, Transcript,
     estimate_message,
 };
 
@@ -72,8 +72,8 @@ impl Split {
             tools: Arc::new([]),
             messages: Arc::new(vec![Arc::new(message)]),
             max_output: MAX_SUMMARY,
-            thinking: Thinking::Unset,
-            temperature: None,
+            thinking: Thinking::default(),
+            sampling: Sampling::default(),
         }
     }
 }

@@ -32,7 +32,7 @@ impl Sent {
             messages: self.messages.clone(),
             max_output: settings.limits.reserved_output,
             thinking: settings.thinking,
-            temperature: settings.temperature,
+            sampling: settings.sampling.clone(),
         }
     }
 

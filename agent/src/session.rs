@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ah_conversation::{
     CallState, Clock, ContentBlock, Cost, Event, EventKind, ExitReason, Limits, LoopAction,
     Message, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response, Role,
-    Rulebook, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage,
+    Rulebook, Sampling, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage,
     close_open_calls, next, text_of,
 };
 
@@ -55,8 +55,8 @@ pub struct Settings {
     pub must_produce: Option<PathBuf>,
     /// How much the model may think.
     pub thinking: Thinking,
-    /// The sampling temperature, where one was set.
-    pub temperature: Option<f64>,
+    /// How the model chooses its words.
+    pub sampling: Sampling,
 }
 
 /// Which tool calls of one answer run together. Results always come in the order of the calls.

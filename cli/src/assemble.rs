@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Clock as _, Cost, Destination, Limits, Provider, ProviderError, Thinking, Tool,
+    Clock as _, Cost, Destination, Limits, Provider, ProviderError, Sampling, Thinking, Tool,
 };
 use ah_provider::anthropic::Patience;
 use ah_provider::fallback::Fallback;
@@ -58,6 +58,16 @@ fn connect(config: &Config, options: &Options, name: &str) -> Result<Arc<dyn Pro
     let provider = asking(config, &options.model.betas, |options| {
         ah_provider::connect(name, options)
     })?;
+    let (thinking, sampling) = (thinking(config), sampling(config));
+    let left_out = asking(config, &options.model.betas, |options| {
+        ah_provider::left_out(name, thinking, &sampling, options)
+    })?;
+    if !left_out.is_empty() {
+        let names = left_out.join("`, `");
+        crate::warn(&format!(
+            "{name} is asked without `{names}`, which it does not take"
+        ));
+    }
     match provider.model() {
         model if model.price.is_none() && options.limits.max_budget_usd.is_some() => {
             let message = format!(
@@ -100,6 +110,10 @@ fn asking<T>(
         key_source: &|command, setting| Arc::new(KeyCommand::new(command, setting, environment)),
         http: &ah_http::Options::from_variables(|name| environment.get(name)),
         betas,
+        max_output: config
+            .max_output_tokens
+            .as_ref()
+            .map(|count| count.value.get()),
         patience: Patience::default(),
         retry: Policy {
             retries: config.retries,
@@ -239,15 +253,27 @@ fn settings(
             .must_produce
             .as_ref()
             .map(|file| config.environment.cwd().join(file)),
-        thinking: options
-            .model
-            .max_thinking_tokens
-            .map_or(Thinking::Unset, Thinking::Budget),
-        temperature: config
-            .temperature
-            .as_ref()
-            .map(|temperature| temperature.value),
+        thinking: thinking(config),
+        sampling: sampling(config),
     })
+}
+
+fn thinking(config: &Config) -> Thinking {
+    Thinking {
+        budget: config.max_thinking_tokens.as_ref().map(|count| count.value),
+        effort: config.effort.as_ref().map(|effort| effort.value),
+    }
+}
+
+fn sampling(config: &Config) -> Sampling {
+    Sampling {
+        temperature: config.temperature.as_ref().map(|share| share.value),
+        top_p: config.top_p.as_ref().map(|share| share.value),
+        stop: config
+            .stop
+            .as_ref()
+            .map_or_else(Vec::new, |words| words.value.clone()),
+    }
 }
 
 fn frontend(

@@ -10,11 +10,13 @@ pub mod settings;
 mod untrusted;
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Embedded, Environment, PermissionMode, Rule};
+use ah_conversation::{Effort, Embedded, Environment, PermissionMode, Rule};
 use ah_provider::route::NamedServer;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::Manner;
@@ -71,8 +73,18 @@ pub struct Config {
     pub max_tool_result_chars: Option<Sourced<usize>>,
     /// How much of one tool's output is kept.
     pub max_tool_output_bytes: Sourced<u64>,
+    /// How hard the model tries.
+    pub effort: Option<Sourced<Effort>>,
+    /// How much it may think.
+    pub max_thinking_tokens: Option<Sourced<u32>>,
+    /// How much it may write at once.
+    pub max_output_tokens: Option<Sourced<NonZero<u64>>>,
     /// The sampling temperature.
     pub temperature: Option<Sourced<f64>>,
+    /// The share of the likeliest words that it takes.
+    pub top_p: Option<Sourced<f64>>,
+    /// Words at which it stops.
+    pub stop: Option<Sourced<Vec<String>>>,
     /// What is allowed where no rule says otherwise.
     pub permission_mode: Sourced<PermissionMode>,
     /// Calls that are allowed.
@@ -152,13 +164,8 @@ impl Config {
                 trust.skip_code(&folders.project);
             }
         }
-        add_variables(&mut environment, &layers);
         let servers = servers(&layers);
-        for server in servers.values() {
-            if let Some(name) = &server.value.key_env {
-                environment.add_secret(name);
-            }
-        }
+        add_variables(&mut environment, &layers, &servers);
         let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
         let first = First { layers: &layers };
         Ok(Self {
@@ -180,7 +187,13 @@ impl Config {
             max_tool_output_bytes: first
                 .value(|settings| settings.max_tool_output_bytes)
                 .unwrap_or_else(|| built_in(MAX_TOOL_OUTPUT)),
+            effort: given(options.model.effort).or_else(|| first.value(|settings| settings.effort)),
+            max_thinking_tokens: given(options.model.max_thinking_tokens)
+                .or_else(|| first.value(|settings| settings.max_thinking_tokens)),
+            max_output_tokens: first.value(|settings| settings.max_output_tokens),
             temperature: first.value(|settings| settings.temperature),
+            top_p: first.value(|settings| settings.top_p),
+            stop: first.value(|settings| settings.stop.clone()),
             permission_mode: permission_mode(options, manner, &layers, &mut trust),
             allow: rules(&options.tools.allowed_tools, &layers, |settings| {
                 &settings.permissions.allow
@@ -217,35 +230,34 @@ impl Config {
     }
 
     /// The settings in force, as `ah config show` lists them: key, value and where it comes from.
-    pub fn entries(&self) -> Vec<(&'static str, Value, &Origin)> {
+    pub fn entries(&self) -> Vec<Entry<'_>> {
         let mut entries = vec![("model", json!(self.model.value), &self.model.origin)];
-        for (key, model) in [
-            ("fallbackModel", &self.fallback_model),
-            ("compactionModel", &self.compaction_model),
-        ] {
-            let model = model.as_ref();
-            entries.extend(model.map(|model| (key, json!(model.value), &model.origin)));
-        }
+        entries.extend(entry("fallbackModel", self.fallback_model.as_ref()));
+        entries.extend(entry("compactionModel", self.compaction_model.as_ref()));
         for (name, server) in &self.servers {
             entries.push(("providers", json!(name), &server.origin));
         }
-        if let Some(count) = &self.max_conversation_messages {
-            entries.push(("maxConversationMessages", json!(count.value), &count.origin));
-        }
+        let count = self.max_conversation_messages.as_ref();
+        entries.extend(entry("maxConversationMessages", count));
         let concurrency = &self.tool_concurrency;
         entries.push((
             "toolConcurrency",
             json!(concurrency.value),
             &concurrency.origin,
         ));
-        if let Some(count) = &self.max_tool_result_chars {
-            entries.push(("maxToolResultChars", json!(count.value), &count.origin));
-        }
+        let count = self.max_tool_result_chars.as_ref();
+        entries.extend(entry("maxToolResultChars", count));
         let cap = &self.max_tool_output_bytes;
         entries.push(("maxToolOutputBytes", json!(cap.value), &cap.origin));
-        if let Some(temperature) = &self.temperature {
-            entries.push(("temperature", json!(temperature.value), &temperature.origin));
-        }
+        entries.extend(entry("effort", self.effort.as_ref()));
+        entries.extend(entry(
+            "maxThinkingTokens",
+            self.max_thinking_tokens.as_ref(),
+        ));
+        entries.extend(entry("maxOutputTokens", self.max_output_tokens.as_ref()));
+        entries.extend(entry("temperature", self.temperature.as_ref()));
+        entries.extend(entry("topP", self.top_p.as_ref()));
+        entries.extend(entry("stop", self.stop.as_ref()));
         let mode = &self.permission_mode;
         entries.push(("permissions.defaultMode", json!(mode.value), &mode.origin));
         for (key, rules) in [
@@ -265,6 +277,13 @@ impl Config {
         }
         entries
     }
+}
+
+/// A line of [`Config::entries`].
+type Entry<'a> = (&'static str, Value, &'a Origin);
+
+fn entry<'a, T: Serialize>(key: &'static str, set: Option<&'a Sourced<T>>) -> Option<Entry<'a>> {
+    set.map(|set| (key, json!(set.value), &set.origin))
 }
 
 /// The first layer that says something counts.
@@ -304,15 +323,6 @@ fn embedded(overlay: &Overlay) -> Embedded {
     embedded
 }
 
-/// Sets the variables that settings name, where the environment has none of the name.
-fn add_variables(environment: &mut Environment, layers: &[Layer]) {
-    for layer in layers {
-        for (name, value) in &layer.settings.env {
-            environment.set_default(name, value);
-        }
-    }
-}
-
 fn project_root(environment: &Environment) -> PathBuf {
     let cwd = environment.cwd();
     let root = cwd.ancestors().find(|folder| folder.join(".git").exists());
@@ -346,6 +356,23 @@ fn model(options: &Options, environment: &Environment, first: &First<'_>) -> Sou
         .or_else(of_environment)
         .or_else(|| first.value(|settings| settings.model.clone()))
         .unwrap_or_else(|| built_in(DEFAULT_MODEL.to_owned()))
+}
+
+/// Sets the variables of all layers, and marks those that hold the servers' keys.
+fn add_variables(
+    environment: &mut Environment,
+    layers: &[Layer],
+    servers: &BTreeMap<String, Sourced<NamedServer>>,
+) {
+    for (name, value) in layers.iter().flat_map(|layer| &layer.settings.env) {
+        environment.set_default(name, value);
+    }
+    for name in servers
+        .values()
+        .filter_map(|server| server.value.key_env.as_ref())
+    {
+        environment.add_secret(name);
+    }
 }
 
 /// The servers of all layers; of those of one name, the first counts.

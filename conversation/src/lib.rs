@@ -52,8 +52,8 @@ pub use permission::{
     Places, Rule, RuleError, RuleValue,
 };
 pub use provider::{
-    BlockStart, Delta, ErrorClass, EventStream, FallbackNotice, Provider, ProviderError, Request,
-    RetryNotice, StreamEvent, Thinking,
+    BlockStart, Delta, Effort, ErrorClass, EventStream, FallbackNotice, Provider, ProviderError,
+    Request, RetryNotice, Sampling, StreamEvent, Thinking,
 };
 pub use repair::{close_open_calls, extend_sendable, sendable};
 pub use repetition::{Repetition, repetition, signature};

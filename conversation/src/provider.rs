@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Cost, Message, Model, StopReason, ToolSpec, ToolUseId, Usage};
@@ -39,18 +40,77 @@ pub struct Request {
     pub max_output: u64,
     /// How much it may think.
     pub thinking: Thinking,
-    /// The sampling temperature, where one was set.
-    pub temperature: Option<f64>,
+    /// How its words are chosen.
+    pub sampling: Sampling,
 }
 
-/// How much a model may think before it answers.
+/// How a model chooses its words, where that was set.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sampling {
+    /// How far it strays from the likeliest.
+    pub temperature: Option<f64>,
+    /// It takes the likeliest words that have this share of the whole.
+    pub top_p: Option<f64>,
+    /// Words at which it stops.
+    pub stop: Vec<String>,
+}
+
+/// How much a model may think before it answers. What is not set is left to the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Thinking {
-    /// As the model does by itself.
-    #[default]
-    Unset,
+pub struct Thinking {
     /// At most so many tokens; 0 means none.
-    Budget(u32),
+    pub budget: Option<u32>,
+    /// How hard it tries.
+    pub effort: Option<Effort>,
+}
+
+impl Thinking {
+    /// At most so many tokens of thought.
+    pub fn at_most(tokens: u32) -> Self {
+        Self {
+            budget: Some(tokens),
+            effort: None,
+        }
+    }
+}
+
+/// How hard a model tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    /// Quick and cheap.
+    Low,
+    /// In between.
+    Medium,
+    /// For what is difficult.
+    High,
+    /// For what is very difficult.
+    #[serde(rename = "xhigh")]
+    ExtraHigh,
+    /// As hard as it can.
+    Max,
+}
+
+impl Effort {
+    /// All, from the least to the most.
+    pub const ALL: [Self; 5] = [
+        Self::Low,
+        Self::Medium,
+        Self::High,
+        Self::ExtraHigh,
+        Self::Max,
+    ];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::ExtraHigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
 }
 
 /// A piece of a model's answer.

@@ -153,6 +153,8 @@ impl Price {
 mod tests {
     use super::*;
 
+    /// Check e of the port's part 01: costs are exact. They are summed from what is stored, so no two can add at once;
+    /// whole numbers sum up to the same in any order.
     #[test]
     fn each_kind_of_token_has_its_own_price() {
         let price = Price {

@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::{Model, Price};
+use ah_conversation::{Effort, Model, Price};
 use serde::Deserialize;
+
+use crate::abilities::{Abilities, Refusal, ThinkingForm, USUAL_OUTPUT};
 
 const BUILT_IN: &str = include_str!("models.json");
 
 /// The window of a model that nothing is known of.
 const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
-/// How much a model is let write at once, unless it can only write less.
-const USUAL_OUTPUT: u64 = 16_384;
 
 /// Models and aliases by name.
 #[derive(Debug, Clone, Default)]
@@ -27,27 +27,14 @@ pub struct Catalog {
 pub struct Entry {
     /// How many tokens it can read and write in all.
     pub context_window: u64,
-    /// How many tokens it can write in one response.
-    pub max_output: u64,
+    /// What it can do and takes.
+    pub abilities: Abilities,
     /// What its tokens cost, if known.
     pub price: Option<Price>,
     /// From how many input tokens on which other price holds.
     pub long_price: Option<(u64, Price)>,
-    /// How it is told to think.
-    pub thinking: ThinkingForm,
     /// Where the entry, or the newest part of it, was read.
     pub origin: String,
-}
-
-/// How a model is told how much to think.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ThinkingForm {
-    /// By a number of tokens.
-    #[default]
-    Budget,
-    /// It decides by itself and takes no number.
-    Adaptive,
 }
 
 /// A file is not a catalogue.
@@ -78,6 +65,8 @@ struct Facts {
     context_window: Option<u64>,
     max_output: Option<u64>,
     thinking: Option<ThinkingForm>,
+    efforts: Option<Vec<Effort>>,
+    refuses: Option<Vec<Refusal>>,
     price: Option<Dollars>,
     long_price: Option<LongDollars>,
 }
@@ -124,10 +113,9 @@ impl Default for Entry {
     fn default() -> Self {
         Self {
             context_window: DEFAULT_CONTEXT_WINDOW,
-            max_output: USUAL_OUTPUT,
+            abilities: Abilities::default(),
             price: None,
             long_price: None,
-            thinking: ThinkingForm::default(),
             origin: "assumed".to_owned(),
         }
     }
@@ -181,7 +169,7 @@ impl Catalog {
             provider: server.to_owned(),
             name: name.to_owned(),
             context_window: entry.context_window,
-            max_output: entry.max_output.min(USUAL_OUTPUT),
+            max_output: entry.abilities.output_limit().min(USUAL_OUTPUT),
             price: entry.price,
             long_price: entry.long_price,
         }
@@ -219,8 +207,13 @@ impl Catalog {
 impl Entry {
     fn learn(&mut self, facts: Facts, origin: &str) {
         self.context_window = facts.context_window.unwrap_or(self.context_window);
-        self.max_output = facts.max_output.unwrap_or(self.max_output);
-        self.thinking = facts.thinking.unwrap_or(self.thinking);
+        let known = &mut self.abilities;
+        known.max_output = facts.max_output.or(known.max_output);
+        known.thinking = facts.thinking.unwrap_or(known.thinking);
+        known.efforts = facts.efforts.or(known.efforts.take());
+        known.refuses = facts
+            .refuses
+            .unwrap_or_else(|| std::mem::take(&mut known.refuses));
         if let Some(price) = facts.price {
             self.price = Some(price.into());
             self.long_price = None;
@@ -323,7 +316,10 @@ mod tests {
         catalog.extend(file, "~/.ah/models.json").unwrap();
         assert_eq!(catalog.resolve("opus"), "claude-next");
         let after = catalog.entry("anthropic", "claude-opus-4-6");
-        assert_eq!((after.max_output, after.price), (100, before.price));
+        assert_eq!(
+            (after.abilities.max_output, after.price),
+            (Some(100), before.price)
+        );
         assert_eq!(after.origin, "~/.ah/models.json");
         assert_eq!(
             catalog.model("anthropic", "claude-opus-4-6").max_output,

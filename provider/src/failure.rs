@@ -260,6 +260,7 @@ mod tests {
         in_response(status, header, body, now)
     }
 
+    /// Check g of the port's part 01: each status has its class, which the words may narrow.
     #[test]
     fn classes() {
         use ErrorClass as E;

@@ -1,6 +1,7 @@
 //! Asks a model: wire formats, decoding, retry, and the scripted model. Vendors change weekly; nobody outside this
 //! crate knows their JSON.
 
+pub mod abilities;
 pub mod anthropic;
 pub mod auth;
 mod blocks;
@@ -23,7 +24,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{Environment, ErrorClass, Provider, ProviderError};
+use ah_conversation::{
+    Environment, ErrorClass, Provider, ProviderError, Request, Sampling, Thinking,
+};
 
 use self::anthropic::Patience;
 use self::auth::KeySource;
@@ -49,6 +52,8 @@ pub struct Options<'a> {
     pub http: &'a ah_http::Options,
     /// Features of the API to ask for that are not for everybody yet.
     pub betas: &'a [String],
+    /// How much a model may write at once, where that was set; never more than it is known to be able to.
+    pub max_output: Option<u64>,
     /// How long a server may be silent.
     pub patience: Patience,
     /// How often a failed request is sent again.
@@ -81,6 +86,28 @@ pub fn credentials(name: &str, options: &Options<'_>) -> Result<Option<String>, 
         return Ok(None);
     }
     route(name, options)?.0.credentials()
+}
+
+/// The settings that the model `name` is asked without, because it or its server does not take them.
+pub fn left_out(
+    name: &str,
+    thinking: Thinking,
+    sampling: &Sampling,
+    options: &Options<'_>,
+) -> Result<Vec<&'static str>, ProviderError> {
+    if name.starts_with("script:") {
+        return Ok(Vec::new());
+    }
+    let (route, name) = route(name, options)?;
+    let request = Request {
+        system: Arc::default(),
+        tools: Arc::default(),
+        messages: Arc::default(),
+        max_output: 0,
+        thinking,
+        sampling: sampling.clone(),
+    };
+    Ok(route.left_out(name, &request))
 }
 
 /// The server that has the model `name`, and its name there.

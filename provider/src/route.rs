@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ah_conversation::{ErrorClass, Model, Provider, ProviderError};
+use ah_conversation::{ErrorClass, Model, Provider, ProviderError, Request};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::anthropic::{self, Anthropic};
 use crate::auth::{Credentials, Key, Secret};
 use crate::exchange::Settings;
-use crate::openai::{self, Additions, Chat, Quirks};
+use crate::openai::{self, Additions, Chat, Quirks, ThinkingField};
 use crate::responses::{self, Responses};
 use crate::retry::Retrying;
 use crate::server::Server;
@@ -141,16 +141,17 @@ impl<'a> Route<'a> {
         let mut model = self.options.catalog.model(self.name, name);
         model.context_window = window(&model, self.options.betas);
         let entry = self.options.catalog.entry(self.name, name);
-        let (limit, thinking) = (entry.max_output, entry.thinking);
+        if let Some(wanted) = self.options.max_output {
+            model.max_output = wanted.min(entry.abilities.max_output.unwrap_or(wanted));
+        }
+        let abilities = entry.abilities;
         let (server, beta) = self.server()?;
         let betas: Vec<_> = beta
             .map(str::to_owned)
             .into_iter()
             .chain(self.options.betas.iter().cloned())
             .collect();
-        let quirks = self.settings.quirks.clone();
-        let usual = || self.usual.as_ref().map(|usual| usual.quirks.clone());
-        let quirks = quirks.or_else(usual).unwrap_or_default();
+        let quirks = self.quirks();
         let additions = Additions {
             body: self.settings.extra_body.clone(),
             headers: self.settings.headers.clone(),
@@ -158,7 +159,7 @@ impl<'a> Route<'a> {
         };
         Ok(match self.api() {
             Api::Anthropic => {
-                let encoder = anthropic::Encoder::new(model, limit, thinking);
+                let encoder = anthropic::Encoder::new(model, abilities);
                 Arc::new(Retrying::new(
                     Anthropic::new(server, &betas, encoder)?,
                     retry,
@@ -166,11 +167,11 @@ impl<'a> Route<'a> {
                 ))
             }
             Api::OpenAi => {
-                let encoder = openai::Encoder::new(model, limit, thinking, additions, quirks);
+                let encoder = openai::Encoder::new(model, abilities, additions, quirks);
                 Arc::new(Retrying::new(Chat::new(server, encoder)?, retry, seed))
             }
             Api::OpenAiResponses => {
-                let encoder = responses::Encoder::new(model, additions, quirks);
+                let encoder = responses::Encoder::new(model, abilities, additions, quirks);
                 Arc::new(Retrying::new(Responses::new(server, encoder)?, retry, seed))
             }
         })
@@ -181,6 +182,26 @@ impl<'a> Route<'a> {
         let (base_url, _) = self.address()?;
         let (key, credentials, _) = self.key(&base_url)?;
         Ok(key.map(|_| credentials))
+    }
+
+    /// The settings in `request` that the model called `name` is not asked for.
+    pub(crate) fn left_out(&self, name: &str, request: &Request) -> Vec<&'static str> {
+        let abilities = self.options.catalog.entry(self.name, name).abilities;
+        let field = match self.api() {
+            Api::Anthropic => ThinkingField::Thinking,
+            Api::OpenAi | Api::OpenAiResponses => self.quirks().thinking,
+        };
+        let mut asked = abilities.asked(request, field);
+        if self.api() == Api::OpenAiResponses {
+            asked.stop = &[];
+        }
+        asked.left_out(request)
+    }
+
+    fn quirks(&self) -> Quirks {
+        let quirks = self.settings.quirks.clone();
+        let usual = || self.usual.as_ref().map(|usual| usual.quirks.clone());
+        quirks.or_else(usual).unwrap_or_default()
     }
 
     fn api(&self) -> Api {

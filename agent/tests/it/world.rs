@@ -10,8 +10,8 @@ use ah_agent::{Frontend, Outcome, Ports, Session, Settings, Stop, ToolConcurrenc
 use ah_conversation::{
     Access, Answer, ContentBlock, Context, Event, Host, Input, Limits, Mail, MailKind, Message,
     Output, OutputPage, PermissionMode, PermissionUpdate, Permissions, Provider, Question, Record,
-    Request, Rulebook, Store, StoreError, Thinking, Tool, ToolSpec, ToolUse, ToolUseId, Transcript,
-    Truncation,
+    Request, Rulebook, Sampling, Store, StoreError, Thinking, Tool, ToolSpec, ToolUse, ToolUseId,
+    Transcript, Truncation,
 };
 use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;
@@ -73,8 +73,8 @@ impl World {
             max_messages: None,
             max_result_chars: None,
             must_produce: None,
-            thinking: Thinking::Unset,
-            temperature: None,
+            thinking: Thinking::default(),
+            sampling: Sampling::default(),
         };
         Self {
             provider,

@@ -9,7 +9,6 @@ use super::subcommands::Subcommands;
 
 /// Options with a meaning that this version does not have yet. Each takes a value or none.
 pub const NOT_YET: &[(&str, bool)] = &[
-    ("effort", true),
     ("skill", true),
     ("agents", true),
     ("agent", true),

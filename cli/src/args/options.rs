@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use ah_conversation::PermissionMode;
+use ah_conversation::{Effort, PermissionMode};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
@@ -105,6 +105,9 @@ pub struct ModelOptions {
     /// Thinking budget in tokens; 0 turns thinking off
     #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_thinking_tokens: Option<u32>,
+    /// How hard the model tries; told to each vendor in its own way
+    #[arg(long, value_name = "LEVEL", value_parser = effort())]
+    pub effort: Option<Effort>,
     /// Features of the API to ask for, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub betas: Vec<String>,
@@ -320,6 +323,15 @@ fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
     let others = ["manual", "auto"].map(|word| clap::builder::PossibleValue::new(word).hide(true));
     PossibleValuesParser::new(known.into_iter().chain(others))
         .try_map(|word| word.parse::<PermissionMode>())
+}
+
+fn effort() -> impl TypedValueParser<Value = Effort> {
+    PossibleValuesParser::new(Effort::ALL.map(Effort::as_str)).try_map(|word| {
+        let known = Effort::ALL
+            .into_iter()
+            .find(|effort| effort.as_str() == word);
+        known.ok_or("no level of effort")
+    })
 }
 
 /// Reads a whole number.

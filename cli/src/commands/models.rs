@@ -57,7 +57,7 @@ impl Row<'_> {
             self.name.to_owned(),
             self.aliases.join(", "),
             count(self.entry.context_window),
-            count(self.entry.max_output),
+            count(self.entry.abilities.output_limit()),
             price(|price| price.input),
             price(|price| price.output),
             price(|price| price.cache_read),
@@ -66,7 +66,7 @@ impl Row<'_> {
     }
 
     fn to_json(&self) -> Value {
-        let price = self.entry.price.map(|price| {
+        let dollars = |price: Price| {
             json!({
                 "input": dollars(price.input),
                 "output": dollars(price.output),
@@ -74,13 +74,20 @@ impl Row<'_> {
                 "cache_write": dollars(price.cache_write),
                 "cache_write_1h": dollars(price.cache_write_1h),
             })
+        };
+        let long_price = self.entry.long_price.map(|(above, price)| {
+            let mut price = dollars(price);
+            price["above"] = above.into();
+            price
         });
         json!({
             "name": self.name,
             "aliases": self.aliases,
             "context_window": self.entry.context_window,
-            "max_output": self.entry.max_output,
-            "price": price,
+            "max_output": self.entry.abilities.output_limit(),
+            "efforts": self.entry.abilities.efforts,
+            "price": self.entry.price.map(dollars),
+            "long_price": long_price,
             "origin": self.entry.origin,
         })
     }

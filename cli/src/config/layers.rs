@@ -151,11 +151,17 @@ pub fn read(
         Some(path) => match fs::read_to_string(path) {
             Ok(text) => found.add(Origin::File(path.into()), &text, OWN),
             Err(error) => {
-                let fault = unreadable(Path::new(path), &error).code(USAGE);
-                found.faults.push(fault);
+                let fault = unreadable(Path::new(path), &error);
+                found
+                    .faults
+                    .push(fault.hint("`--settings` takes a file, or JSON that begins with `{`"));
             }
         },
         None => {}
+    }
+    // What is wrong with the value of an option is a usage error.
+    for fault in &mut found.faults {
+        fault.code = USAGE;
     }
     for (path, whose) in files(folders, sources) {
         match fs::read_to_string(&path) {

@@ -1,9 +1,10 @@
 //! One settings file: JSON whose keys are known, with the place of every fault.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::path::PathBuf;
 
-use ah_conversation::{PermissionMode, Rule};
+use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_provider::route::NamedServer;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -28,8 +29,18 @@ pub struct Settings {
     pub max_tool_result_chars: Option<usize>,
     /// How much of one tool's output is kept.
     pub max_tool_output_bytes: Option<u64>,
+    /// How hard the model tries.
+    pub effort: Option<Effort>,
+    /// How much it may think.
+    pub max_thinking_tokens: Option<u32>,
+    /// How much it may write at once.
+    pub max_output_tokens: Option<NonZero<u64>>,
     /// The sampling temperature.
     pub temperature: Option<f64>,
+    /// The share of the likeliest words that it takes.
+    pub top_p: Option<f64>,
+    /// Words at which it stops.
+    pub stop: Option<Vec<String>>,
     /// Servers by name.
     pub providers: BTreeMap<String, NamedServer>,
     /// What may happen.
@@ -97,7 +108,13 @@ pub fn read(
             "toolConcurrency" => settings.tool_concurrency = Some(file.value(value)?),
             "maxToolResultChars" => settings.max_tool_result_chars = Some(file.value(value)?),
             "maxToolOutputBytes" => settings.max_tool_output_bytes = Some(file.value(value)?),
+            // The second is the other agent's name for it.
+            "effort" | "effortLevel" => settings.effort = Some(file.value(value)?),
+            "maxThinkingTokens" => settings.max_thinking_tokens = Some(file.value(value)?),
+            "maxOutputTokens" => settings.max_output_tokens = Some(file.value(value)?),
             "temperature" => settings.temperature = Some(file.value(value)?),
+            "topP" => settings.top_p = Some(file.value(value)?),
+            "stop" => settings.stop = Some(file.value(value)?),
             "providers" => {
                 for (name, value) in file.object(value)? {
                     settings.providers.insert(name, file.value(value)?);
@@ -244,7 +261,8 @@ mod tests {
             "maxConversationMessages": 40,
             "toolConcurrency": "serial",
             "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
-            "temperature": 0.5,
+            "effort": "xhigh", "maxThinkingTokens": 4000, "maxOutputTokens": 9000,
+            "temperature": 0.5, "topP": 0.9, "stop": ["END"],
             "permissions": {
                 "allow": ["Bash(git log:*)"], "ask": ["WebFetch"], "deny": ["Edit"], "defaultMode": "acceptEdits",
                 "additionalDirectories": ["../lib"]
@@ -279,7 +297,12 @@ mod tests {
             tool_concurrency: Some(Concurrency::Serial),
             max_tool_result_chars: Some(2000),
             max_tool_output_bytes: Some(1000),
+            effort: Some(Effort::ExtraHigh),
+            max_thinking_tokens: Some(4_000),
+            max_output_tokens: NonZero::new(9_000),
             temperature: Some(0.5),
+            top_p: Some(0.9),
+            stop: Some(vec!["END".to_owned()]),
             permissions: PermissionSettings {
                 allow: vec!["Bash(git log:*)".parse().unwrap()],
                 ask: vec!["WebFetch".parse().unwrap()],
@@ -385,7 +408,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len()),
-            (13, 5),
+            (18, 5),
             "a setting is missing in the schema"
         );
     }

@@ -18,7 +18,12 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         tool_concurrency: _,
         max_tool_result_chars: _,
         max_tool_output_bytes: _,
+        effort: _,
+        max_thinking_tokens: _,
+        max_output_tokens: _,
         temperature: _,
+        top_p: _,
+        stop: _,
         providers,
         permissions:
             PermissionSettings {

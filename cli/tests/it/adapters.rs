@@ -218,6 +218,7 @@ fn box_02_stop_reason_mapping() {
     }
 }
 
+/// Check b of the port's part 01, too: each result has the id of its call, or the server would refuse it.
 #[test]
 fn box_03_tool_result_format() {
     for talk in Talk::over_each(&[uses_all([call(1), call(2)]), says("Done.")]) {

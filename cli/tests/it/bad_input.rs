@@ -132,12 +132,13 @@ exit code 2
 
 $ ah --settings none.json go
 error: cannot read the settings in `none.json`: No such file or directory (os error 2)
+hint: `--settings` takes a file, or JSON that begins with `{`
 exit code 2
 
 $ ah --settings {"model":3} go
 error: --settings:1:10: invalid type: integer `3`, expected a string
 hint: correct it there; `--setting-sources` says which settings files are read
-exit code 1
+exit code 2
 
 $ ah --steer hello there
 error: unexpected `there` after a message for a session

@@ -291,7 +291,7 @@ diff 3 3 --json: fork left right
 usage --json: api_calls usage input_tokens total_tokens cost_usd unpriced_calls models calls
 gc --json: sessions files bytes
 doctor --json: version ok checks
-models --json: list of name aliases context_window max_output price origin
+models --json: list of name aliases context_window max_output efforts price long_price origin
 tools --json: list of name description input_schema
 config show --json: list of key value origin
 ");

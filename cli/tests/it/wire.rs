@@ -313,12 +313,21 @@ claude-sonnet-4-5-20250929:
 #[test]
 fn options_and_settings_reach_the_request() {
     let world = World::new();
-    let server = Server::new([says("Yes."), says("Yes.")]);
-    world.write(".ah/settings.json", r#"{"temperature": 0.5}"#);
+    let server = Server::new((0..4).map(|_| says("Yes.")));
+    world.write(
+        ".ah/settings.json",
+        r#"{"temperature": 0.5, "topP": 0.9, "stop": ["END"], "maxOutputTokens": 9000}"#,
+    );
     world
         .asking(&server, ["-m", "sonnet", "go"])
         .run()
         .expect(0);
+    for model in ["opus", "haiku"] {
+        let options = ["-m", model, "-n", "--effort", "xhigh", "--tools", "", "go"];
+        let ended = world.asking(&server, options).run().expect(0);
+        let left_out = format!("{model} is asked without `temperature`, `topP`, which it does not");
+        assert!(ended.stderr.contains(&left_out), "{}", ended.stderr);
+    }
     let options = [
         "-m",
         "sonnet",
@@ -351,8 +360,10 @@ fn options_and_settings_reach_the_request() {
     };
     let pages: Vec<_> = server.requests().into_iter().map(page).collect();
     insta::assert_snapshot!(pages.join("\n"), @r#"
-{"model":"claude-sonnet-4-5-20250929","max_tokens":16384,"stream":true,"temperature":0.5}, 7 tools, # Environment
-{"model":"claude-sonnet-4-5-20250929","max_tokens":18384,"stream":true,"thinking":{"type":"enabled","budget_tokens":2000}}, 0 tools, In Latin.
+{"model":"claude-sonnet-4-5-20250929","max_tokens":9000,"stream":true,"temperature":0.5,"stop_sequences":["END"]}, 7 tools, # Environment
+{"model":"claude-opus-4-6","max_tokens":41768,"stream":true,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"stop_sequences":["END"]}, 0 tools, # Environment
+{"model":"claude-haiku-4-5-20251001","max_tokens":41768,"stream":true,"thinking":{"type":"enabled","budget_tokens":32768},"stop_sequences":["END"]}, 0 tools, # Environment
+{"model":"claude-sonnet-4-5-20250929","max_tokens":11000,"stream":true,"thinking":{"type":"enabled","budget_tokens":2000},"stop_sequences":["END"]}, 0 tools, In Latin.
 "#);
 }
 

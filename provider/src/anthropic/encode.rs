@@ -5,18 +5,16 @@
 use std::borrow::Cow;
 
 use ah_conversation::{
-    ContentBlock, Image, Input, Message, Model, Request, ResultBlock, Role, Thinking, ToolResult,
+    ContentBlock, Image, Input, Message, Model, Request, ResultBlock, Role, ToolResult,
 };
 use bytes::Bytes;
 use serde::Serialize;
 
 use super::wire;
-use crate::catalog::ThinkingForm;
+use crate::abilities::Abilities;
 use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
+use crate::openai::ThinkingField;
 use crate::rope::Rope;
-
-/// The API takes no smaller thinking budget, and an answer is left as much beside it, if it may have that much.
-const LEAST_TOKENS: u64 = 1_024;
 
 /// What goes before the last `}` of a block to let the prompt cache end there.
 const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -25,19 +23,16 @@ const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 #[derive(Debug)]
 pub struct Encoder {
     model: Model,
-    /// The most that the model can write, where [`Model::max_output`] is only what we usually ask for.
-    output_limit: u64,
-    thinking: ThinkingForm,
+    abilities: Abilities,
     encoded: Encoded<Mark>,
 }
 
 impl Encoder {
-    /// An encoder for requests to `model`, which can write `output_limit` tokens and is told to think in this form.
-    pub fn new(model: Model, output_limit: u64, thinking: ThinkingForm) -> Self {
+    /// An encoder for requests to `model`, which has these abilities.
+    pub fn new(model: Model, abilities: Abilities) -> Self {
         Self {
             model,
-            output_limit,
-            thinking,
+            abilities,
             encoded: Encoded::default(),
         }
     }
@@ -62,8 +57,7 @@ impl Encoder {
 
     /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
     fn head(&self, request: &Request) -> Bytes {
-        let (max_tokens, thinking) = output(request, self.output_limit, self.thinking);
-        let thinks = !matches!(thinking, None | Some(wire::Thinking::Disabled));
+        let asked = self.abilities.asked(request, ThinkingField::Thinking);
         let last_tool = request.tools.len().saturating_sub(1);
         let tools = request.tools.iter().enumerate();
         let tools = tools.map(|(index, tool)| wire::Tool {
@@ -85,11 +79,15 @@ impl Encoder {
         }
         let mut head = json(&wire::Head {
             model: &self.model.name,
-            max_tokens,
+            max_tokens: asked.max_output,
             stream: true,
-            thinking,
-            // The API takes none together with thinking.
-            temperature: request.temperature.filter(|_| !thinks),
+            thinking: asked.thinking.map(wire::Thinking::from),
+            output_config: asked.effort.map(|effort| wire::OutputConfig {
+                effort: effort.as_str(),
+            }),
+            temperature: asked.temperature,
+            top_p: asked.top_p,
+            stop_sequences: asked.stop,
             tools: tools.collect(),
             system,
         });
@@ -97,32 +95,6 @@ impl Encoder {
         head.extend_from_slice(br#","messages":["#);
         head.into()
     }
-}
-
-/// How much may be written, and how much of it thought. What is thought counts as written, so room for the answer is
-/// added to the budget as far as the model goes, which can write `output_limit` tokens and is told to think in this
-/// form.
-pub fn output(
-    request: &Request,
-    output_limit: u64,
-    form: ThinkingForm,
-) -> (u64, Option<wire::Thinking>) {
-    let wanted = request.max_output;
-    let budget = match request.thinking {
-        Thinking::Unset => return (wanted, None),
-        Thinking::Budget(0) => return (wanted, Some(wire::Thinking::Disabled)),
-        Thinking::Budget(budget) => u64::from(budget).max(LEAST_TOKENS),
-    };
-    let max_tokens = (wanted + budget).min(output_limit.max(wanted));
-    if form == ThinkingForm::Adaptive {
-        return (max_tokens, Some(wire::Thinking::Adaptive));
-    }
-    let room = wanted.min(LEAST_TOKENS);
-    let budget_tokens = budget.min(max_tokens.saturating_sub(room));
-    if budget_tokens < LEAST_TOKENS {
-        return (wanted, None);
-    }
-    (max_tokens, Some(wire::Thinking::Enabled { budget_tokens }))
 }
 
 /// How far the bytes have come with a message. The end of the last one is left out of them.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::abilities::Thought;
+
 /// Everything of a request but its messages, which follow as text.
 #[derive(Serialize)]
 pub struct Head<'a> {
@@ -16,7 +18,13 @@ pub struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub stop_sequences: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -29,6 +37,21 @@ pub enum Thinking {
     Enabled { budget_tokens: u64 },
     Adaptive,
     Disabled,
+}
+
+impl From<Thought> for Thinking {
+    fn from(thought: Thought) -> Self {
+        match thought {
+            Thought::Off => Self::Disabled,
+            Thought::Budget(budget_tokens) => Self::Enabled { budget_tokens },
+            Thought::Adaptive(_) => Self::Adaptive,
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub struct OutputConfig {
+    pub effort: &'static str,
 }
 
 #[derive(Serialize)]

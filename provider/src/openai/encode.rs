@@ -2,25 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::{Model, Request, Thinking};
+use ah_conversation::{Effort, Model, Request};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::messages::{Mark, append, json, pieces};
 use super::quirks::{OutputLimit, Quirks, ThinkingField};
 use super::wire;
-use crate::anthropic::encode::output;
+use crate::abilities::{Abilities, Thought, word};
 use crate::anthropic::wire::Thinking as ThinkingObject;
-use crate::catalog::ThinkingForm;
 use crate::encoded::Encoded;
 
 /// Encodes requests to one model and remembers their bytes.
 #[derive(Debug)]
 pub struct Encoder {
     model: Model,
-    /// The most that the model can write, where [`Model::max_output`] is only what we usually ask for.
-    output_limit: u64,
-    thinking: ThinkingForm,
+    abilities: Abilities,
     additions: Additions,
     quirks: Quirks,
     encoded: Encoded<Mark>,
@@ -38,18 +35,11 @@ pub struct Additions {
 }
 
 impl Encoder {
-    /// An encoder for requests to `model`, which can write `output_limit` tokens and is told to think in this form.
-    pub fn new(
-        model: Model,
-        output_limit: u64,
-        thinking: ThinkingForm,
-        additions: Additions,
-        quirks: Quirks,
-    ) -> Self {
+    /// An encoder for requests to `model`, which has these abilities.
+    pub fn new(model: Model, abilities: Abilities, additions: Additions, quirks: Quirks) -> Self {
         Self {
             model,
-            output_limit,
-            thinking,
+            abilities,
             additions,
             quirks,
             encoded: Encoded::default(),
@@ -103,45 +93,53 @@ impl Encoder {
 
     /// How much may be written and thought, and how hot.
     fn add_output(&self, request: &Request, head: &mut Map<String, Value>) {
-        let (limit, thinking) = match self.quirks.thinking {
-            ThinkingField::None => (request.max_output, None),
-            _ => output(request, self.output_limit, self.thinking),
-        };
+        let asked = self.abilities.asked(request, self.quirks.thinking);
+        let limit = asked.max_output.into();
         match self.quirks.output_limit {
-            OutputLimit::MaxTokens => head.insert("max_tokens".into(), limit.into()),
-            OutputLimit::MaxCompletionTokens => {
-                head.insert("max_completion_tokens".into(), limit.into())
-            }
+            OutputLimit::MaxTokens => head.insert("max_tokens".into(), limit),
+            OutputLimit::MaxCompletionTokens => head.insert("max_completion_tokens".into(), limit),
             OutputLimit::None => None,
         };
-        let thinks = !matches!(thinking, None | Some(ThinkingObject::Disabled));
-        if let Some(thinking) = thinking {
-            self.add_thinking(request, &thinking, head);
+        if let Some(thought) = asked.thinking {
+            self.add_thinking(thought, asked.effort, head);
         }
-        // Where thinking is on, none is taken.
-        if let Some(temperature) = request.temperature.filter(|_| !thinks) {
-            head.insert("temperature".into(), temperature.into());
+        for (field, value) in [("temperature", asked.temperature), ("top_p", asked.top_p)] {
+            if let Some(value) = value {
+                head.insert(field.into(), value.into());
+            }
+        }
+        if !asked.stop.is_empty() {
+            head.insert("stop".into(), json!(asked.stop));
         }
     }
 
     fn add_thinking(
         &self,
-        request: &Request,
-        thinking: &ThinkingObject,
+        thought: Thought,
+        effort: Option<Effort>,
         head: &mut Map<String, Value>,
     ) {
-        let budget = match (thinking, request.thinking) {
-            (ThinkingObject::Enabled { budget_tokens }, _) => *budget_tokens,
-            (_, Thinking::Budget(budget)) => budget.into(),
-            (_, Thinking::Unset) => 0,
-        };
-        let (field, value) = match self.quirks.thinking {
-            ThinkingField::None => return,
-            ThinkingField::Thinking => ("thinking", json!(thinking)),
-            ThinkingField::ReasoningEffort => ("reasoning_effort", effort(budget).into()),
-            ThinkingField::Reasoning if budget == 0 => ("reasoning", json!({"enabled": false})),
-            ThinkingField::Reasoning => ("reasoning", json!({"max_tokens": budget})),
-            ThinkingField::EnableThinking => {
+        let budget = thought.tokens();
+        let (field, value) = match (self.quirks.thinking, effort) {
+            (ThinkingField::None, _) => return,
+            // LiteLLM makes of the word what the vendor behind it wants.
+            (ThinkingField::Thinking, Some(effort)) if budget > 0 => {
+                ("reasoning_effort", effort.as_str().into())
+            }
+            (ThinkingField::Thinking, _) => ("thinking", json!(ThinkingObject::from(thought))),
+            (ThinkingField::ReasoningEffort, effort) => {
+                let effort = effort.or_else(|| self.abilities.effort(word(budget)));
+                let effort = effort.map(Effort::as_str);
+                ("reasoning_effort", effort.into())
+            }
+            (ThinkingField::Reasoning, _) if budget == 0 => {
+                ("reasoning", json!({"enabled": false}))
+            }
+            (ThinkingField::Reasoning, Some(effort)) => {
+                ("reasoning", json!({"effort": effort.as_str()}))
+            }
+            (ThinkingField::Reasoning, None) => ("reasoning", json!({"max_tokens": budget})),
+            (ThinkingField::EnableThinking, _) => {
                 if budget > 0 {
                     head.insert("thinking_budget".into(), budget.into());
                 }
@@ -212,13 +210,4 @@ pub fn passed_on(additions: &Additions, quirks: &Quirks) -> Map<String, Value> {
         }
     }
     headers
-}
-
-/// The word for a number of tokens. There is none for none that every model takes.
-pub fn effort(budget: u64) -> &'static str {
-    match budget {
-        0..=4_096 => "low",
-        4_097..=16_384 => "medium",
-        _ => "high",
-    }
 }

@@ -4,17 +4,18 @@
 use std::borrow::Cow;
 
 use ah_conversation::{
-    ContentBlock, Image, Message, Model, Request, ResultBlock, Role, Thinking, ToolResult,
+    ContentBlock, Image, Message, Model, Request, ResultBlock, Role, ToolResult,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::wire;
+use crate::abilities::{Abilities, Thought, word};
 use crate::encoded::{EMPTY_MESSAGE, Encoded};
-use crate::openai::encode::{effort, model_name, passed_on};
+use crate::openai::encode::{model_name, passed_on};
 use crate::openai::messages::{ERROR_PREFIX, arguments, data_url, heading, json, tool_call_id};
-use crate::openai::{Additions, Quirks, ReturnedReasoning, ThinkingField};
+use crate::openai::{Additions, Quirks, ReturnedReasoning};
 
 /// How the names of models begin that do not reason, and refuse to be asked for their sealed reasoning.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
@@ -23,16 +24,18 @@ const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
 #[derive(Debug)]
 pub struct Encoder {
     model: Model,
+    abilities: Abilities,
     additions: Additions,
     quirks: Quirks,
     encoded: Encoded<()>,
 }
 
 impl Encoder {
-    /// An encoder for requests to `model`.
-    pub fn new(model: Model, additions: Additions, quirks: Quirks) -> Self {
+    /// An encoder for requests to `model`, which has these abilities.
+    pub fn new(model: Model, abilities: Abilities, additions: Additions, quirks: Quirks) -> Self {
         Self {
             model,
+            abilities,
             additions,
             quirks,
             encoded: Encoded::default(),
@@ -72,17 +75,17 @@ impl Encoder {
         if self.reasons() {
             head.insert("include".into(), json!(["reasoning.encrypted_content"]));
         }
-        let budget = match (self.quirks.thinking, request.thinking) {
-            (ThinkingField::None, _) | (_, Thinking::Unset) => None,
-            (_, Thinking::Budget(budget)) => Some(u64::from(budget)),
-        };
-        let limit = request.max_output + budget.unwrap_or(0);
-        head.insert("max_output_tokens".into(), limit.into());
-        if let Some(budget) = budget {
-            head.insert("reasoning".into(), json!({"effort": effort(budget)}));
+        // There is no field for words to stop at.
+        let asked = self.abilities.asked(request, self.quirks.thinking);
+        head.insert("max_output_tokens".into(), asked.max_output.into());
+        let of_budget = |thought: Thought| self.abilities.effort(word(thought.tokens()));
+        if let Some(effort) = asked.effort.or_else(|| of_budget(asked.thinking?)) {
+            head.insert("reasoning".into(), json!({"effort": effort.as_str()}));
         }
-        if let Some(temperature) = request.temperature {
-            head.insert("temperature".into(), temperature.into());
+        for (field, value) in [("temperature", asked.temperature), ("top_p", asked.top_p)] {
+            if let Some(value) = value {
+                head.insert(field.into(), value.into());
+            }
         }
         let parts = request.system.iter().map(String::as_str);
         let parts: Vec<_> = parts.filter(|part| !part.trim().is_empty()).collect();

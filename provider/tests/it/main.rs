@@ -7,6 +7,7 @@ mod openai_answers;
 mod openai_api;
 mod openai_recordings;
 mod openai_requests;
+mod prices;
 mod providers;
 mod recordings;
 mod requests;

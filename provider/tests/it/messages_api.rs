@@ -8,7 +8,7 @@ use std::time::Duration;
 use ah_conversation::ContentBlock;
 use ah_conversation::{
     Delta, Environment, ErrorClass, Message, MessageId, Origin, Provider, ProviderError, Request,
-    Role, StreamEvent, Thinking, Time,
+    Role, Sampling, StreamEvent, Thinking, Time,
 };
 use ah_provider::anthropic::Patience;
 use ah_provider::catalog::Catalog;
@@ -45,6 +45,7 @@ fn provider_with(
         key_source: &no_command,
         http: &http,
         betas: &[],
+        max_output: None,
         patience,
         retry,
         seed: 1,
@@ -73,8 +74,8 @@ fn request() -> Request {
         tools: Arc::from([]),
         messages: Arc::new(vec![Arc::new(message)]),
         max_output: 100,
-        thinking: Thinking::Unset,
-        temperature: None,
+        thinking: Thinking::default(),
+        sampling: Sampling::default(),
     }
 }
 
@@ -407,6 +408,7 @@ async fn names_lead_to_providers_or_errors() {
         key_source: &no_command,
         http: Box::leak(Box::default()),
         betas: &[],
+        max_output: None,
         patience: Patience::default(),
         retry: Policy::default(),
         seed: 1,

@@ -185,7 +185,7 @@ fn calls_come_together() {
     }
 }
 
-/// Check c: arguments come through as they are.
+/// Check c of the port's part 01: arguments come through as they are.
 #[test]
 fn arguments_are_not_touched() {
     check(
@@ -197,7 +197,7 @@ fn arguments_are_not_touched() {
     );
 }
 
-/// Check f: reasons to stop.
+/// Check f of the port's part 01: reasons to stop.
 #[test]
 fn reasons_to_stop() {
     let text = r#"{"content":"Hi"}"#;
@@ -231,7 +231,7 @@ fn reasons_to_stop() {
     }
 }
 
-/// Check j, and more: reasoning under each of its names, once.
+/// Check j of the port's part 01, and more: reasoning under each of its names, once.
 #[test]
 fn reasoning_has_many_names() {
     for (deltas, expected) in [
@@ -295,7 +295,7 @@ fn reasoning_has_many_names() {
     );
 }
 
-/// Checks d and i: the frame, and where the tokens may stand.
+/// Checks d and i of the port's part 01: the frame, and where the tokens may stand.
 #[test]
 fn what_is_around_the_answer() {
     let text = r#"{"content":"Hi"}"#;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Delta, ErrorClass, Model, Provider, ProviderError, StreamEvent};
+use ah_provider::abilities::Abilities;
 use ah_provider::auth::{Key, Secret};
-use ah_provider::catalog::ThinkingForm;
 use ah_provider::exchange::{Patience, Settings};
 use ah_provider::openai::{Additions, Chat, Encoder, Quirks};
 use ah_provider::retry::{Policy, Retrying};
@@ -45,7 +45,7 @@ pub(crate) fn server(url: &str, patience: Patience) -> server::Server {
 
 fn chat(url: &str, patience: Patience) -> Chat {
     let (additions, quirks) = (Additions::default(), Quirks::default());
-    let encoder = Encoder::new(model(), 1_000, ThinkingForm::Budget, additions, quirks);
+    let encoder = Encoder::new(model(), Abilities::default(), additions, quirks);
     Chat::new(server(url, patience), encoder).expect("an address")
 }
 
@@ -115,7 +115,7 @@ async fn a_key_may_have_a_header_of_its_own() {
     let loopback = Server::start(vec![hello(), hello()]).await;
     let encoder = || {
         let (additions, quirks) = (Additions::default(), Quirks::default());
-        Encoder::new(model(), 1_000, ThinkingForm::Budget, additions, quirks)
+        Encoder::new(model(), Abilities::default(), additions, quirks)
     };
     let mut azure = server(&loopback.url, Patience::default());
     azure.key = Some(Key {
@@ -157,8 +157,7 @@ async fn what_cannot_be_sent_is_named() {
     ] {
         let encoder = Encoder::new(
             model(),
-            1_000,
-            ThinkingForm::Budget,
+            Abilities::default(),
             Additions::default(),
             Quirks::default(),
         );
@@ -271,7 +270,7 @@ async fn an_answer_in_one_piece_is_an_answer() {
     }
 }
 
-/// Check m: to drop the stream is to end the request.
+/// Check m of the port's part 01: to drop the stream is to end the request.
 #[tokio::test]
 async fn to_drop_the_stream_is_to_end_the_request() {
     let loopback = Server::start(vec![vec![stream_head(), beginning(), Part::Silence]]).await;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{ContentBlock, Input, Model, Request, ResultBlock, Role, Thinking};
-use ah_provider::catalog::ThinkingForm;
+use ah_conversation::{ContentBlock, Input, Model, Request, ResultBlock, Role, Sampling, Thinking};
+use ah_provider::abilities::Abilities;
 use ah_provider::openai::{
     Additions, Encoder, OutputLimit, Quirks, ReturnedReasoning, ThinkingField, ToolCallIds,
 };
@@ -21,7 +21,11 @@ fn encoder(additions: Additions, quirks: Quirks) -> Encoder {
         price: None,
         long_price: None,
     };
-    Encoder::new(model, 64_000, ThinkingForm::Budget, additions, quirks)
+    let abilities = Abilities {
+        max_output: Some(64_000),
+        ..Abilities::default()
+    };
+    Encoder::new(model, abilities, additions, quirks)
 }
 
 fn body(encoder: &mut Encoder, request: &Request) -> String {
@@ -89,6 +93,7 @@ fn conversation() -> Request {
     }
 }
 
+/// Check n of the port's part 01: the bytes of an assistant's message, among the others.
 #[test]
 fn a_whole_request() {
     let quirks = Quirks::default();
@@ -138,7 +143,11 @@ fn what_goes_beside_the_conversation() {
     let head = |thinking, quirks: Quirks| {
         let mut request = Request {
             thinking,
-            temperature: Some(0.5),
+            sampling: Sampling {
+                temperature: Some(0.5),
+                top_p: Some(0.9),
+                stop: vec!["END".to_owned()],
+            },
             ..request(vec![user("Go on.")])
         };
         request.max_output = 3_000;
@@ -156,68 +165,68 @@ fn what_goes_beside_the_conversation() {
         no_usage: true,
         ..Quirks::default()
     };
-    let some = Thinking::Budget(5_000);
-    let none = Thinking::Budget(0);
+    let some = Thinking::at_most(5_000);
+    let none = Thinking::at_most(0);
     for (thinking, quirks, expected) in [
         (
             some,
             Quirks::default(),
-            r#"{"model":"claude-x","stream_options":{"include_usage":true},"max_tokens":3000,"temperature":0.5}"#,
+            r#"{"model":"claude-x","stream_options":{"include_usage":true},"max_tokens":3000,"temperature":0.5,"top_p":0.9,"stop":["END"]}"#,
         ),
         (
-            Thinking::Unset,
+            Thinking::default(),
             Quirks::openai(),
-            r#"{"model":"claude-x","stream_options":{"include_usage":true},"max_completion_tokens":3000,"temperature":0.5}"#,
+            r#"{"model":"claude-x","stream_options":{"include_usage":true},"max_completion_tokens":3000,"temperature":0.5,"top_p":0.9,"stop":["END"]}"#,
         ),
         (
-            Thinking::Unset,
+            Thinking::default(),
             Quirks {
                 model_prefix: "anthropic/".to_owned(),
                 output_limit: OutputLimit::None,
                 no_usage: true,
                 ..Quirks::default()
             },
-            r#"{"model":"anthropic/claude-x","temperature":0.5}"#,
+            r#"{"model":"anthropic/claude-x","temperature":0.5,"top_p":0.9,"stop":["END"]}"#,
         ),
         (
             some,
             asked(ThinkingField::Thinking),
-            r#"{"model":"claude-x","max_tokens":8000,"thinking":{"type":"enabled","budget_tokens":5000}}"#,
+            r#"{"model":"claude-x","max_tokens":8000,"thinking":{"type":"enabled","budget_tokens":5000},"stop":["END"]}"#,
         ),
         (
             none,
             asked(ThinkingField::Thinking),
-            r#"{"model":"claude-x","max_tokens":3000,"thinking":{"type":"disabled"},"temperature":0.5}"#,
+            r#"{"model":"claude-x","max_tokens":3000,"thinking":{"type":"disabled"},"temperature":0.5,"top_p":0.9,"stop":["END"]}"#,
         ),
         (
             some,
             asked(ThinkingField::ReasoningEffort),
-            r#"{"model":"claude-x","max_tokens":8000,"reasoning_effort":"medium"}"#,
+            r#"{"model":"claude-x","max_tokens":8000,"reasoning_effort":"medium","stop":["END"]}"#,
         ),
         (
             none,
             asked(ThinkingField::ReasoningEffort),
-            r#"{"model":"claude-x","max_tokens":3000,"reasoning_effort":"low","temperature":0.5}"#,
+            r#"{"model":"claude-x","max_tokens":3000,"reasoning_effort":"low","temperature":0.5,"top_p":0.9,"stop":["END"]}"#,
         ),
         (
             some,
             asked(ThinkingField::Reasoning),
-            r#"{"model":"claude-x","max_tokens":8000,"reasoning":{"max_tokens":5000}}"#,
+            r#"{"model":"claude-x","max_tokens":8000,"reasoning":{"max_tokens":5000},"stop":["END"]}"#,
         ),
         (
             none,
             asked(ThinkingField::Reasoning),
-            r#"{"model":"claude-x","max_tokens":3000,"reasoning":{"enabled":false},"temperature":0.5}"#,
+            r#"{"model":"claude-x","max_tokens":3000,"reasoning":{"enabled":false},"temperature":0.5,"top_p":0.9,"stop":["END"]}"#,
         ),
         (
             some,
             asked(ThinkingField::EnableThinking),
-            r#"{"model":"claude-x","max_tokens":8000,"thinking_budget":5000,"enable_thinking":true}"#,
+            r#"{"model":"claude-x","max_tokens":8000,"thinking_budget":5000,"enable_thinking":true,"stop":["END"]}"#,
         ),
         (
             none,
             asked(ThinkingField::EnableThinking),
-            r#"{"model":"claude-x","max_tokens":3000,"enable_thinking":false,"temperature":0.5}"#,
+            r#"{"model":"claude-x","max_tokens":3000,"enable_thinking":false,"temperature":0.5,"top_p":0.9,"stop":["END"]}"#,
         ),
     ] {
         assert_eq!(head(thinking, quirks), expected);

@@ -284,6 +284,7 @@ fn connected(example: &str, url: &str) -> Arc<dyn Provider> {
         key_source: &|_, _| Arc::new(Fixed),
         http: &ah_http::Options::default(),
         betas: &[],
+        max_output: None,
         patience: Patience::default(),
         retry: Policy {
             retries: 0,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use ah_conversation::{
     ContentBlock, Image, Input, Message, MessageId, Model, Origin, Request, Response, ResultBlock,
-    Role, StopReason, Thinking, Time, ToolResult, ToolSpec, ToolUse, Truncation, Usage,
+    Role, Sampling, StopReason, Thinking, Time, ToolResult, ToolSpec, ToolUse, Truncation, Usage,
 };
+use ah_provider::abilities::{Abilities, ThinkingForm};
 use ah_provider::anthropic::Encoder;
-use ah_provider::catalog::ThinkingForm;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,7 +21,12 @@ fn encoder(form: ThinkingForm) -> Encoder {
         price: None,
         long_price: None,
     };
-    Encoder::new(model, 64_000, form)
+    let abilities = Abilities {
+        max_output: Some(64_000),
+        thinking: form,
+        ..Abilities::default()
+    };
+    Encoder::new(model, abilities)
 }
 
 pub(crate) fn message(role: Role, model: Option<&str>, content: Vec<ContentBlock>) -> Arc<Message> {
@@ -62,8 +67,8 @@ pub(crate) fn request(messages: Vec<Arc<Message>>) -> Request {
         tools: Arc::from([]),
         messages: Arc::new(messages),
         max_output: 1_000,
-        thinking: Thinking::Unset,
-        temperature: None,
+        thinking: Thinking::default(),
+        sampling: Sampling::default(),
     }
 }
 
@@ -149,7 +154,10 @@ fn a_whole_request() {
     let request = Request {
         system: Arc::from(["You help.".to_owned(), "Today.".to_owned()]),
         tools: Arc::from([tool("read"), tool("bash")]),
-        temperature: Some(0.5),
+        sampling: Sampling {
+            temperature: Some(0.5),
+            ..Sampling::default()
+        },
         ..request(vec![
             message(Role::User, None, question),
             message(Role::Assistant, Some("claude-x"), answer),
@@ -326,49 +334,49 @@ fn thinking_gets_room_beside_the_answer() {
     for (form, thinking, max_output, expected_thinking, expected_max) in [
         (
             ThinkingForm::Budget,
-            Thinking::Unset,
+            Thinking::default(),
             1_000,
             json!(null),
             1_000,
         ),
         (
             ThinkingForm::Budget,
-            Thinking::Budget(0),
+            Thinking::at_most(0),
             1_000,
             json!({"type": "disabled"}),
             1_000,
         ),
         (
             ThinkingForm::Budget,
-            Thinking::Budget(5_000),
+            Thinking::at_most(5_000),
             1_000,
             enabled(5_000),
             6_000,
         ),
         (
             ThinkingForm::Budget,
-            Thinking::Budget(1),
+            Thinking::at_most(1),
             1_000,
             enabled(1_024),
             2_024,
         ),
         (
             ThinkingForm::Budget,
-            Thinking::Budget(63_500),
+            Thinking::at_most(63_500),
             1_000,
             enabled(63_000),
             64_000,
         ),
         (
             ThinkingForm::Budget,
-            Thinking::Budget(5_000),
+            Thinking::at_most(5_000),
             64_000,
             enabled(5_000),
             64_000,
         ),
         (
             ThinkingForm::Adaptive,
-            Thinking::Budget(5_000),
+            Thinking::at_most(5_000),
             1_000,
             adaptive,
             6_000,
@@ -377,7 +385,10 @@ fn thinking_gets_room_beside_the_answer() {
         let request = Request {
             thinking,
             max_output,
-            temperature: Some(0.3),
+            sampling: Sampling {
+                temperature: Some(0.3),
+                ..Sampling::default()
+            },
             ..request(vec![user("Hi.")])
         };
         let body = body(&mut encoder(form), &request);

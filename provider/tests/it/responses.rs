@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 
 use ah_conversation::{
-    ContentBlock, ErrorClass, Input, Model, ProviderError, Request, ResultBlock, Role, Thinking,
+    ContentBlock, ErrorClass, Input, Model, ProviderError, Request, ResultBlock, Role, Sampling,
+    Thinking,
 };
+use ah_provider::abilities::Abilities;
 use ah_provider::exchange::Patience;
 use ah_provider::openai::{Additions, Quirks, ReturnedReasoning};
 use ah_provider::responses::{Decoder, Encoder, Responses};
@@ -25,7 +27,7 @@ fn encoder(name: &str, quirks: Quirks) -> Encoder {
         price: None,
         long_price: None,
     };
-    Encoder::new(model, Additions::default(), quirks)
+    Encoder::new(model, Abilities::default(), Additions::default(), quirks)
 }
 
 fn body(encoder: &mut Encoder, request: &Request) -> String {
@@ -109,8 +111,12 @@ fn what_goes_beside_the_conversation() {
             .map(str::to_owned)
             .into(),
         tools: [tool("read")].into(),
-        thinking: Thinking::Budget(5_000),
-        temperature: Some(0.5),
+        thinking: Thinking::at_most(5_000),
+        sampling: Sampling {
+            temperature: Some(0.5),
+            top_p: Some(0.9),
+            stop: vec!["END".to_owned()],
+        },
         ..request(vec![user("Hi")])
     };
     for (name, quirks, request, expected) in [
@@ -118,7 +124,7 @@ fn what_goes_beside_the_conversation() {
             "o5",
             Quirks::openai(),
             whole,
-            r#"{"model":"o5","stream":true,"store":false,"include":["reasoning.encrypted_content"],"max_output_tokens":6000,"reasoning":{"effort":"medium"},"temperature":0.5,"instructions":"You are a test.\n\nBe brief.","tools":[{"type":"function","name":"read","description":"Does read.","parameters":{"type":"object"},"strict":false}],"input":[{"role":"user","content":"Hi"}]}"#,
+            r#"{"model":"o5","stream":true,"store":false,"include":["reasoning.encrypted_content"],"max_output_tokens":6000,"reasoning":{"effort":"medium"},"instructions":"You are a test.\n\nBe brief.","tools":[{"type":"function","name":"read","description":"Does read.","parameters":{"type":"object"},"strict":false}],"input":[{"role":"user","content":"Hi"}]}"#,
         ),
         (
             "openai/gpt-4o",

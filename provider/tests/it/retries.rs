@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Provider, ProviderError, Request, RetryNotice, StreamEvent, Thinking};
+use ah_conversation::{
+    Provider, ProviderError, Request, RetryNotice, Sampling, StreamEvent, Thinking,
+};
 use ah_provider::retry::{Policy, Retrying};
 use ah_provider::script::Script;
 use ah_provider::script::format::Scenario;
@@ -22,8 +24,8 @@ fn request() -> Request {
         tools: Arc::from([]),
         messages: Arc::default(),
         max_output: 100,
-        thinking: Thinking::Unset,
-        temperature: None,
+        thinking: Thinking::default(),
+        sampling: Sampling::default(),
     }
 }
 

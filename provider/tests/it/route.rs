@@ -56,6 +56,7 @@ fn connected_with(
         key_source: &listed,
         http: &ah_http::Options::default(),
         betas: &["b1".to_owned()],
+        max_output: None,
         patience: Patience::default(),
         retry: Policy {
             retries: 0,

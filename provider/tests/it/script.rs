@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ah_conversation::{
     ContentBlock, Message, MessageId, Origin, Provider, Request, Response, ResultBlock, Role,
-    StopReason, Thinking, Time, ToolResult, ToolSpec, Truncation, Usage,
+    Sampling, StopReason, Thinking, Time, ToolResult, ToolSpec, Truncation, Usage,
 };
 use ah_provider::script::format::Scenario;
 use ah_provider::script::{Script, demo};
@@ -37,8 +37,8 @@ fn request(messages: &[Message]) -> Request {
         tools: Arc::new([tool("bash"), tool("read")]),
         messages: Arc::new(messages.iter().cloned().map(Arc::new).collect()),
         max_output: 1_000,
-        thinking: Thinking::Unset,
-        temperature: None,
+        thinking: Thinking::default(),
+        sampling: Sampling::default(),
     }
 }
 

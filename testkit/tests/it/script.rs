@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use ah_conversation::{Provider, ProviderError, Request, StreamEvent, Thinking};
+use ah_conversation::{Provider, ProviderError, Request, Sampling, StreamEvent, Thinking};
 use ah_testkit::script::{Scripted, fails, says, uses};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -11,8 +11,8 @@ fn request() -> Request {
         tools: Arc::default(),
         messages: Arc::default(),
         max_output: 1_000,
-        thinking: Thinking::Unset,
-        temperature: None,
+        thinking: Thinking::default(),
+        sampling: Sampling::default(),
     }
 }
 

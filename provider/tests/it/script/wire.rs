@@ -30,6 +30,7 @@ fn client(server: &Server) -> Arc<dyn Provider> {
         key_source: &crate::route::no_command,
         http: &ah_http::Options::default(),
         betas: &[],
+        max_output: None,
         patience: Patience::default(),
         retry: Policy {
             retries: 0,

@@ -1,0 +1,122 @@
+//! The catalogue against the list that it was made from, where that is at hand.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ah_provider::catalog::{Catalog, Entry};
+use serde_json::{Value, json};
+
+/// Every model of the list is in the catalogue, with the list's figures.
+#[test]
+fn the_catalogue_has_the_figures_of_the_list() {
+    let Some(list) = list() else { return };
+    let catalog = Catalog::built_in();
+    let known: BTreeMap<_, _> = catalog.models().collect();
+    let models = list["models"].as_object().expect("models");
+    // Something that is sold and is no model has a seller and nothing else.
+    let models = models
+        .iter()
+        .filter(|(_, facts)| facts.as_object().is_some_and(|facts| facts.len() > 1));
+    let models: BTreeMap<_, _> = models.collect();
+    assert!(models.len() > 100, "{} models", models.len());
+    for (name, facts) in &models {
+        let entry = known.get(name.as_str()).copied();
+        let entry = entry.unwrap_or_else(|| panic!("{name} is missing"));
+        assert_eq!(figures_of(entry), listed(facts), "{name}");
+    }
+    assert_eq!(
+        known.len(),
+        models.len(),
+        "the catalogue has further models"
+    );
+}
+
+#[expect(clippy::print_stderr, reason = "says what a test left out")]
+fn list() -> Option<Value> {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/recordings/model_prices.json");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "{} is missing",
+            path.display()
+        );
+        eprintln!("left out: {} is missing", path.display());
+        return None;
+    };
+    Some(serde_json::from_str(&text).expect("JSON"))
+}
+
+/// Window, output, and prices in pico-dollars, also of long calls.
+fn figures_of(entry: &Entry) -> Value {
+    let prices = |price: ah_conversation::Price| {
+        let ah_conversation::Price {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            cache_write_1h,
+        } = price;
+        json!([input, output, cache_read, cache_write, cache_write_1h])
+    };
+    let long = entry
+        .long_price
+        .map(|(above, price)| (above, prices(price)));
+    json!([
+        entry.context_window,
+        entry.abilities.max_output,
+        entry.price.map(prices),
+        long
+    ])
+}
+
+/// The same of the list. Where it tells no price for a use of the cache, any input token's holds.
+fn listed(facts: &Value) -> Value {
+    let prices = |facts: &Value| {
+        let price = |name: &str| facts[format!("{name}_per_mtok")].as_f64().map(pico_dollars);
+        let input = price("input")?;
+        let write = price("cache_write_5m").unwrap_or(input);
+        Some(json!([
+            input,
+            price("output"),
+            price("cache_read").unwrap_or(input),
+            write,
+            price("cache_write_1h").unwrap_or(write),
+        ]))
+    };
+    let long = facts.get("long_context").map(|long| {
+        let above = long["above_tokens_k"].as_u64().expect("a number") * 1_000;
+        (above, prices(long))
+    });
+    json!([
+        facts.get("context_window").unwrap_or(&json!(200_000)),
+        facts.get("max_output"),
+        prices(facts),
+        long
+    ])
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float's `as` saturates"
+)]
+fn pico_dollars(dollars: f64) -> u64 {
+    (dollars * 1e6).round() as u64
+}
+
+/// What the documentation says that a user may add.
+#[test]
+fn the_example_of_the_documentation_is_a_catalogue() {
+    let page = include_str!("../../../docs/providers.md");
+    let (_, rest) = page.split_once("## Effort").expect("the section");
+    let (_, rest) = rest.split_once("```json\n").expect("the example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let mut catalog = Catalog::built_in();
+    catalog.extend(example, "docs").expect("a catalogue");
+    let entry = catalog.entry("anywhere", "my-model");
+    assert_eq!(
+        figures_of(&entry).to_string(),
+        "[128000,8192,[500000,1500000,50000,500000,500000],null]"
+    );
+}
