@@ -12,6 +12,7 @@ mod embedded;
 mod environment;
 mod estimate;
 mod event;
+pub mod front_matter;
 mod host;
 mod id;
 mod layer;

@@ -1,0 +1,213 @@
+//! The lines of YAML between two `---` with which a Markdown file may begin: skills, commands, tools and agents say of
+//! themselves there what they are.
+
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+
+/// Why front matter cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{line}: {message}")]
+pub struct FrontMatterError {
+    /// The line of the file, from 1.
+    pub line: u64,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// Takes `text` apart: what its front matter says (nothing, where there is none), and the text below it.
+///
+/// # Errors
+///
+/// Where the front matter is no YAML, does not end, or has a value of a wrong type.
+pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str), FrontMatterError> {
+    let text = text.trim_start_matches('\u{FEFF}');
+    let Some((yaml, body)) = split(text)? else {
+        return Ok((T::default(), text));
+    };
+    if yaml.trim().is_empty() {
+        return Ok((T::default(), body));
+    }
+    let read = |yaml: &str| serde_saphyr::from_str::<T>(yaml);
+    // Many such files were written for readers that knew nothing of YAML, with a `: ` in a description.
+    let front = read(yaml).or_else(|error| read(&with_quotes(yaml)).map_err(|_| error));
+    match front {
+        Ok(front) => Ok((front, body)),
+        Err(error) => Err(FrontMatterError {
+            line: 1 + error.location().map_or(1, |place| place.line()),
+            message: message(&error),
+        }),
+    }
+}
+
+/// A list of words in front matter, written as a list or as one text with commas or blanks between them; a word may
+/// have either within parentheses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WordList(pub Vec<String>);
+
+impl<'de> Deserialize<'de> for WordList {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        #[derive(serde::Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            One(String),
+            Many(Vec<String>),
+        }
+        Ok(Self(match Form::deserialize(source)? {
+            Form::One(text) => words(&text),
+            Form::Many(words) => words,
+        }))
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let pieces = text.split(move |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (c == ',' || c.is_whitespace())
+    });
+    pieces
+        .filter(|piece| !piece.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The YAML and what follows it, if the text begins with any.
+fn split(text: &str) -> Result<Option<(&str, &str)>, FrontMatterError> {
+    let mut lines = text.split_inclusive('\n');
+    let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else {
+        return Ok(None);
+    };
+    let start = first.len();
+    let mut end = start;
+    for line in lines {
+        if line.trim_end() == "---" {
+            let body = &text[end + line.len()..];
+            return Ok(Some((&text[start..end], body)));
+        }
+        end += line.len();
+    }
+    Err(FrontMatterError {
+        line: 1,
+        message: "the front matter has no end: there is no second `---`".to_owned(),
+    })
+}
+
+/// The same lines with quotes around plain values.
+fn with_quotes(yaml: &str) -> String {
+    let mut quoted = String::new();
+    for line in yaml.lines() {
+        match line.split_once(": ") {
+            Some((key, value)) if is_plain(key, value.trim()) => {
+                let value = value.trim().replace('\'', "''");
+                quoted.push_str(&format!("{key}: '{value}'\n"));
+            }
+            _ => {
+                quoted.push_str(line);
+                quoted.push('\n');
+            }
+        }
+    }
+    quoted
+}
+
+fn is_plain(key: &str, value: &str) -> bool {
+    let is_key = key
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let is_list =
+        value.starts_with('[') && value.find(']').is_none_or(|end| end + 1 == value.len());
+    let has_form = value.is_empty() || is_list || value.starts_with(['"', '\'', '|', '>', '{']);
+    is_key && !key.is_empty() && !has_form
+}
+
+/// The first line of what the parser says; where, is said by us.
+fn message(error: &serde_saphyr::Error) -> String {
+    let text = error.without_snippet().to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, serde::Deserialize)]
+    #[serde(rename_all = "kebab-case", default)]
+    struct Front {
+        name: Option<String>,
+        description: Option<String>,
+        argument_hint: Option<String>,
+        allowed_tools: WordList,
+    }
+
+    fn show(text: &str) -> String {
+        match read::<Front>(text) {
+            Ok((front, body)) => {
+                let tools = front.allowed_tools.0.join("|");
+                let parts = [front.name, front.description, front.argument_hint];
+                let parts = parts.map(|part| part.unwrap_or("-".to_owned()));
+                format!("{} [{tools}] {body:?}", parts.join(", "))
+            }
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    #[test]
+    fn front_matter_is_read_as_people_write_it() {
+        for (text, expected) in [
+            ("plain\n---\n", "-, -, - [] \"plain\\n---\\n\""),
+            ("", "-, -, - [] \"\""),
+            ("---\n---\nbody", "-, -, - [] \"body\""),
+            ("---\n# nothing\n---\n", "-, -, - [] \"\""),
+            (
+                "\u{FEFF}---\r\nname: a\r\n---\r\nbody\r\n",
+                "a, -, - [] \"body\\r\\n\"",
+            ),
+            ("---\nname: 7\ndescription: yes\n---", "7, yes, - [] \"\""),
+            (
+                "---\nname: \"a: b\"\ndescription: >\n  two\n  lines\n---\n",
+                "a: b, two lines\n, - [] \"\"",
+            ),
+            (
+                "---\ndescription: Use when: asked\n---\n",
+                "-, Use when: asked, - [] \"\"",
+            ),
+            (
+                "---\nargument-hint: [issue] [priority]\nallowed-tools: [Read, Bash]\n---\n",
+                "-, -, [issue] [priority] [Read|Bash] \"\"",
+            ),
+            (
+                "---\ndescription: it's: so\n---\n",
+                "-, it's: so, - [] \"\"",
+            ),
+            (
+                "---\nallowed-tools: Bash(git add:*), Bash(git log:*) Read\n---\n",
+                "-, -, - [Bash(git add:*)|Bash(git log:*)|Read] \"\"",
+            ),
+            (
+                "---\nallowed-tools:\n  - Bash(a, b)\n  - Read\n---\n",
+                "-, -, - [Bash(a, b)|Read] \"\"",
+            ),
+            ("---\nunknown: {a: 1}\nname: x\n---\n", "x, -, - [] \"\""),
+        ] {
+            assert_eq!(show(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn faults_name_the_line_of_the_file() {
+        for (text, line) in [
+            ("---\nname: a\n", "error: 1: "),
+            ("---\nname: a\ndescription: [\n---\n", "error: 3: "),
+            ("---\nname:\n  - list\n---\n", "error: 3: "),
+            ("---\njust words\n---\n", "error: 2: "),
+        ] {
+            let shown = show(text);
+            assert!(shown.starts_with(line), "{text}: {shown}");
+            assert!(!shown.contains('\n'), "{shown}");
+        }
+    }
+}
