@@ -127,7 +127,10 @@ fn is_plain(key: &str, value: &str) -> bool {
 fn message(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let line = text.lines().next().unwrap_or_default();
-    line.to_owned()
+    line.split(" at line ")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 mod command;
 mod shell;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +24,10 @@ use crate::jobs::Jobs;
 use crate::naming::Naming;
 use crate::workspace::Workspace;
 
-const DEFAULT_TIMEOUT: u64 = 120_000;
-const MAX_TIMEOUT: u64 = 600_000;
+/// Milliseconds that a command has where nobody says otherwise.
+pub(crate) const DEFAULT_TIMEOUT: u64 = 120_000;
+/// Milliseconds that a command can have.
+pub(crate) const MAX_TIMEOUT: u64 = 600_000;
 
 /// The shell that runs commands, and what they see.
 #[derive(Debug, Clone)]
@@ -55,6 +57,37 @@ impl Shell {
                 .collect(),
             output_cap: 64 * 1024 * 1024,
         }
+    }
+
+    /// The command `line`, to be run in `cwd`.
+    pub(crate) fn command(&self, line: &str, cwd: &Path, keep: Keep) -> Command {
+        Command {
+            program: self.program.clone(),
+            arguments: vec!["-c".into(), line.into()],
+            cwd: cwd.to_owned(),
+            environment: self.environment.clone(),
+            stdin: Vec::new(),
+            deadline: None,
+            keep,
+            note,
+        }
+    }
+}
+
+/// Runs a command to its end; `line` is what it is called in the details.
+pub(crate) async fn to_end(child: Command, line: &str) -> Output {
+    match child.run().await {
+        Err(fault) => Output::error(fault.to_string()),
+        Ok(outcome) => Output {
+            is_error: outcome.ending != Ending::Exited(0),
+            details: Some(json!({ "command": line, "exit_code": outcome.ending.code() })),
+            content: match outcome.output {
+                Content::Bytes(bytes) if bytes.is_empty() => {
+                    Content::Bytes(b"(no output)".to_vec())
+                }
+                output => output,
+            },
+        },
     }
 }
 
@@ -134,38 +167,13 @@ impl Bash {
         }
     }
 
-    fn child(&self, line: &str, keep: Keep) -> Command {
-        Command {
-            program: self.shell.program.clone(),
-            arguments: vec!["-c".into(), line.into()],
-            cwd: self.workspace.cwd().to_owned(),
-            environment: self.shell.environment.clone(),
-            stdin: Vec::new(),
-            deadline: None,
-            keep,
-            note,
-        }
-    }
-
     async fn run_to_end(&self, line: &str, timeout: Duration, context: &Context) -> Output {
         let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
         let child = Command {
             deadline: Some(timeout),
-            ..self.child(line, keep)
+            ..self.shell.command(line, self.workspace.cwd(), keep)
         };
-        match child.run().await {
-            Err(fault) => Output::error(fault.to_string()),
-            Ok(outcome) => Output {
-                is_error: outcome.ending != Ending::Exited(0),
-                details: Some(json!({ "command": line, "exit_code": outcome.ending.code() })),
-                content: match outcome.output {
-                    Content::Bytes(bytes) if bytes.is_empty() => {
-                        Content::Bytes(b"(no output)".to_vec())
-                    }
-                    output => output,
-                },
-            },
-        }
+        to_end(child, line).await
     }
 
     async fn run_beside(&self, call: &ToolUse, arguments: &Arguments, context: &Context) -> Output {
@@ -177,7 +185,9 @@ impl Bash {
             deadline: arguments.timeout.map(Duration::from_millis),
             // How it ended is told by each answer.
             note: |_| None,
-            ..self.child(&arguments.command, keep)
+            ..self
+                .shell
+                .command(&arguments.command, self.workspace.cwd(), keep)
         };
         self.jobs.start(call.id.as_str(), child).await
     }

@@ -5,6 +5,7 @@ mod bash;
 mod builtin;
 mod edit;
 mod embedded;
+mod executable;
 mod folder;
 mod glob;
 mod grep;

@@ -1,0 +1,198 @@
+//! A program of the user's as a tool: whatever runs in a shell can be one, without a line of ours.
+//!
+//! What it says of itself stands beside it: `NAME.md` for the model, `NAME.json` for its input. With a schema it reads
+//! its input as JSON and may answer in content blocks; without one it has a single argument, the rest of a command
+//! line. It is run as `bash` runs a command.
+
+mod about;
+mod help;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ah_conversation::{
+    Access, Content, Context, DisplayKey, Image, Input, Output, ResultBlock, Tool, ToolSpec,
+    ToolUse, Truncation,
+};
+use ah_process::{Command, Keep};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::bash::{Shell, to_end};
+use crate::workspace::Workspace;
+pub(crate) use about::About;
+pub use help::HelpCache;
+
+/// The tool.
+pub struct Executable {
+    spec: ToolSpec,
+    /// What the shell is given, before the arguments.
+    line: String,
+    takes_json: bool,
+    timeout: std::time::Duration,
+    shell: Shell,
+    workspace: Arc<Workspace>,
+}
+
+/// What an executable is and where it works.
+pub(crate) struct Origin<'a> {
+    /// The tool's name.
+    pub(crate) name: &'a str,
+    /// What is to be run.
+    pub(crate) program: &'a Program,
+    /// What runs it.
+    pub(crate) shell: Shell,
+    /// Where.
+    pub(crate) workspace: Arc<Workspace>,
+}
+
+/// What is to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// A file.
+    File(PathBuf),
+    /// The beginning of a command line.
+    Line(String),
+}
+
+impl Executable {
+    pub(crate) fn new(origin: Origin<'_>, about: About) -> Self {
+        let (line, shown) = match origin.program {
+            Program::File(path) => (quoted(path), path.display().to_string()),
+            Program::Line(line) => (line.clone(), line.clone()),
+        };
+        let takes_json = about.schema.is_some();
+        let schema = about.schema.unwrap_or_else(|| {
+            json!({
+                "type": "object",
+                "properties": {
+                    "args": { "type": "string", "description": "Arguments, as on a command line" },
+                },
+            })
+        });
+        let description = about
+            .description
+            .unwrap_or_else(|| format!("Runs `{shown}` with the arguments that it is given."));
+        Self {
+            spec: ToolSpec {
+                name: origin.name.to_owned(),
+                description,
+                input_schema: Arc::new(schema),
+                guidance: about.guidance,
+                truncation: Truncation {
+                    bytes: 30_000,
+                    lines: Some(256),
+                },
+                key: (!takes_json).then_some(DisplayKey::Text("args".to_owned())),
+            },
+            line,
+            takes_json,
+            timeout: about.timeout,
+            shell: origin.shell,
+            workspace: origin.workspace,
+        }
+    }
+
+    /// What stands for the call in rules and in the log: the tool's name and its arguments.
+    fn shown(&self, input: &Input) -> String {
+        match input.text("args").filter(|_| !self.takes_json) {
+            Some(arguments) if !arguments.trim().is_empty() => {
+                format!("{} {}", self.spec.name, arguments.trim())
+            }
+            _ => self.spec.name.clone(),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Executable {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, input: &Input) -> Vec<Access> {
+        vec![Access::Command {
+            line: self.shown(input),
+            harmless: false,
+        }]
+    }
+
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
+        let mut line = self.line.clone();
+        let mut stdin = Vec::new();
+        if self.takes_json {
+            stdin = call.input.to_value().to_string().into_bytes();
+        } else if let Some(arguments) = call.input.text("args") {
+            line.push(' ');
+            line.push_str(arguments);
+        }
+        let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
+        let child = Command {
+            stdin,
+            deadline: Some(self.timeout),
+            ..self.shell.command(&line, self.workspace.cwd(), keep)
+        };
+        let output = to_end(child, &self.shown(&call.input)).await;
+        match self.takes_json {
+            true => in_blocks(output),
+            false => output,
+        }
+    }
+}
+
+/// An answer in content blocks, as a tool with a schema may write it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Blocks(Vec<Block>),
+    Whole {
+        content: Vec<Block>,
+        #[serde(default)]
+        is_error: bool,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text { text: String },
+    Image { source: Source },
+}
+
+#[derive(Deserialize)]
+struct Source {
+    media_type: String,
+    data: String,
+}
+
+/// The output with its content blocks, if these are what was written; else as it is.
+fn in_blocks(output: Output) -> Output {
+    let answer = match &output.content {
+        Content::Bytes(bytes) => serde_json::from_slice(bytes).ok(),
+        Content::Spool(_) | Content::Blocks(_) => None,
+    };
+    let (blocks, says_error) = match answer {
+        Some(Answer::Blocks(blocks)) if !blocks.is_empty() => (blocks, false),
+        Some(Answer::Whole { content, is_error }) => (content, is_error),
+        _ => return output,
+    };
+    let blocks = blocks.into_iter().map(|block| match block {
+        Block::Text { text } => ResultBlock::Text { text },
+        Block::Image { source } => ResultBlock::Image(Image {
+            media_type: source.media_type,
+            data: source.data,
+        }),
+    });
+    Output {
+        content: Content::Blocks(blocks.collect()),
+        is_error: output.is_error || says_error,
+        details: output.details,
+    }
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    format!("'{}'", path.replace('\'', r"'\''"))
+}

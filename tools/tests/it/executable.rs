@@ -1,0 +1,345 @@
+//! Programs of the user's as tools: what they say of themselves, how they are called, and which of a name is there.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use ah_conversation::{Access, Context, Environment, Layer, Tool, ToolUse};
+use ah_tools::{Bench, Found, HelpCache, Layered, Shell, ToolOrigin, holds_tools};
+use serde_json::{Value, json};
+
+use crate::folder::{Folder, text};
+
+/// Writes programs: name and script.
+fn put_programs(folder: &Folder, programs: &[(&str, &str)]) {
+    for (name, script) in programs {
+        folder.put(name, format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(folder.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+fn bench(folder: &Folder) -> Bench {
+    let path = std::env::var("PATH").unwrap();
+    let variables = [
+        ("PATH".to_owned(), path),
+        ("MY_TOKEN".to_owned(), "a-secret".to_owned()),
+    ];
+    Bench {
+        workspace: folder.workspace(),
+        shell: Shell::new(&Environment::new(variables, folder.path(""))),
+        help: HelpCache {
+            file: Some(folder.path("cache/help.json")),
+        },
+    }
+}
+
+async fn load(folder: &Folder, given: &[(&str, &str)]) -> Found {
+    let tools = ToolOrigin {
+        layer: Layer::Project,
+        path: Some(folder.path("bin")),
+    };
+    let owned = |(name, command): &(&str, &str)| ((*name).to_owned(), (*command).to_owned());
+    let given: Vec<_> = given.iter().map(owned).collect();
+    bench(folder).load(&[tools], &given).await
+}
+
+async fn call(folder: &Folder, tool: &dyn Tool, input: Value) -> String {
+    let call = ToolUse {
+        id: "call".into(),
+        name: tool.spec().name.clone(),
+        input: input.into(),
+    };
+    let context = Context {
+        spool: folder.path("out/call"),
+    };
+    text(&tool.run(&call, &context).await)
+}
+
+/// Feature table T12: the description is that of `NAME.md` or of `--help`.
+#[tokio::test]
+async fn a_program_is_described_by_what_stands_beside_it_or_by_its_help() {
+    let folder = Folder::new();
+    put_programs(
+        &folder,
+        &[
+            ("bin/page.sh", "exit 0"),
+            ("bin/words", "exit 0"),
+            ("bin/schema", "exit 0"),
+            (
+                "bin/help",
+                "echo Counts things.; echo; echo Usage: help WHAT",
+            ),
+            ("bin/failing", "echo no such option; exit 1"),
+            ("bin/slow", "sleep 1000"),
+            ("bin/broken", "exit 0"),
+            ("bin/no.name", "exit 0"),
+            ("bin/no name", "exit 0"),
+            ("bin/.hidden", "exit 0"),
+        ],
+    );
+    folder.put(
+        "bin/page.md",
+        "---\ndescription: Of a page\n---\nUse it with care.\n",
+    );
+    folder.put("bin/words.md", "# Words\n\nThe first words.\nMore.\n");
+    folder.put(
+        "bin/schema.json",
+        r#"{"type": "object", "description": "Of a schema"}"#,
+    );
+    folder.put("bin/broken.json", "{\n\"type\": }");
+    folder.put("bin/help.md", "---\ndescription: [\n---\n");
+    folder.put("bin/notes.txt", "no program");
+    let found = load(&folder, &[]).await;
+    let show = |(tool, origin): &(Arc<dyn Tool>, ToolOrigin)| {
+        let spec = tool.spec();
+        let file = origin.path.as_ref().unwrap().file_name().unwrap();
+        format!(
+            "{} ({}) {:?} {:?}",
+            spec.name,
+            file.display(),
+            spec.description,
+            spec.guidance
+        )
+    };
+    let place = folder.workspace().cwd().display().to_string();
+    let shown: Vec<_> = found.tools.iter().map(show).chain(found.warnings).collect();
+    insta::assert_snapshot!(shown.join("\n").replace(&place, "<folder>"), @r##"
+    failing (failing) "Runs `<folder>/bin/failing` with the arguments that it is given." None
+    help (help) "Counts things.\n\nUsage: help WHAT" None
+    no (no.name) "Runs `<folder>/bin/no.name` with the arguments that it is given." None
+    page (page.sh) "Of a page" Some("Use it with care.")
+    schema (schema) "Of a schema" None
+    slow (slow) "Runs `<folder>/bin/slow` with the arguments that it is given." None
+    words (words) "The first words." Some("# Words\n\nThe first words.\nMore.")
+    <folder>/bin/broken.json:2: expected value
+    <folder>/bin/help.md:2: expected string scalar
+    <folder>/bin/no name: `no name` cannot be the name of a tool: up to 64 letters, digits, `-` and `_` can
+    "##);
+}
+
+/// Feature table T12: the arguments are passed.
+#[tokio::test]
+async fn a_program_gets_a_command_line_or_json() {
+    let folder = Folder::new();
+    put_programs(
+        &folder,
+        &[
+            (
+                "bin/line",
+                "for word in \"$@\"; do echo \"[$word]\"; done; pwd; echo ${MY_TOKEN:-no token}",
+            ),
+            ("bin/fails", "echo no >&2; exit 3"),
+            ("bin/json", "echo \"$# arguments\"; cat"),
+            (
+                "bin/blocks",
+                "echo '{\"content\": [{\"type\": \"text\", \"text\": \"words\"}, {\"type\": \"image\", \"source\": {\"type\": \"base64\", \"media_type\": \"image/png\", \"data\": \"AA==\"}}]}'",
+            ),
+            (
+                "bin/list",
+                "echo '[{\"type\": \"text\", \"text\": \"alone\"}]'",
+            ),
+            (
+                "bin/says",
+                "echo '{\"content\": [{\"type\": \"text\", \"text\": \"wrong\"}], \"is_error\": true}'",
+            ),
+            ("bin/other", "echo '{\"content\": 3}'"),
+        ],
+    );
+    for name in ["json", "blocks", "list", "says", "other"] {
+        folder.put(
+            &format!("bin/{name}.json"),
+            r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#,
+        );
+    }
+    let found = load(&folder, &[]).await;
+    let place = folder.workspace().cwd().display().to_string();
+    for (name, input, expected) in [
+        (
+            "line",
+            json!({"args": "one 'two words' | cat -n | head -1"}),
+            "     1\t[one]\n",
+        ),
+        ("line", json!({}), "<folder>\nno token\n"),
+        ("fails", json!({"args": ""}), "error: no\nexit code: 3"),
+        (
+            "json",
+            json!({"a": "ü", "b": [1]}),
+            "0 arguments\n{\"a\":\"ü\",\"b\":[1]}",
+        ),
+        ("blocks", json!({}), "words\n[image/png]"),
+        ("list", json!({}), "alone"),
+        ("says", json!({}), "error: wrong"),
+        ("other", json!({}), "{\"content\": 3}\n"),
+    ] {
+        let (tool, _) = found
+            .tools
+            .iter()
+            .find(|(tool, _)| tool.spec().name == name)
+            .unwrap();
+        let output = call(&folder, &**tool, input.clone()).await;
+        assert_eq!(
+            output.replace(&place, "<folder>"),
+            expected,
+            "{name} {input}"
+        );
+    }
+    let (tool, _) = &found
+        .tools
+        .iter()
+        .find(|(tool, _)| tool.spec().name == "line")
+        .unwrap();
+    let touched = tool.access(&json!({"args": " --all; rm x "}).into());
+    let line = "line --all; rm x".to_owned();
+    assert_eq!(
+        touched,
+        [Access::Command {
+            line,
+            harmless: false
+        }]
+    );
+}
+
+#[tokio::test]
+async fn a_program_is_ended_when_its_time_is_over() {
+    let folder = Folder::new();
+    put_programs(&folder, &[("bin/endless", "echo begun; sleep 1000")]);
+    folder.put(
+        "bin/endless.md",
+        "---\ndescription: Waits\ntimeout: 1\n---\n",
+    );
+    let found = load(&folder, &[]).await;
+    let output = call(&folder, &*found.tools[0].0, json!({})).await;
+    assert_eq!(output, "error: begun\nerror: timed out after 1000 ms");
+}
+
+#[tokio::test]
+async fn help_is_asked_for_once_until_the_program_changes() {
+    let folder = Folder::new();
+    put_programs(
+        &folder,
+        &[("bin/counts", "echo asked >>asked; echo Counts.")],
+    );
+    for _ in 0..3 {
+        let found = load(&folder, &[]).await;
+        assert_eq!(found.tools[0].0.spec().description, "Counts.");
+    }
+    assert_eq!(folder.get("asked"), "asked\n");
+    put_programs(
+        &folder,
+        &[("bin/counts", "echo asked >>asked; echo Counts more.")],
+    );
+    let found = load(&folder, &[]).await;
+    assert_eq!(found.tools[0].0.spec().description, "Counts more.");
+    assert_eq!(folder.get("asked"), "asked\nasked\n");
+    folder.put("cache/help.json", "damaged");
+    let found = load(&folder, &[]).await;
+    assert_eq!(found.tools[0].0.spec().description, "Counts more.");
+}
+
+/// Feature table T13: `--tool NAME=CMD` adds a tool.
+#[tokio::test]
+async fn a_command_line_is_a_tool_as_well() {
+    let folder = Folder::new();
+    put_programs(&folder, &[("scripts/file.sh", "echo \"file $1\"")]);
+    folder.put("scripts/file.md", "Of a file.");
+    let found = load(
+        &folder,
+        &[
+            ("file", "scripts/file.sh"),
+            ("line", "echo line"),
+            ("no/name", "true"),
+        ],
+    )
+    .await;
+    let shown: Vec<_> = found
+        .tools
+        .iter()
+        .map(|(tool, _)| tool.spec().description.as_str())
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "Of a file.",
+            "Runs `echo line` with the arguments that it is given."
+        ]
+    );
+    assert_eq!(
+        call(&folder, &*found.tools[0].0, json!({"args": "a"})).await,
+        "file a\n"
+    );
+    assert_eq!(
+        call(&folder, &*found.tools[1].0, json!({"args": "a"})).await,
+        "line a\n"
+    );
+    assert!(
+        found.warnings[0].starts_with("--tool no/name: "),
+        "{:?}",
+        found.warnings
+    );
+}
+
+#[tokio::test]
+async fn of_one_name_the_highest_layer_is_there() {
+    let folder = Folder::new();
+    let layers = [
+        Layer::BuiltIn,
+        Layer::Embedded,
+        Layer::ForeignUser,
+        Layer::User,
+        Layer::ForeignProject,
+        Layer::Project,
+        Layer::Skill,
+    ];
+    let origins: Vec<_> = layers
+        .into_iter()
+        .map(|layer| {
+            let name = format!("{layer}/same");
+            put_programs(&folder, &[(&name, &format!("echo {layer}"))]);
+            put_programs(
+                &folder,
+                &[(&format!("{layer}/only-{}", layer as u8), "true")],
+            );
+            ToolOrigin {
+                layer,
+                path: Some(folder.path(&layer.to_string())),
+            }
+        })
+        .collect();
+    let bench = bench(&folder);
+    let mut all = Layered::default();
+    // Whatever order they come in.
+    for origin in origins.iter().rev().chain(&origins) {
+        for (tool, origin) in bench.load(std::slice::from_ref(origin), &[]).await.tools {
+            all.add(tool, origin);
+        }
+    }
+    let same = all
+        .iter()
+        .find(|known| known.tool.spec().name == "same")
+        .unwrap();
+    assert_eq!(call(&folder, &*same.tool, json!({})).await, "skill\n");
+    let overridden: std::collections::BTreeSet<_> =
+        same.overrides.iter().map(|origin| origin.layer).collect();
+    assert_eq!(overridden.into_iter().collect::<Vec<_>>(), layers);
+    let given = [("SAME".to_owned(), "echo given".to_owned())];
+    for (tool, origin) in bench.load(&[], &given).await.tools {
+        all.add(tool, origin);
+    }
+    let same = all
+        .iter()
+        .find(|known| known.tool.spec().name == "SAME")
+        .unwrap();
+    assert_eq!(same.origin.layer, Layer::CommandLine);
+    assert!(all.remove("same"));
+    assert!(!all.remove("same"));
+    assert_eq!(all.iter().count(), 7);
+}
+
+#[test]
+fn a_folder_without_programs_holds_no_tools() {
+    let folder = Folder::with(&[("bin/page.md", "words"), ("bin/data", "no program")]);
+    assert!(!holds_tools(&folder.path("bin")));
+    assert!(!holds_tools(&folder.path("nowhere")));
+    put_programs(&folder, &[("bin/program", "true")]);
+    assert!(holds_tools(&folder.path("bin")));
+}
