@@ -3,6 +3,7 @@
 //! Nothing here knows a vendor, a database, a terminal or a particular tool: those come in through the ports of
 //! [`ah_conversation`].
 
+pub mod commands;
 mod compaction;
 mod finish;
 mod frontend;
@@ -16,6 +17,7 @@ mod request;
 mod response;
 mod schema;
 mod session;
+pub mod skills;
 mod stop;
 mod tool_call;
 mod toolbox;

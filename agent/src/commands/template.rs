@@ -1,0 +1,182 @@
+//! The places in a command's text, and what is put there.
+
+/// A part of a command's prompt, once the arguments are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Words as they are.
+    Text(String),
+    /// The output of this command line. It has its places still: a shell is to fill them in, from its arguments, for
+    /// what somebody else wrote must not become a part of it.
+    Shell(String),
+    /// The contents of this file, named in the text as it stands there.
+    File(String),
+}
+
+/// Splits arguments as a shell does, without anything that a shell does besides: quotes keep blanks, `\` keeps the next
+/// character but in single quotes.
+pub fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\\', None | Some('"')) => word
+                .get_or_insert_default()
+                .extend(characters.next().or(Some('\\'))),
+            ('"' | '\'', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (c, None) if c.is_whitespace() => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// Takes a template apart, with what stands behind the command's name put into its places. Arguments that it has no
+/// place for come last.
+pub fn pieces(template: &str, arguments: &str) -> Vec<Piece> {
+    let mut filling = Filling {
+        given: arguments.trim(),
+        words: words(arguments),
+        pieces: Vec::new(),
+        text: String::new(),
+        used: false,
+    };
+    let mut rest = template;
+    let mut before = None;
+    while let Some(c) = rest.chars().next() {
+        let taken = match c {
+            '!' => filling.shell(rest),
+            '@' if before
+                .is_none_or(|c: char| c.is_whitespace() || matches!(c, '(' | '"' | '`')) =>
+            {
+                filling.file(rest)
+            }
+            '$' => filling.argument(rest),
+            _ => None,
+        };
+        let taken = taken.unwrap_or_else(|| {
+            filling.text.push(c);
+            c.len_utf8()
+        });
+        before = rest[..taken].chars().next_back();
+        rest = &rest[taken..];
+    }
+    if !filling.used && !filling.given.is_empty() {
+        filling.text.push_str("\n\n");
+        filling.text.push_str(filling.given);
+    }
+    filling.flush();
+    filling.pieces
+}
+
+/// A prompt in the making.
+struct Filling<'a> {
+    given: &'a str,
+    words: Vec<String>,
+    pieces: Vec<Piece>,
+    text: String,
+    /// Whether there was a place for the arguments.
+    used: bool,
+}
+
+impl Filling<'_> {
+    /// A command line between `` !` `` and `` ` ``; how many bytes it takes.
+    fn shell(&mut self, rest: &str) -> Option<usize> {
+        let inner = rest.strip_prefix("!`")?;
+        let end = inner
+            .find(['`', '\n'])
+            .filter(|end| inner[*end..].starts_with('`'))?;
+        let line = &inner[..end];
+        if line.trim().is_empty() {
+            return None;
+        }
+        self.used |= line
+            .char_indices()
+            .any(|(at, c)| c == '$' && place(&line[at..], &self.words, self.given).is_some());
+        self.flush();
+        self.pieces.push(Piece::Shell(line.to_owned()));
+        Some(end + 3)
+    }
+
+    /// The path behind an `@`.
+    fn file(&mut self, rest: &str) -> Option<usize> {
+        let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | ')' | '"' | '`');
+        let end = rest[1..].find(is_end).map_or(rest.len(), |end| end + 1);
+        let end = rest[..end].trim_end_matches(['.', ':', '!', '?']).len();
+        let mut path = String::new();
+        let mut template = &rest[1..end];
+        while let Some(c) = template.chars().next() {
+            let (taken, filled) = match place(template, &self.words, self.given) {
+                Some((taken, filled)) if c == '$' => (taken, filled),
+                _ => (c.len_utf8(), c.to_string()),
+            };
+            self.used |= c == '$' && taken > 1;
+            path.push_str(&filled);
+            template = &template[taken..];
+        }
+        if path.is_empty() {
+            return None;
+        }
+        self.flush();
+        self.pieces.push(Piece::File(path));
+        Some(end)
+    }
+
+    fn argument(&mut self, rest: &str) -> Option<usize> {
+        let (taken, filled) = place(rest, &self.words, self.given)?;
+        self.used = true;
+        self.text.push_str(&filled);
+        Some(taken)
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            self.pieces
+                .push(Piece::Text(std::mem::take(&mut self.text)));
+        }
+    }
+}
+
+/// The place for arguments at the beginning of `rest`: how long it is, and what comes there.
+fn place(rest: &str, words: &[String], given: &str) -> Option<(usize, String)> {
+    if let Some(after) = rest.strip_prefix("$ARGUMENTS") {
+        let goes_on = after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        return (!goes_on).then(|| ("$ARGUMENTS".len(), given.to_owned()));
+    }
+    if rest.starts_with("$@") {
+        return Some((2, words.join(" ")));
+    }
+    if let Some(inner) = rest.strip_prefix("${@:") {
+        let end = inner.find('}')?;
+        let mut numbers = inner[..end].split(':').map(str::parse::<usize>);
+        let from = numbers.next()?.ok()?.saturating_sub(1).min(words.len());
+        let count = match numbers.next() {
+            None => words.len(),
+            Some(count) => count.ok()?,
+        };
+        if numbers.next().is_some() {
+            return None;
+        }
+        let chosen: Vec<_> = words[from..]
+            .iter()
+            .take(count)
+            .map(String::as_str)
+            .collect();
+        return Some(("${@:".len() + end + 1, chosen.join(" ")));
+    }
+    // `$12` is the twelfth where there are so many, else the first and a 2.
+    let digits = rest[1..]
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len() - 1);
+    (1..=digits.min(4)).rev().find_map(|count| {
+        let number: usize = rest[1..=count].parse().ok()?;
+        let word = words.get(number.checked_sub(1)?)?;
+        Some((count + 1, word.clone()))
+    })
+}

@@ -1,0 +1,180 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn arguments_are_split_as_a_shell_does() {
+    for (text, expected) in [
+        ("", &[] as &[&str]),
+        ("  a  b ", &["a", "b"]),
+        (r#"'a b' "c \" d" e\ f"#, &["a b", "c \" d", "e f"]),
+        (r#"a'b'"c""#, &["abc"]),
+        (r"'a\' b", &[r"a\", "b"]),
+        ("''", &[""]),
+        ("\"open end", &["open end"]),
+        ("it's all one", &["its all one"]),
+        (r"a\", &[r"a\"]),
+    ] {
+        assert_eq!(words(text), expected, "{text}");
+    }
+}
+
+fn fill(template: &str, arguments: &str) -> String {
+    let show = |piece| match piece {
+        Piece::Text(text) => text,
+        Piece::Shell(line) => format!("<shell {line}>"),
+        Piece::File(path) => format!("<file {path}>"),
+    };
+    pieces(template, arguments).into_iter().map(show).collect()
+}
+
+/// Feature table U3: the expansion of a command.
+#[test]
+fn arguments_come_to_their_places() {
+    for (template, arguments, expected) in [
+        ("$1 and $2.", "a 'b c'", "a and b c."),
+        ("$1 $3", "a b", "a $3"),
+        ("$12 $1", "a", "a2 a"),
+        ("$10", "1 2 3 4 5 6 7 8 9 ten", "ten"),
+        ("$ARGUMENTS|$@", "a  'b c'", "a  'b c'|a b c"),
+        ("${@:2} ${@:2:1} ${@:1:2} ${@:9}", "a b c", "b c b a b "),
+        ("$ARGUMENTS_OF ${@:x} $0 $", "", "$ARGUMENTS_OF ${@:x} $0 $"),
+        // What is put in is never a place.
+        ("$1 $2", "'$2' '!`rm x` @f'", "$2 !`rm x` @f"),
+        // Nothing that was typed is lost.
+        ("Do it.", "so and so", "Do it.\n\nso and so"),
+        ("Do it $9.", "so", "Do it $9.\n\nso"),
+        ("Do it.", " ", "Do it."),
+        ("", "", ""),
+    ] {
+        assert_eq!(
+            fill(template, arguments),
+            expected,
+            "{template} {arguments}"
+        );
+    }
+}
+
+#[test]
+fn shell_commands_and_files_are_told_from_words() {
+    for (template, arguments, expected) in [
+        ("On !`git branch` now", "", "On <shell git branch> now"),
+        ("!`git log $1`", "'; rm -rf /'", "<shell git log $1>"),
+        ("!`open\n`", "", "!`open\n`"),
+        ("!``", "", "!``"),
+        ("Wow! `code`", "", "Wow! `code`"),
+        ("See @docs/a.md.", "", "See <file docs/a.md>."),
+        ("(@a.md) @b", "", "(<file a.md>) <file b>"),
+        (
+            "@$1 and @src/$2.rs",
+            "x.md lib",
+            "<file x.md> and <file src/lib.rs>",
+        ),
+        ("me@example.org @ x", "", "me@example.org @ x"),
+    ] {
+        assert_eq!(fill(template, arguments), expected, "{template}");
+    }
+}
+
+#[test]
+fn front_matter_says_what_a_command_is() {
+    let parse = |text: &str, path: &str| {
+        Command::parse(
+            text,
+            Path::new(path),
+            Path::new("/c").join(path).as_path(),
+            Layer::User,
+        )
+    };
+    let text = "---\ndescription: Fixes\nargument-hint: [issue]\nallowed-tools: Bash(git add:*), Read\nmodel: haiku\n---\n\nFix $1.\n";
+    let command = parse(text, "git/fix.md").unwrap();
+    insta::assert_debug_snapshot!(command, @r#"
+        Command {
+            name: "git:fix",
+            description: "Fixes",
+            argument_hint: Some(
+                "[issue]",
+            ),
+            allowed_tools: [
+                "Bash(git add:*)",
+                "Read",
+            ],
+            model: Some(
+                "haiku",
+            ),
+            body: "Fix $1.",
+            location: "/c/git/fix.md",
+            layer: User,
+        }
+        "#);
+    let plain = parse("# Fix it\n\nNow.", "fix.md").unwrap();
+    assert_eq!(
+        (plain.name.as_str(), plain.description.as_str()),
+        ("fix", "Fix it")
+    );
+    for (text, path, fault) in [
+        (
+            "x",
+            "a.b.md",
+            "1: `a.b` is no name for a command: letters, digits, `-` and `_` are",
+        ),
+        ("---\nmodel: [\n---\n", "a.md", "2: "),
+    ] {
+        let error = parse(text, path).unwrap_err().to_string();
+        assert!(error.starts_with(fault), "{error}");
+    }
+}
+
+#[test]
+fn a_folder_may_be_left_out_where_that_is_clear() {
+    let mut commands = Commands::default();
+    for path in [
+        "commit.md",
+        "git/commit.md",
+        "git/log.md",
+        "a/same.md",
+        "b/same.md",
+    ] {
+        let command = Command::parse(path, Path::new(path), Path::new(path), Layer::User);
+        commands.add(command.unwrap());
+    }
+    let named = |name| commands.get(name).map(|command| command.name.as_str());
+    for (name, expected) in [
+        ("commit", Some("commit")),
+        ("git:commit", Some("git:commit")),
+        ("log", Some("git:log")),
+        ("same", None),
+        ("it", None),
+    ] {
+        assert_eq!(named(name), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_call_is_told_from_a_path() {
+    for (prompt, expected) in [
+        ("/fix it now", Some(("fix", "it now"))),
+        (" /git:fix\nit", Some(("git:fix", "it"))),
+        ("/skill:plan", Some(("skill:plan", ""))),
+        ("/etc/passwd is what?", None),
+        ("/", None),
+        ("/ fix", None),
+        ("/a:", None),
+        ("fix /it", None),
+    ] {
+        assert_eq!(call(prompt), expected, "{prompt}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_filled_in_becomes_no_command(arguments in ".{0,40}") {
+        let pieces = pieces("a $1 $ARGUMENTS ${@:2} b", &arguments);
+        prop_assert!(pieces.iter().all(|piece| matches!(piece, Piece::Text(_))));
+    }
+
+    #[test]
+    fn any_template_is_taken_apart(template in "[$@!`{}: a1\n]{0,40}", arguments in ".{0,10}") {
+        pieces(&template, &arguments);
+    }
+}

@@ -1,0 +1,100 @@
+//! The tool by which the model takes up a skill.
+
+use std::sync::Arc;
+
+use ah_conversation::{
+    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+};
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::Skills;
+
+/// Under which names the tool and its argument stand before the model.
+#[derive(Debug, Clone, Copy)]
+pub struct SkillToolNames {
+    /// The tool's.
+    pub tool: &'static str,
+    /// That of the argument which names the skill.
+    pub argument: &'static str,
+}
+
+impl SkillToolNames {
+    /// Ours.
+    pub const OWN: Self = Self {
+        tool: "skill",
+        argument: "name",
+    };
+    /// Those that the official Agent SDKs' hosts know.
+    pub const SDK: Self = Self {
+        tool: "Skill",
+        argument: "skill",
+    };
+}
+
+/// The tool.
+pub struct SkillTool {
+    spec: ToolSpec,
+    skills: Arc<Skills>,
+}
+
+impl SkillTool {
+    /// The tool for `skills`; none, if the model is to be told of none.
+    pub fn new(skills: Arc<Skills>, names: SkillToolNames) -> Option<Self> {
+        skills.iter().find(|skill| skill.is_listed)?;
+        let mut properties = serde_json::Map::new();
+        properties.insert(
+            names.argument.to_owned(),
+            json!({ "type": "string", "description": "The name of the skill" }),
+        );
+        let schema = json!({
+            "type": "object",
+            "properties": properties,
+            "required": [names.argument],
+        });
+        let spec = ToolSpec {
+            name: names.tool.to_owned(),
+            description: include_str!("tool.md").trim_end().to_owned(),
+            input_schema: Arc::new(schema),
+            guidance: None,
+            truncation: Truncation {
+                bytes: 50_000,
+                lines: None,
+            },
+            key: Some(DisplayKey::Text(names.argument.to_owned())),
+        };
+        Some(Self { spec, skills })
+    }
+}
+
+#[async_trait]
+impl Tool for SkillTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, _: &Input) -> Vec<Access> {
+        Vec::new()
+    }
+
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        let name = call.input.text("name").or_else(|| call.input.text("skill"));
+        let name = name.unwrap_or_default();
+        let listed = |name: &str| self.skills.get(name).filter(|skill| skill.is_listed);
+        match listed(name).or_else(|| listed(name.trim_start_matches('/'))) {
+            Some(skill) => Output::text(skill.prompt("")).with_details(json!({
+                "path": skill.location,
+                "skill_name": skill.name,
+                "line_count": skill.body.lines().count(),
+            })),
+            None => {
+                let listed = self.skills.iter().filter(|skill| skill.is_listed);
+                let known: Vec<_> = listed.map(|skill| skill.name.as_str()).collect();
+                Output::error(format!(
+                    "there is no skill `{name}`; the skills are {}",
+                    known.join(", ")
+                ))
+            }
+        }
+    }
+}
