@@ -3,8 +3,6 @@
 //! What changes least stands first and what changes most last, so that the prompt cache of one session serves the
 //! next.
 
-use std::fmt::Write;
-
 use ah_conversation::ToolSpec;
 
 /// The base of the prompt, as built in.
@@ -25,6 +23,8 @@ pub struct Prompt<'a> {
     pub project: &'a [ProjectFile],
     /// Where and when the session runs.
     pub context: Context<'a>,
+    /// What there is to be said of skills.
+    pub skills: &'a str,
     /// A file that must exist in the end.
     pub must_produce: Option<&'a str>,
     /// Seconds that the run may take.
@@ -57,62 +57,81 @@ pub struct Context<'a> {
     pub remote: Option<&'a str>,
 }
 
+/// A part of a system prompt and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Where it comes from: a file, an option, or a word for what the program says by itself.
+    pub source: String,
+    /// What it says.
+    pub text: String,
+}
+
 impl Prompt<'_> {
-    /// The prompt in two parts: what is the same in every session of a project, and what varies. Empty layers leave
+    /// The prompt in two blocks: what is the same in every session of a project, and what varies. Empty layers leave
     /// no trace.
-    pub fn assemble(&self) -> Vec<String> {
-        let lasting = join([
-            self.base.trim().to_owned(),
-            self.conduct.trim().to_owned(),
-            self.tool_layer(),
-            self.project_layer(),
-        ]);
-        let varying = join([
-            self.context.layer(),
-            self.demands(),
-            self.append.unwrap_or_default().trim().to_owned(),
-        ]);
-        [lasting, varying]
+    pub fn assemble(&self) -> Vec<Vec<Part>> {
+        [self.lasting(), self.varying()]
             .into_iter()
-            .filter(|part| !part.is_empty())
+            .filter(|block| !block.is_empty())
             .collect()
     }
 
-    fn tool_layer(&self) -> String {
-        if self.tools.is_empty() {
-            return String::new();
+    fn lasting(&self) -> Vec<Part> {
+        let mut parts = present([("system.md", self.base), ("claude.md", self.conduct)]);
+        if !self.tools.is_empty() {
+            let names: Vec<_> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+            let text = format!("# Tools\n\nTools: {}.", names.join(", "));
+            parts.extend(present([("tools", text.as_str())]));
         }
-        let names: Vec<_> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let mut layer = format!("# Tools\n\nTools: {}.", names.join(", "));
         for tool in self.tools {
-            if let Some(guidance) = &tool.guidance {
-                let _ = write!(layer, "\n\n## {}\n\n{}", tool.name, guidance.trim());
+            let guidance = tool.guidance.as_deref().unwrap_or_default().trim();
+            if !guidance.is_empty() {
+                let text = format!("## {}\n\n{guidance}", tool.name);
+                parts.extend(present([(&*format!("tool {}", tool.name), &*text)]));
             }
         }
-        layer
+        for file in self.project {
+            let text = format!("# {}\n\n{}", file.label, file.text.trim());
+            parts.extend(present([(file.label.as_str(), text.as_str())]));
+        }
+        parts
     }
 
-    fn project_layer(&self) -> String {
-        let sections = self
-            .project
-            .iter()
-            .map(|file| format!("# {}\n\n{}", file.label, file.text.trim()));
-        sections.collect::<Vec<_>>().join("\n\n")
-    }
-
-    fn demands(&self) -> String {
-        let mut demands = String::new();
-        if let Some(file) = self.must_produce {
-            let _ = writeln!(
-                demands,
+    fn varying(&self) -> Vec<Part> {
+        let must_produce = self.must_produce.map(|file| {
+            format!(
                 "Before you finish, the file `{file}` must exist: producing it is part of the task."
-            );
-        }
-        if let Some(seconds) = self.timeout_seconds {
-            let _ = writeln!(demands, "You have {seconds} seconds for the whole task.");
-        }
-        demands.trim_end().to_owned()
+            )
+        });
+        let timeout = self
+            .timeout_seconds
+            .map(|seconds| format!("You have {seconds} seconds for the whole task."));
+        present([
+            ("environment", self.context.layer().as_str()),
+            ("skills", self.skills),
+            (
+                "--must-produce",
+                must_produce.as_deref().unwrap_or_default(),
+            ),
+            ("--timeout", timeout.as_deref().unwrap_or_default()),
+            ("--append-system-prompt", self.append.unwrap_or_default()),
+        ])
     }
+}
+
+/// What a block says.
+pub fn text(block: &[Part]) -> String {
+    let texts: Vec<_> = block.iter().map(|part| part.text.as_str()).collect();
+    texts.join("\n\n")
+}
+
+/// Those of the parts that say something.
+fn present<const N: usize>(parts: [(&str, &str); N]) -> Vec<Part> {
+    let parts = parts.into_iter().map(|(source, text)| Part {
+        source: source.to_owned(),
+        text: text.trim().to_owned(),
+    });
+    parts.filter(|part| !part.text.is_empty()).collect()
 }
 
 impl Context<'_> {
@@ -136,14 +155,6 @@ impl Context<'_> {
             format!("# Environment\n\n{}", lines.join("\n"))
         }
     }
-}
-
-fn join<const N: usize>(layers: [String; N]) -> String {
-    layers
-        .into_iter()
-        .filter(|layer| !layer.is_empty())
-        .collect::<Vec<_>>()
-        .join("\n\n")
 }
 
 #[cfg(test)]
@@ -185,11 +196,12 @@ mod tests {
                 commit: None,
                 remote: None,
             },
+            skills: "# Skills\n",
             must_produce: Some("plan.md"),
             timeout_seconds: Some(60),
             append: Some("Be brief."),
         };
-        insta::assert_snapshot!(prompt.assemble().join("\n=====\n"), @"
+        insta::assert_snapshot!(prompt.assemble().iter().map(|block| text(block)).collect::<Vec<_>>().join("\n=====\n"), @"
         You are an agent.
 
         Work carefully.
@@ -212,7 +224,10 @@ mod tests {
         Working directory: /w
         Git branch: main
 
+        # Skills
+
         Before you finish, the file `plan.md` must exist: producing it is part of the task.
+
         You have 60 seconds for the whole task.
 
         Be brief.
@@ -221,14 +236,15 @@ mod tests {
 
     #[test]
     fn empty_layers_leave_no_trace() {
-        assert_eq!(
-            Prompt {
-                base: "x",
-                ..Prompt::default()
-            }
-            .assemble(),
-            ["x"]
-        );
+        let prompt = Prompt {
+            base: "x",
+            ..Prompt::default()
+        };
+        let part = Part {
+            source: "system.md".to_owned(),
+            text: "x".to_owned(),
+        };
+        assert_eq!(prompt.assemble(), [[part]]);
         assert!(Prompt::default().assemble().is_empty());
     }
 }

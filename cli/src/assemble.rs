@@ -1,11 +1,14 @@
 //! Puts an engine together: the one place that names concrete providers, stores and tools.
 
+pub mod tools;
+
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
+use ah_agent::skills::{Skill, Skills};
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Clock as _, Cost, Destination, Limits, Provider, ProviderError, Sampling, Thinking, Tool,
+    Clock as _, Cost, Destination, Limits, Provider, ProviderError, Sampling, Thinking,
 };
 use ah_provider::anthropic::Patience;
 use ah_provider::fallback::Fallback;
@@ -13,11 +16,10 @@ use ah_provider::retry::Policy;
 use ah_provider::script::normal::Normal;
 use ah_provider::script::record::Recording;
 use ah_store::{Session, SystemClock};
-use ah_tools::{Shell, Surroundings, Workspace};
 
 use crate::args::Manner;
 use crate::args::options::{Concurrency, Options, OutputFormat};
-use crate::commands::run::system_prompt;
+use crate::commands::run::{system_prompt, timeout_ms};
 use crate::config::Config;
 use crate::config::rulebook::SettingsFiles;
 use crate::error::CliError;
@@ -27,6 +29,7 @@ use crate::print::json::Quiet;
 use crate::print::question::Keeping;
 use crate::print::text::{Text, View};
 use crate::print::{Look, Outlet, Screen};
+use tools::Sources;
 
 /// The model that the configuration names, ready to be asked.
 ///
@@ -128,21 +131,38 @@ fn asking<T>(
     })
 }
 
-/// All that a session on `store` needs. `outlet` is told when standard output cannot be written any more.
+/// What a session is told and given besides its model and its store.
+pub struct Extras<'a> {
+    /// All skills.
+    pub skills: &'a Arc<Skills>,
+    /// The skill that is in use.
+    pub active: Option<&'a Skill>,
+    /// Is told when standard output cannot be written any more.
+    pub outlet: Outlet,
+}
+
+/// All that a session on `store` needs.
 ///
 /// # Errors
 ///
 /// Where an option makes no sense with this model, or a file that the prompt needs cannot be read.
-pub fn session(
+pub async fn session(
     provider: Arc<dyn Provider>,
     store: &Arc<Session>,
     options: &Options,
     config: &Config,
-    outlet: Outlet,
+    extras: Extras<'_>,
 ) -> Result<(Ports, Toolbox, Settings), CliError> {
-    let tools = toolbox(store, options, config);
-    let settings = settings(&*provider, &tools, options, config)?;
-    let frontend = frontend(&*provider, store, &tools, options, config, outlet);
+    let sources = Sources {
+        store: store.clone(),
+        skills: extras.skills,
+        active: extras.active,
+    };
+    let (layered, warnings) = tools::layered(sources, options, config).await;
+    warnings.iter().for_each(|warning| crate::warn(warning));
+    let tools = Toolbox::new(layered.iter().map(|known| known.tool.clone()));
+    let settings = settings(&*provider, &tools, extras.skills, options, config)?;
+    let frontend = frontend(&*provider, store, &tools, options, config, extras.outlet);
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, options, &name.value)?,
         None => provider.clone(),
@@ -163,66 +183,25 @@ pub fn session(
     Ok((ports, tools, settings))
 }
 
-/// The tools of the profile, less those that the options leave out.
-fn toolbox(store: &Arc<Session>, options: &Options, config: &Config) -> Toolbox {
-    let environment = &config.environment;
-    let protected = config.protected_folders();
-    let mut shell = Shell::new(environment);
-    shell.output_cap = config.max_tool_output_bytes.value;
-    let around = Surroundings {
-        workspace: Arc::new(
-            Workspace::new(environment.cwd(), environment.home(), &protected)
-                .with_embedded(config.embedded.clone()),
-        ),
-        shell,
-        store: store.clone(),
-    };
-    let profile = options.tools.profile.unwrap_or_default().into();
-    let tools = ah_tools::builtin(profile, config.manner.into(), around);
-    Toolbox::new(
-        tools
-            .into_iter()
-            .filter(|tool| is_wanted(&**tool, options, config)),
-    )
-}
-
-fn is_wanted(tool: &dyn Tool, options: &Options, config: &Config) -> bool {
-    let name = &tool.spec().name;
-    let is_listed = match &options.tools.tools {
-        None => true,
-        Some(lists) => {
-            let mut names = lists.iter().flat_map(|list| list.split([',', ' ']));
-            names.any(|listed| listed.eq_ignore_ascii_case(name) || listed == "default")
-        }
-    };
-    is_listed && !config.deny.iter().any(|rule| rule.value.covers_tool(name))
-}
-
 fn settings(
     provider: &dyn Provider,
     tools: &Toolbox,
+    skills: &Skills,
     options: &Options,
     config: &Config,
 ) -> Result<Settings, CliError> {
     let model = provider.model();
     let wanted = &options.limits;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the option takes numbers above 0"
-    )]
-    let timeout_ms = wanted.timeout.map(|seconds| (seconds * 1_000.0) as u64);
-    let (system, warnings) = system_prompt(
-        config,
-        &options.prompt,
-        timeout_ms.map(|timeout| timeout.div_ceil(1_000)),
-        tools.specs(),
-    )?;
+    let (blocks, warnings) = system_prompt(config, options, tools.specs(), skills)?;
+    let system: Vec<_> = blocks
+        .iter()
+        .map(|block| ah_agent::prompt::text(block))
+        .collect();
     for warning in warnings {
         crate::warn(&warning);
     }
     Ok(Settings {
-        system,
+        system: system.into(),
         limits: Limits {
             max_turns: wanted.max_turns,
             max_tokens: wanted.max_tokens,
@@ -232,7 +211,7 @@ fn settings(
             context_window: model.context_window,
             reserved_output: model.max_output,
         },
-        timeout_ms,
+        timeout_ms: timeout_ms(wanted),
         permissions: config.permissions(),
         concurrency: match config.tool_concurrency.value {
             Concurrency::Auto => ToolConcurrency::Auto,
@@ -295,7 +274,7 @@ fn frontend(
                 tools: tools.specs().clone(),
                 cwd: config.environment.cwd().to_owned(),
                 session: Some(store.id().to_string()),
-                group: None,
+                group: group(options, config),
                 asks: asks(config),
             };
             Arc::new(Text::new(view, screen()))
@@ -321,4 +300,10 @@ fn asks(config: &Config) -> Option<Keeping> {
         destination,
         shown: format!("`{}`", shown.display()),
     })
+}
+
+/// The group of lines that a run by `--skill` is in, where GitHub shows the log.
+fn group(options: &Options, config: &Config) -> Option<String> {
+    let is_on_github = config.environment.get("GITHUB_ACTIONS") == Some("true");
+    options.prompt.skill.clone().filter(|_| is_on_github)
 }

@@ -10,6 +10,7 @@ pub mod mail;
 mod message;
 pub mod models;
 mod place;
+pub mod prompt;
 pub mod proxy;
 pub mod run;
 pub mod sandbox;
@@ -64,6 +65,7 @@ pub fn perform(
         Subcommands::Doctor(form) => doctor::run(config, form),
         Subcommands::Models(form) => models::run(config, form),
         Subcommands::Tools(form) => tools::run(config, options, form),
+        Subcommands::Prompt(form) => prompt::run(config, options, form),
         Subcommands::Config { action } => config::run(config, &action),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
         Subcommands::Extract { folder, builtin } => embed::extract(&folder, builtin),

@@ -6,7 +6,18 @@ use ah_agent::prompt::{CONDUCT, SYSTEM};
 use ah_conversation::{Embedded, EmbeddedFile};
 
 /// The files that are built in, below the folder for them.
-const BUILT_IN: [(&str, &str); 2] = [("system.md", SYSTEM), ("claude.md", CONDUCT)];
+const BUILT_IN: [(&str, &str); 7] = [
+    ("system.md", SYSTEM),
+    ("claude.md", CONDUCT),
+    ("commands/commit.md", include_str!("sys/commands/commit.md")),
+    ("commands/init.md", include_str!("sys/commands/init.md")),
+    ("commands/review.md", include_str!("sys/commands/review.md")),
+    (
+        "skills/ah-skills.md",
+        include_str!("sys/skills/ah-skills.md"),
+    ),
+    ("skills/ah-tools.md", include_str!("sys/skills/ah-tools.md")),
+];
 
 /// What is built in.
 pub fn built_in() -> Embedded {

@@ -12,6 +12,7 @@ pub mod embedded;
 pub mod environment;
 pub mod error;
 pub mod exit;
+pub mod extensions;
 pub mod input;
 mod key_command;
 mod log;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Content, Context, DisplayKey, Image, Input, Output, ResultBlock, Tool, ToolSpec,
-    ToolUse, Truncation,
+    Access, CommandLine, Content, Context, DisplayKey, Image, Input, Output, ResultBlock, Tool,
+    ToolSpec, ToolUse, Truncation,
 };
 use ah_process::{Command, Keep};
 use async_trait::async_trait;
@@ -112,10 +112,7 @@ impl Tool for Executable {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        vec![Access::Command {
-            line: self.shown(input),
-            harmless: false,
-        }]
+        vec![Access::Command(CommandLine::opaque(self.shown(input)))]
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -9,11 +9,9 @@ use super::subcommands::Subcommands;
 
 /// Options with a meaning that this version does not have yet. Each takes a value or none.
 pub const NOT_YET: &[(&str, bool)] = &[
-    ("skill", true),
     ("agents", true),
     ("agent", true),
     ("json-schema", true),
-    ("tool", true),
     ("mcp-config", true),
     ("sandbox", false),
     ("allow-host", true),
@@ -49,7 +47,7 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
 ];
 
 /// Subcommands of later versions, kept free so that no prompt comes to depend on their names.
-pub const RESERVED: &[&str] = &["mcp", "prompt", "logs", "work"];
+pub const RESERVED: &[&str] = &["mcp", "logs", "work"];
 
 /// The command line that the help text shows.
 pub fn command() -> Command {
@@ -94,7 +92,6 @@ pub fn foreign() -> impl Iterator<Item = Arg> {
             };
             let option = Arg::new(*name).long(*name).action(action).hide(true);
             match *name {
-                "tool" => option.short('t'),
                 // `--sandbox=landlock` is a value only behind the sign.
                 "sandbox" => option
                     .action(ArgAction::Set)

@@ -150,6 +150,9 @@ pub struct PromptOptions {
     /// Add to the system prompt
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
+    /// Use this skill, as /skill:NAME does
+    #[arg(long, value_name = "NAME")]
+    pub skill: Option<String>,
     /// Fail unless this file exists at the end; the model is reminded once
     #[arg(long, value_name = "FILE")]
     pub must_produce: Option<PathBuf>,
@@ -162,7 +165,10 @@ pub struct ToolOptions {
     /// Set of tools
     #[arg(long, value_enum)]
     pub profile: Option<Profile>,
-    /// Only these built-in tools, separated by commas; "" for none
+    /// Add a tool, or replace one; without a command, leave it out
+    #[arg(short = 't', long, value_name = "NAME=COMMAND")]
+    pub tool: Vec<String>,
+    /// Only these tools, separated by commas, and those of --tool; "" for none
     #[arg(long, value_name = "LIST", num_args = 1)]
     pub tools: Option<Vec<String>>,
     /// Allow these calls without asking: Bash, "Bash(git log:*)"

@@ -91,8 +91,10 @@ pub enum Subcommands {
     Doctor(Json),
     /// List the models that are known
     Models(Json),
-    /// List the tools that the model has
+    /// List the tools that the model has, and where they come from
     Tools(Json),
+    /// Print the system prompt, and where its parts come from
+    Prompt(Json),
     /// Run a command where it can neither harm nor tell, or see whether that is possible here
     #[command(subcommand_required = true)]
     Sandbox {
@@ -146,7 +148,10 @@ pub enum Subcommands {
 impl Subcommands {
     /// Whether it shows what the settings and the project's files come to.
     pub fn shows_settings(&self) -> bool {
-        matches!(self, Self::Models(_) | Self::Tools(_) | Self::Config { .. })
+        matches!(
+            self,
+            Self::Models(_) | Self::Tools(_) | Self::Prompt(_) | Self::Config { .. }
+        )
     }
 }
 

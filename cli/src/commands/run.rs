@@ -4,7 +4,7 @@ mod instructions;
 mod session;
 mod signals;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use ah_agent::{Outcome, Session, Stop};
@@ -15,13 +15,13 @@ use tokio::runtime::Builder;
 use crate::args::options::{Options, OutputFormat};
 use crate::args::session::SessionPlan;
 use crate::args::{Manner, Prompt};
-use crate::assemble;
+use crate::assemble::{self, Extras};
 use crate::config::Config;
 use crate::error::{CliError, TRY_AGAIN};
 use crate::print::Outlet;
 use crate::print::json::{Subject, result};
-use crate::{exit, input};
-pub use instructions::system_prompt;
+use crate::{exit, extensions, input};
+pub use instructions::{system_prompt, timeout_ms};
 pub use session::Place;
 use signals::Signals;
 
@@ -31,10 +31,18 @@ use signals::Signals;
 ///
 /// Where the run cannot begin, or could not go on.
 pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, CliError> {
-    let Some(text) = input::prompt(prompt.text.as_deref(), config.manner)? else {
-        return Err(
-            CliError::usage("there is no prompt").hint("ah \"what to do\", or pipe the prompt in")
-        );
+    let text = match (&prompt.text, &options.prompt.skill) {
+        // A skill is a task by itself, so nobody is asked for one.
+        (None, Some(_)) if std::io::stdin().is_terminal() => None,
+        (text, _) => input::prompt(text.as_deref(), config.manner)?,
+    };
+    let text = match (text, &options.prompt.skill) {
+        (Some(text), _) => text,
+        (None, Some(_)) => String::new(),
+        (None, None) => {
+            let error = CliError::usage("there is no prompt");
+            return Err(error.hint("ah \"what to do\", or pipe the prompt in"));
+        }
     };
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
@@ -53,6 +61,16 @@ async fn perform(
 ) -> Result<u8, CliError> {
     let signals = Signals::listen(leave)
         .map_err(|error| CliError::failure(format!("cannot listen to signals: {error}")))?;
+    let (skills, warnings) = extensions::skills(config);
+    let skills = Arc::new(skills);
+    let given = options.prompt.skill.as_deref();
+    let expanded = extensions::expand(&text, given, &skills, config).await?;
+    warnings
+        .iter()
+        .chain(&expanded.warnings)
+        .for_each(|warning| crate::warn(warning));
+    let config = &expanded.applied_to(config);
+    let text = expanded.text;
     // A model that cannot be asked must not leave an empty session behind, so it comes first.
     let model = assemble::model(config, options)?;
     let plan = SessionPlan::of(options, config.manner)?;
@@ -65,8 +83,13 @@ async fn perform(
     place.prepare(&store, &plan, fork_at).await?;
     let asked = model.model().clone();
     let outlet = Outlet::new(signals.token().clone());
+    let extras = Extras {
+        skills: &skills,
+        active: expanded.skill.as_deref(),
+        outlet: outlet.clone(),
+    };
     let (ports, tools, settings) =
-        assemble::session(model, &store, options, config, outlet.clone())?;
+        assemble::session(model, &store, options, config, extras).await?;
     let mut session = Session::open(ports, tools, settings).await?;
     tell_notices(&store).await;
     let stop = Stop::interrupt(signals.token().clone());

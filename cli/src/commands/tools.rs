@@ -1,32 +1,84 @@
 //! `ah tools`: what the model may do.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{Environment, ToolSpec};
 use ah_store::Session;
-use ah_tools::{Naming, Profile, Shell, Surroundings, Workspace};
+use ah_tools::{Layered, LayeredTool, Naming, Profile, Shell, Surroundings, ToolOrigin, Workspace};
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
-use super::{print, print_json};
+use super::{preview, print, print_json};
 use crate::args::Manner;
 use crate::args::options::{self, Options};
 use crate::args::subcommands::Json;
+use crate::assemble::{self, tools::Sources};
 use crate::config::Config;
 use crate::error::CliError;
+use crate::extensions;
 use crate::print::table::{Align, table};
 
 /// Lists the tools.
 pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliError> {
-    let profile = options.tools.profile.unwrap_or_default().into();
-    let specs = specs(&config.environment, profile, config.manner.into())?;
+    let tools = layered(config, options)?;
     if form.json {
-        return print_json(&specs.iter().map(to_json).collect());
+        return print_json(&tools.iter().map(to_json).collect());
     }
-    let rows: Vec<_> = specs
-        .iter()
-        .map(|spec| [spec.name.clone(), summary(spec).to_owned()])
-        .collect();
-    print(&table([Align::Left, Align::Left], &rows))
+    let head = ["tool", "layer", "from", "overrides", ""].map(str::to_owned);
+    let rows = tools.iter().map(|known| {
+        let spec = known.tool.spec();
+        let overrides = known
+            .overrides
+            .iter()
+            .map(|origin| origin.layer.to_string());
+        [
+            spec.name.clone(),
+            known.origin.layer.to_string(),
+            place(&known.origin, config),
+            overrides.collect::<Vec<_>>().join(", "),
+            preview(summary(spec), 60),
+        ]
+    });
+    let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
+    print(&table([Align::Left; 5], &rows))
+}
+
+/// The tools of a session with these options.
+pub fn layered(config: &Config, options: &Options) -> Result<Layered, CliError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
+    let (skills, mut warnings) = extensions::skills(config);
+    let skills = Arc::new(skills);
+    let active = options
+        .prompt
+        .skill
+        .as_ref()
+        .and_then(|name| skills.get(name));
+    let sources = Sources {
+        store: Arc::new(Session::in_memory(&std::env::temp_dir())?),
+        skills: &skills,
+        active: active.map(|skill| &**skill),
+    };
+    let (tools, more) = runtime.block_on(assemble::tools::layered(sources, options, config));
+    warnings.extend(more);
+    warnings.iter().for_each(|warning| crate::warn(warning));
+    Ok(tools)
+}
+
+/// Where a tool lies, as short as can be.
+fn place(origin: &ToolOrigin, config: &Config) -> String {
+    let Some(path) = &origin.path else {
+        return String::new();
+    };
+    let below = |folder: Option<&Path>, name: &str| {
+        let below = path.strip_prefix(folder?).ok()?;
+        Some(format!("{name}{}", below.display()))
+    };
+    let home = config.environment.home();
+    below(Some(config.environment.cwd()), "")
+        .or_else(|| below(home.as_deref(), "~/"))
+        .unwrap_or_else(|| path.display().to_string())
 }
 
 /// What the built-in tools say of themselves.
@@ -50,11 +102,17 @@ fn summary(spec: &ToolSpec) -> &str {
     line.split_once(". ").map_or(line, |(first, _)| first)
 }
 
-fn to_json(spec: &ToolSpec) -> Value {
+fn to_json(known: &LayeredTool) -> Value {
+    let spec = known.tool.spec();
+    let origin =
+        |origin: &ToolOrigin| json!({ "layer": origin.layer.to_string(), "path": origin.path });
     json!({
         "name": spec.name,
         "description": spec.description,
         "input_schema": *spec.input_schema,
+        "layer": known.origin.layer.to_string(),
+        "path": known.origin.path,
+        "overrides": known.overrides.iter().map(origin).collect::<Vec<_>>(),
     })
 }
 

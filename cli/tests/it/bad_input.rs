@@ -172,9 +172,7 @@ fn what_comes_later_is_refused_by_name() {
         "--sandbox go",
         "--mcp-config x go",
         "--agent x go",
-        "-t x=y go",
         "--json-schema {} go",
-        "--skill x go",
         "work on the login bug",
         "mcp list",
         "-p --agents {} go",
@@ -192,16 +190,8 @@ $ ah --agent x go
 error: `--agent` does not work yet
 exit code 2
 
-$ ah -t x=y go
-error: `--tool` does not work yet
-exit code 2
-
 $ ah --json-schema {} go
 error: `--json-schema` does not work yet
-exit code 2
-
-$ ah --skill x go
-error: `--skill` does not work yet
 exit code 2
 
 $ ah work on the login bug

@@ -82,6 +82,7 @@ fn the_commands_of_the_documents_are_understood() {
     for page in [
         README,
         INTERFACES,
+        include_str!("../../../docs/extending.md"),
         include_str!("../../../docs/scripted-model.md"),
     ] {
         // Code blocks, and what stands between backticks in the text.

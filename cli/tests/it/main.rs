@@ -9,6 +9,7 @@ mod damage;
 mod demo;
 mod docs;
 mod embed;
+mod extensions;
 mod faults;
 mod kill;
 mod litellm;

@@ -84,9 +84,9 @@ fn tools_have_the_names_that_each_reader_knows() {
         names.join(" ")
     });
     insta::assert_snapshot!(names.join("\n"), @"
-read write edit bash grep glob result
-Read Write Edit Bash Grep Glob result
-Read Write Edit Bash Grep Glob result
+read write edit bash grep glob result skill
+Read Write Edit Bash Grep Glob result Skill
+Read Write Edit Bash Grep Glob result Skill
 ");
 }
 

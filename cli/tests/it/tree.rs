@@ -292,7 +292,7 @@ usage --json: api_calls usage input_tokens total_tokens cost_usd unpriced_calls 
 gc --json: sessions files bytes
 doctor --json: version ok checks
 models --json: list of name aliases context_window max_output efforts price long_price origin
-tools --json: list of name description input_schema
+tools --json: list of name description input_schema layer path overrides
 config show --json: list of key value origin
 ");
 }

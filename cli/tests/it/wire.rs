@@ -360,7 +360,7 @@ fn options_and_settings_reach_the_request() {
     };
     let pages: Vec<_> = server.requests().into_iter().map(page).collect();
     insta::assert_snapshot!(pages.join("\n"), @r#"
-{"model":"claude-sonnet-4-5-20250929","max_tokens":9000,"stream":true,"temperature":0.5,"stop_sequences":["END"]}, 7 tools, # Environment
+{"model":"claude-sonnet-4-5-20250929","max_tokens":9000,"stream":true,"temperature":0.5,"stop_sequences":["END"]}, 8 tools, # Environment
 {"model":"claude-opus-4-6","max_tokens":41768,"stream":true,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"stop_sequences":["END"]}, 0 tools, # Environment
 {"model":"claude-haiku-4-5-20251001","max_tokens":41768,"stream":true,"thinking":{"type":"enabled","budget_tokens":32768},"stop_sequences":["END"]}, 0 tools, # Environment
 {"model":"claude-sonnet-4-5-20250929","max_tokens":11000,"stream":true,"thinking":{"type":"enabled","budget_tokens":2000},"stop_sequences":["END"]}, 0 tools, In Latin.
@@ -420,7 +420,7 @@ fn the_system_prompt_is_made_of_layers() {
         lines.join("\n")
     };
     insta::assert_snapshot!(ask(&["--must-produce", "AGENTS.md", "--timeout", "90"]), @"
-Tools: read, write, edit, bash, grep, glob, result.
+Tools: read, write, edit, bash, grep, glob, result, skill.
 # <home>/.claude/CLAUDE.md
 The user's word.
 # <project>/CLAUDE.md
@@ -435,6 +435,20 @@ Working directory: <project>/part
 Git branch: topic
 Git commit: 012345678
 Git remote: https://example.com/a/b.git
+# Skills
+Instructions for special tasks. When a task is what a description speaks of, read the file at its location before you begin. Paths in it are relative to its folder.
+<available_skills>
+<skill>
+<name>ah-skills</name>
+<description>How to write a skill or a slash command for ah. Use when asked to add or change a skill, a command or a reusable prompt of this agent.</description>
+<location>/zip/embed/sys/skills/ah-skills.md</location>
+</skill>
+<skill>
+<name>ah-tools</name>
+<description>How to write a tool for ah, as an executable or in Lua. Use when asked to add, change or repair a tool of this agent, or to make a script available as one.</description>
+<location>/zip/embed/sys/skills/ah-tools.md</location>
+</skill>
+</available_skills>
 Before you finish, the file `AGENTS.md` must exist: producing it is part of the task.
 You have 90 seconds for the whole task.
 The last word.
@@ -492,9 +506,9 @@ bash (<n>s)
 error: the request is not what turn 2 of the scenario `claude-sonnet-4-5-20250929` expects: it differs from the recorded one:
 --- scenario
 +++ request
-@@ -21,4 +21,4 @@
- # Environment
- tools: read write edit bash grep glob result
+@@ -39,4 +39,4 @@
+ </available_skills>
+ tools: read write edit bash grep glob result skill
  messages: 3
 -tool_result bash ok: one
 +tool_result bash ok: two

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Environment, Layer, Tool, ToolUse};
+use ah_conversation::{Access, CommandLine, Context, Environment, Layer, Tool, ToolUse};
 use ah_tools::{Bench, Found, HelpCache, Layered, Shell, ToolOrigin, holds_tools};
 use serde_json::{Value, json};
 
@@ -189,13 +189,9 @@ async fn a_program_gets_a_command_line_or_json() {
         .find(|(tool, _)| tool.spec().name == "line")
         .unwrap();
     let touched = tool.access(&json!({"args": " --all; rm x "}).into());
-    let line = "line --all; rm x".to_owned();
     assert_eq!(
         touched,
-        [Access::Command {
-            line,
-            harmless: false
-        }]
+        [Access::Command(CommandLine::opaque("line --all; rm x"))]
     );
 }
 

@@ -3,44 +3,62 @@
 use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
-use ah_agent::prompt::{CONDUCT, Context, Prompt, SYSTEM};
+use ah_agent::project::Places;
+use ah_agent::prompt::{CONDUCT, Context, Part, Prompt, SYSTEM};
+use ah_agent::skills::Skills;
 use ah_agent::{git, project};
 use ah_conversation::{Embedded, ToolSpec};
 
-use crate::args::options::PromptOptions;
+use crate::args::options::{LimitOptions, Options, PromptOptions};
 use crate::config::Config;
 use crate::error::CliError;
 
-/// The system prompt, part by part, and what the user should know of the files that it is made from. A prompt given
-/// on the command line replaces all of it; what is to be appended still comes last.
+/// The system prompt, block by block and part by part, and what the user should know of the files that it is made
+/// from. A prompt given on the command line replaces all of it; what is to be appended still comes last.
+///
+/// # Errors
+///
+/// Where the file that is to replace it cannot be read.
 pub fn system_prompt(
     config: &Config,
-    options: &PromptOptions,
-    timeout_seconds: Option<u64>,
+    options: &Options,
     tools: &[ToolSpec],
-) -> Result<(Arc<[String]>, Vec<String>), CliError> {
+    skills: &Skills,
+) -> Result<(Vec<Vec<Part>>, Vec<String>), CliError> {
+    let (limits, options) = (&options.limits, &options.prompt);
     let append = options.append_system_prompt.as_deref();
     if let Some(given) = given(options)? {
-        let parts = [Some(given), append.map(str::to_owned)];
+        let parts = [
+            ("--system-prompt", given.as_str()),
+            ("--append-system-prompt", append.unwrap_or_default()),
+        ];
         let parts = parts
             .into_iter()
-            .flatten()
-            .filter(|part| !part.trim().is_empty());
-        return Ok((parts.collect(), Vec::new()));
+            .filter(|(_, text)| !text.trim().is_empty());
+        // Each is sent as it was given.
+        let block = |(source, text): (&str, &str)| {
+            vec![Part {
+                source: source.to_owned(),
+                text: text.to_owned(),
+            }]
+        };
+        return Ok((parts.map(block).collect(), Vec::new()));
     }
     let environment = &config.environment;
-    let user_folders = if config.sources.user {
-        config.user_folders()
-    } else {
-        Vec::new()
+    let user_folders = match config.sources.user {
+        true => config.user_folders(),
+        false => Vec::new(),
     };
-    let (files, warnings) = if config.sources.project {
-        project::instructions(&user_folders, &config.project_root, environment.cwd())
-    } else {
-        project::instructions(&user_folders, environment.cwd(), Path::new(""))
-    };
+    let project = (config.project_root.as_path(), environment.cwd());
+    let home = environment.home();
+    let (files, warnings) = project::instructions(&Places {
+        user_folders: &user_folders,
+        project: config.sources.project.then_some(project),
+        local: config.sources.local,
+        home: home.as_deref(),
+        is_trusted: config.trust.is_given(),
+    });
     let repository = git::repository(environment.cwd()).unwrap_or_default();
     let cwd = environment.cwd().to_string_lossy();
     let date = jiff::Zoned::now().date().to_string();
@@ -61,11 +79,22 @@ pub fn system_prompt(
             commit: repository.commit.as_deref(),
             remote: repository.remote.as_deref(),
         },
+        skills: &skills.layer(),
         must_produce: must_produce.as_deref(),
-        timeout_seconds,
+        timeout_seconds: timeout_ms(limits).map(|timeout| timeout.div_ceil(1_000)),
         append,
     };
-    Ok((prompt.assemble().into(), warnings))
+    Ok((prompt.assemble(), warnings))
+}
+
+/// How long the run may take.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the option takes numbers above 0"
+)]
+pub fn timeout_ms(limits: &LimitOptions) -> Option<u64> {
+    limits.timeout.map(|seconds| (seconds * 1_000.0) as u64)
 }
 
 /// The text of an embedded file.

@@ -1,0 +1,139 @@
+//! The tools of a session, from all layers.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ah_agent::skills::{Skill, SkillTool, SkillToolNames, Skills};
+use ah_conversation::{Layer, Store};
+use ah_tools::{
+    Bench, HelpCache, Layered, LayeredTool, Shell, Surroundings, ToolOrigin, Workspace,
+};
+
+use crate::args::Manner;
+use crate::args::options::Options;
+use crate::config::Config;
+
+/// The folders of one layer that tools lie in, those that count more last.
+const FOLDERS: [&str; 2] = ["tools", "bin"];
+
+/// What the tools of a session come from.
+pub struct Sources<'a> {
+    /// Where whole outputs are found again.
+    pub store: Arc<dyn Store>,
+    /// All skills.
+    pub skills: &'a Arc<Skills>,
+    /// The skill that is in use.
+    pub active: Option<&'a Skill>,
+}
+
+/// The tools of all layers that the options leave, and what is wrong with others, a line each.
+pub async fn layered(
+    sources: Sources<'_>,
+    options: &Options,
+    config: &Config,
+) -> (Layered, Vec<String>) {
+    let environment = &config.environment;
+    let protected = config.protected_folders();
+    let workspace = Workspace::new(environment.cwd(), environment.home(), &protected);
+    let mut shell = Shell::new(environment);
+    shell.output_cap = config.max_tool_output_bytes.value;
+    let bench = Bench {
+        workspace: Arc::new(workspace),
+        shell,
+        help: HelpCache {
+            file: config
+                .home
+                .as_ref()
+                .map(|home| home.join("cache/help.json")),
+        },
+    };
+    let mut tools = Layered::default();
+    let around = Surroundings {
+        workspace: bench.workspace.clone(),
+        shell: bench.shell.clone(),
+        store: sources.store,
+    };
+    let built_in = || ToolOrigin {
+        layer: Layer::BuiltIn,
+        path: None,
+    };
+    let profile = options.tools.profile.unwrap_or_default().into();
+    for tool in ah_tools::builtin(profile, config.manner.into(), around) {
+        tools.add(tool, built_in());
+    }
+    let names = match config.manner {
+        Manner::Own => SkillToolNames::OWN,
+        Manner::DropIn => SkillToolNames::SDK,
+    };
+    if let Some(tool) = SkillTool::new(sources.skills.clone(), names) {
+        tools.add(Arc::new(tool), built_in());
+    }
+    let (given, removed, mut warnings) = given(&options.tools.tool);
+    let found = bench.load(&folders(sources.active, config), &given).await;
+    warnings.extend(found.warnings);
+    for (tool, origin) in found.tools {
+        tools.add(tool, origin);
+    }
+    for name in removed {
+        if !tools.remove(&name) {
+            warnings.push(format!("--tool {name}=: there is no tool `{name}`"));
+        }
+    }
+    tools.retain(|tool| is_wanted(tool, options, config));
+    (tools, warnings)
+}
+
+/// The folders that may hold tools. What came with a project that is not trusted does not count.
+fn folders(active: Option<&Skill>, config: &Config) -> Vec<ToolOrigin> {
+    let counts = |layer: Layer| !layer.is_of_project() || config.trust.is_given();
+    let mut folders = Vec::new();
+    let mut add = |layer, path: PathBuf| {
+        folders.push(ToolOrigin {
+            layer,
+            path: Some(path),
+        });
+    };
+    for folder in config.layer_folders() {
+        if counts(folder.layer) {
+            for name in FOLDERS {
+                add(folder.layer, folder.path.join(name));
+            }
+        }
+    }
+    let active = active.filter(|skill| counts(skill.layer));
+    if let Some(folder) = active.and_then(Skill::folder) {
+        for name in FOLDERS {
+            add(Layer::Skill, folder.join(name));
+        }
+    }
+    folders
+}
+
+/// What `--tool` says: tools with their commands, names of tools that are not to be there, and what is neither.
+fn given(options: &[String]) -> (Vec<(String, String)>, Vec<String>, Vec<String>) {
+    let (mut given, mut removed, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    for option in options {
+        match option.split_once('=') {
+            Some((name, "")) => removed.push(name.to_owned()),
+            Some((name, command)) => given.push((name.to_owned(), command.to_owned())),
+            None => warnings.push(format!(
+                "--tool {option}: expected NAME=COMMAND, or NAME= to leave it out"
+            )),
+        }
+    }
+    (given, removed, warnings)
+}
+
+fn is_wanted(tool: &LayeredTool, options: &Options, config: &Config) -> bool {
+    let name = &tool.tool.spec().name;
+    // Whoever names a tool on the command line, or takes up a skill, wants it.
+    let is_named = tool.origin.layer >= Layer::Skill;
+    let is_listed = match &options.tools.tools {
+        None => true,
+        Some(lists) => {
+            let mut names = lists.iter().flat_map(|list| list.split([',', ' ']));
+            names.any(|listed| listed.eq_ignore_ascii_case(name) || listed == "default")
+        }
+    };
+    (is_named || is_listed) && !config.deny.iter().any(|rule| rule.value.covers_tool(name))
+}

@@ -1,0 +1,151 @@
+//! Skills and commands: finds their files in all layers, and makes of them what a prompt calls by name.
+//!
+//! What they say is decided in `ah-agent`; here files are read, and the commands are run that a template asks for.
+
+mod expand;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ah_agent::commands::{Command, Commands};
+use ah_agent::skills::{self, Skill, Skills};
+use ah_conversation::{Embedded, Layer};
+
+use crate::config::Config;
+use crate::config::places::LayerFolder;
+pub use expand::{Expanded, expand};
+
+/// How deep folders of commands may lie in one another.
+const MAX_DEPTH: usize = 4;
+/// Longer files are no instructions.
+const MAX_BYTES: u64 = 1_000_000;
+
+/// A text of one of the layers.
+struct Text {
+    layer: Layer,
+    location: PathBuf,
+    /// From the folder on that it was sought in.
+    path: PathBuf,
+    text: String,
+}
+
+/// The skills of all layers, and what was wrong with some, a line each.
+pub fn skills(config: &Config) -> (Skills, Vec<String>) {
+    let mut skills = Skills::default();
+    let mut warnings = Vec::new();
+    for file in texts(config, "skills", 2, &mut warnings) {
+        // A folder is a skill; what else lies in it belongs to it.
+        let is_in_folder = file.path.iter().count() > 1;
+        if is_in_folder && !file.path.ends_with(skills::FILE) {
+            continue;
+        }
+        match Skill::parse(&file.text, &file.location, file.layer) {
+            Ok(skill) => skills.add(skill),
+            Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
+        }
+    }
+    (skills, warnings)
+}
+
+/// The commands of all layers, and what was wrong with some, a line each.
+pub fn commands(config: &Config) -> (Commands, Vec<String>) {
+    let mut commands = Commands::default();
+    let mut warnings = Vec::new();
+    for file in texts(config, "commands", MAX_DEPTH, &mut warnings) {
+        match Command::parse(&file.text, &file.path, &file.location, file.layer) {
+            Ok(command) => commands.add(command),
+            Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
+        }
+    }
+    (commands, warnings)
+}
+
+/// The Markdown files in the folder `kind` of each layer, those that count more last.
+fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) -> Vec<Text> {
+    let mut texts = Vec::new();
+    for (layer, below) in [(Layer::BuiltIn, Embedded::BUILT_IN), (Layer::Embedded, "")] {
+        let folder = Path::new(Embedded::ROOT).join(below).join(kind);
+        for (location, file) in config.embedded.files(&folder) {
+            let path = location
+                .strip_prefix(&folder)
+                .unwrap_or(&location)
+                .to_owned();
+            if is_markdown(&path) && path.iter().count() <= depth {
+                texts.push(Text {
+                    layer,
+                    text: String::from_utf8_lossy(&file.content).into_owned(),
+                    path,
+                    location,
+                });
+            }
+        }
+    }
+    for LayerFolder { layer, path } in config.layer_folders() {
+        let folder = path.join(kind);
+        let mut found = Vec::new();
+        walk(&folder, depth, &mut found, warnings);
+        found.sort();
+        for location in found {
+            let path = location
+                .strip_prefix(&folder)
+                .unwrap_or(&location)
+                .to_owned();
+            match read(&location) {
+                Ok(text) => texts.push(Text {
+                    layer,
+                    location,
+                    path,
+                    text,
+                }),
+                Err(error) => {
+                    warnings.push(format!("cannot read `{}`: {error}", location.display()))
+                }
+            }
+        }
+    }
+    texts
+}
+
+/// The Markdown files at most `depth` levels below `folder`.
+fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>, warnings: &mut Vec<String>) {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return;
+        }
+        Err(error) => {
+            warnings.push(format!("cannot read `{}`: {error}", folder.display()));
+            return;
+        }
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            if depth > 1 {
+                walk(&path, depth - 1, found, warnings);
+            }
+        } else if is_markdown(&path) && path.exists() {
+            found.push(path);
+        }
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() || metadata.len() > MAX_BYTES {
+        return Err(io::Error::other(format!(
+            "it is no file of up to {MAX_BYTES} bytes"
+        )));
+    }
+    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+}
+
+fn is_markdown(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".md") && !name.starts_with('.') && name != "README.md"
+}
