@@ -99,7 +99,7 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
                     text,
                 }),
                 Err(error) => {
-                    warnings.push(format!("cannot read `{}`: {error}", location.display()))
+                    warnings.push(format!("cannot read `{}`: {error}", location.display()));
                 }
             }
         }

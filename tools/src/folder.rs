@@ -11,6 +11,7 @@ use ah_conversation::{Layer, Tool};
 use crate::bash::Shell;
 use crate::executable::{About, Executable, HelpCache, Origin, Program};
 use crate::layered::ToolOrigin;
+use crate::lua::LuaFiles;
 use crate::workspace::Workspace;
 
 /// Endings of files that lie beside tools and are none.
@@ -23,8 +24,14 @@ pub struct Bench {
     pub workspace: Arc<Workspace>,
     /// What runs them.
     pub shell: Shell,
-    /// Where it is kept what they say of themselves.
+    /// Where it is kept what programs say of themselves.
     pub help: HelpCache,
+    /// What makes tools of Lua files.
+    pub lua: LuaFiles,
+    /// Where Lua files look for others, after their own folder.
+    pub modules: Vec<PathBuf>,
+    /// Names of tools that are there only for who asks for them by name.
+    pub asked_for: Vec<String>,
 }
 
 /// What folders have given.
@@ -45,7 +52,8 @@ struct Candidate {
 }
 
 impl Bench {
-    /// The tools in `folders`, of which later ones count more, and then the `given` ones: name and command.
+    /// The tools in `folders`, of which later ones count more, and then the `given` ones: name and command. Of a program
+    /// and a Lua file in one folder, the latter counts more.
     pub async fn load(&self, folders: &[ToolOrigin], given: &[(String, String)]) -> Found {
         let mut found = Found::default();
         let mut candidates = Vec::new();
@@ -55,21 +63,82 @@ impl Bench {
                 candidates.extend(self.in_folder(program, folder.layer, &mut found.warnings));
             }
         }
-        for (name, command) in given {
+        let (scripts, commands): (Vec<_>, Vec<_>) = given
+            .iter()
+            .partition(|(_, command)| command.ends_with(".lua"));
+        for (name, command) in commands {
             candidates.extend(self.given(name, command, &mut found.warnings));
         }
         self.ask_for_help(&mut candidates).await;
         for candidate in candidates {
-            let origin = Origin {
-                name: &candidate.name,
-                program: &candidate.program,
-                shell: self.shell.clone(),
-                workspace: self.workspace.clone(),
-            };
-            let tool = Executable::new(origin, candidate.about);
-            found.tools.push((Arc::new(tool), candidate.origin));
+            found.tools.push(self.finished(candidate));
         }
+        for folder in folders {
+            self.add_scripts(folder, &mut found);
+        }
+        for (name, path) in scripts {
+            self.add_script(name, path, &mut found);
+        }
+        // Places count before kinds: which folder a tool lies in, and only then what it is.
+        let place = |origin: &ToolOrigin| {
+            let parent = origin.path.as_deref().and_then(Path::parent);
+            folders
+                .iter()
+                .rposition(|folder| {
+                    folder.layer == origin.layer && folder.path.as_deref() == parent
+                })
+                .unwrap_or(folders.len())
+        };
+        found.tools.sort_by_key(|(_, origin)| place(origin));
         found
+    }
+
+    fn finished(&self, candidate: Candidate) -> (Arc<dyn Tool>, ToolOrigin) {
+        let origin = Origin {
+            name: &candidate.name,
+            program: &candidate.program,
+            shell: self.shell.clone(),
+            workspace: self.workspace.clone(),
+        };
+        let tool = Executable::new(origin, candidate.about);
+        (Arc::new(tool), candidate.origin)
+    }
+
+    /// The Lua files of a folder.
+    fn add_scripts(&self, folder: &ToolOrigin, found: &mut Found) {
+        let Some(path) = &folder.path else { return };
+        let loaded = self.lua.folder(path, &self.modules);
+        found.warnings.extend(loaded.warnings);
+        for tool in loaded.tools {
+            let name = &tool.spec().name;
+            let is_asked_for = || {
+                self.asked_for
+                    .iter()
+                    .any(|asked| asked.eq_ignore_ascii_case(name))
+            };
+            if tool.is_autoloaded() || is_asked_for() {
+                let origin = ToolOrigin {
+                    layer: folder.layer,
+                    path: Some(tool.path().to_owned()),
+                };
+                found.tools.push((Arc::new(tool), origin));
+            }
+        }
+    }
+
+    /// A Lua file of the command line.
+    fn add_script(&self, name: &str, path: &str, found: &mut Found) {
+        let path = self.workspace.resolve(path);
+        match check_name(name).and_then(|()| self.lua.file(&path, &self.modules)) {
+            Ok(tool) => {
+                let origin = ToolOrigin {
+                    layer: Layer::CommandLine,
+                    path: Some(path),
+                };
+                found.tools.push((Arc::new(tool.named(name)), origin));
+            }
+            Err(fault) => found.warnings.push(format!("--tool {name}: {fault}")),
+        }
     }
 
     fn in_folder(
@@ -154,11 +223,6 @@ fn programs(folder: &Path, warnings: &mut Vec<String>) -> Vec<PathBuf> {
     let mut programs: Vec<_> = paths.filter(|path| is_program(path)).collect();
     programs.sort();
     programs
-}
-
-/// Whether there is anything in `folder` that would be loaded as a tool.
-pub fn holds_tools(folder: &Path) -> bool {
-    !programs(folder, &mut Vec::new()).is_empty()
 }
 
 fn is_program(path: &Path) -> bool {

@@ -32,7 +32,7 @@ mod write;
 pub use bash::{Bash, Shell};
 pub use edit::Edit;
 pub use executable::{Executable, HelpCache};
-pub use folder::{Bench, Found, holds_tools};
+pub use folder::{Bench, Found};
 pub use glob::Glob;
 pub use grep::Grep;
 pub use layered::{Layered, LayeredTool, ToolOrigin};

@@ -21,7 +21,7 @@ pub(super) fn imports(text: &str) -> impl Iterator<Item = &str> {
 fn in_line(line: &str) -> impl Iterator<Item = &str> {
     // Every second part is code, the last one only if it is closed.
     let parts = line.split('`').count();
-    let is_words = move |at: usize| at % 2 == 0 || at + 1 == parts;
+    let is_words = move |at: usize| at.is_multiple_of(2) || at + 1 == parts;
     let words = line
         .split('`')
         .enumerate()

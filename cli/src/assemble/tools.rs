@@ -6,7 +6,8 @@ use std::sync::Arc;
 use ah_agent::skills::{Skill, SkillTool, SkillToolNames, Skills};
 use ah_conversation::{Layer, Store};
 use ah_tools::{
-    Bench, HelpCache, Layered, LayeredTool, Shell, Surroundings, ToolOrigin, Workspace,
+    Bench, HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Shell, Surroundings,
+    ToolOrigin, Workspace,
 };
 
 use crate::args::Manner;
@@ -37,8 +38,20 @@ pub async fn layered(
     let workspace = Workspace::new(environment.cwd(), environment.home(), &protected);
     let mut shell = Shell::new(environment);
     shell.output_cap = config.max_tool_output_bytes.value;
+    let lists = options.tools.tools.iter().flatten();
     let bench = Bench {
-        workspace: Arc::new(workspace),
+        workspace: Arc::new(workspace.with_embedded(config.embedded.clone())),
+        lua: LuaFiles::new(LuaSurroundings {
+            cwd: environment.cwd().to_owned(),
+            shell: shell.clone(),
+            embedded: config.embedded.clone(),
+            http: ah_http::Options::from_variables(|name| environment.get(name)),
+        }),
+        modules: vec![config.project_root.clone()],
+        asked_for: lists
+            .flat_map(|list| names(list))
+            .map(str::to_owned)
+            .collect(),
         shell,
         help: HelpCache {
             file: config
@@ -131,9 +144,13 @@ fn is_wanted(tool: &LayeredTool, options: &Options, config: &Config) -> bool {
     let is_listed = match &options.tools.tools {
         None => true,
         Some(lists) => {
-            let mut names = lists.iter().flat_map(|list| list.split([',', ' ']));
+            let mut names = lists.iter().flat_map(|list| names(list));
             names.any(|listed| listed.eq_ignore_ascii_case(name) || listed == "default")
         }
     };
     (is_named || is_listed) && !config.deny.iter().any(|rule| rule.value.covers_tool(name))
+}
+
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split([',', ' '])
 }

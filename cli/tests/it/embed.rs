@@ -175,7 +175,7 @@ fn b2_what_is_embedded_is_in_force() {
           /zip/embed/bin/steep
           /zip/embed/commands/brew.md
           /zip/embed/notes/deep/er.txt
-          ... (5 more lines)
+          ... (10 more lines)
 
         grep (<n>s)
           embedded-token

@@ -340,6 +340,19 @@ fn skills_are_listed_called_and_taken_up() {
         .expect(0);
     let request = server.requests().pop().unwrap().body.to_string();
     assert!(request.contains("A tool is a file."), "{request}");
+    // The place that the prompt names is one that can be read.
+    let place = told.system.split("<location>").nth(1).unwrap();
+    let place = place.split("</location>").next().unwrap();
+    let server = Server::new([uses("read", json!({"path": place})), says("Done.")]);
+    world
+        .asking(&server, ["-n", "-m", "sonnet", "go"])
+        .run()
+        .expect(0);
+    let request = server.requests().pop().unwrap().body.to_string();
+    assert!(
+        request.contains("# Writing skills and commands"),
+        "{request}"
+    );
 }
 
 /// Feature table U5: the groups of a run by `--skill` where GitHub shows the log.
@@ -550,7 +563,11 @@ fn the_tools_and_commands_of_the_page_work() {
     }
     assert!(blocks >= 6, "{blocks}");
     let tools = tools(&world, &["--trust"]);
-    for (name, layer) in [("weather", "project"), ("todo", "project")] {
+    for (name, layer) in [
+        ("weather", "project"),
+        ("todo", "project"),
+        ("greet", "project"),
+    ] {
         assert_eq!(tool(&tools, name).unwrap()["layer"], layer, "{name}");
     }
     let model = world.scenario(
@@ -558,12 +575,14 @@ fn the_tools_and_commands_of_the_page_work() {
         [
             uses("weather", json!({"city": "Bonn"})),
             uses("todo", json!({"args": "docs"})),
+            uses("greet", json!({"name": "Ada"})),
             says("Done."),
         ],
     );
     world.write("docs/a.txt", "TODO: write this\n");
     let ended = world.ah(["--trust", "-m", &model, "go"]).run().expect(0);
     assert!(ended.stderr.contains("Bonn: sunny"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("Hello, Ada!"), "{}", ended.stderr);
     assert!(
         ended.stderr.contains("TODO: write this"),
         "{}",

@@ -454,13 +454,27 @@ You have 90 seconds for the whole task.
 The last word.
 ");
     insta::assert_snapshot!(ask(&["--setting-sources", ""]), @"
-Tools: read, write, edit, bash, grep, glob, result.
+Tools: read, write, edit, bash, grep, glob, result, skill.
 -- --
 # Environment
 Working directory: <project>/part
 Git branch: topic
 Git commit: 012345678
 Git remote: https://example.com/a/b.git
+# Skills
+Instructions for special tasks. When a task is what a description speaks of, read the file at its location before you begin. Paths in it are relative to its folder.
+<available_skills>
+<skill>
+<name>ah-skills</name>
+<description>How to write a skill or a slash command for ah. Use when asked to add or change a skill, a command or a reusable prompt of this agent.</description>
+<location>/zip/embed/sys/skills/ah-skills.md</location>
+</skill>
+<skill>
+<name>ah-tools</name>
+<description>How to write a tool for ah, as an executable or in Lua. Use when asked to add, change or repair a tool of this agent, or to make a script available as one.</description>
+<location>/zip/embed/sys/skills/ah-tools.md</location>
+</skill>
+</available_skills>
 The last word.
 ");
 }

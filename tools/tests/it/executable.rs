@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use ah_conversation::{Access, CommandLine, Context, Environment, Layer, Tool, ToolUse};
-use ah_tools::{Bench, Found, HelpCache, Layered, Shell, ToolOrigin, holds_tools};
+use ah_tools::{Bench, Found, HelpCache, Layered, LuaFiles, LuaSurroundings, Shell, ToolOrigin};
 use serde_json::{Value, json};
 
 use crate::folder::{Folder, text};
@@ -24,9 +24,18 @@ fn bench(folder: &Folder) -> Bench {
         ("PATH".to_owned(), path),
         ("MY_TOKEN".to_owned(), "a-secret".to_owned()),
     ];
+    let shell = Shell::new(&Environment::new(variables, folder.path("")));
     Bench {
         workspace: folder.workspace(),
-        shell: Shell::new(&Environment::new(variables, folder.path(""))),
+        lua: LuaFiles::new(LuaSurroundings {
+            cwd: folder.path(""),
+            shell: shell.clone(),
+            embedded: Arc::default(),
+            http: ah_http::Options::default(),
+        }),
+        modules: Vec::new(),
+        asked_for: vec!["on-demand".to_owned()],
+        shell,
         help: HelpCache {
             file: Some(folder.path("cache/help.json")),
         },
@@ -331,11 +340,49 @@ async fn of_one_name_the_highest_layer_is_there() {
     assert_eq!(all.iter().count(), 7);
 }
 
-#[test]
-fn a_folder_without_programs_holds_no_tools() {
-    let folder = Folder::with(&[("bin/page.md", "words"), ("bin/data", "no program")]);
-    assert!(!holds_tools(&folder.path("bin")));
-    assert!(!holds_tools(&folder.path("nowhere")));
-    put_programs(&folder, &[("bin/program", "true")]);
-    assert!(holds_tools(&folder.path("bin")));
+/// Feature table T11: Lua files lie beside programs, and count more.
+#[tokio::test]
+async fn of_a_program_and_a_lua_file_the_file_counts() {
+    let folder = Folder::new();
+    put_programs(
+        &folder,
+        &[("bin/same", "echo program"), ("bin/other", "echo other")],
+    );
+    let lua = |name: &str, says: &str, more: &str| {
+        format!(
+            "return {{ name = \"{name}\", description = \"d\", {more} input_schema = {{ type = \"object\" }}, \
+             execute = function() return \"{says}\", false end }}"
+        )
+    };
+    folder.put("bin/same.lua", lua("same", "lua", ""));
+    folder.put("bin/quiet.lua", lua("quiet", "quiet", "autoload = false,"));
+    folder.put(
+        "bin/on-demand.lua",
+        lua("on-demand", "on demand", "autoload = false,"),
+    );
+    folder.put("bin/broken.lua", "return {");
+    folder.put("elsewhere.lua", lua("inner", "given", ""));
+    let found = load(&folder, &[("given", "elsewhere.lua"), ("none", "none.lua")]).await;
+    let mut all = Layered::default();
+    for (tool, origin) in found.tools {
+        all.add(tool, origin);
+    }
+    let names: Vec<_> = all
+        .iter()
+        .map(|known| known.tool.spec().name.as_str())
+        .collect();
+    assert_eq!(names, ["other", "same", "on-demand", "given"]);
+    for (name, expected) in [("same", "lua"), ("given", "given"), ("other", "other\n")] {
+        let known = all
+            .iter()
+            .find(|known| known.tool.spec().name == name)
+            .unwrap();
+        assert_eq!(call(&folder, &*known.tool, json!({})).await, expected);
+    }
+    assert_eq!(found.warnings.len(), 2, "{:?}", found.warnings);
+    assert!(
+        found.warnings[0].contains("broken.lua:1"),
+        "{:?}",
+        found.warnings
+    );
 }
