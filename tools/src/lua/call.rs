@@ -126,7 +126,11 @@ impl Call {
         }
         let output = match (returned, end) {
             (Ok(returned), _) => Ok(answer::output(lua, &returned)),
-            (Err(error), Some(end)) => Err(format!("{end}\n{}", trace(&error))),
+            // Whatever fault the script met first, this is why it met it.
+            (Err(error), Some(end)) => Err(match trace(&error) {
+                text if text.starts_with(&end.to_string()) => text,
+                text => format!("{end}\n{text}"),
+            }),
             (Err(error), None) => Err(trace(&error)),
         };
         if self.leash.has_children() {

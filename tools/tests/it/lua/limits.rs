@@ -23,6 +23,7 @@ fn an_endless_loop_is_ended() {
         let answer = limited("{ instructions = 1000000 }", body);
         let first = answer.lines().next().unwrap();
         assert_eq!(first, "error: stopped after 1000000 instructions", "{body}");
+        assert_eq!(answer.matches("1000000").count(), 1, "{answer}");
     }
 }
 
