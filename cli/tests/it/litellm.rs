@@ -9,6 +9,8 @@ use std::env;
 use std::thread;
 use std::time::Instant;
 
+use ah_conversation::Usage;
+use ah_provider::script::format::Turn;
 use ah_testkit::script::says;
 use ah_testkit::server::{Received, Server};
 use serde_json::{Value, json};
@@ -117,7 +119,16 @@ fn what_is_stored_is_the_same_as_without_the_proxy() {
     let upstreams: Vec<_> = cases.iter().map(Upstream::new).collect();
     let headers = (format!("headers/{MODEL}"), Server::new([says("Done.")]));
     let models = upstreams.iter().flat_map(|it| [&it.chat, &it.messages]);
-    let models = models.chain([&headers]);
+    let turn = Turn {
+        usage: Some(Usage {
+            input_tokens: 1_000,
+            output_tokens: 100,
+            ..Usage::default()
+        }),
+        ..says("Done.")
+    };
+    let priced = ("priced/claude-opus-4-6".to_owned(), Server::new([turn]));
+    let models = models.chain([&headers, &priced]);
     let started = Instant::now();
     let proxy = Proxy::start(&python, models);
     println!("the proxy was ready after {:?}", started.elapsed());
@@ -136,6 +147,24 @@ fn what_is_stored_is_the_same_as_without_the_proxy() {
     let log = proxy.log().display();
     assert!(faults.is_empty(), "{}\nlog: {log}", faults.join("\n"));
     assert_headers_arrive(&proxy, &headers.0, &headers.1);
+    assert_cost_and_effort_are_the_models(&proxy, &priced.0, &priced.1);
+}
+
+/// What the proxy says that a call costs counts more than our list, and a word for effort comes to the model as the
+/// vendor wants it.
+fn assert_cost_and_effort_are_the_models(proxy: &Proxy, model: &str, server: &Server) {
+    let model = format!("litellm/{model}");
+    let world = World::new();
+    let asked = world.ah(["-m", &model, "--effort", "max", "go"]);
+    let asked = asked.env("LITELLM_BASE_URL", proxy.url());
+    asked.env("LITELLM_API_KEY", KEY).run().expect(0);
+    let body = &server.requests()[0].body;
+    assert_eq!(body["output_config"]["effort"], "max", "{body}");
+    assert_eq!(body["thinking"]["type"], "adaptive", "{body}");
+    let usage = world.ah(["usage", "--json"]).run().expect(0);
+    let usage: Value = serde_json::from_str(&usage.stdout).unwrap();
+    let expected = 1_000.0 * proxy::INPUT_PRICE + 100.0 * proxy::OUTPUT_PRICE;
+    assert_eq!(usage["cost_usd"], expected, "{usage}");
 }
 
 /// What the settings say of headers, and betas, come to the server behind the proxy.

@@ -17,6 +17,12 @@ use tempfile::TempDir;
 pub const KEY: &str = "sk-of-the-tests-of-ah";
 /// What it believes to be the key of the vendor.
 const UPSTREAM_KEY: &str = "upstream";
+/// How the names of models begin that have prices of the proxy's own, in dollars per token.
+const PRICED: &str = "priced/";
+/// What such a model costs for what it reads.
+pub const INPUT_PRICE: f64 = 0.001;
+/// What it costs for what it writes.
+pub const OUTPUT_PRICE: f64 = 0.002;
 /// It takes ten seconds on a machine that does nothing else.
 const LONGEST_START: Duration = Duration::from_secs(180);
 /// Keeps it from asking the network for prices, news and the like, each by a switch of its own.
@@ -125,15 +131,17 @@ impl Drop for Proxy {
 fn settings<'a>(models: impl Iterator<Item = &'a (String, Server)>) -> Value {
     let models = models.map(|(name, server)| {
         let upstream = name.rsplit('/').next().unwrap_or(name);
-        json!({
-            "model_name": name,
-            "litellm_params": {
-                "model": format!("anthropic/{upstream}"),
-                "api_base": server.url(),
-                "api_key": UPSTREAM_KEY,
-                "max_retries": 0,
-            },
-        })
+        let mut parameters = json!({
+            "model": format!("anthropic/{upstream}"),
+            "api_base": server.url(),
+            "api_key": UPSTREAM_KEY,
+            "max_retries": 0,
+        });
+        if name.starts_with(PRICED) {
+            parameters["input_cost_per_token"] = INPUT_PRICE.into();
+            parameters["output_cost_per_token"] = OUTPUT_PRICE.into();
+        }
+        json!({"model_name": name, "litellm_params": parameters})
     });
     json!({
         "model_list": models.collect::<Vec<_>>(),
@@ -142,6 +150,7 @@ fn settings<'a>(models: impl Iterator<Item = &'a (String, Server)>) -> Value {
             "num_retries": 0,
             "request_timeout": 30,
             "drop_params": true,
+            "include_cost_in_streaming_usage": true,
         },
         "router_settings": {"num_retries": 0, "disable_cooldowns": true},
         "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
