@@ -105,6 +105,8 @@ pub struct Config {
     pub warnings: Vec<String>,
     /// The files that the program carries: built in and embedded.
     pub embedded: Arc<Embedded>,
+    /// Where those of the embedded files lie that may have to run, laid out as the folder that was embedded.
+    pub unpacked: Option<PathBuf>,
     /// Whether the project's code counts, and what does not because it is not trusted.
     pub trust: Trust,
     /// Why some settings could not be read. Only what looks for faults goes on in spite of them.
@@ -208,6 +210,7 @@ impl Config {
             files: files(&layers),
             warnings,
             embedded: Arc::new(embedded(overlay)),
+            unpacked: None,
             trust,
             faults,
             environment,

@@ -76,7 +76,7 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
                     layer,
                     text: String::from_utf8_lossy(&file.content).into_owned(),
                     path,
-                    location,
+                    location: unpacked(config, &location).unwrap_or(location),
                 });
             }
         }
@@ -105,6 +105,13 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
         }
     }
     texts
+}
+
+/// Where an embedded file lies on a disk, if it does: what a skill brings along can run only from there.
+fn unpacked(config: &Config, location: &Path) -> Option<PathBuf> {
+    let below = location.strip_prefix(Embedded::ROOT).ok()?;
+    let unpacked = config.unpacked.as_ref()?.join(below);
+    unpacked.exists().then_some(unpacked)
 }
 
 /// The Markdown files at most `depth` levels below `folder`.

@@ -29,7 +29,7 @@ use args::subcommands::Subcommands;
 use args::{Action, Invocation, Manner, Names};
 use config::Config;
 use error::CliError;
-use overlay::Overlay;
+use overlay::{Overlay, Unpacked};
 use trust::Memory;
 
 /// Runs the program with the arguments of the process.
@@ -73,7 +73,7 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
         report(&commands::embed::damaged(&fault));
         Overlay::default()
     });
-    let config = match invocation.action {
+    let mut config = match invocation.action {
         // The one lists what is wrong with the settings itself, the other plays in a folder of its own.
         Action::Command(Subcommands::Doctor(_) | Subcommands::Demo) => {
             Config::survey(options, invocation.manner, environment, &overlay)?
@@ -81,13 +81,18 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
         _ => {
             let config = resolve(&invocation, environment, &overlay)?;
             config.warnings.iter().for_each(|warning| warn(warning));
-            if is_trust_of_concern(&invocation.action)
+            if concerns_project(&invocation.action)
                 && let Some(notice) = config.trust.notice()
             {
                 note(&notice);
             }
             config
         }
+    };
+    // What is unpacked goes when this ends.
+    let _unpacked = match concerns_project(&invocation.action) {
+        true => unpack(&mut config),
+        false => None,
     };
     log::start(&options.settings, &config.environment)?;
     for option in &invocation.without_meaning {
@@ -98,6 +103,22 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
         Action::Mail => commands::mail::run(&config, plan, &options.mail),
         Action::Command(command) => commands::perform(command, &config, plan, options),
         Action::Print(_) => Ok(0),
+    }
+}
+
+/// Puts embedded programs where they can run.
+fn unpack(config: &mut Config) -> Option<Unpacked> {
+    match Unpacked::of(&config.embedded) {
+        Ok(unpacked) => {
+            config.unpacked = unpacked.as_ref().map(|it| it.folder().to_owned());
+            unpacked
+        }
+        Err(error) => {
+            warn(&format!(
+                "the embedded programs cannot be unpacked, so they are left out: {error}"
+            ));
+            None
+        }
     }
 }
 
@@ -133,7 +154,7 @@ fn resolve(
 }
 
 /// Whether what a project's files say matters to what is done.
-fn is_trust_of_concern(action: &Action) -> bool {
+fn concerns_project(action: &Action) -> bool {
     match action {
         Action::Run(_) => true,
         Action::Command(command) => command.shows_settings(),

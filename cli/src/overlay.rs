@@ -5,12 +5,14 @@
 
 mod archive;
 mod executable;
+mod unpacked;
 mod variables;
 
 use ah_conversation::{Embedded, EmbeddedError, EmbeddedFile};
 
 pub use archive::{Entry, MAX_BYTES, MAX_FILES, pack};
 pub use executable::Executable;
+pub use unpacked::Unpacked;
 pub use variables::unquoted;
 
 /// The folder with variables for the environment.

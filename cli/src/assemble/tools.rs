@@ -106,6 +106,10 @@ fn folders(active: Option<&Skill>, config: &Config) -> Vec<ToolOrigin> {
             path: Some(path),
         });
     };
+    for name in FOLDERS {
+        let unpacked = config.unpacked.iter();
+        unpacked.for_each(|folder| add(Layer::Embedded, folder.join(name)));
+    }
     for folder in config.layer_folders() {
         if counts(folder.layer) {
             for name in FOLDERS {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ah_conversation::{Environment, ToolSpec};
+use ah_conversation::{Embedded, Environment, ToolSpec};
 use ah_store::Session;
 use ah_tools::{Layered, LayeredTool, Naming, Profile, Shell, Surroundings, ToolOrigin, Workspace};
 use serde_json::{Value, json};
@@ -76,7 +76,9 @@ fn place(origin: &ToolOrigin, config: &Config) -> String {
         Some(format!("{name}{}", below.display()))
     };
     let home = config.environment.home();
-    below(Some(config.environment.cwd()), "")
+    let embedded = format!("{}/", Embedded::ROOT);
+    below(config.unpacked.as_deref(), &embedded)
+        .or_else(|| below(Some(config.environment.cwd()), ""))
         .or_else(|| below(home.as_deref(), "~/"))
         .unwrap_or_else(|| path.display().to_string())
 }

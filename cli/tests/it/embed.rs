@@ -127,7 +127,7 @@ fn b2_what_is_embedded_is_in_force() {
                 json!({"path": "/zip/embed/sys/system.md", "limit": 1}),
             ),
             uses("read", json!({"path": "/zip/embed"})),
-            uses("glob", json!({"pattern": "*", "path": "/zip/embed"})),
+            uses("glob", json!({"pattern": "10-*", "path": "/zip/embed"})),
             uses(
                 "grep",
                 json!({"pattern": "embedded-token", "path": "/zip/embed"}),
@@ -171,11 +171,8 @@ fn b2_what_is_embedded_is_in_force() {
           ... (5 more lines)
 
         glob (<n>s)
-          *
-          /zip/embed/bin/steep
-          /zip/embed/commands/brew.md
-          /zip/embed/notes/deep/er.txt
-          ... (10 more lines)
+          10-*
+          no files match
 
         grep (<n>s)
           embedded-token
@@ -196,6 +193,84 @@ fn b2_what_is_embedded_is_in_force() {
         permissions.defaultMode  bypassPermissions  built in
         exit code 0
         ");
+}
+
+/// Skills, commands and tools of the folder are a layer, and what has to run can.
+#[test]
+fn b2_embedded_tools_skills_and_commands_work() {
+    let world = World::new();
+    folder(&world);
+    let lua = r#"return {name = "pour", description = "Pours.", input_schema = {type = "object"},
+        execute = function() return "poured" end}"#;
+    world.write("kit/tools/pour.lua", lua);
+    world.write("kit/bin/steep.md", "---\ndescription: Steeps.\n---\n");
+    world.write(
+        "kit/skills/count/SKILL.md",
+        "---\nname: count\ndescription: Counts.\n---\nRun `sh scripts/count.sh`.\n",
+    );
+    world.write("kit/skills/count/scripts/count.sh", "echo one two\n");
+    world.ah(["embed", "kit", "-o", "one"]).run().expect(0);
+    let elsewhere = alone(&world.file("one"));
+    let listed = tool(&elsewhere, ["tools"]).run().expect(0).stdout;
+    let embedded: Vec<_> = listed
+        .lines()
+        .filter(|line| line.contains(" embedded "))
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    insta::assert_snapshot!(embedded.join("\n"), @"
+        pour embedded /zip/embed/tools/pour.lua Pours.
+        steep embedded /zip/embed/bin/steep Steeps.
+        ");
+    let model = elsewhere.scenario(
+        "s",
+        [
+            uses("pour", json!({})),
+            uses("steep", json!({"args": ""})),
+            uses("skill", json!({"name": "tea"})),
+            uses("skill", json!({"name": "count"})),
+            uses("bash", json!({"command": "cd ${TMPDIR:-/tmp}/ah-embedded-*/skills/count && sh scripts/count.sh"})),
+            says("Done."),
+        ],
+    );
+    let temporary = elsewhere.file("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let ended = tool(&elsewhere, ["-m", &model, "/brew oolong"])
+        .env("TMPDIR", &temporary)
+        .run();
+    let page = shown(&elsewhere, &ended);
+    let name = regex::Regex::new("ah-embedded-[A-Za-z0-9]+").unwrap();
+    insta::assert_snapshot!(name.replace_all(&page, "ah-embedded-X"), @r#"
+        stdout:
+        Done.
+        stderr:
+        tools run unasked and with your rights; --permission-mode says what may happen
+        >>> Brew oolong now.
+        pour (<n>s)
+          poured
+
+        steep (<n>s)
+          steeped
+
+        skill (<n>s)
+          tea
+          <skill name="tea" location="/zip/embed/skills/tea/SKILL.md">
+          Paths in this skill are relative to /zip/embed/skills/tea.
+          Boil the water first.
+          ... (1 more line)
+
+        skill (<n>s)
+          count
+          <skill name="count" location="<project>/tmp/ah-embedded-X
+          Paths in this skill are relative to <project>/tmp/ah-embedded-
+          Run `sh scripts/count.sh`.
+          ... (1 more line)
+
+        bash (<n>s)
+          $ cd ${TMPDIR:-/tmp}/ah-embedded-*/skills/count && sh scripts/count.sh
+          one two
+        exit code 0
+        "#);
+    assert_eq!(fs::read_dir(temporary).unwrap().count(), 0);
 }
 
 #[test]
