@@ -28,7 +28,8 @@ pub struct Bench {
     pub help: HelpCache,
     /// What makes tools of Lua files.
     pub lua: LuaFiles,
-    /// Where Lua files look for others, after their own folder.
+    /// Where the Lua files of a skill look for others, after their own folder. Those of nobody else do, for what lies
+    /// there may be anybody's.
     pub modules: Vec<PathBuf>,
     /// Names of tools that are there only for who asks for them by name.
     pub asked_for: Vec<String>,
@@ -107,7 +108,11 @@ impl Bench {
     /// The Lua files of a folder.
     fn add_scripts(&self, folder: &ToolOrigin, found: &mut Found) {
         let Some(path) = &folder.path else { return };
-        let loaded = self.lua.folder(path, &self.modules);
+        let modules = match folder.layer == Layer::Skill {
+            true => &self.modules[..],
+            false => &[],
+        };
+        let loaded = self.lua.folder(path, modules);
         found.warnings.extend(loaded.warnings);
         for tool in loaded.tools {
             let name = &tool.spec().name;
@@ -129,7 +134,7 @@ impl Bench {
     /// A Lua file of the command line.
     fn add_script(&self, name: &str, path: &str, found: &mut Found) {
         let path = self.workspace.resolve(path);
-        match check_name(name).and_then(|()| self.lua.file(&path, &self.modules)) {
+        match check_name(name).and_then(|()| self.lua.file(&path, &[])) {
             Ok(tool) => {
                 let origin = ToolOrigin {
                     layer: Layer::CommandLine,

@@ -47,7 +47,10 @@ pub async fn layered(
             embedded: config.embedded.clone(),
             http: ah_http::Options::from_variables(|name| environment.get(name)),
         }),
-        modules: vec![config.project_root.clone()],
+        modules: match config.trust.is_given() {
+            true => vec![config.project_root.clone()],
+            false => Vec::new(),
+        },
         asked_for: lists
             .flat_map(|list| names(list))
             .map(str::to_owned)

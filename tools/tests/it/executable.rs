@@ -386,3 +386,30 @@ async fn of_a_program_and_a_lua_file_the_file_counts() {
         found.warnings
     );
 }
+
+#[tokio::test]
+async fn only_the_lua_files_of_a_skill_find_those_of_the_project() {
+    let folder = Folder::new();
+    folder.put("project/optional.lua", "return \"the project's\"");
+    let script = "local _, optional = pcall(require, \"optional\")
+        return { name = \"probe\", description = \"d\", input_schema = {},
+          execute = function() return optional:match(\"^the project's\") or \"none\" end }";
+    folder.put("tools/probe.lua", script);
+    let bench = Bench {
+        modules: vec![folder.path("project")],
+        ..bench(&folder)
+    };
+    for (layer, expected) in [
+        (Layer::User, "none"),
+        (Layer::Project, "none"),
+        (Layer::Skill, "the project's"),
+    ] {
+        let path = Some(folder.path("tools"));
+        let found = bench.load(&[ToolOrigin { layer, path }], &[]).await;
+        let (tool, _) = &found.tools[0];
+        assert_eq!(call(&folder, &**tool, json!({})).await, expected, "{layer}");
+    }
+    let given = [("probe".to_owned(), "tools/probe.lua".to_owned())];
+    let (tool, _) = &bench.load(&[], &given).await.tools[0];
+    assert_eq!(call(&folder, &**tool, json!({})).await, "none");
+}
