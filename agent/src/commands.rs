@@ -13,7 +13,7 @@ use ah_conversation::Layer;
 use ah_conversation::front_matter::{self, FrontMatterError, WordList};
 use serde::Deserialize;
 
-pub use template::{Piece, pieces, words};
+pub use template::{Piece, pieces};
 
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -31,6 +31,7 @@ mod testing;
 mod tool;
 mod transcript;
 mod usage;
+mod words;
 
 pub use clock::{Clock, Time};
 pub use command_line::{CommandLine, Effect, SimpleCommand};
@@ -63,3 +64,4 @@ pub use store::{CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store
 pub use tool::{Access, Content, Context, DisplayKey, Output, Spool, Tool, ToolSpec, Truncation};
 pub use transcript::{CallState, Transcript, trimmed};
 pub use usage::{Cost, Price, Usage};
+pub use words::split_words;

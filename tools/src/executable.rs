@@ -1,8 +1,8 @@
 //! A program of the user's as a tool: whatever runs in a shell can be one, without a line of ours.
 //!
 //! What it says of itself stands beside it: `NAME.md` for the model, `NAME.json` for its input. With a schema it reads
-//! its input as JSON and may answer in content blocks; without one it has a single argument, the rest of a command
-//! line. It is run as `bash` runs a command.
+//! its input as JSON and may answer in content blocks; without one it has a single argument, the words behind its
+//! name. It is run as `bash` runs a command.
 
 mod about;
 mod help;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, CommandLine, Content, Context, DisplayKey, Image, Input, Output, ResultBlock, Tool,
-    ToolSpec, ToolUse, Truncation,
+    Access, CommandLine, Content, Context, DisplayKey, Image, Input, Output, ResultBlock,
+    SimpleCommand, Tool, ToolSpec, ToolUse, Truncation, split_words,
 };
 use ah_process::{Command, Keep};
 use async_trait::async_trait;
@@ -94,13 +94,22 @@ impl Executable {
         }
     }
 
-    /// What stands for the call in rules and in the log: the tool's name and its arguments.
-    fn shown(&self, input: &Input) -> String {
-        match input.text("args").filter(|_| !self.takes_json) {
-            Some(arguments) if !arguments.trim().is_empty() => {
-                format!("{} {}", self.spec.name, arguments.trim())
-            }
-            _ => self.spec.name.clone(),
+    /// The words behind the tool's name.
+    fn arguments(&self, input: &Input) -> Vec<String> {
+        let line = input.text("args").filter(|_| !self.takes_json);
+        split_words(line.unwrap_or_default())
+    }
+
+    /// The call as rules and the log see it: the tool's name, and its arguments behind it.
+    fn command(&self, input: &Input) -> SimpleCommand {
+        let name = self.spec.name.clone();
+        let words: Vec<_> = std::iter::once(name).chain(self.arguments(input)).collect();
+        SimpleCommand {
+            text: words.join(" "),
+            reach: self.spec.name.len(),
+            proposal: format!("{}:*", self.spec.name),
+            words: words.into_iter().map(Some).collect(),
+            ..SimpleCommand::default()
         }
     }
 }
@@ -112,25 +121,30 @@ impl Tool for Executable {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        vec![Access::Command(CommandLine::opaque(self.shown(input)))]
+        let command = self.command(input);
+        vec![Access::Command(CommandLine {
+            line: command.text.clone(),
+            harmless: false,
+            commands: Some(vec![command]),
+        })]
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
-        let mut line = self.line.clone();
-        let mut stdin = Vec::new();
-        if self.takes_json {
-            stdin = call.input.to_value().to_string().into_bytes();
-        } else if let Some(arguments) = call.input.text("args") {
-            line.push(' ');
-            line.push_str(arguments);
-        }
+        // Arguments are not a part of the line, so that whoever may call the tool may not run anything else.
+        let line = format!("{} \"$@\"", self.line);
+        let stdin = match self.takes_json {
+            true => call.input.to_value().to_string().into_bytes(),
+            false => Vec::new(),
+        };
         let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
-        let child = Command {
+        let mut child = Command {
             stdin,
             deadline: Some(self.timeout),
             ..self.shell.command(&line, self.workspace.cwd(), keep)
         };
-        let output = to_end(child, &self.shown(&call.input)).await;
+        let words = std::iter::once(self.spec.name.clone()).chain(self.arguments(&call.input));
+        child.arguments.extend(words.map(Into::into));
+        let output = to_end(child, &self.command(&call.input).text).await;
         match self.takes_json {
             true => in_blocks(output),
             false => output,

@@ -1,5 +1,7 @@
 //! The places in a command's text, and what is put there.
 
+use ah_conversation::split_words;
+
 /// A part of a command's prompt, once the arguments are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
@@ -12,37 +14,12 @@ pub enum Piece {
     File(String),
 }
 
-/// Splits arguments as a shell does, without anything that a shell does besides: quotes keep blanks, `\` keeps the next
-/// character but in single quotes.
-pub fn words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    let mut characters = text.chars();
-    while let Some(c) = characters.next() {
-        match (c, quote) {
-            (c, Some(open)) if c == open => quote = None,
-            ('\\', None | Some('"')) => word
-                .get_or_insert_default()
-                .extend(characters.next().or(Some('\\'))),
-            ('"' | '\'', None) => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (c, None) if c.is_whitespace() => words.extend(word.take()),
-            (c, _) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
-}
-
 /// Takes a template apart, with what stands behind the command's name put into its places. Arguments that it has no
 /// place for come last.
 pub fn pieces(template: &str, arguments: &str) -> Vec<Piece> {
     let mut filling = Filling {
         given: arguments.trim(),
-        words: words(arguments),
+        words: split_words(arguments),
         pieces: Vec::new(),
         text: String::new(),
         used: false,

@@ -2,23 +2,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-#[test]
-fn arguments_are_split_as_a_shell_does() {
-    for (text, expected) in [
-        ("", &[] as &[&str]),
-        ("  a  b ", &["a", "b"]),
-        (r#"'a b' "c \" d" e\ f"#, &["a b", "c \" d", "e f"]),
-        (r#"a'b'"c""#, &["abc"]),
-        (r"'a\' b", &[r"a\", "b"]),
-        ("''", &[""]),
-        ("\"open end", &["open end"]),
-        ("it's all one", &["its all one"]),
-        (r"a\", &[r"a\"]),
-    ] {
-        assert_eq!(words(text), expected, "{text}");
-    }
-}
-
 fn fill(template: &str, arguments: &str) -> String {
     let show = |piece| match piece {
         Piece::Text(text) => text,

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::commands::{Command, Piece, call, pieces, words};
+use ah_agent::commands::{Command, Piece, call, pieces};
 use ah_agent::skills::{Skill, Skills};
-use ah_conversation::{Content, Embedded, EmbeddedEntry, PermissionMode};
+use ah_conversation::{Content, Embedded, EmbeddedEntry, PermissionMode, split_words};
 use ah_process::{Ending, Keep};
 use ah_tools::Shell;
 
@@ -191,7 +191,7 @@ impl Filling<'_> {
         let environment = &self.config.environment;
         let shell = Shell::new(environment);
         let mut arguments = vec!["-c".into(), line.into(), "ah".into()];
-        arguments.extend(words(self.arguments).into_iter().map(Into::into));
+        arguments.extend(split_words(self.arguments).into_iter().map(Into::into));
         let mut variables = shell.environment;
         variables.push(("ARGUMENTS".to_owned(), self.arguments.trim().to_owned()));
         // The folder, with what is too long for a prompt in it, is gone afterwards.

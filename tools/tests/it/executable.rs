@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use ah_conversation::{Access, CommandLine, Context, Environment, Layer, Tool, ToolUse};
+use ah_conversation::{Context, Decision, Environment, Layer, Permissions, Tool, ToolUse};
 use ah_tools::{Bench, Found, HelpCache, Layered, LuaFiles, LuaSurroundings, Shell, ToolOrigin};
 use serde_json::{Value, json};
 
@@ -165,8 +165,8 @@ async fn a_program_gets_a_command_line_or_json() {
     for (name, input, expected) in [
         (
             "line",
-            json!({"args": "one 'two words' | cat -n | head -1"}),
-            "     1\t[one]\n",
+            json!({"args": "one 'two words' | $(pwd) *; pwd"}),
+            "[one]\n[two words]\n[|]\n[$(pwd)]\n[*;]\n[pwd]\n<folder>\nno token\n",
         ),
         ("line", json!({}), "<folder>\nno token\n"),
         ("fails", json!({"args": ""}), "error: no\nexit code: 3"),
@@ -197,11 +197,30 @@ async fn a_program_gets_a_command_line_or_json() {
         .iter()
         .find(|(tool, _)| tool.spec().name == "line")
         .unwrap();
-    let touched = tool.access(&json!({"args": " --all; rm x "}).into());
-    assert_eq!(
-        touched,
-        [Access::Command(CommandLine::opaque("line --all; rm x"))]
-    );
+    let permissions = |rule: &str| Permissions {
+        allow: vec![rule.parse().unwrap()],
+        ..Permissions::default()
+    };
+    for (rule, is_allowed) in [
+        ("line", true),
+        ("line(line --all:*)", true),
+        ("line(line --all;)", false),
+        ("line(line --some:*)", false),
+        ("other", false),
+    ] {
+        let call = ToolUse {
+            id: "call".into(),
+            name: "line".to_owned(),
+            input: json!({"args": " --all '; rm' x "}).into(),
+        };
+        let touched = tool.access(&call.input);
+        let decision = permissions(rule).decide(&call, &touched);
+        assert_eq!(
+            matches!(decision, Decision::Allow),
+            is_allowed,
+            "{rule}: {decision:?}"
+        );
+    }
 }
 
 #[tokio::test]
