@@ -98,16 +98,17 @@ impl Toolbox {
     }
 
     /// The tool of this name, in any case: a session may have begun with a profile that writes it otherwise, and a
-    /// model repeats what it finds in the conversation. So it may know a tool whose server is still starting.
+    /// model repeats what it finds in the conversation. So it may know a tool before
+    /// its server has started.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Entry>> {
         let named = |is_name: &dyn Fn(&str) -> bool| {
             let mut entries = self.tools.iter();
             entries.find(|entry| is_name(entry.name())).cloned()
         };
-        let awaited = || self.servers.as_ref()?.awaited(name).map(Entry::new);
+        let of_server = || self.servers.as_ref()?.find(name).map(Entry::new);
         named(&|known| known == name)
             .or_else(|| named(&|known| known.eq_ignore_ascii_case(name)))
-            .or_else(awaited)
+            .or_else(of_server)
     }
 }
 

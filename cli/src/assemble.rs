@@ -10,6 +10,7 @@ use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{
     Clock as _, Cost, Destination, Limits, Provider, ProviderError, Sampling, Thinking,
 };
+use ah_mcp::RemoteServers;
 use ah_provider::anthropic::Patience;
 use ah_provider::fallback::Fallback;
 use ah_provider::retry::Policy;
@@ -162,6 +163,7 @@ pub async fn session(
     warnings.iter().for_each(|warning| crate::warn(warning));
     let tools = Toolbox::new(layered.iter().map(|known| known.tool.clone()));
     let settings = settings(&*provider, &tools, extras.skills, options, config)?;
+    let tools = with_servers(tools, config);
     let frontend = frontend(&*provider, store, &tools, options, config, extras.outlet);
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, options, &name.value)?,
@@ -181,6 +183,21 @@ pub async fn session(
         rules: Arc::new(SettingsFiles::of(config)),
     };
     Ok((ports, tools, settings))
+}
+
+/// The tools, and those of the MCP servers, which are started here and waited for by nobody.
+fn with_servers(tools: Toolbox, config: &Config) -> Toolbox {
+    let (servers, faults) = config.mcp_servers();
+    for fault in faults {
+        crate::warn(&fault);
+    }
+    match servers.is_empty() {
+        true => tools,
+        false => {
+            let servers = RemoteServers::start(servers, config.mcp_options());
+            tools.with_servers(Arc::new(servers))
+        }
+    }
 }
 
 fn settings(

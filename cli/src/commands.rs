@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod embed;
 pub mod export;
 pub mod mail;
+mod mcp;
 mod message;
 pub mod models;
 mod place;
@@ -66,6 +67,7 @@ pub fn perform(
         Subcommands::Models(form) => models::run(config, form),
         Subcommands::Tools(form) => tools::run(config, options, form),
         Subcommands::Prompt(form) => prompt::run(config, options, form),
+        Subcommands::Mcp { action } => mcp::run(config, &action),
         Subcommands::Config { action } => config::run(config, &action),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
         Subcommands::Extract { folder, builtin } => embed::extract(&folder, builtin),

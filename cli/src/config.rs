@@ -2,6 +2,7 @@
 
 mod dot_env;
 pub mod layers;
+mod mcp;
 mod models;
 pub mod places;
 pub mod rulebook;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{Effort, Embedded, Environment, PermissionMode, Rule};
+use ah_mcp::ServerEntry;
 use ah_provider::route::NamedServer;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -65,6 +67,8 @@ pub struct Config {
     pub compaction_model: Option<Sourced<String>>,
     /// The servers that settings name.
     pub servers: BTreeMap<String, Sourced<NamedServer>>,
+    /// The MCP servers.
+    pub mcp_servers: BTreeMap<String, Sourced<ServerEntry>>,
     /// How many messages the model is shown at most.
     pub max_conversation_messages: Option<Sourced<usize>>,
     /// Whether tool calls run together.
@@ -143,9 +147,8 @@ impl Config {
         mut environment: Environment,
         overlay: &Overlay,
     ) -> Result<Self, CliError> {
-        for (name, value) in &overlay.variables {
-            environment.set_default(name, value);
-        }
+        let set = |(name, value): &(String, String)| environment.set_default(name, value);
+        overlay.variables.iter().for_each(set);
         let sources = Sources::parse(options.settings.setting_sources.as_deref())?;
         let project_root = project_root(&environment);
         let folders = folders(&environment, &project_root);
@@ -168,6 +171,7 @@ impl Config {
         }
         let servers = servers(&layers);
         add_variables(&mut environment, &layers, &servers);
+        let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
         let first = First { layers: &layers };
         Ok(Self {
@@ -181,6 +185,7 @@ impl Config {
                 .or_else(|| first.value(|settings| settings.fallback_model.clone())),
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
             servers,
+            mcp_servers: mcp::find(options, &layers, project, &mut warnings)?,
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
             tool_concurrency: given(options.tools.tool_concurrency)
                 .or_else(|| first.value(|settings| settings.tool_concurrency))
@@ -239,6 +244,9 @@ impl Config {
         entries.extend(entry("compactionModel", self.compaction_model.as_ref()));
         for (name, server) in &self.servers {
             entries.push(("providers", json!(name), &server.origin));
+        }
+        for (name, server) in &self.mcp_servers {
+            entries.push(("mcpServers", json!(name), &server.origin));
         }
         let count = self.max_conversation_messages.as_ref();
         entries.extend(entry("maxConversationMessages", count));

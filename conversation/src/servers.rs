@@ -15,8 +15,8 @@ pub trait Servers: Send + Sync {
     /// The tools that there are now, in an order that does not depend on which server was quicker.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
-    /// A tool of this name at a server that is still starting. Its calls wait for the server.
-    fn awaited(&self, name: &str) -> Option<Arc<dyn Tool>>;
+    /// The tool of this name, in any case, also where the server is still starting: its calls wait for the server then.
+    fn find(&self, name: &str) -> Option<Arc<dyn Tool>>;
 
     /// How each server is.
     fn status(&self) -> Vec<ServerStatus>;

@@ -200,15 +200,20 @@ impl Servers for RemoteServers {
         tools
     }
 
-    fn awaited(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        let starts = |server: &&Arc<Server>| {
+    fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        if self.is_denied(name) {
+            return None;
+        }
+        let is_of = |server: &&Arc<Server>| {
             let prefix = prefix(&server.name);
             let start = name.get(..prefix.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(&prefix))
-                && matches!(*server.state.borrow(), State::Pending)
         };
-        let server = self.servers.iter().find(starts)?;
-        (!self.is_denied(name)).then(|| Arc::new(Awaited::new(server.clone(), name)) as _)
+        let mut servers = self.servers.iter().filter(is_of);
+        servers.find_map(|server| match server.is_pending() {
+            true => Some(Arc::new(Awaited::new(server.clone(), name)) as Arc<dyn Tool>),
+            false => server.tool(name).map(|tool| tool as _),
+        })
     }
 
     fn status(&self) -> Vec<ServerStatus> {
@@ -295,6 +300,10 @@ impl Server {
     fn offer(&self) -> MutexGuard<'_, Offer> {
         // Each change is one assignment, so a panic leaves nothing half done.
         self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_pending(&self) -> bool {
+        matches!(*self.state.borrow(), State::Pending)
     }
 
     pub(crate) fn has_resources(&self) -> bool {

@@ -12,7 +12,6 @@ pub const NOT_YET: &[(&str, bool)] = &[
     ("agents", true),
     ("agent", true),
     ("json-schema", true),
-    ("mcp-config", true),
     ("sandbox", false),
     ("allow-host", true),
     ("allow-http", true),
@@ -40,14 +39,13 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("plugin-dir-no-mcp", true),
     ("project-config-root", true),
     ("resume-drops-turn", true),
-    ("strict-mcp-config", false),
     ("task-budget", true),
     ("thinking", true),
     ("thinking-display", true),
 ];
 
 /// Subcommands of later versions, kept free so that no prompt comes to depend on their names.
-pub const RESERVED: &[&str] = &["mcp", "logs", "work"];
+pub const RESERVED: &[&str] = &["logs", "work"];
 
 /// The command line that the help text shows.
 pub fn command() -> Command {

@@ -177,6 +177,12 @@ pub struct ToolOptions {
     /// Deny these calls, whatever else allows them
     #[arg(long, value_name = "RULES", num_args = 1)]
     pub disallowed_tools: Vec<String>,
+    /// More MCP servers: a file, or a JSON object; counts more than any other place
+    #[arg(long, value_name = "FILE|JSON", num_args = 1, global = true)]
+    pub mcp_config: Vec<String>,
+    /// Only the MCP servers of --mcp-config
+    #[arg(long, global = true)]
+    pub strict_mcp_config: bool,
     /// Whether calls of one answer run together; auto: those that only read
     #[arg(long, value_enum, value_name = "WHEN")]
     pub tool_concurrency: Option<Concurrency>,

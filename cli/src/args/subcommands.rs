@@ -110,6 +110,13 @@ pub enum Subcommands {
         #[expect(missing_docs, reason = "its fields say it")]
         hosts: Hosts,
     },
+    /// Look at the MCP servers
+    #[command(subcommand_required = true)]
+    Mcp {
+        /// What to do
+        #[command(subcommand)]
+        action: McpAction,
+    },
     /// Print settings
     #[command(subcommand_required = true)]
     Config {
@@ -150,7 +157,11 @@ impl Subcommands {
     pub fn shows_settings(&self) -> bool {
         matches!(
             self,
-            Self::Models(_) | Self::Tools(_) | Self::Prompt(_) | Self::Config { .. }
+            Self::Models(_)
+                | Self::Tools(_)
+                | Self::Prompt(_)
+                | Self::Mcp { .. }
+                | Self::Config { .. }
         )
     }
 }
@@ -238,6 +249,29 @@ impl Hosts {
             http: self.allow_http.clone(),
         }
     }
+}
+
+/// What to do with MCP servers.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum McpAction {
+    /// List the servers, and where each is set
+    List(Json),
+    /// Print how a server is reached
+    Get {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
+    },
+    /// Start a server and list its tools
+    Test {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
+    },
 }
 
 /// What to do with settings.

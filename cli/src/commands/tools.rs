@@ -127,6 +127,15 @@ impl From<options::Profile> for Profile {
     }
 }
 
+impl From<Manner> for ah_mcp::Naming {
+    fn from(manner: Manner) -> Self {
+        match manner {
+            Manner::Own => Self::Own,
+            Manner::DropIn => Self::Sdk,
+        }
+    }
+}
+
 impl From<Manner> for Naming {
     fn from(manner: Manner) -> Self {
         match manner {

@@ -210,7 +210,7 @@ fn files(folders: &Folders, sources: Sources) -> Vec<(PathBuf, Whose)> {
     files
 }
 
-fn is_absence(error: &io::Error) -> bool {
+pub(super) fn is_absence(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory

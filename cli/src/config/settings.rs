@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use ah_conversation::{Effort, PermissionMode, Rule};
+use ah_mcp::ServerEntry;
 use ah_provider::route::NamedServer;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub stop: Option<Vec<String>>,
     /// Servers by name.
     pub providers: BTreeMap<String, NamedServer>,
+    /// MCP servers by name.
+    pub mcp_servers: BTreeMap<String, ServerEntry>,
     /// What may happen.
     pub permissions: PermissionSettings,
     /// Variables for the session, where the environment has none of the name.
@@ -120,6 +123,7 @@ pub fn read(
                     settings.providers.insert(name, file.value(value)?);
                 }
             }
+            "mcpServers" => settings.mcp_servers = file.mcp_servers(value)?,
             "permissions" => settings.permissions = file.permissions(value)?,
             "trustedFolders" => settings.trusted_folders = file.value(value)?,
             "env" => {
@@ -134,6 +138,27 @@ pub fn read(
     Ok((settings, file.warnings))
 }
 
+/// Reads a file of MCP servers, as `.mcp.json` is one; the second value warns of what cannot be read.
+pub fn read_mcp(
+    source: &str,
+    text: &str,
+) -> Result<(BTreeMap<String, ServerEntry>, Vec<String>), CliError> {
+    let mut file = File {
+        source,
+        text: text.trim_start_matches('\u{FEFF}'),
+        warnings: Vec::new(),
+    };
+    let top =
+        serde_json::from_str::<&RawValue>(file.text).map_err(|error| file.fault(&error, 0))?;
+    let mut servers = BTreeMap::new();
+    for (key, value) in file.object(top)? {
+        if key == "mcpServers" {
+            servers = file.mcp_servers(value)?;
+        }
+    }
+    Ok((servers, file.warnings))
+}
+
 /// A settings file being read.
 struct File<'a> {
     source: &'a str,
@@ -142,6 +167,25 @@ struct File<'a> {
 }
 
 impl<'a> File<'a> {
+    /// The servers that can be read; of the others the user is warned.
+    fn mcp_servers(
+        &mut self,
+        value: &'a RawValue,
+    ) -> Result<BTreeMap<String, ServerEntry>, CliError> {
+        let mut servers = BTreeMap::new();
+        for (name, value) in self.object(value)? {
+            match self.value(value) {
+                Ok(server) => {
+                    servers.insert(name, server);
+                }
+                Err(fault) => self
+                    .warnings
+                    .push(format!("{}; the MCP server is left out", fault.message)),
+            }
+        }
+        Ok(servers)
+    }
+
     fn permissions(&mut self, value: &'a RawValue) -> Result<PermissionSettings, CliError> {
         let mut permissions = PermissionSettings::default();
         for (key, value) in self.object(value)? {
@@ -271,6 +315,10 @@ mod tests {
                 "api": "openai-responses", "baseUrl": "http://h", "keyEnv": "GW", "keyCommand": "pass gw",
                 "keyHeader": "x-key", "headers": {"a": "b"}, "extraBody": {"c": 1}, "quirks": {"noUsage": true}
             }},
+            "mcpServers": {
+                "s": {"command": "npx", "args": ["-y"], "more": 1},
+                "bad": {"command": 1}
+            },
             "env": {"A": "b"},
             "trustedFolders": ["~/src"]
         }"#;
@@ -288,7 +336,17 @@ mod tests {
             }),
         };
         let (settings, warnings) = read("s.json", text, false).unwrap();
-        assert!(warnings.is_empty());
+        assert_eq!(
+            warnings,
+            [
+                "s.json:21:36: invalid type: integer `1`, expected a string; the MCP server is left out"
+            ]
+        );
+        let mcp_server = ServerEntry {
+            command: Some("npx".to_owned()),
+            args: vec!["-y".to_owned()],
+            ..ServerEntry::default()
+        };
         let expected = Settings {
             model: Some("haiku".to_owned()),
             fallback_model: Some("opus".to_owned()),
@@ -311,6 +369,7 @@ mod tests {
                 default_mode: Some(PermissionMode::AcceptEdits),
             },
             providers: BTreeMap::from([("gw".to_owned(), server)]),
+            mcp_servers: BTreeMap::from([("s".to_owned(), mcp_server)]),
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             trusted_folders: vec!["~/src".into()],
         };
@@ -408,7 +467,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len()),
-            (18, 5),
+            (19, 5),
             "a setting is missing in the schema"
         );
     }

@@ -25,6 +25,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         top_p: _,
         stop: _,
         providers,
+        mcp_servers,
         permissions:
             PermissionSettings {
                 allow,
@@ -49,6 +50,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     }
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
     take("providers", !std::mem::take(providers).is_empty());
+    take("mcpServers", !std::mem::take(mcp_servers).is_empty());
     take("permissions.allow", !std::mem::take(allow).is_empty());
     take(
         "permissions.additionalDirectories",

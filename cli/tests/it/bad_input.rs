@@ -170,20 +170,14 @@ exit code 2
 fn what_comes_later_is_refused_by_name() {
     let lines = [
         "--sandbox go",
-        "--mcp-config x go",
         "--agent x go",
         "--json-schema {} go",
         "work on the login bug",
-        "mcp list",
         "-p --agents {} go",
     ];
     insta::assert_snapshot!(pages(|_| (), &lines), @"
 $ ah --sandbox go
 error: `--sandbox` does not work yet
-exit code 2
-
-$ ah --mcp-config x go
-error: `--mcp-config` does not work yet
 exit code 2
 
 $ ah --agent x go
@@ -197,11 +191,6 @@ exit code 2
 $ ah work on the login bug
 error: `ah work` does not work yet
 hint: for a prompt that begins so: ah -- work on the login bug
-exit code 2
-
-$ ah mcp list
-error: `ah mcp` does not work yet
-hint: for a prompt that begins so: ah -- mcp list
 exit code 2
 
 $ ah -p --agents {} go

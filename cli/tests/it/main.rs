@@ -15,6 +15,7 @@ mod kill;
 mod litellm;
 mod locks;
 mod manners;
+mod mcp;
 mod options;
 mod output;
 mod permissions;

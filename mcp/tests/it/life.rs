@@ -93,8 +93,13 @@ async fn a_call_waits_for_a_server_that_starts() {
         std::fs::write(world.path("go"), "").unwrap();
     });
     assert_eq!(show(&output), "hello");
-    assert!(world.servers.awaited("mcp__s__greet").is_none());
-    assert!(world.servers.awaited("mcp__other__greet").is_none());
+    for (name, is_there) in [
+        ("mcp__s__Greet", true),
+        ("mcp__s__wave", false),
+        ("mcp__other__greet", false),
+    ] {
+        assert_eq!(world.servers.find(name).is_some(), is_there, "{name}");
+    }
 }
 
 #[tokio::test]

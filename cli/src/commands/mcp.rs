@@ -1,0 +1,170 @@
+//! `ah mcp`: which servers there are, how they are reached, and whether they answer.
+
+use std::collections::BTreeMap;
+
+use ah_conversation::{ServerState, ServerStatus, Servers as _};
+use ah_mcp::{RemoteServers, ServerEntry};
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+
+use super::{preview, print, print_json};
+use crate::args::subcommands::{Json, McpAction};
+use crate::config::{Config, Sourced};
+use crate::error::{CliError, FAILURE};
+use crate::print::neutralise;
+use crate::print::table::{Align, table};
+
+/// How much of a command line a list shows.
+const WIDTH: usize = 60;
+
+/// Does what was asked with MCP servers.
+pub fn run(config: &Config, action: &McpAction) -> Result<u8, CliError> {
+    match action {
+        McpAction::List(form) => list(config, *form),
+        McpAction::Get { name, json } => get(config, name, *json),
+        McpAction::Test { name, json } => test(config, name, *json),
+    }
+}
+
+fn list(config: &Config, form: Json) -> Result<u8, CliError> {
+    if form.json {
+        let servers = config.mcp_servers.iter();
+        return print_json(
+            &servers
+                .map(|(name, server)| to_json(name, server))
+                .collect(),
+        );
+    }
+    if config.mcp_servers.is_empty() {
+        crate::note("no MCP servers are set");
+    }
+    let rows: Vec<_> = config
+        .mcp_servers
+        .iter()
+        .map(|(name, server)| {
+            [
+                preview(name, WIDTH),
+                preview(server.value.kind(), WIDTH),
+                preview(&place(&server.value), WIDTH),
+                server.origin.to_string(),
+            ]
+        })
+        .collect();
+    print(&table([Align::Left; 4], &rows))
+}
+
+fn get(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
+    let server = find(config, name)?;
+    if form.json {
+        return print_json(&to_json(name, server));
+    }
+    let entry = &server.value;
+    let names = |map: &BTreeMap<String, String>| map.keys().cloned().collect::<Vec<_>>().join(", ");
+    let mut rows = vec![
+        ["name".to_owned(), name.to_owned()],
+        ["set in".to_owned(), server.origin.to_string()],
+        ["type".to_owned(), entry.kind().to_owned()],
+        ["reached by".to_owned(), place(entry)],
+    ];
+    for (what, map) in [("variables", &entry.env), ("headers", &entry.headers)] {
+        if !map.is_empty() {
+            rows.push([what.to_owned(), names(map)]);
+        }
+    }
+    let rows: Vec<_> = rows
+        .into_iter()
+        .map(|row| row.map(|cell| preview(&cell, usize::MAX)))
+        .collect();
+    print(&table([Align::Left; 2], &rows))
+}
+
+/// Starts the server as a run would, with nothing else.
+fn test(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
+    let server = find(config, name)?;
+    let (mut servers, faults) = config.mcp_servers();
+    servers.retain(|known, _| known == name);
+    if servers.is_empty() {
+        let fault = faults
+            .into_iter()
+            .find(|fault| fault.contains(&format!("`{name}`")));
+        return Err(CliError::failure(fault.unwrap_or_default()));
+    }
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
+    let status = runtime.block_on(async {
+        let servers = RemoteServers::start(servers, config.mcp_options());
+        servers.settled().await;
+        servers.status().remove(0)
+    });
+    ah_process::finish_all();
+    let is_there = status.state == ServerState::Connected;
+    if form.json {
+        let code = print_json(&json!(status))?;
+        return Ok(if is_there { code } else { FAILURE });
+    }
+    if !is_there {
+        let reason = status.error.unwrap_or_default();
+        let message = format!(
+            "the MCP server `{name}` cannot be asked: {}",
+            neutralise(&reason)
+        );
+        return Err(CliError::failure(message).hint(format!("it is set in {}", server.origin)));
+    }
+    print(&describe(&status))
+}
+
+fn describe(status: &ServerStatus) -> String {
+    let software = status.software.as_deref().unwrap_or("no name");
+    let mut text = format!(
+        "{}: {} ({})\n",
+        status.name,
+        status.state.as_str(),
+        software
+    );
+    for tool in &status.tools {
+        text.push_str(&format!("  {tool}\n"));
+    }
+    for tool in &status.left_out {
+        text.push_str(&format!("  left out: {tool}\n"));
+    }
+    neutralise(&text).into_owned()
+}
+
+fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, CliError> {
+    config.mcp_servers.get(name).ok_or_else(|| {
+        let known: Vec<_> = config.mcp_servers.keys().map(String::as_str).collect();
+        let error = CliError::failure(format!("there is no MCP server `{name}`"));
+        match known.is_empty() {
+            true => error.hint("none is set; see docs/mcp.md"),
+            false => error.hint(format!("there are: {}", known.join(", "))),
+        }
+    })
+}
+
+/// The command or address, as it is written: a variable stays a variable.
+fn place(entry: &ServerEntry) -> String {
+    match (&entry.command, &entry.url) {
+        (Some(command), _) => {
+            let words =
+                std::iter::once(command.as_str()).chain(entry.args.iter().map(String::as_str));
+            words.collect::<Vec<_>>().join(" ")
+        }
+        (None, url) => url.clone().unwrap_or_default(),
+    }
+}
+
+/// Names of variables and headers without their values, which may be secrets.
+fn to_json(name: &str, server: &Sourced<ServerEntry>) -> Value {
+    let entry = &server.value;
+    json!({
+        "name": name,
+        "type": entry.kind(),
+        "command": entry.command,
+        "args": entry.args,
+        "url": entry.url,
+        "env": entry.env.keys().collect::<Vec<_>>(),
+        "headers": entry.headers.keys().collect::<Vec<_>>(),
+        "timeout": entry.timeout,
+        "origin": server.origin.to_string(),
+    })
+}

@@ -1,0 +1,151 @@
+//! Where MCP servers are set: `--mcp-config`, the settings, and a project's `.mcp.json`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ah_mcp::{ServerConfig, ServerEntry};
+
+use super::layers::{Layer, Origin, is_absence};
+use super::{Config, Sourced, settings};
+use crate::args::options::Options;
+use crate::error::{CliError, USAGE};
+
+/// A project's own file of servers.
+const FILE: &str = ".mcp.json";
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(600);
+
+type Found = BTreeMap<String, Sourced<ServerEntry>>;
+
+/// The servers of all places; of those of one name, the first place counts: the command line, the project's settings,
+/// its `.mcp.json`, all other settings. `project` are the folders whose files count, the nearest first.
+///
+/// # Errors
+///
+/// Where what the command line names cannot be read.
+pub(super) fn find(
+    options: &Options,
+    layers: &[Layer],
+    project: Option<&[PathBuf]>,
+    warnings: &mut Vec<String>,
+) -> Result<Found, CliError> {
+    let mut found = Found::new();
+    for given in options.tools.mcp_config.iter().rev() {
+        let (origin, text) = match given.trim_start().starts_with('{') {
+            true => (Origin::CommandLine, given.clone()),
+            false => (Origin::File(given.into()), read(given)?),
+        };
+        let source = match &origin {
+            Origin::File(path) => path.display().to_string(),
+            _ => "--mcp-config".to_owned(),
+        };
+        let servers = settings::read_mcp(&source, &text).map_err(|fault| CliError {
+            hint: Some("it has the form {\"mcpServers\": {\"NAME\": {\"command\": …}}}".to_owned()),
+            ..fault.code(USAGE)
+        })?;
+        add(&mut found, &origin, servers, warnings);
+    }
+    if options.tools.strict_mcp_config {
+        return Ok(found);
+    }
+    let is_typed = options.settings.settings.is_some();
+    let is_before = |at: usize, layer: &Layer| layer.is_of_project || (is_typed && at == 0);
+    let (before, after): (Vec<_>, Vec<_>) = layers
+        .iter()
+        .enumerate()
+        .partition(|(at, layer)| is_before(*at, layer));
+    for (_, layer) in before {
+        add_layer(&mut found, layer);
+    }
+    for folder in project.unwrap_or_default() {
+        add_file(&mut found, &folder.join(FILE), warnings);
+    }
+    for (_, layer) in after {
+        add_layer(&mut found, layer);
+    }
+    Ok(found)
+}
+
+fn read(path: &str) -> Result<String, CliError> {
+    fs::read_to_string(path).map_err(|error| {
+        CliError::failure(format!("cannot read the MCP servers in `{path}`: {error}")).code(USAGE)
+    })
+}
+
+/// What cannot be read of a layer was warned of when its file was read.
+fn add_layer(found: &mut Found, layer: &Layer) {
+    let servers = layer.settings.mcp_servers.clone();
+    add(found, &layer.origin, (servers, Vec::new()), &mut Vec::new());
+}
+
+/// A file that nobody has named may be absent; one that cannot be read costs its servers, not the run.
+fn add_file(found: &mut Found, path: &Path, warnings: &mut Vec<String>) {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if is_absence(&error) => return,
+        Err(error) => {
+            let path = path.display();
+            warnings.push(format!("cannot read the MCP servers in `{path}`: {error}"));
+            return;
+        }
+    };
+    match settings::read_mcp(&path.display().to_string(), &text) {
+        Ok(servers) => add(found, &Origin::File(path.to_owned()), servers, warnings),
+        Err(fault) => warnings.push(format!("{}; its MCP servers are left out", fault.message)),
+    }
+}
+
+fn add(
+    found: &mut Found,
+    origin: &Origin,
+    (servers, faults): (BTreeMap<String, ServerEntry>, Vec<String>),
+    warnings: &mut Vec<String>,
+) {
+    warnings.extend(faults);
+    for (name, value) in servers {
+        found.entry(name).or_insert_with(|| Sourced {
+            value,
+            origin: origin.clone(),
+        });
+    }
+}
+
+impl Config {
+    /// The MCP servers that can be had, with the variables in them replaced, and why others cannot.
+    pub fn mcp_servers(&self) -> (BTreeMap<String, ServerConfig>, Vec<String>) {
+        let variable = |name: &str| self.environment.get(name).map(str::to_owned);
+        let (mut servers, mut faults) = (BTreeMap::new(), Vec::new());
+        for (name, entry) in &self.mcp_servers {
+            match entry.value.resolve(&variable) {
+                Ok(server) => {
+                    servers.insert(name.clone(), server);
+                }
+                Err(reason) => faults.push(format!(
+                    "{}: the MCP server `{name}` is left out: {reason}",
+                    entry.origin
+                )),
+            }
+        }
+        (servers, faults)
+    }
+
+    /// How the MCP servers are reached, and how long they are waited for.
+    pub fn mcp_options(&self) -> ah_mcp::Options {
+        let environment = &self.environment;
+        let milliseconds = |variable, otherwise| {
+            let text = environment.get(variable);
+            text.and_then(|text| text.trim().parse().ok())
+                .map_or(otherwise, Duration::from_millis)
+        };
+        ah_mcp::Options {
+            environment: environment.clone(),
+            http: ah_http::Options::from_variables(|name| environment.get(name)),
+            start_timeout: milliseconds("MCP_TIMEOUT", START_TIMEOUT),
+            call_timeout: milliseconds("MCP_TOOL_TIMEOUT", CALL_TIMEOUT),
+            denied: self.deny.iter().map(|rule| rule.value.clone()).collect(),
+            naming: self.manner.into(),
+        }
+    }
+}
