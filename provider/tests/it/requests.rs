@@ -407,6 +407,63 @@ fn thinking_gets_room_beside_the_answer() {
     }
 }
 
+/// Whoever waits for results with a budget of thought has to have thought before the calls.
+#[test]
+fn results_of_calls_that_were_made_without_a_thought_are_not_thought_about() {
+    let asking = |author, content| {
+        let answer = message(Role::Assistant, Some(author), content);
+        let results = message(Role::User, None, vec![result("t1", Vec::new(), false)]);
+        vec![user("Hi."), answer, results]
+    };
+    let call = || call("t1", Input::default());
+    let own = encoder(ThinkingForm::Budget).model().name.clone();
+    let mut steered = asking(&own, vec![call()]);
+    steered.push(user("Faster!"));
+    let mut over = asking(&own, vec![call()]);
+    over.extend([model("Done."), user("And now?")]);
+    for (what, form, messages, thinks) in [
+        (
+            "its own thought",
+            ThinkingForm::Budget,
+            asking(&own, vec![thinking(Some("s")), call()]),
+            true,
+        ),
+        (
+            "none",
+            ThinkingForm::Budget,
+            asking(&own, vec![call()]),
+            false,
+        ),
+        (
+            "words first",
+            ThinkingForm::Budget,
+            asking(&own, vec![ContentBlock::text("Well."), call()]),
+            false,
+        ),
+        (
+            "another model's",
+            ThinkingForm::Budget,
+            asking("other", vec![thinking(Some("s")), call()]),
+            false,
+        ),
+        ("none, and steering", ThinkingForm::Budget, steered, false),
+        ("none, but that is over", ThinkingForm::Budget, over, true),
+        (
+            "none, to a model that decides by itself",
+            ThinkingForm::Adaptive,
+            asking(&own, vec![call()]),
+            true,
+        ),
+    ] {
+        let request = Request {
+            thinking: Thinking::at_most(5_000),
+            ..request(messages)
+        };
+        let body: Value = serde_json::from_str(&body(&mut encoder(form), &request)).expect("JSON");
+        assert_eq!(body.get("thinking").is_some(), thinks, "{what}");
+    }
+}
+
 #[test]
 fn a_growing_conversation_is_not_encoded_again() {
     let mut encoder = encoder(ThinkingForm::Budget);
