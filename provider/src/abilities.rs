@@ -2,7 +2,9 @@
 //! tries, how it chooses its words. Decided here once for all protocols, whose encoders only spell it; what a model or
 //! its server is known to refuse is left out rather than sent in vain.
 
-use ah_conversation::{Effort, Request};
+use std::sync::Arc;
+
+use ah_conversation::{Effort, Message, Request, Role};
 use serde::Deserialize;
 
 use crate::openai::ThinkingField;
@@ -125,6 +127,25 @@ impl Abilities {
         }
     }
 
+    /// The same, where the messages may end with results of calls. A model that is given a budget of thought takes none
+    /// of calls that, as they are sent, do not begin with a thought of its own: it goes on without.
+    pub fn asked_in_turn<'a>(
+        &self,
+        request: &'a Request,
+        field: ThinkingField,
+        begins_with_thought: impl FnOnce(&Message) -> bool,
+    ) -> Asked<'a> {
+        let asked = self.asked(request, field);
+        let has_budget =
+            field == ThinkingField::Thinking && matches!(asked.thinking, Some(Thought::Budget(_)));
+        match has_budget
+            && calling(&request.messages).is_some_and(|call| !begins_with_thought(call))
+        {
+            true => self.asked(request, ThinkingField::None),
+            false => asked,
+        }
+    }
+
     /// The word that the model takes for `wanted`: the most that is not more, or the least that it takes.
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
         let known = self.efforts.as_deref().unwrap_or(&USUAL_EFFORTS);
@@ -162,6 +183,19 @@ impl Abilities {
             false => (max_output, Some(Thought::Budget(budget))),
         }
     }
+}
+
+/// The beginning of the answer whose calls the end of the messages answers.
+fn calling(messages: &[Arc<Message>]) -> Option<&Message> {
+    let is_user = |message: &&Arc<Message>| message.role == Role::User;
+    let latest = messages.iter().rev();
+    let mut since = latest.clone().take_while(is_user);
+    since.find(|message| message.tool_results().next().is_some())?;
+    let answers = latest.skip_while(is_user);
+    answers
+        .take_while(|message| !is_user(message))
+        .last()
+        .map(Arc::as_ref)
 }
 
 impl Asked<'_> {

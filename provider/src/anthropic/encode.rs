@@ -3,7 +3,6 @@
 //! kept. Nothing here does I/O.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use ah_conversation::{
     ContentBlock, Image, Input, Message, Model, Request, ResultBlock, Role, ToolResult,
@@ -12,7 +11,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::wire;
-use crate::abilities::{Abilities, Asked, Thought};
+use crate::abilities::Abilities;
 use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
 use crate::openai::ThinkingField;
 use crate::rope::Rope;
@@ -58,7 +57,13 @@ impl Encoder {
 
     /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
     fn head(&self, request: &Request) -> Bytes {
-        let asked = self.asked(request);
+        let begins_with_thought = |answer: &Message| {
+            let first = blocks(answer, &self.model).into_iter().next();
+            first.as_ref().is_some_and(wire::Block::is_thought)
+        };
+        let asked =
+            self.abilities
+                .asked_in_turn(request, ThinkingField::Thinking, begins_with_thought);
         let last_tool = request.tools.len().saturating_sub(1);
         let tools = request.tools.iter().enumerate();
         let tools = tools.map(|(index, tool)| wire::Tool {
@@ -96,37 +101,6 @@ impl Encoder {
         head.extend_from_slice(br#","messages":["#);
         head.into()
     }
-
-    /// What is asked for beside the conversation. A model that is given a budget of thought takes no results of calls
-    /// that it made without a thought, or that another model made: it goes on without.
-    fn asked<'a>(&self, request: &'a Request) -> Asked<'a> {
-        let asked = self.abilities.asked(request, ThinkingField::Thinking);
-        let thinks = matches!(asked.thinking, Some(Thought::Budget(_)));
-        match thinks && is_thoughtless(&request.messages, &self.model) {
-            true => self.abilities.asked(request, ThinkingField::None),
-            false => asked,
-        }
-    }
-}
-
-/// Whether the messages end with results of calls that, as they are sent, do not begin with a thought.
-fn is_thoughtless(messages: &[Arc<Message>], model: &Model) -> bool {
-    let is_user = |message: &&Arc<Message>| message.role == Role::User;
-    let latest = messages.iter().rev();
-    let brings_results = latest
-        .clone()
-        .take_while(is_user)
-        .any(|message| message.tool_results().next().is_some());
-    let answer = latest
-        .skip_while(is_user)
-        .take_while(|message| !is_user(message))
-        .last();
-    let first = answer.and_then(|answer| blocks(answer, model).into_iter().next());
-    brings_results
-        && !matches!(
-            first,
-            Some(wire::Block::Thinking { .. } | wire::Block::RedactedThinking { .. })
-        )
 }
 
 /// How far the bytes have come with a message. The end of the last one is left out of them.
@@ -181,9 +155,7 @@ fn blocks<'a>(message: &'a Message, model: &Model) -> Vec<wire::Block<'a>> {
         .filter_map(|block| self::block(block, is_own))
         .collect();
     // The API refuses an answer that ends with thinking, as one does that was interrupted there.
-    while let Some(wire::Block::Thinking { .. } | wire::Block::RedactedThinking { .. }) =
-        blocks.last()
-    {
+    while blocks.last().is_some_and(wire::Block::is_thought) {
         blocks.pop();
     }
     if blocks.is_empty() && message.role == Role::User {

@@ -111,6 +111,13 @@ pub enum Block<'a> {
     Other(&'a Value),
 }
 
+impl Block<'_> {
+    /// Whether the model thinks in it, rather than speaks or calls.
+    pub fn is_thought(&self) -> bool {
+        matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
+    }
+}
+
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "base64")]
 pub struct ImageSource<'a> {

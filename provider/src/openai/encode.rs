@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::{Effort, Model, Request};
+use ah_conversation::{Effort, Message, Model, Request};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::messages::{Mark, append, json, pieces};
+use super::messages::{Mark, append, begins_with_thought, json, pieces};
 use super::quirks::{OutputLimit, Quirks, ThinkingField};
 use super::wire;
 use crate::abilities::{Abilities, Thought, word};
@@ -93,7 +93,11 @@ impl Encoder {
 
     /// How much may be written and thought, and how hot.
     fn add_output(&self, request: &Request, head: &mut Map<String, Value>) {
-        let asked = self.abilities.asked(request, self.quirks.thinking);
+        let begins_with_thought =
+            |answer: &Message| begins_with_thought(answer, &self.model, &self.quirks);
+        let asked =
+            self.abilities
+                .asked_in_turn(request, self.quirks.thinking, begins_with_thought);
         let limit = asked.max_output.into();
         match self.quirks.output_limit {
             OutputLimit::MaxTokens => head.insert("max_tokens".into(), limit),

@@ -158,11 +158,7 @@ impl Writer<'_> {
         if said.is_none() && tool_calls.is_empty() {
             return;
         }
-        let is_own = message.was_written_by(&model.provider, &model.name);
-        let returned = match is_own {
-            true => self.quirks.returned_reasoning,
-            false => ReturnedReasoning::None,
-        };
+        let returned = returned(message, model, self.quirks);
         let (thinking_blocks, reasoning_details) = match returned {
             ReturnedReasoning::Sealed => sealed(&message.content),
             ReturnedReasoning::Words | ReturnedReasoning::None => (Vec::new(), None),
@@ -261,6 +257,20 @@ pub fn arguments(input: &Input) -> String {
         }
     };
     arguments.expect("maps with text for keys")
+}
+
+/// Whether a model that begins with thoughts gets those of `answer` back.
+pub fn begins_with_thought(answer: &Message, model: &Model, quirks: &Quirks) -> bool {
+    returned(answer, model, quirks) == ReturnedReasoning::Sealed
+        && !sealed(&answer.content).0.is_empty()
+}
+
+/// In which form the reasoning in `message` goes back to `model`: if at all, to the one whose it is.
+fn returned(message: &Message, model: &Model, quirks: &Quirks) -> ReturnedReasoning {
+    match message.was_written_by(&model.provider, &model.name) {
+        true => quirks.returned_reasoning,
+        false => ReturnedReasoning::None,
+    }
 }
 
 /// The reasoning that the model sealed: in the form of the Messages API, and as a list of details.

@@ -294,6 +294,36 @@ fn ids_are_made_fit_and_pair_calls_with_results() {
     }
 }
 
+/// A server hands the budget on to a model that refuses results of calls which it made without a thought.
+#[test]
+fn results_of_calls_that_were_made_without_a_thought_are_not_thought_about() {
+    for (what, content, thinks) in [
+        (
+            "a thought",
+            vec![thinking(Some("s")), call("t1", Input::default())],
+            true,
+        ),
+        (
+            "one that is not sealed",
+            vec![thinking(None), call("t1", Input::default())],
+            false,
+        ),
+        ("none", vec![call("t1", Input::default())], false),
+    ] {
+        let messages = vec![
+            user("Go on."),
+            message(Role::Assistant, Some("claude-x"), content),
+            message(Role::User, None, vec![result("t1", Vec::new(), false)]),
+        ];
+        let request = Request {
+            thinking: Thinking::at_most(5_000),
+            ..request(messages)
+        };
+        let body = json_body(Quirks::litellm(), &request);
+        assert_eq!(body.get("thinking").is_some(), thinks, "{what}");
+    }
+}
+
 #[test]
 fn reasoning_goes_back_to_its_model_alone() {
     let details = r#"[{"type":"reasoning.encrypted","data":"x"}]"#;
