@@ -2,7 +2,7 @@
 //!
 //! Whatever is waited for has an end: a run that hangs is killed, and the test says what it had printed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::scenario;
 use ah_testkit::server::Server;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tempfile::TempDir;
 
 /// Only a hang takes so long.
@@ -114,6 +116,7 @@ impl World {
             stdin: Vec::new(),
             keeps_stdin_open: false,
             is_read: true,
+            is_at_terminal: false,
         }
     }
 
@@ -170,6 +173,7 @@ pub struct Ah {
     stdin: Vec<u8>,
     keeps_stdin_open: bool,
     is_read: bool,
+    is_at_terminal: bool,
 }
 
 impl Ah {
@@ -206,6 +210,13 @@ impl Ah {
     /// Nobody reads its standard output, and its end of the pipe is closed from the beginning.
     pub fn without_reader(mut self) -> Self {
         self.is_read = false;
+        self
+    }
+
+    /// Somebody sits at a terminal, which is its standard input and error; what is given to read is typed there. What
+    /// it writes to standard error stands in what ended with what was typed.
+    pub fn at_terminal(mut self) -> Self {
+        self.is_at_terminal = true;
         self
     }
 
@@ -250,11 +261,15 @@ impl Ah {
             true => Stream::of(reader),
             false => Stream::of(io::empty()),
         };
-        let mut child = command
-            .stdout(writer)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let command = command.stdout(writer).stderr(Stdio::piped());
+        let mut terminal = None;
+        if self.is_at_terminal {
+            let (mut person, side) = open_terminal();
+            person.write_all(&self.stdin).unwrap();
+            command.stdin(side.try_clone().unwrap()).stderr(side);
+            terminal = Some(person);
+        }
+        let mut child = command.spawn().unwrap();
         let mut silent = None;
         if self.keeps_stdin_open {
             silent = child.stdin.take();
@@ -266,7 +281,10 @@ impl Ah {
         let pid = Pid::from_child(&child);
         // It holds our end of the pipe.
         drop(self.command);
-        let err = Stream::of(child.stderr.take().unwrap());
+        let err = match terminal {
+            Some(terminal) => Stream::of(terminal),
+            None => Stream::of(child.stderr.take().unwrap()),
+        };
         let (sender, end) = mpsc::channel();
         thread::spawn(move || await_end(child, &sender));
         Running {
@@ -278,6 +296,17 @@ impl Ah {
             is_over: false,
         }
     }
+}
+
+/// A terminal: the side of who sits there, and that of the program.
+fn open_terminal() -> (File, File) {
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let program = rustix::fs::open(name, flags, Mode::empty()).unwrap();
+    (person.into(), program.into())
 }
 
 fn await_end(mut child: Child, sender: &mpsc::Sender<io::Result<ExitStatus>>) {

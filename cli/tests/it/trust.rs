@@ -111,3 +111,43 @@ fn the_doctor_tells_whether_the_folder_is_trusted() {
         ok       models       138 known
         ");
 }
+
+/// On a terminal the user is asked once, before anything runs, and the answer is remembered; Enter decides nothing.
+#[test]
+fn on_a_terminal_the_user_is_asked_whether_they_trust_the_folder() {
+    for (typed, runs, asks_again) in [
+        ("yes\n", true, false),
+        ("no\n", false, false),
+        ("\n", false, true),
+    ] {
+        let world = World::new();
+        world.write(".git/HEAD", "ref: refs/heads/main\n");
+        world.write(".ah/commands/go.md", "Go on. !`touch ran`\n");
+        let model = world.scenario("s", [says("Done."), says("Done again.")]);
+        let run = world.ah(["-m", &model, "/go"]);
+        let first = run.stdin(typed).at_terminal().run().expect(0);
+        let question = "Do you trust all that is in this folder";
+        assert!(first.stderr.contains(question), "{first:?}");
+        assert!(
+            first.stderr.contains("  .ah/commands/go.md\r\n"),
+            "{first:?}"
+        );
+        assert_eq!(world.file("ran").exists(), runs, "{typed:?} {first:?}");
+        let second = world.ah(["-m", &model, "/go"]).stdin("\n").at_terminal();
+        let second = second.run().expect(0);
+        assert_eq!(second.stderr.contains(question), asks_again, "{second:?}");
+        assert_eq!(world.file("ran").exists(), runs, "{typed:?} {second:?}");
+    }
+    // Where nobody sits, nobody is asked.
+    let world = World::new();
+    world.write(".git/HEAD", "");
+    world.write(".ah/commands/go.md", "Go on. !`touch ran`\n");
+    let model = world.scenario("s", [says("Done.")]);
+    let ended = world
+        .ah(["-m", &model, "/go"])
+        .stdin("yes\n")
+        .run()
+        .expect(0);
+    assert!(!ended.stderr.contains("Do you trust"), "{ended:?}");
+    assert!(ended.stderr.contains("is not trusted"), "{ended:?}");
+}
