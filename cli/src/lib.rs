@@ -89,6 +89,10 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
             config
         }
     };
+    // The writers to the terminal look at the process alone, and the variable may come from a file.
+    if config.environment.get("NO_COLOR").is_some() {
+        anstream::ColorChoice::Never.write_global();
+    }
     // What is unpacked goes when this ends.
     let _unpacked = match concerns_project(&invocation.action) {
         true => unpack(&mut config),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
-use crate::binary::{Ah, World};
+use crate::binary::{Ah, World, wait_for_file};
 use crate::shown::shown;
 
 /// A folder with one of each kind.
@@ -110,7 +110,8 @@ fn b2_a_folder_goes_in_and_comes_out_and_is_replaced() {
     assert_eq!(names, 5, "nothing temporary is left");
 }
 
-/// Copied to an empty folder, with an empty environment, all of it is in force.
+/// B2 and B3: copied to an empty folder, with an empty environment, all of it is in force. The model can read what is
+/// embedded and what is built in; variables are set only where there are none.
 #[test]
 fn b2_what_is_embedded_is_in_force() {
     let world = World::new();
@@ -124,7 +125,7 @@ fn b2_what_is_embedded_is_in_force() {
             uses("read", json!({"path": "/zip/embed/skills/tea/SKILL.md"})),
             uses(
                 "read",
-                json!({"path": "/zip/embed/sys/system.md", "limit": 1}),
+                json!({"path": "/zip/embed/sys/skills/ah-tools.md", "limit": 2}),
             ),
             uses("read", json!({"path": "/zip/embed"})),
             uses("glob", json!({"pattern": "10-*", "path": "/zip/embed"})),
@@ -160,8 +161,9 @@ fn b2_what_is_embedded_is_in_force() {
           ... (2 more lines)
 
         read (<n>s)
-          /zip/embed/sys/system.md
-          1	You are `ah`, an agent that works for a person in their own files, with the t
+          /zip/embed/sys/skills/ah-tools.md
+          1	---
+          2	name: ah-tools
 
         read (<n>s)
           /zip/embed
@@ -270,7 +272,27 @@ fn b2_embedded_tools_skills_and_commands_work() {
           one two
         exit code 0
         "#);
-    assert_eq!(fs::read_dir(temporary).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    // What a run leaves behind that was killed goes with the next one, and what one uses that is alive does not.
+    let turns = [uses(
+        "bash",
+        json!({"command": "echo on > started; sleep 600"}),
+    )];
+    let model = elsewhere.scenario("endless", turns);
+    let alive = tool(&elsewhere, ["-m", &model, "--new", "go"])
+        .env("TMPDIR", &temporary)
+        .start();
+    wait_for_file(&elsewhere.file("started"));
+    // A folder of somebody who has not said that it can go.
+    fs::create_dir(temporary.join("ah-embedded-other")).unwrap();
+    let folders_after_a_run = || {
+        let list = tool(&elsewhere, ["tools"]).env("TMPDIR", &temporary);
+        list.run().expect(0);
+        fs::read_dir(&temporary).unwrap().count()
+    };
+    assert_eq!(folders_after_a_run(), 2);
+    alive.kill();
+    assert_eq!(folders_after_a_run(), 1);
 }
 
 #[test]
@@ -400,4 +422,56 @@ fn b3_the_built_in_files_can_be_had() {
     world.ah(["extract", "--builtin", "out"]).run().expect(0);
     assert_eq!(tree(&world.file("out")), files);
     assert_eq!(world.text("kept"), "kept");
+}
+
+/// What the paths of embedded files are good for besides `read`: in commands, and in Lua.
+#[test]
+fn embedded_paths_lead_somewhere_in_commands_and_in_lua() {
+    let world = World::new();
+    world.write("kit/notes/er.txt", "Leaves.\n");
+    world.write(
+        "kit/commands/look.md",
+        "Look at @/zip/embed/notes/er.txt.\n",
+    );
+    let lua = r#"return {name = "leaves", description = "Reads.", input_schema = {type = "object"},
+        execute = function() return require("fs").read("/zip/embed/notes/er.txt") end}"#;
+    world.write("kit/tools/leaves.lua", lua);
+    world.ah(["embed", "kit", "-o", "one"]).run().expect(0);
+    let elsewhere = alone(&world.file("one"));
+    let model = elsewhere.scenario("s", [uses("leaves", json!({})), says("Done.")]);
+    let ended = tool(&elsewhere, ["-m", &model, "/look"]).run().expect(0);
+    insta::assert_snapshot!(shown(&elsewhere, &ended), @r#"
+        stdout:
+        Done.
+        stderr:
+        tools run unasked and with your rights; --permission-mode says what may happen
+        >>> Look at @/zip/embed/notes/er.txt.
+
+        <file path="/zip/embed/notes/er.txt">
+        Leaves.
+        </file>
+        leaves (<n>s)
+          Leaves.
+        exit code 0
+        "#);
+}
+
+/// B3: a variable of `env.d` counts where the program itself looks at it too.
+#[test]
+fn b3_an_embedded_no_color_takes_the_colours_away() {
+    let world = World::new();
+    world.write("kit/env.d/look", "NO_COLOR=1\n");
+    world.ah(["embed", "kit", "-o", "one"]).run().expect(0);
+    let elsewhere = alone(&world.file("one"));
+    let turns = [uses("bash", json!({"command": "true"})), says("Done.")];
+    let model = elsewhere.scenario("s", turns);
+    let arguments = ["-m", &model, "--new", "go"];
+    for (run, is_coloured) in [
+        (elsewhere.ah(arguments), true),
+        (tool(&elsewhere, arguments), false),
+    ] {
+        let ended = run.env("TERM", "xterm").at_terminal().run().expect(0);
+        let has_dim_time = ended.stderr.contains("\u{1b}[2m(");
+        assert_eq!(has_dim_time, is_coloured, "{ended:?}");
+    }
 }
