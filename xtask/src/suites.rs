@@ -3,6 +3,7 @@
 //! `cargo test --workspace` alone is hermetic. What else there is needs something that not every machine has, and
 //! is listed in [`SUITES`] with what it needs.
 
+mod cache;
 pub mod litellm;
 
 use anyhow::{Result, bail};
