@@ -26,7 +26,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, arrows between crates, licences, clippy, documentation
-  test    check, then every test suite; says at the end which were left out: test [--all | litellm]
+  test    check, then every test suite; says at the end which were left out: test [--all | litellm | mcp]
   bench   measures the binary against the budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
 
@@ -48,6 +48,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test"] => suites::test(Wanted::AtHand),
         ["test", "--all"] => suites::test(Wanted::All),
         ["test", "litellm"] => suites::litellm::install().and_then(|it| suites::litellm::test(&it)),
+        ["test", "mcp"] => suites::mcp::install().and_then(|it| suites::mcp::test(&it)),
         ["bench", rest @ ..] => bench::bench(rest),
         [] | ["-h" | "--help" | "help"] => {
             print!("{USAGE}");

@@ -5,6 +5,7 @@
 
 mod cache;
 pub mod litellm;
+pub mod mcp;
 
 use anyhow::{Result, bail};
 
@@ -45,6 +46,10 @@ pub fn test(wanted: Wanted) -> Result<()> {
         .iter()
         .filter_map(|suite| Some(format!("{} ({})", suite.name, (suite.missing)()?)))
         .collect();
+    match mcp::install() {
+        Err(missing) => left_out.push(format!("mcp ({missing:#})")),
+        Ok(folder) => mcp::test(&folder)?,
+    }
     let is_fetched = wanted == Wanted::All || in_ci();
     match is_fetched.then(litellm::install) {
         None => left_out.push("litellm (750 MB to fetch; `--all` does)".to_owned()),

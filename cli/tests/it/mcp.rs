@@ -1,5 +1,7 @@
 //! Runs with MCP servers that are shell scripts: what the model is told of, what it gets, and what is left of them.
 
+mod real;
+
 use ah_provider::script::format::Turn;
 use ah_testkit::mcp::McpScript;
 use ah_testkit::script::{says, uses};

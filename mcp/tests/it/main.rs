@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
+mod address;
 mod bad;
 mod life;
 mod world;
