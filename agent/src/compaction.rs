@@ -51,10 +51,13 @@ pub(crate) fn split(transcript: &Transcript, context_window: u64) -> Option<Spli
 impl Split {
     /// The request for a summary: no tools, and the older messages as plain text in one user message, since a
     /// history with tool calls is refused where no tools are named.
-    pub(crate) fn request(&self, clock: &dyn Clock) -> Request {
+    pub(crate) fn request(&self, clock: &dyn Clock, wanted: Option<&str>) -> Request {
         let mut text = String::from("The conversation so far:\n");
         for message in &self.older {
             write_message(&mut text, message);
+        }
+        if let Some(wanted) = wanted {
+            let _ = writeln!(text, "\nWhat the summary is to heed: {wanted}");
         }
         text.push_str("\nWrite the summary now.");
         let message = Message {

@@ -1,5 +1,5 @@
 //! What may keep a run going when the model has said what it had to say, in this order: steering that came with its
-//! last answer, a file still owed, then the follow-ups that waited. Each gives a user message.
+//! last answer, what a Stop hook demands, a file still owed, then the follow-ups that waited. Each gives a user message.
 
 use std::path::Path;
 
@@ -7,13 +7,14 @@ use ah_conversation::{Message, Origin};
 
 /// The reminder that `file` is still owed; `None` if it is there, or was asked for in this run already.
 pub(crate) fn reminder(run: &[impl AsRef<Message>], file: &Path) -> Option<String> {
-    let was_reminded = run
-        .iter()
-        .any(|message| message.as_ref().origin == Origin::Reminder);
-    (!was_reminded && !file.exists()).then(|| {
-        format!(
-            "You have not produced the required file `{}` yet. Write it now, then finish.",
-            file.display()
-        )
-    })
+    let text = format!(
+        "You have not produced the required file `{}` yet. Write it now, then finish.",
+        file.display()
+    );
+    // Hooks remind of other things.
+    let was_reminded = run.iter().any(|message| {
+        let message = message.as_ref();
+        message.origin == Origin::Reminder && message.text() == text
+    });
+    (!was_reminded && !file.exists()).then_some(text)
 }

@@ -2,7 +2,7 @@
 
 use ah_conversation::{ContentBlock, EventKind, Mail, MailKind, Message, Origin, StoreError};
 
-use crate::{Session, finish};
+use crate::{Session, Stop, finish};
 
 /// How a steering message begins, for the model and for everybody who reads the database.
 const STEERING: &str = "[STEERING]";
@@ -25,8 +25,8 @@ impl Session {
 
     /// Appends what keeps a run going that would end; says whether there was anything. Steering may have come with the
     /// last answer.
-    pub(crate) async fn keeps_going(&mut self) -> Result<bool, StoreError> {
-        if self.take_steering().await? {
+    pub(crate) async fn keeps_going(&mut self, stop: &Stop) -> Result<bool, StoreError> {
+        if self.take_steering().await? || self.is_kept_by_hooks(stop).await? {
             return Ok(true);
         }
         let reminder = self

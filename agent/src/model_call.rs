@@ -76,8 +76,9 @@ impl Session {
             input_tokens,
             context_limit,
         });
+        let wanted = self.before_summary().await;
         let started = self.ports.clock.now();
-        let request = split.request(&*self.ports.clock);
+        let request = split.request(&*self.ports.clock, wanted.as_deref());
         let asked = self.ask(Purpose::Summary, request, stop).await;
         let fault = match asked {
             Ok(Asked::Stopped(_)) => return Ok(()),
@@ -89,7 +90,7 @@ impl Session {
                     input_tokens: answer.usage.effective_input(),
                     output_tokens: answer.usage.output_tokens,
                 });
-                return Ok(());
+                return Ok(self.after_summary().await?);
             }
             Ok(Asked::Whole(_)) => "the model said nothing".to_owned(),
             Err(error) => error.to_string(),
@@ -98,7 +99,8 @@ impl Session {
             error: format!("no summary could be made: {fault}"),
         });
         let message = self.summary(split, WITHOUT_SUMMARY);
-        Ok(self.append_with(message, Vec::new()).await?)
+        self.append_with(message, Vec::new()).await?;
+        Ok(self.after_summary().await?)
     }
 
     fn summary(&self, split: Split, text: &str) -> Message {

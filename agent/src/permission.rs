@@ -1,11 +1,14 @@
-//! Whether a call happens: the rules decide, and where they say so somebody is asked. The answer may bring another
-//! input, which is judged anew, and other rules, which are kept where they say.
+//! Whether a call happens: hooks are asked before, then the rules decide, and where they say so hooks and somebody are
+//! asked. An answer may bring another input, which is judged anew, and other rules, which are kept where they say.
 
 use ah_conversation::{
-    Answer, Decision, Destination, ExitReason, PermissionUpdate, Question, ToolUse,
+    Answer, Behavior, Decision, Destination, ExitReason, Inquiry, PermissionUpdate, Question,
+    ToolUse,
 };
+use serde_json::json;
 
 use crate::Session;
+use crate::hooks::{HookEvent, Say, of_call};
 use crate::tool_call::{Fate, Prepared};
 
 /// What became of a call.
@@ -19,37 +22,116 @@ pub(crate) struct Permitted {
 impl Session {
     /// Settles whether a call happens.
     pub(crate) async fn permit(&mut self, prepared: &Prepared) -> Permitted {
-        let Prepared { call, fate } = prepared;
-        let Fate::Run { accesses, .. } = fate else {
+        let Fate::Run { .. } = &prepared.fate else {
             return prepared.clone().into();
         };
-        let inquiry = match self.settings.permissions.decide(call, accesses) {
-            Decision::Allow => return prepared.clone().into(),
-            Decision::Deny(text) => return self.denied(call, text),
-            Decision::Ask(inquiry) => inquiry,
+        let verdict = self
+            .ask_hooks(
+                HookEvent::PreToolUse,
+                Some(&prepared.call),
+                of_call(&prepared.call),
+            )
+            .await;
+        let ends = verdict.ends.is_some().then_some(ExitReason::EndTurn);
+        if let Some(reason) = verdict.denial() {
+            let text = format!("PreToolUse:{} hook error: {reason}", prepared.call.name);
+            let denied = self.denied(&prepared.call, text);
+            return Permitted { ends, ..denied };
+        }
+        if let Some(reason) = verdict.ends {
+            return Permitted {
+                ends,
+                ..self.denied(&prepared.call, reason)
+            };
+        }
+        let prepared = match verdict.input {
+            Some(input) => self.prepare(ToolUse {
+                input,
+                ..prepared.call.clone()
+            }),
+            None => prepared.clone(),
         };
-        let question = Question {
-            call: call.clone(),
-            inquiry,
+        self.decide(prepared, verdict.say).await
+    }
+
+    /// What the rules say of a call of which hooks have said `said`.
+    async fn decide(&mut self, prepared: Prepared, said: Option<Say>) -> Permitted {
+        let Fate::Run { accesses, .. } = &prepared.fate else {
+            return prepared.into();
         };
-        match self.ports.frontend.permission(&question).await {
+        let decision = self.settings.permissions.decide(&prepared.call, accesses);
+        let said = said.map(|say| (say.behavior, say.reason));
+        let inquiry = match (decision, said) {
+            (Decision::Deny(text), _) => return self.denied(&prepared.call, text),
+            // A hook's word stands for a rule that allows, and no more.
+            (Decision::Ask(inquiry), Some((Behavior::Allow, _))) if inquiry.reason.is_none() => {
+                return prepared.into();
+            }
+            (Decision::Ask(inquiry), _) => inquiry,
+            (Decision::Allow, Some((Behavior::Ask, reason))) => Inquiry {
+                reason: Some(format!("a hook asks: {reason}")),
+                ..Inquiry::default()
+            },
+            (Decision::Allow, _) => return prepared.into(),
+        };
+        let answer = self.inquire(&prepared.call, inquiry).await;
+        match answer {
             Answer::Allow { input, updates } => {
                 for update in &updates {
                     self.update_permissions(update);
                 }
                 match input {
-                    None => prepared.clone().into(),
+                    None => prepared.into(),
                     Some(input) => self.permit_changed(ToolUse {
                         input,
-                        ..call.clone()
+                        ..prepared.call
                     }),
                 }
             }
             Answer::Deny { message, interrupt } => Permitted {
                 ends: interrupt.then_some(ExitReason::Interrupted),
-                ..self.denied(call, message)
+                ..self.denied(&prepared.call, message)
             },
         }
+    }
+
+    /// Asks hooks, and then the host, unless one of them has settled it.
+    async fn inquire(&mut self, call: &ToolUse, inquiry: Inquiry) -> Answer {
+        let mut told = of_call(call);
+        told["permission_suggestions"] = json!(inquiry.suggestions);
+        let verdict = self
+            .ask_hooks(HookEvent::PermissionRequest, Some(call), told)
+            .await;
+        match verdict.say {
+            Some(Say {
+                behavior: Behavior::Deny,
+                reason: message,
+            }) => {
+                let interrupt = verdict.interrupt;
+                return Answer::Deny { message, interrupt };
+            }
+            Some(Say {
+                behavior: Behavior::Allow,
+                ..
+            }) => {
+                return Answer::Allow {
+                    input: verdict.input,
+                    updates: verdict.updates,
+                };
+            }
+            Some(_) | None => {}
+        }
+        let notification = json!({
+            "message": format!("permission to use {} is needed", call.name),
+            "notification_type": "permission_prompt",
+        });
+        self.ask_hooks(HookEvent::Notification, None, notification)
+            .await;
+        let question = Question {
+            call: call.clone(),
+            inquiry,
+        };
+        self.ports.frontend.permission(&question).await
     }
 
     /// A call that was allowed with another input: what is denied stays so.

@@ -13,6 +13,7 @@ use ah_conversation::{
     close_open_calls, next, text_of,
 };
 
+use crate::hooks::Hooks;
 use crate::request::{Sent, left_out};
 use crate::{Frontend, Stop, Toolbox};
 
@@ -31,6 +32,8 @@ pub struct Ports {
     pub frontend: Arc<dyn Frontend>,
     /// Where rules are kept that are to last.
     pub rules: Arc<dyn Rulebook>,
+    /// Who is told what happens, and may have a say in it.
+    pub hooks: Hooks,
 }
 
 /// How a session works.
@@ -185,6 +188,10 @@ pub struct Session {
     /// Events that ride along with the next thing stored.
     pending: Vec<Record>,
     pub(crate) denials: Vec<ToolUse>,
+    /// What hooks want the model to be told with the next message.
+    pub(crate) context: Vec<String>,
+    /// Whether hooks know that the session has begun.
+    pub(crate) has_begun: bool,
 }
 
 impl Session {
@@ -207,6 +214,8 @@ impl Session {
             sent: Sent::default(),
             pending: Vec::new(),
             denials: Vec::new(),
+            context: Vec::new(),
+            has_begun: false,
         };
         session.close_calls().await?;
         Ok(session)
@@ -232,6 +241,10 @@ impl Session {
             .timeout_ms
             .map(|timeout| started.plus(timeout));
         let stop = stop.at(self.settings.limits.deadline);
+        let prompt = match self.admit(prompt, &stop).await {
+            Ok(prompt) => prompt,
+            Err(refusal) => return Ok(self.refused(refusal, started)),
+        };
         self.begin(prompt).await?;
         let (reason, failure) = match self.drive(&stop).await {
             Ok(reason) => self.checked(reason),
@@ -282,7 +295,8 @@ impl Session {
                 Step::Overflow { needed, window } => {
                     return Err(Failure::Overflow { needed, window });
                 }
-                Step::Finish(reason) if reason.is_end_of_turn() && self.keeps_going().await? => {}
+                Step::Finish(reason)
+                    if reason.is_end_of_turn() && self.keeps_going(stop).await? => {}
                 Step::Finish(reason) => return Ok(reason),
             }
         }

@@ -11,13 +11,14 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, CallFinish, CallStart, Content, ContentBlock, Context, Event, EventKind, Input,
-    MessageId, Origin, Output, Record, ResultBlock, Role, StoreError, Time, Tool, ToolResult,
+    Access, CallFinish, CallStart, Content, ContentBlock, Context, Event, EventKind, ExitReason,
+    Input, MessageId, Origin, Output, Record, ResultBlock, Role, StoreError, Tool, ToolResult,
     ToolSpec, ToolUse, Truncation, close_open_calls,
 };
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
+use crate::hooks::{HookEvent, Moment, Verdict, of_output};
 use crate::truncate::{cut_to_characters, truncate};
 use crate::{Session, Stop, ToolConcurrency};
 
@@ -54,6 +55,13 @@ impl Prepared {
             Fate::Answer(_) => true,
         }
     }
+}
+
+/// What came of a call, and what hooks say of it.
+struct Done {
+    output: Output,
+    duration_ms: u64,
+    verdict: Verdict,
 }
 
 /// The calls of one answer on their way to their results.
@@ -96,10 +104,9 @@ impl Session {
             }
         }
         // What an interrupt left without a result is answered as what a crash left would be.
-        let results = close_open_calls(&self.transcript)
-            .into_iter()
-            .map(ContentBlock::ToolResult)
-            .collect();
+        let results = close_open_calls(&self.transcript).into_iter();
+        let results = results.map(ContentBlock::ToolResult);
+        let results = results.chain(self.take_context()).collect();
         let message = self.message(Role::User, Origin::Results, results);
         self.append_with(message, batch.unstored).await
     }
@@ -171,22 +178,69 @@ impl Session {
                 let context = Context {
                     spool: self.ports.store.spool_path(&batch.calls[at].call.id),
                 };
-                let started = clock.now();
-                running.push(
-                    batch.calls[at]
-                        .run(context)
-                        .map(move |output| (at, output, started)),
-                );
+                let run = batch.calls[at].run(context);
+                let done = self.observe(&batch.calls[at], run);
+                running.push(done.map(move |done| (at, done)));
             }
             let ended = tokio::select! {
                 biased;
                 ended = running.next() => ended,
                 () = &mut stopped => None,
             };
-            let Some((at, output, started)) = ended else {
+            let Some((at, done)) = ended else {
                 return Ok(());
             };
-            self.finish(batch, at, output, started);
+            self.heed(&done.verdict);
+            if done.verdict.ends.is_some() {
+                stop.halt(ExitReason::EndTurn);
+            }
+            self.finish(batch, at, done);
+        }
+    }
+
+    /// Runs a call, and asks the hooks about what came of it; holds on to nothing of ours.
+    fn observe(
+        &self,
+        prepared: &Prepared,
+        run: impl Future<Output = Output> + Send + 'static,
+    ) -> impl Future<Output = Done> + Send + 'static {
+        let ports = self.ports.clone();
+        let mode = self.settings.permissions.mode;
+        let call = prepared.call.clone();
+        let runs = matches!(prepared.fate, Fate::Run { .. });
+        async move {
+            let started = ports.clock.now();
+            let mut output = run.await;
+            let duration_ms = ports.clock.now().since(started);
+            let event = match output.is_error {
+                true => HookEvent::PostToolUseFailure,
+                false => HookEvent::PostToolUse,
+            };
+            let mut verdict = Verdict::default();
+            if runs && ports.hooks.has(event) {
+                let moment = Moment {
+                    event,
+                    kind: &call.name,
+                    mode,
+                    call: Some(&call.id),
+                    more: of_output(&call, &output, duration_ms),
+                };
+                verdict = ports.hooks.ask(moment, &*ports.frontend).await;
+                verdict.context.extend(verdict.block.take());
+            }
+            if let Some(other) = verdict.output.take()
+                && call.name.starts_with("mcp__")
+            {
+                let text = other
+                    .as_str()
+                    .map_or_else(|| other.to_string(), str::to_owned);
+                output = Output::text(text);
+            }
+            Done {
+                output,
+                duration_ms,
+                verdict,
+            }
         }
     }
 
@@ -216,8 +270,9 @@ impl Session {
     }
 
     /// Takes a call's output: what the model sees of it, and the whole for the store.
-    fn finish(&mut self, batch: &mut Batch, at: usize, output: Output, started: Time) {
+    fn finish(&mut self, batch: &mut Batch, at: usize, done: Done) {
         let now = self.ports.clock.now();
+        let output = done.output;
         let Prepared { call, fate } = &batch.calls[at];
         let truncation = match fate {
             Fate::Run { tool, .. } => tool.spec().truncation,
@@ -232,7 +287,7 @@ impl Session {
             tool_name: call.name.clone(),
             content,
             is_error: output.is_error,
-            duration_ms: now.since(started),
+            duration_ms: done.duration_ms,
             details: output.details,
         };
         self.emit_end(batch, at, &result);

@@ -1,5 +1,6 @@
 //! Puts an engine together: the one place that names concrete providers, stores and tools.
 
+mod hooks;
 pub mod tools;
 
 use std::io::IsTerminal as _;
@@ -181,6 +182,7 @@ pub async fn session(
         clock: Arc::new(SystemClock::default()),
         frontend,
         rules: Arc::new(SettingsFiles::of(config)),
+        hooks: hooks::of(store, config),
     };
     Ok((ports, tools, settings))
 }

@@ -27,8 +27,8 @@ use crate::error::CliError;
 use crate::overlay::Overlay;
 use crate::trust::{Grounds, Memory, Reason, Trust};
 use layers::{Folders, Found, Layer, Origin, Sources};
-use rules::{directories, rules};
-use settings::Settings;
+use rules::{directories, hooks, rules};
+use settings::{HookSetting, Settings};
 
 /// The model where nobody names one.
 const DEFAULT_MODEL: &str = "opus";
@@ -97,6 +97,8 @@ pub struct Config {
     pub ask: Vec<Sourced<Rule>>,
     /// Calls that are denied.
     pub deny: Vec<Sourced<Rule>>,
+    /// What is told of a run: the user's hooks first, then the project's.
+    pub hooks: Vec<Sourced<HookSetting>>,
     /// Working directories besides the first.
     pub directories: Vec<Sourced<PathBuf>>,
     /// Whether the key is the one that `.env` holds.
@@ -164,10 +166,7 @@ impl Config {
         );
         let mut trust = trust(options, &folders, &layers, &environment, &mut warnings);
         if !trust.is_given() {
-            restrict(&mut layers, &mut trust);
-            if sources.project {
-                trust.skip_code(&folders.project);
-            }
+            restrict(&mut layers, &mut trust, sources, &folders);
         }
         let servers = servers(&layers);
         add_variables(&mut environment, &layers, &servers);
@@ -206,6 +205,7 @@ impl Config {
                 &settings.permissions.allow
             })?,
             ask: rules(&[], &layers, |settings| &settings.permissions.ask)?,
+            hooks: hooks(&layers),
             directories: directories(options, &layers, &environment),
             deny: rules(&options.tools.disallowed_tools, &layers, |settings| {
                 &settings.permissions.deny
@@ -281,6 +281,14 @@ impl Config {
                     .iter()
                     .map(|rule| (key, json!(rule.value.to_string()), &rule.origin)),
             );
+        }
+        for hook in &self.hooks {
+            let told = json!(format!(
+                "{}: {}",
+                hook.value.event.as_str(),
+                hook.value.command
+            ));
+            entries.push(("hooks", told, &hook.origin));
         }
         for folder in &self.directories {
             let key = "permissions.additionalDirectories";
@@ -480,7 +488,10 @@ fn trust(
 }
 
 /// Leaves of the project's settings what counts though it is not trusted.
-fn restrict(layers: &mut [Layer], trust: &mut Trust) {
+fn restrict(layers: &mut [Layer], trust: &mut Trust, sources: Sources, folders: &Folders) {
+    if sources.project {
+        trust.skip_code(&folders.project);
+    }
     for layer in layers.iter_mut().filter(|layer| layer.is_of_project) {
         for key in untrusted::restrict(&mut layer.settings) {
             if let Origin::File(path) = &layer.origin {

@@ -6,6 +6,7 @@ mod boxes;
 mod compaction;
 mod cost;
 mod endings;
+mod hooks;
 mod mail;
 mod permission;
 mod resume;

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ah_agent::hooks::{Hook, Hooks, Subject};
 use ah_agent::{Frontend, Outcome, Ports, Session, Settings, Stop, ToolConcurrency, Toolbox};
 use ah_conversation::{
     Access, Answer, ContentBlock, Context, Event, Host, Input, Limits, Mail, MailKind, Message,
@@ -29,6 +30,7 @@ pub(crate) struct World {
     clock: Arc<Steps>,
     screen: Arc<Seen>,
     tools: Vec<Arc<dyn Tool>>,
+    hooks: Vec<Arc<dyn Hook>>,
     pub(crate) settings: Settings,
 }
 
@@ -84,12 +86,18 @@ impl World {
             clock,
             screen: Arc::default(),
             tools: Vec::new(),
+            hooks: Vec::new(),
             settings,
         }
     }
 
     pub(crate) fn with(mut self, tool: Fake) -> Self {
         self.tools.push(Arc::new(tool));
+        self
+    }
+
+    pub(crate) fn with_hooks(mut self, hooks: impl IntoIterator<Item = Arc<dyn Hook>>) -> Self {
+        self.hooks.extend(hooks);
         self
     }
 
@@ -165,6 +173,7 @@ impl World {
             clock: self.clock.clone(),
             frontend: self.screen.clone(),
             rules: self.screen.clone(),
+            hooks: Hooks::new(self.hooks.clone(), Subject::default()),
         };
         let mut session = Session::open(
             ports,
@@ -172,9 +181,11 @@ impl World {
             self.settings.clone(),
         )
         .await?;
-        session
+        let outcome = session
             .run(vec![ContentBlock::text(prompt)], &Stop::interrupt(token))
-            .await
+            .await?;
+        session.close("other").await?;
+        Ok(outcome)
     }
 
     /// The events shown so far, one in a line, without what differs from run to run.

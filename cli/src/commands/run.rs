@@ -100,6 +100,7 @@ async fn perform(
     if options.output.output_format == Some(OutputFormat::Json) {
         print_result(&outcome, &session, &store, options, config, &asked)?;
     }
+    session.close("other").await?;
     if let Some(fault) = outlet.fault() {
         return Err(fault.into());
     }

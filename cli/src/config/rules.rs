@@ -1,4 +1,4 @@
-//! What may happen, gathered from options and settings.
+//! What may happen and who has a say in it, gathered from options and settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ah_conversation::{Environment, PermissionMode, Permissions, Places, Rule};
 
 use super::layers::{Layer, Origin};
-use super::settings::Settings;
+use super::settings::{HookSetting, Settings};
 use super::{Config, Sourced};
 use crate::args::options::Options;
 use crate::error::CliError;
@@ -61,6 +61,21 @@ pub(super) fn directories(
         })
     });
     typed.chain(set).collect()
+}
+
+/// The hooks of all layers: they add up, and those of the user are asked first.
+pub(super) fn hooks(layers: &[Layer]) -> Vec<Sourced<HookSetting>> {
+    let of_layer = |layer: &Layer| {
+        let origin = layer.origin.clone();
+        let hooks = layer.settings.hooks.clone().into_iter();
+        hooks
+            .map(move |value| Sourced {
+                value,
+                origin: origin.clone(),
+            })
+            .collect::<Vec<_>>()
+    };
+    layers.iter().rev().flat_map(of_layer).collect()
 }
 
 /// The rules of an option and of all layers: lists add up.

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::PathBuf;
 
+use ah_agent::hooks::HookEvent;
 use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_provider::route::NamedServer;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -48,6 +50,8 @@ pub struct Settings {
     pub mcp_servers: BTreeMap<String, ServerEntry>,
     /// What may happen.
     pub permissions: PermissionSettings,
+    /// What is told of a run, and may have a say in it.
+    pub hooks: Vec<HookSetting>,
     /// Variables for the session, where the environment has none of the name.
     pub env: BTreeMap<String, String>,
     /// Folders whose projects are trusted.
@@ -67,6 +71,39 @@ pub struct PermissionSettings {
     pub additional_directories: Vec<PathBuf>,
     /// What is allowed where no rule says otherwise.
     pub default_mode: Option<PermissionMode>,
+}
+
+/// One hook of a settings file: a command.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookSetting {
+    /// When it is asked.
+    pub event: HookEvent,
+    /// About which tools.
+    pub matcher: Option<String>,
+    /// The command line.
+    pub command: String,
+    /// How many seconds it may take.
+    pub timeout: Option<f64>,
+    /// Whether nobody waits for it.
+    pub is_async: bool,
+}
+
+/// The hooks of one matcher, as they are written.
+#[derive(Deserialize)]
+struct HookGroup {
+    matcher: Option<String>,
+    hooks: Vec<HookEntry>,
+}
+
+#[derive(Deserialize)]
+struct HookEntry {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    command: String,
+    timeout: Option<f64>,
+    #[serde(default, rename = "async")]
+    is_async: bool,
 }
 
 /// Keys that other agents' settings have and whose absence changes nothing that a user could miss here.
@@ -126,6 +163,7 @@ pub fn read(
             "mcpServers" => settings.mcp_servers = file.mcp_servers(value)?,
             "permissions" => settings.permissions = file.permissions(value)?,
             "trustedFolders" => settings.trusted_folders = file.value(value)?,
+            "hooks" => settings.hooks = file.hooks(value)?,
             "env" => {
                 for (name, value) in file.object(value)? {
                     settings.env.insert(name, file.value(value)?);
@@ -207,6 +245,31 @@ impl<'a> File<'a> {
             }
         }
         Ok(permissions)
+    }
+
+    fn hooks(&mut self, value: &'a RawValue) -> Result<Vec<HookSetting>, CliError> {
+        let mut hooks = Vec::new();
+        for (name, value) in self.object(value)? {
+            let Ok(event) = name.parse::<HookEvent>() else {
+                self.warn_unknown(&format!("hooks.{name}"), value);
+                continue;
+            };
+            for group in self.value::<Vec<HookGroup>>(value)? {
+                for entry in group.hooks {
+                    match entry.kind.as_str() {
+                        "command" => hooks.push(HookSetting {
+                            event,
+                            matcher: group.matcher.clone(),
+                            command: entry.command,
+                            timeout: entry.timeout,
+                            is_async: entry.is_async,
+                        }),
+                        kind => self.warn_unknown(&format!("hooks.{name}: type {kind}"), value),
+                    }
+                }
+            }
+        }
+        Ok(hooks)
     }
 
     fn rules(&self, value: &'a RawValue) -> Result<Vec<Rule>, CliError> {
@@ -319,6 +382,7 @@ mod tests {
                 "s": {"command": "npx", "args": ["-y"], "more": 1},
                 "bad": {"command": 1}
             },
+            "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "c", "timeout": 2}]}]},
             "env": {"A": "b"},
             "trustedFolders": ["~/src"]
         }"#;
@@ -370,6 +434,13 @@ mod tests {
             },
             providers: BTreeMap::from([("gw".to_owned(), server)]),
             mcp_servers: BTreeMap::from([("s".to_owned(), mcp_server)]),
+            hooks: vec![HookSetting {
+                event: HookEvent::PreToolUse,
+                matcher: Some("Bash".to_owned()),
+                command: "c".to_owned(),
+                timeout: Some(2.0),
+                is_async: false,
+            }],
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             trusted_folders: vec!["~/src".into()],
         };
@@ -467,7 +538,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len()),
-            (19, 5),
+            (20, 5),
             "a setting is missing in the schema"
         );
     }

@@ -35,6 +35,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
                 // It counts where it is the stricter one.
                 default_mode: _,
             },
+        hooks,
         env,
         trusted_folders,
     } = settings;
@@ -56,6 +57,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         "permissions.additionalDirectories",
         !std::mem::take(additional_directories).is_empty(),
     );
+    take("hooks", !std::mem::take(hooks).is_empty());
     take("env", !std::mem::take(env).is_empty());
     take(
         "trustedFolders",

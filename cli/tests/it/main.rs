@@ -11,6 +11,7 @@ mod docs;
 mod embed;
 mod extensions;
 mod faults;
+mod hooks;
 mod kill;
 mod litellm;
 mod locks;

@@ -265,10 +265,7 @@ exit code 0
 fn the_doctor_lists_what_is_wrong_and_goes_on() {
     let world = World::new();
     world.write(".ah/settings.json", "{\n  \"model\": 3\n}");
-    world.write(
-        ".claude/settings.json",
-        r#"{"model": "haiku", "hooks": {}}"#,
-    );
+    world.write(".claude/settings.json", r#"{"model": "haiku", "hoks": {}}"#);
     world.write(".ah/models.json", "{");
     let ended = world
         .ah(["doctor", "--trust"])
@@ -287,7 +284,7 @@ ok       network      HTTPS_PROXY=http://…@proxy:1
 ok       settings     <project>/.claude/settings.json
 problem  settings     <project>/.ah/settings.json:2:12: invalid type: integer `3`, expected a string
                       hint: correct it there; `--setting-sources` says which settings files are read
-note     settings     <project>/.claude/settings.json:1: unknown setting `hooks`
+note     settings     <project>/.claude/settings.json:1: unknown setting `hoks`
 ok       trust        <project> is trusted (--trust)
 problem  models       the model catalogue <project>/.ah/models.json is not valid: EOF while parsing an object at line 1 column 1
                       hint: `ah models --json` shows what an entry holds

@@ -211,6 +211,11 @@ impl Session {
         &self.uuid
     }
 
+    /// The file that it is kept in.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The process that held the session before and was killed. What it started may still run.
     pub fn predecessor(&self) -> Option<u32> {
         self.predecessor

@@ -1,0 +1,257 @@
+//! Hooks: programs and callbacks of the user that are told what a run does, and may have a say in it.
+//!
+//! They are asked one after the other, in their order. One that fails is told to the person and has no say; none ends a
+//! run but by asking for it. What they say is read in `verdict`; what they change is done where it belongs: calls in
+//! `permission` and `tool_call`, all else in `moments`.
+
+mod command;
+mod matcher;
+mod verdict;
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use ah_conversation::{Content, Output, PermissionMode, ToolUse, ToolUseId};
+use async_trait::async_trait;
+pub use command::CommandHook;
+pub use matcher::Matcher;
+use serde_json::{Map, Value, json};
+pub use verdict::{Say, Verdict};
+
+use crate::Frontend;
+
+/// When hooks are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    missing_docs,
+    reason = "the names are those of the protocol and say it"
+)]
+pub enum HookEvent {
+    SessionStart,
+    UserPromptSubmit,
+    PreToolUse,
+    PermissionRequest,
+    PostToolUse,
+    PostToolUseFailure,
+    Notification,
+    PreCompact,
+    Stop,
+    SubagentStart,
+    SubagentStop,
+    SessionEnd,
+    Setup,
+    TaskCompleted,
+    TeammateIdle,
+}
+
+impl HookEvent {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::SessionStart,
+        Self::UserPromptSubmit,
+        Self::PreToolUse,
+        Self::PermissionRequest,
+        Self::PostToolUse,
+        Self::PostToolUseFailure,
+        Self::Notification,
+        Self::PreCompact,
+        Self::Stop,
+        Self::SubagentStart,
+        Self::SubagentStop,
+        Self::SessionEnd,
+        Self::Setup,
+        Self::TaskCompleted,
+        Self::TeammateIdle,
+    ];
+
+    /// The event as settings and payloads name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SessionStart => "SessionStart",
+            Self::UserPromptSubmit => "UserPromptSubmit",
+            Self::PreToolUse => "PreToolUse",
+            Self::PermissionRequest => "PermissionRequest",
+            Self::PostToolUse => "PostToolUse",
+            Self::PostToolUseFailure => "PostToolUseFailure",
+            Self::Notification => "Notification",
+            Self::PreCompact => "PreCompact",
+            Self::Stop => "Stop",
+            Self::SubagentStart => "SubagentStart",
+            Self::SubagentStop => "SubagentStop",
+            Self::SessionEnd => "SessionEnd",
+            Self::Setup => "Setup",
+            Self::TaskCompleted => "TaskCompleted",
+            Self::TeammateIdle => "TeammateIdle",
+        }
+    }
+}
+
+impl FromStr for HookEvent {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|event| event.as_str() == name);
+        known.ok_or_else(|| format!("there is no hook event `{name}`"))
+    }
+}
+
+/// Something that is asked at an event.
+#[async_trait]
+pub trait Hook: Send + Sync {
+    /// When.
+    fn event(&self) -> HookEvent;
+
+    /// About which tools, or which kinds of the event.
+    fn matcher(&self) -> &Matcher;
+
+    /// What it is called where it failed.
+    fn name(&self) -> &str;
+
+    /// Asks. To withdraw the question, drop the future.
+    async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> Reply;
+}
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// It had nothing to say.
+    Nothing,
+    /// An object of the protocol.
+    Object(Map<String, Value>),
+    /// Words that are no object.
+    Text(String),
+    /// It blocks, for this reason.
+    Block(String),
+    /// It failed and has no say.
+    Failed(String),
+}
+
+/// What every hook is told of its session.
+#[derive(Debug, Clone, Default)]
+pub struct Subject {
+    /// The session's id, as programs know it.
+    pub session_id: String,
+    /// Where the conversation is kept.
+    pub transcript_path: PathBuf,
+    /// The working directory.
+    pub cwd: PathBuf,
+}
+
+/// The hooks of a session.
+#[derive(Clone, Default)]
+pub struct Hooks {
+    hooks: Vec<Arc<dyn Hook>>,
+    subject: Subject,
+}
+
+/// One moment at which hooks are asked.
+pub(crate) struct Moment<'a> {
+    pub(crate) event: HookEvent,
+    /// What matchers look at: a tool, or the kind of the event.
+    pub(crate) kind: &'a str,
+    pub(crate) mode: PermissionMode,
+    pub(crate) call: Option<&'a ToolUseId>,
+    /// What the event adds to the payload, an object.
+    pub(crate) more: Value,
+}
+
+impl Hooks {
+    /// These hooks, asked in this order.
+    pub fn new(hooks: Vec<Arc<dyn Hook>>, subject: Subject) -> Self {
+        Self { hooks, subject }
+    }
+
+    /// Whether anything is asked at `event`.
+    pub(crate) fn has(&self, event: HookEvent) -> bool {
+        self.hooks.iter().any(|hook| hook.event() == event)
+    }
+
+    /// Asks all whom it concerns, one after the other, and gives what they say together.
+    pub(crate) async fn ask(&self, moment: Moment<'_>, frontend: &dyn Frontend) -> Verdict {
+        let mut verdict = Verdict::default();
+        let mut more = moment.more;
+        let concerned = { self.hooks.iter() }
+            .filter(|hook| hook.event() == moment.event && hook.matcher().matches(moment.kind));
+        for hook in concerned {
+            let mut input = json!({
+                "session_id": self.subject.session_id,
+                "transcript_path": self.subject.transcript_path,
+                "cwd": self.subject.cwd,
+                "permission_mode": moment.mode.as_str(),
+                "hook_event_name": moment.event.as_str(),
+            });
+            merge(&mut input, &more);
+            let say = match hook.ask(&input, moment.call).await {
+                Reply::Failed(fault) => {
+                    let name = hook.name();
+                    let event = moment.event.as_str();
+                    frontend.notice(&format!("the {event} hook `{name}` failed: {fault}"));
+                    continue;
+                }
+                reply => Verdict::read(moment.event, reply),
+            };
+            // The next one sees what this one has made of the input.
+            if let Some(input) = &say.input {
+                more["tool_input"] = input.to_value();
+            }
+            verdict.add(say);
+            if verdict.ends.is_some() {
+                break;
+            }
+        }
+        verdict
+    }
+}
+
+fn merge(input: &mut Value, more: &Value) {
+    let more = more.as_object().into_iter().flatten();
+    for (key, value) in more {
+        input[key] = value.clone();
+    }
+}
+
+/// What is told of a call before it runs.
+pub(crate) fn of_call(call: &ToolUse) -> Value {
+    json!({
+        "tool_name": call.name,
+        "tool_input": call.input.to_value(),
+        "tool_use_id": call.id.as_str(),
+    })
+}
+
+/// What is told of a call that has run.
+pub(crate) fn of_output(call: &ToolUse, output: &Output, duration_ms: u64) -> Value {
+    let mut told = of_call(call);
+    let text = text_of(output);
+    if output.is_error {
+        told["error"] = json!(text);
+        told["is_interrupt"] = json!(false);
+    } else {
+        let mut response = output.details.clone().unwrap_or_else(|| json!({}));
+        if response.is_object() {
+            response["output"] = json!(text);
+        }
+        told["tool_response"] = response;
+        told["duration_ms"] = json!(duration_ms);
+    }
+    told
+}
+
+/// The text of an output; of one that is in a file, its beginning and its end.
+fn text_of(output: &Output) -> String {
+    match &output.content {
+        Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Content::Spool(spool) => {
+            let ends = [spool.head.as_slice(), b"\n[...]\n", &spool.tail].concat();
+            String::from_utf8_lossy(&ends).into_owned()
+        }
+        Content::Blocks(blocks) => {
+            let texts = blocks.iter().filter_map(|block| match block {
+                ah_conversation::ResultBlock::Text { text } => Some(text.as_str()),
+                ah_conversation::ResultBlock::Image(_) => None,
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Command hooks of the settings, run by the real program.
+
+use std::fs;
+
+use ah_testkit::script::{says, uses};
+use serde_json::{Value, json};
+
+use crate::binary::World;
+
+const PAGE: &str = include_str!("../../../docs/hooks.md");
+
+fn command(event: &str, matcher: &str, command: &str) -> Value {
+    json!({"hooks": {event: [{"matcher": matcher, "hooks": [{"type": "command", "command": command}]}]}})
+}
+
+/// Runs `touch made` under these settings; gives standard error and the text of the result.
+fn run(world: &World, settings: &Value, name: &str) -> (String, String) {
+    let model = world.scenario(
+        name,
+        [
+            uses("bash", json!({"command": "touch made"})),
+            says("Done."),
+        ],
+    );
+    let ended = world
+        .ah([
+            "-n",
+            "-m",
+            &model,
+            "--settings",
+            &settings.to_string(),
+            "go",
+        ])
+        .run()
+        .expect(0);
+    let shown = world.ah(["show", "3"]).run();
+    (ended.stderr, shown.stdout)
+}
+
+/// Port 07 l and row H2: exit code 2 blocks, with what the command says on standard error.
+#[test]
+fn port_07_l_exit_code_2_blocks() {
+    let world = World::new();
+    let settings = command("PreToolUse", "Bash", "echo forbidden-91 >&2; exit 2");
+    let (stderr, _) = run(&world, &settings, "s");
+    assert!(!world.file("made").exists());
+    assert!(
+        stderr.contains("PreToolUse:bash hook error: forbidden-91"),
+        "{stderr}"
+    );
+}
+
+/// Row H1: the payload arrives on standard input, and what the command prints as JSON counts.
+#[test]
+fn row_h1_a_command_reads_the_payload_and_answers_in_json() {
+    let world = World::new();
+    let answer = r#"cat > told.json; echo '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "touch other"}}}'"#;
+    run(&world, &command("PreToolUse", "", answer), "s");
+    assert!(world.file("other").exists() && !world.file("made").exists());
+    let told: Value = serde_json::from_str(&world.text("told.json")).unwrap();
+    assert_eq!(told["hook_event_name"], "PreToolUse");
+    assert_eq!(told["tool_name"], "bash");
+    assert_eq!(told["tool_input"]["command"], "touch made");
+    assert_eq!(
+        told["cwd"],
+        json!(fs::canonicalize(world.project()).unwrap())
+    );
+    let path = told["transcript_path"].as_str().unwrap();
+    assert!(path.ends_with(".db"), "{path}");
+}
+
+/// Port 07 d, i and row H3: a command that takes too long is ended, one that fails is told of; the run goes on.
+#[test]
+fn port_07_d_i_a_slow_or_failing_command_has_no_say() {
+    let world = World::new();
+    let mut slow = command("PreToolUse", "", "sleep 60 & echo $! > pid; wait");
+    slow["hooks"]["PreToolUse"][0]["hooks"][0]["timeout"] = json!(0.3);
+    let (stderr, _) = run(&world, &slow, "slow");
+    assert!(
+        stderr.contains("failed: it took more than 0.3 s"),
+        "{stderr}"
+    );
+    assert!(world.file("made").exists());
+    let pid = world.text("pid");
+    assert!(
+        !std::path::Path::new("/proc")
+            .join(pid.trim())
+            .join("cwd")
+            .exists()
+    );
+
+    let world = World::new();
+    let (stderr, _) = run(
+        &world,
+        &command("PreToolUse", "", "echo oh no >&2; exit 3"),
+        "fails",
+    );
+    assert!(stderr.contains("failed: oh no"), "{stderr}");
+    assert!(world.file("made").exists());
+
+    let world = World::new();
+    let (_, _) = run(&world, &command("PreToolUse", "", "kill -9 $$"), "dies");
+    assert!(world.file("made").exists());
+}
+
+/// Port 07 j: nobody waits for a command that says so, and it may go on only as long as it has asked for.
+#[test]
+fn port_07_j_nobody_waits_for_an_asynchronous_command() {
+    let world = World::new();
+    let patient = r#"echo '{"async": true, "asyncTimeout": 30}'; sleep 50; touch late"#;
+    run(&world, &command("PreToolUse", "", patient), "s");
+    assert!(world.file("made").exists() && !world.file("late").exists());
+}
+
+/// Hooks of a project are code: they run only where it is trusted.
+#[test]
+fn a_projects_hooks_run_only_where_it_is_trusted() {
+    let world = World::new();
+    let settings = command("SessionStart", "", "touch hooked");
+    world.write(".claude/settings.json", settings.to_string());
+    let model = world.scenario("s", [says("Done.")]);
+    world.ah(["-n", "-m", &model, "go"]).run().expect(0);
+    assert!(!world.file("hooked").exists());
+    world
+        .ah(["-n", "-m", &model, "--trust", "go"])
+        .run()
+        .expect(0);
+    assert!(world.file("hooked").exists());
+}
+
+/// The settings that the page shows do what the page says.
+#[test]
+fn the_examples_of_the_page_work() {
+    let examples: Vec<Value> = { PAGE.split("```json\n").skip(1) }
+        .map(|rest| serde_json::from_str(rest.split("```").next().unwrap()).unwrap())
+        .filter(|example: &Value| example.get("hooks").is_some())
+        .collect();
+    let [log, guard, check] = examples.as_slice() else {
+        panic!("{} examples", examples.len());
+    };
+    let world = World::new();
+    run(&world, log, "log");
+    let lines = world.text("calls.jsonl");
+    assert!(lines.contains("touch made"), "{lines}");
+
+    let world = World::new();
+    let model = world.scenario(
+        "s",
+        [
+            uses("bash", json!({"command": "git push --force"})),
+            uses("bash", json!({"command": "touch made"})),
+            says("Done."),
+        ],
+    );
+    let settings = guard.to_string();
+    let ended = world
+        .ah(["-m", &model, "--settings", &settings, "go"])
+        .run()
+        .expect(0);
+    assert!(ended.stderr.contains("push by hand"), "{}", ended.stderr);
+    assert!(world.file("made").exists());
+
+    let world = World::new();
+    let model = world.scenario(
+        "s",
+        [
+            says("Done."),
+            uses("bash", json!({"command": "touch report.md"})),
+            says("Really."),
+        ],
+    );
+    let settings = check.to_string();
+    let ended = world
+        .ah(["-m", &model, "--settings", &settings, "go"])
+        .run()
+        .expect(0);
+    assert!(ended.stdout.contains("Really."), "{}", ended.stdout);
+}
