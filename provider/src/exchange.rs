@@ -317,6 +317,10 @@ async fn refusal(response: Response, settings: &Settings) -> ProviderError {
     error.hint = match (error.class, status) {
         (ErrorClass::Authentication, _) => Some(format!("check {}", settings.credentials)),
         (ErrorClass::ModelNotFound, _) => Some("`ah models` lists the known models".to_owned()),
+        (ErrorClass::Billing, _) => Some(format!("check the account of {}", settings.credentials)),
+        (ErrorClass::ContextTooLong, _) => {
+            Some("begin a new session with `--new`, or ask a model that holds more".to_owned())
+        }
         (ErrorClass::InvalidRequest, 300..=399 | 404) => {
             Some(format!("check {}", settings.address))
         }

@@ -212,7 +212,11 @@ async fn a_failure_that_stays_is_told_at_once_with_a_hint() {
             ErrorClass::Authentication,
             "check LITELLM_API_KEY",
         ),
-        (plain("402 -", "", ""), ErrorClass::Billing, ""),
+        (
+            plain("402 -", "", ""),
+            ErrorClass::Billing,
+            "check the account of LITELLM_API_KEY",
+        ),
         (plain("400 -", "", ""), ErrorClass::InvalidRequest, ""),
         (
             plain("404 -", "", ""),
