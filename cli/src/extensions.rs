@@ -136,7 +136,7 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>, warnings: &mut Ve
             if depth > 1 {
                 walk(&path, depth - 1, found, warnings);
             }
-        } else if is_markdown(&path) && path.exists() {
+        } else if is_markdown(&path) {
             found.push(path);
         }
     }

@@ -2,7 +2,9 @@
 //! nothing panics.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
@@ -443,4 +445,84 @@ fn a_file_where_the_folder_of_sessions_should_be_is_named() {
         );
     }
     assert_eq!(world.text(".ah"), "");
+}
+
+/// Each file of a project that is wrong costs one warning with its place, and all others load.
+#[test]
+fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
+    let world = World::new();
+    world.write(".git/HEAD", "ref: refs/heads/main\n");
+    let lua = |schema| {
+        format!(
+            "return {{name = \"pour\", description = \"Pours.\",\n  input_schema = {schema},\n  \
+             execute = function() return \"\" end}}\n"
+        )
+    };
+    for (name, text) in [
+        (".ah/tools/good.lua", lua("{type = \"object\"}").as_str()),
+        (".ah/tools/schema.lua", &lua("{type = \"strange\"}")),
+        (
+            ".ah/tools/syntax.lua",
+            "return {\n  name = \"x\",\n  description =\n}\n",
+        ),
+        (".ah/tools/throws.lua", "local none\nreturn none.field\n"),
+        (".ah/tools/number.lua", "return 5\n"),
+        (".ah/bin/count", "#!/bin/sh\necho 1\n"),
+        (".ah/bin/count.json", "{\"type\":\n5"),
+        (
+            ".ah/skills/good.md",
+            "---\nname: good\ndescription: Is good.\n---\nBe good.\n",
+        ),
+        (
+            ".ah/skills/bad/SKILL.md",
+            "---\nname: bad\ndescription: \"open\n---\nx\n",
+        ),
+        (".ah/commands/good.md", "Be good.\n"),
+        (".ah/commands/bad.md", "---\ndescription: {a\n---\nx\n"),
+        (
+            ".mcp.json",
+            "{\"mcpServers\":\n{\"a\": {\"command\": \"true\"}\n",
+        ),
+    ] {
+        world.write(name, text);
+    }
+    fs::set_permissions(
+        world.file(".ah/bin/count"),
+        fs::Permissions::from_mode(0o755),
+    )
+    .unwrap();
+    // Files that cannot be read, whoever runs the test.
+    for name in [
+        ".ah/tools/gone.lua",
+        ".ah/skills/gone.md",
+        ".ah/commands/gone.md",
+    ] {
+        symlink("/nowhere/at/all", world.file(name)).unwrap();
+    }
+    let model = world.scenario("s", [says("Done.")]);
+    let ended = world.ah(["--trust", "-m", &model, "/good"]).run();
+    let mut page = shown(&world, &ended);
+    let listed = world.ah(["--trust", "tools"]).run().expect(0).stdout;
+    let found = listed.lines().filter(|line| line.contains(" project "));
+    page.extend(found.map(|line| format!("\n{line}")));
+    insta::assert_snapshot!(page, @r#"
+        stdout:
+        Done.
+        stderr:
+        warning: <project>/.mcp.json:3:0: EOF while parsing an object; its MCP servers are left out
+        warning: cannot read `<project>/.ah/skills/gone.md`: No such file or directory (os error 2)
+        warning: <project>/.ah/skills/bad/SKILL.md:4: invalid indentation in multiline quoted scalar
+        warning: cannot read `<project>/.ah/commands/gone.md`: No such file or directory (os error 2)
+        warning: <project>/.ah/commands/bad.md:2: expected string scalar
+        warning: <project>/.ah/bin/count.json:2: EOF while parsing an object
+        warning: .ah/tools/gone.lua: cannot be read: No such file or directory (os error 2)
+        warning: .ah/tools/number.lua:1: a tool's file returns a table, not integer
+        warning: .ah/tools/schema.lua:2: `input_schema.type` must be "object"
+        warning: .ah/tools/syntax.lua:4: unexpected symbol near '}'
+        warning: .ah/tools/throws.lua:2: attempt to index a nil value (local 'none')
+        tools run unasked and with your rights; --permission-mode says what may happen
+        >>> Be good.
+        exit code 0
+        pour    project   .ah/tools/good.lua             Pours.
+        "#);
 }
