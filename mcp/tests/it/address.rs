@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::world::World;
 
-/// Port 10 b, g: headers are sent, with variables replaced, and a refusal is no failure like others.
+/// Feature table N2, port 10 b and g: headers are sent, with variables replaced, and a refusal is no failure like others.
 #[tokio::test]
 async fn headers_are_sent_and_a_refusal_is_told_as_such() {
     for (kind, start) in [("http", "POST /mcp"), ("sse", "GET /mcp")] {

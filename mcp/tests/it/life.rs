@@ -15,7 +15,7 @@ fn greeter() -> McpScript {
         .on_call("greet", "text \"$GREETING\"")
 }
 
-/// Feature N1, port 10 j: a scripted server lists, answers, and fails.
+/// Feature table N1, port 10 j: a scripted server lists, answers, and fails.
 #[tokio::test]
 async fn tools_are_listed_called_and_fail() {
     let server = greeter()
@@ -183,7 +183,7 @@ async fn servers_end_with_the_session() {
     }
 }
 
-/// Port 10 h: a server that ends is started again, and its tools are there all the time.
+/// Feature table N3, port 10 b and h: a server that ends is started again, and its tools are there all the time.
 #[tokio::test]
 async fn a_server_that_dies_in_a_call_fails_it_and_comes_back() {
     let server = greeter()
@@ -249,7 +249,7 @@ async fn progress_keeps_a_call_alive_and_silence_ends_it() {
     .await;
 }
 
-/// Port 10 i: resources are listed and read.
+/// Feature table N3, port 10 i: resources are listed and read.
 #[tokio::test]
 async fn resources_are_tools() {
     let server = greeter()
