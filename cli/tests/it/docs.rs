@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs;
 
 use ah::args::{Names, parse};
 use rusqlite::Connection;
@@ -103,6 +104,20 @@ fn the_commands_of_the_documents_are_understood() {
         }
     }
     assert!(count > 20, "{count}");
+}
+
+#[test]
+fn the_readme_leads_to_every_page() {
+    let pages = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs")).unwrap();
+    let mut count = 0;
+    for page in pages {
+        let name = page.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".md") {
+            assert!(README.contains(&format!("(docs/{name})")), "{name}");
+            count += 1;
+        }
+    }
+    assert!(count > 5, "{count}");
 }
 
 /// The words of a command line, as a shell splits it; a comment ends it.
