@@ -198,8 +198,56 @@ impl Confinement {
         grants
     }
 
+    /// Variables that lead programs to the temporary folders where nothing can be put in their place.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let kept = match self.tier {
+            Tier::Full => None,
+            Tier::Landlock => self.scratch.as_ref(),
+        };
+        let named = kept.map(|scratch| {
+            [
+                ("TMPDIR", scratch.join("tmp")),
+                ("HOME", scratch.join("home")),
+            ]
+        });
+        let named = named.into_iter().flatten();
+        named
+            .map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()))
+            .collect()
+    }
+
+    /// Where what is at `path` is kept, if the policy puts something else there: the temporary folders and the home.
+    pub fn kept_at(&self, path: &Path) -> Option<PathBuf> {
+        let scratch = self.scratch.as_ref()?;
+        let is_granted = self
+            .in_order()
+            .iter()
+            .any(|grant| path.starts_with(&grant.path));
+        let mut places = self.temporary();
+        places.retain(|(place, _)| path.starts_with(place));
+        let (place, name) = places
+            .pop()
+            .filter(|_| !is_granted && !path.starts_with(scratch))?;
+        let below = path.strip_prefix(place).ok()?;
+        Some(scratch.join(name).join(below))
+    }
+
+    /// The folders in whose place a command finds others, and what those are called.
+    pub(crate) fn temporary(&self) -> Vec<(PathBuf, &'static str)> {
+        let home = self.home.iter().map(|home| (home.clone(), "home"));
+        let others = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
+        let others = others.map(|(place, name)| (PathBuf::from(place), name));
+        let mut places: Vec<_> = others.into_iter().chain(home).collect();
+        places.sort_by_key(|(place, _)| place.components().count());
+        places
+    }
+
     /// What may be done with `path`, which is absolute and without links: for the tools that run in this process.
     pub fn access_to(&self, path: &Path) -> Access {
+        let scratch = self.scratch.as_ref();
+        if scratch.is_some_and(|scratch| path.starts_with(scratch)) {
+            return Access::ALL;
+        }
         let protected = self.protected.iter();
         let is_protected = protected
             .map(|name| self.workspace.join(name))

@@ -12,6 +12,7 @@
 //! This crate is the only one with `unsafe`. What is confined, and what for, is for others to say.
 
 mod allowlist;
+mod command;
 mod confinement;
 mod environment;
 mod git;
@@ -20,13 +21,18 @@ mod linux;
 mod plan;
 mod proxy;
 mod survey;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
 
 pub use allowlist::{Allowlist, Authority, AuthorityError, Host};
+pub use command::{SetupError, Terminal};
 pub use confinement::{Access, Confinement, Grant, Tier};
 pub use environment::{PROXY_PORT, variables};
 #[cfg(target_os = "linux")]
-pub use linux::{Child, Link, Prepared, Sandbox, SetupError, Terminal, launcher};
+pub use linux::{Child, Link, Prepared, Sandbox, launcher};
 pub use proxy::Proxy;
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::{Child, Link, Prepared, Sandbox, launcher};
 
 /// The first argument that makes this program the launcher.
 pub const LAUNCHER: &str = "__confine";

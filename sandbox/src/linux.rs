@@ -9,7 +9,7 @@ mod spawn;
 mod wire;
 
 pub use launch::launcher;
-pub use spawn::{Child, Link, Prepared, Sandbox, SetupError, Terminal};
+pub use spawn::{Child, Link, Prepared, Sandbox};
 
 use rustix::io::Errno;
 

@@ -8,15 +8,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::confinement::{Access, Confinement, Grant};
+use crate::confinement::{Access, Confinement, Grant, Tier};
 use crate::git::linked_repository;
 use crate::plan::{Place, SYSTEM, Source};
 
 /// How many symbolic links one path may lead through, as in the kernel.
 const MAX_LINKS: usize = 40;
-/// How large the temporary folders of one command may become, in MiB.
-const TMP: u64 = 1024;
-const HOME: u64 = 512;
+/// How large a temporary folder of one command may become, in MiB.
+const ROOM: u64 = 1024;
 
 /// What of the file system is seen, and how.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -49,7 +48,22 @@ impl Layout {
             .places
             .sort_by_key(|place| place.path.components().count());
         layout.leave_out_repetitions();
+        if confinement.tier == Tier::Landlock {
+            layout.stay();
+        }
         Ok(layout)
+    }
+
+    /// Nothing can be put in the place of anything: what is kept elsewhere is used there.
+    fn stay(&mut self) {
+        self.places.retain_mut(|place| match &place.source {
+            Source::Same => true,
+            Source::Of(path) => {
+                place.path.clone_from(path);
+                true
+            }
+            Source::Empty { .. } => false,
+        });
     }
 
     /// Leaves out what the place around it gives already.
@@ -88,16 +102,10 @@ impl Layout {
     }
 
     fn add_temporary(&mut self, confinement: &Confinement) -> io::Result<()> {
-        let temporary = [
-            (Some(PathBuf::from("/tmp")), "tmp", TMP),
-            (Some(PathBuf::from("/var/tmp")), "var-tmp", TMP),
-            (confinement.home.clone(), "home", HOME),
-        ];
-        for (path, name, mebibytes) in temporary {
-            let Some(path) = path else { continue };
+        for (path, name) in confinement.temporary() {
             let source = match &confinement.scratch {
                 Some(scratch) => Source::Of(scratch.join(name)),
-                None => Source::Empty { mebibytes },
+                None => Source::Empty { mebibytes: ROOM },
             };
             self.add(&path, source, Access::ALL)?;
         }
@@ -143,18 +151,20 @@ impl Layout {
 
     /// Tool chains are seen, but not the keys that some keep beside them.
     fn mask_credentials(&mut self) {
-        let keys = ["credentials", "credentials.toml"];
         let read_only = self
             .places
             .iter()
             .filter(|place| place.source == Source::Same && place.access.is_read_only());
         let found: Vec<_> = read_only
-            .flat_map(|place| keys.map(|name| place.path.join(name)))
+            .flat_map(|place| KEYS.map(|name| place.path.join(name)))
             .filter(|path| path.is_file())
             .collect();
         self.masked.extend(found);
     }
 }
+
+/// Files of tool chains that hold keys.
+const KEYS: [&str; 2] = ["credentials", "credentials.toml"];
 
 /// The path without symbolic links, and the links that it leads through.
 fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
@@ -311,6 +321,18 @@ impl Confinement {
             .collect();
         // Before those that are there: what the user has granted counts more.
         self.grants.splice(0..0, found);
+    }
+
+    /// Whether a command would be able to read `path`, which is absolute and without links.
+    pub fn may_read(&self, path: &Path) -> bool {
+        let is_key = path
+            .file_name()
+            .is_some_and(|name| KEYS.iter().any(|key| name == *key));
+        let access = self.access_to(path);
+        let is_system = SYSTEM.iter().any(|system| path.starts_with(system));
+        let is_private = || PRIVATE.iter().any(|private| path.starts_with(private));
+        let is_hidden_key = is_key && access.is_read_only();
+        (access.read && !is_hidden_key) || (is_system && !is_private())
     }
 
     /// A variable may name anything, also what holds the home directory or the workspace.

@@ -1,21 +1,26 @@
 //! Starts commands in a sandbox, from the outside.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command};
+use std::process::{self, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use tempfile::TempDir;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use super::wire::Message;
 use crate::LAUNCHER;
+use crate::command::{SetupError, Terminal};
 use crate::confinement::{Confinement, Tier};
 use crate::plan::{Limits, Plan};
 use crate::proxy::Proxy;
@@ -28,6 +33,8 @@ pub struct Sandbox {
     limits: Limits,
     proxy: Proxy,
     network: Mutex<Option<Network>>,
+    /// Removed with the sandbox.
+    _scratch: Option<TempDir>,
 }
 
 /// The network that the commands of a sandbox share, so that one reaches what another serves.
@@ -36,28 +43,6 @@ struct Network {
     network: OwnedFd,
     /// Dropped, it ends the proxy.
     _proxy: oneshot::Sender<()>,
-}
-
-/// Whether a command stays with the terminal that it is started from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Terminal {
-    /// It has none, and signals are sent to whom they are meant for.
-    None,
-    /// It has this process's terminal, and gets the signals that its launcher gets.
-    Kept,
-    /// It has none, and gets the signals that its launcher gets.
-    Left,
-}
-
-/// Why a command did not start.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SetupError {
-    /// The sandbox could not be built.
-    #[error("cannot build the sandbox: {0}")]
-    Sandbox(String),
-    /// The command itself could not be executed.
-    #[error("{0}")]
-    Program(String),
 }
 
 /// A command on its way into the sandbox.
@@ -85,6 +70,15 @@ pub struct Link {
     watched: Watched,
 }
 
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sandbox = f.debug_struct("Sandbox");
+        { sandbox }
+            .field("confinement", &self.confinement)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Sandbox {
     /// A sandbox by this policy, with `proxy` as its only way out. `launcher` is a program that calls [`crate::launcher`] where its first argument is
     /// [`LAUNCHER`].
@@ -95,6 +89,49 @@ impl Sandbox {
             proxy,
             limits: limits(),
             network: Mutex::new(None),
+            _scratch: None,
+        }
+    }
+
+    /// The same sandbox, in which commands find in `/tmp` and in the home what earlier ones have left there. It is kept
+    /// in a folder that is made in `parent`.
+    ///
+    /// # Errors
+    ///
+    /// Where the folder cannot be made.
+    pub fn with_scratch(mut self, parent: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("ah-").tempdir_in(parent)?;
+        let path = folder.path().canonicalize()?;
+        for (name, mode) in [("tmp", 0o1777), ("var-tmp", 0o1777), ("home", 0o700)] {
+            let place = path.join(name);
+            fs::create_dir(&place)?;
+            fs::set_permissions(place, Permissions::from_mode(mode))?;
+        }
+        self.confinement.scratch = Some(path);
+        self._scratch = Some(folder);
+        Ok(self)
+    }
+
+    /// Runs nothing in the sandbox, to see whether it can be built.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot.
+    pub fn probe(&self) -> Result<(), SetupError> {
+        let cwd = &self.confinement.workspace;
+        let mut prepared = self.prepare("true".as_ref(), &[], cwd, Terminal::None)?;
+        prepared
+            .command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = prepared.spawn()?;
+        match child.process.wait() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(SetupError::Sandbox(format!(
+                "a program in it ended with {status}"
+            ))),
+            Err(error) => Err(SetupError::Sandbox(error.to_string())),
         }
     }
 

@@ -1,0 +1,102 @@
+//! The same interface where no way to confine a command is known: nothing starts.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+
+use crate::command::{SetupError, Terminal};
+use crate::confinement::Confinement;
+use crate::proxy::Proxy;
+
+/// A policy that nothing here can enforce.
+#[derive(Debug)]
+pub struct Sandbox {
+    confinement: Confinement,
+}
+
+/// A command that does not start.
+pub struct Prepared {
+    /// What would start it.
+    pub command: Command,
+}
+
+/// A command that was started, of which there are none.
+pub struct Child {
+    /// Its process.
+    pub process: process::Child,
+    /// Its tie.
+    pub link: Link,
+}
+
+/// What ties a command to this process.
+pub struct Link;
+
+impl Sandbox {
+    /// A sandbox by this policy.
+    pub fn new(confinement: Confinement, _proxy: Proxy, _launcher: PathBuf) -> Self {
+        Self { confinement }
+    }
+
+    /// The same sandbox.
+    ///
+    /// # Errors
+    ///
+    /// Never.
+    pub fn with_scratch(self, _parent: &Path) -> std::io::Result<Self> {
+        Ok(self)
+    }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub fn probe(&self) -> Result<(), SetupError> {
+        let system = std::env::consts::OS;
+        Err(SetupError::Sandbox(format!("none is known on {system}")))
+    }
+
+    /// The policy.
+    pub fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub fn prepare(
+        &self,
+        _program: &OsStr,
+        _arguments: &[OsString],
+        _cwd: &Path,
+        _terminal: Terminal,
+    ) -> Result<Prepared, SetupError> {
+        let system = std::env::consts::OS;
+        Err(SetupError::Sandbox(format!("none is known on {system}")))
+    }
+}
+
+impl Prepared {
+    /// Refuses.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub fn spawn(self) -> Result<Child, SetupError> {
+        Err(SetupError::Sandbox("none is known here".to_owned()))
+    }
+}
+
+impl Link {
+    /// What was moved aside: nothing.
+    pub fn quarantine(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+/// Is the launcher, which does nothing here.
+pub fn launcher(_arguments: impl Iterator<Item = OsString>) -> ! {
+    process::exit(78)
+}

@@ -1,0 +1,252 @@
+//! Every attack succeeds where nothing is confined, and fails in the sandbox: as an ordinary user, and as root where
+//! the tests run as root.
+//!
+//! What is attacked was laid out by the test: a home, a folder, listeners, a child. Never what belongs to the machine.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use tempfile::TempDir;
+
+/// Who is nobody in particular.
+const NOBODY: u32 = 65_534;
+/// Errors of a kernel that does not know what is tried, or of a machine that has none.
+const UNKNOWN: [&str; 5] = [
+    "blocked 38",
+    "blocked 93",
+    "blocked 95",
+    "blocked 97",
+    "blocked 2",
+];
+
+/// The bait, and the words by which the attackers learn of it.
+struct Bait {
+    root: TempDir,
+    victim: Child,
+    fd: File,
+    words: Vec<String>,
+    shared: i32,
+}
+
+impl Bait {
+    /// Lays it out for this user.
+    fn lay(user: u32) -> Self {
+        let root = TempDir::with_prefix("ah-attacks-").unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let [home, outside, workspace] =
+            ["home", "outside", "workspace"].map(|name| root.path().join(name));
+        for folder in [
+            "home/.ssh",
+            "outside",
+            "workspace/.git/hooks",
+            "workspace/.git/objects",
+            "workspace/.ah",
+            "workspace/.claude",
+        ] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        fs::write(home.join(".ssh/key"), "canary").unwrap();
+        for name in ["data", "deleted", "kept", "renamed"] {
+            fs::write(outside.join(name), "canary").unwrap();
+        }
+        fs::write(workspace.join(".git/config"), "[core]\n").unwrap();
+        fs::write(workspace.join(".claude/removed.json"), "{}").unwrap();
+        fs::create_dir(root.path().join("bin")).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_attack"), root.path().join("bin/attack")).unwrap();
+        let name = root
+            .path()
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let [tcp, tcp6] = ["127.0.0.1:0", "[::1]:0"].map(greet_tcp);
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let udp_port = udp.local_addr().unwrap().port();
+        thread::spawn(move || {
+            while let Ok((_, from)) = udp.recv_from(&mut [0; 8]) {
+                let _ = udp.send_to(b"x", from);
+            }
+        });
+        greet_unix(UnixListener::bind(outside.join("socket")).unwrap());
+        let abstract_name = SocketAddr::from_abstract_name(&name).unwrap();
+        greet_unix(UnixListener::bind_addr(&abstract_name).unwrap());
+        let fd = File::open(home.join(".ssh/key")).unwrap();
+        rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty()).unwrap();
+        // SAFETY: takes numbers only.
+        let shared = unsafe { libc::shmget(libc::IPC_PRIVATE, 4096, libc::IPC_CREAT | 0o666) };
+        give(root.path(), user);
+        let victim = as_user(user)
+            .args(["sh", "-c", "read _ # canary"])
+            .current_dir(&outside)
+            .env("CANARY_KEY", "canary")
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = victim.id();
+        let words = [home, outside, workspace].map(|path| path.to_str().unwrap().to_owned());
+        let numbers = [
+            i64::from(tcp),
+            tcp6.into(),
+            udp_port.into(),
+            pid.into(),
+            fd.as_raw_fd().into(),
+            shared.into(),
+        ];
+        let words = words
+            .into_iter()
+            .chain(numbers.map(|number| number.to_string()))
+            .chain([name])
+            .collect();
+        Self {
+            root,
+            victim,
+            fd,
+            words,
+            shared,
+        }
+    }
+
+    /// What the attackers report: attack, whether this user could do it outside, and what came of it. Nothing where
+    /// there is no sandbox on this machine.
+    #[expect(clippy::print_stderr, reason = "what is left out is named")]
+    fn attack(&self, user: u32, mode: &str) -> Vec<(String, bool, String)> {
+        let mut command = Command::new(self.root.path().join("bin/attack"));
+        if user == NOBODY && rustix::process::geteuid().is_root() {
+            command.args(["as", &NOBODY.to_string()]);
+        }
+        let output = command
+            .arg(mode)
+            .args(&self.words)
+            .env("CANARY_KEY", "canary")
+            .env("HOME", &self.words[0])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        if output.status.code() == Some(78) {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "no sandbox, though CI is set: {said}"
+            );
+            eprintln!("left out, since there is no sandbox here: {said}");
+            return Vec::new();
+        }
+        assert!(
+            output.status.success(),
+            "{said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let lines =
+            said.lines()
+                .filter_map(|line| match line.split('\t').collect::<Vec<_>>()[..] {
+                    [name, who, said] => Some((name.to_owned(), who == "can", said.to_owned())),
+                    _ => None,
+                });
+        lines.collect()
+    }
+}
+
+impl Drop for Bait {
+    fn drop(&mut self) {
+        let _ = (self.victim.kill(), self.victim.wait(), &self.fd);
+        // SAFETY: takes numbers only.
+        unsafe { libc::shmctl(self.shared, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
+}
+
+/// The victim must be the attacker's own, or it would be safe without any sandbox.
+fn as_user(user: u32) -> Command {
+    let is_root = rustix::process::geteuid().is_root();
+    match is_root && user == NOBODY {
+        true => {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+            command
+        }
+        false => Command::new("env"),
+    }
+}
+
+fn give(path: &Path, user: u32) {
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::lchown(path, Some(user), Some(user)).unwrap();
+        if path.is_dir() {
+            for entry in fs::read_dir(path).unwrap() {
+                give(&entry.unwrap().path(), user);
+            }
+        }
+    }
+}
+
+fn greet_tcp(address: &str) -> u16 {
+    let listener = TcpListener::bind(address).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let _ = { stream }.write_all(b"x");
+        }
+    });
+    port
+}
+
+fn greet_unix(listener: UnixListener) {
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let _ = { stream }.write_all(b"x");
+        }
+    });
+}
+
+#[expect(clippy::print_stderr, reason = "what is left out is named")]
+fn check(user: u32) {
+    let bare = Bait::lay(user).attack(user, "all");
+    let bait = Bait::lay(user);
+    let confined = bait.attack(user, "confined");
+    assert!(bare.len() >= 60, "{}", bare.len());
+    if confined.is_empty() {
+        return;
+    }
+    assert_eq!(bare.len(), confined.len());
+    let mut faults = Vec::new();
+    for ((name, can, outside), (_, _, inside)) in bare.iter().zip(&confined) {
+        match outside.as_str() {
+            "escaped" => {}
+            _ if !can => {}
+            unknown if UNKNOWN.contains(&unknown) => eprintln!("left out: {name} ({unknown})"),
+            other => faults.push(format!("outside, {name}: {other}")),
+        }
+        if !inside.starts_with("blocked ") {
+            faults.push(format!("inside, {name}: {inside}"));
+        }
+    }
+    assert!(faults.is_empty(), "as {user}:\n{}", faults.join("\n"));
+    assert_eq!(
+        fs::read_to_string(bait.root.path().join("home/.ssh/key")).unwrap(),
+        "canary"
+    );
+    assert_eq!(
+        fs::read_to_string(bait.root.path().join("outside/data")).unwrap(),
+        "canary"
+    );
+}
+
+#[test]
+fn no_attack_of_an_ordinary_user_escapes() {
+    let own = rustix::process::geteuid().as_raw();
+    check(if own == 0 { NOBODY } else { own });
+}
+
+#[test]
+fn no_attack_of_root_escapes() {
+    if rustix::process::geteuid().is_root() {
+        check(0);
+    }
+}

@@ -1,0 +1,5 @@
+//! The sandbox as attackers see it.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod attacks;
