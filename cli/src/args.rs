@@ -207,6 +207,15 @@ fn check(options: &Options) -> Result<(), CliError> {
             "`--verbose` with `--output-format json` {NOT_YET_WORDS}"
         )));
     }
+    let hosts = &options.sandbox.hosts;
+    if options.sandbox.sandbox.is_none()
+        && !(hosts.allow_host.is_empty() && hosts.allow_http.is_empty())
+    {
+        return Err(
+            CliError::usage("hosts are allowed to what runs in the sandbox")
+                .hint("add --sandbox; without it every host can be reached"),
+        );
+    }
     let chosen = options.safety.permission_mode;
     if options.safety.dangerously_skip_permissions
         && chosen.is_some_and(|mode| mode != PermissionMode::BypassPermissions)

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Clock as _, Cost, Destination, Limits, Provider, ProviderError, Sampling, Thinking,
+    Clock as _, Cost, Destination, Limits, Permissions, Provider, ProviderError, Rule, Sampling,
+    Thinking,
 };
 use ah_mcp::RemoteServers;
 use ah_provider::anthropic::Patience;
@@ -24,6 +25,7 @@ use crate::args::options::{Concurrency, Options, OutputFormat};
 use crate::commands::run::{system_prompt, timeout_ms};
 use crate::config::Config;
 use crate::config::rulebook::SettingsFiles;
+use crate::confinement::{self, Granted};
 use crate::error::CliError;
 use crate::key_command::KeyCommand;
 use crate::print::events::Events;
@@ -155,7 +157,9 @@ pub async fn session(
     config: &Config,
     extras: Extras<'_>,
 ) -> Result<(Ports, Toolbox, Settings), CliError> {
+    let confined = Granted::of(options).map(|granted| confinement::of_run(config, &granted));
     let sources = Sources {
+        confined: confined.transpose()?,
         store: store.clone(),
         skills: extras.skills,
         active: extras.active,
@@ -170,7 +174,7 @@ pub async fn session(
         Some(name) => connect(config, options, &name.value)?,
         None => provider.clone(),
     };
-    if config.is_unasked_by_default() {
+    if config.is_unasked_by_default() && options.sandbox.sandbox.is_none() {
         frontend.notice(
             "tools run unasked and with your rights; --permission-mode says what may happen",
         );
@@ -231,7 +235,7 @@ fn settings(
             reserved_output: model.max_output,
         },
         timeout_ms: timeout_ms(wanted),
-        permissions: config.permissions(),
+        permissions: permissions(options, config),
         concurrency: match config.tool_concurrency.value {
             Concurrency::Auto => ToolConcurrency::Auto,
             Concurrency::Serial => ToolConcurrency::Serial,
@@ -272,6 +276,15 @@ fn sampling(config: &Config) -> Sampling {
             .as_ref()
             .map_or_else(Vec::new, |words| words.value.clone()),
     }
+}
+
+/// What is allowed. Programs need not answer for commands that are confined; on the command line nothing is asked anyway.
+fn permissions(options: &Options, config: &Config) -> Permissions {
+    let mut permissions = config.permissions();
+    if options.sandbox.sandbox.is_some() && config.manner == Manner::DropIn {
+        permissions.allow.extend("Bash".parse::<Rule>());
+    }
+    permissions
 }
 
 fn frontend(

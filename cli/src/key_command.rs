@@ -62,6 +62,7 @@ impl KeySource for KeyCommand {
             stdin: Vec::new(),
             deadline: Some(PATIENCE),
             keep: Keep::new(folder.path().join("output"), 0),
+            sandbox: None,
             note: |_| None,
         };
         let outcome = command.run().await;

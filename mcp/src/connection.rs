@@ -261,6 +261,7 @@ fn command(transport: &Transport, reach: &Reach) -> Result<Command, Fault> {
         stdin: Vec::new(),
         deadline: None,
         keep: Keep::new(PathBuf::new(), 0),
+        sandbox: None,
         note: |_| None,
     })
 }

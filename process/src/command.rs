@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::Content;
+use ah_sandbox::Sandbox;
 
 /// A program to be run.
 #[derive(Debug, Clone)]
@@ -23,6 +25,8 @@ pub struct Command {
     pub deadline: Option<Duration>,
     /// How its output is kept.
     pub keep: Keep,
+    /// What it runs in; without it, it may do what we may.
+    pub sandbox: Option<Arc<Sandbox>>,
     /// A line to be added to the output, given how it ended.
     pub note: fn(Ending) -> Option<String>,
 }

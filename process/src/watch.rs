@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ah_sandbox::{Link, Prepared, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::pipe::fcntl_setpipe_size;
@@ -43,6 +44,8 @@ pub(crate) enum Stage {
 /// A running child, as its thread sees it.
 pub(crate) struct Watch {
     child: process::Child,
+    /// Keeps it alive in its sandbox, where it has one.
+    link: Option<Link>,
     tree: Tree,
     /// Becomes readable when the program ends.
     exit: Option<OwnedFd>,
@@ -130,6 +133,11 @@ fn own(
         Some((ending, since)) => (ending, since + GRACE),
         None => (Ending::from(status), Instant::now() + GRACE),
     };
+    for path in watch.link.take().iter().flat_map(Link::quarantine) {
+        let path = path.display();
+        let line = format!("note: what nothing in the sandbox may make was moved to {path}\n");
+        watch.recorder.note(&line);
+    }
     if let Some(line) = note(ending) {
         watch.recorder.note(&line);
     }
@@ -161,12 +169,17 @@ impl Watch {
         tree::adopt_orphans();
         let name = registration.name();
         let started = match ends {
-            Some(ends) => converse(&command, &name, ends).map(|child| (child, None, None)),
+            Some(ends) => converse(&command, &name, ends),
             None => spawn(&command, &name),
         };
-        let (child, output, pipe) = started.map_err(|error| StartError {
+        let Spawned {
+            child,
+            link,
+            output,
+            input,
+        } = started.map_err(|reason| StartError {
             reason: match command.cwd.is_dir() {
-                true => error.to_string(),
+                true => reason,
                 false => "no such directory".into(),
             },
             program: command.program,
@@ -176,11 +189,12 @@ impl Watch {
         registration.started(leader);
         Ok(Self {
             child,
+            link,
             tree: Tree::new(leader, name),
             exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
             request,
             output,
-            input: pipe.map(|pipe| Input {
+            input: input.map(|pipe| Input {
                 pipe,
                 bytes: command.stdin,
                 written: 0,
@@ -325,55 +339,111 @@ fn has_ended(child: &process::Child) -> bool {
     !matches!(waitid(WaitId::Pid(Pid::from_child(child)), look), Ok(None))
 }
 
+/// A program that was started.
+struct Spawned {
+    child: process::Child,
+    link: Option<Link>,
+    output: Option<PipeReader>,
+    input: Option<PipeWriter>,
+}
+
 /// Starts the program with one pipe behind stdout and stderr, which alone keeps the order between the two.
-fn spawn(
+fn spawn(command: &Command, name: &str) -> Result<Spawned, String> {
+    let mut program = Program::of(command, name)?;
+    let (output, input) = furnish(program.command(), command).map_err(|error| error.to_string())?;
+    let (child, link) = program.spawn()?;
+    Ok(Spawned {
+        child,
+        link,
+        output: Some(output),
+        input,
+    })
+}
+
+fn furnish(
+    program: &mut process::Command,
     command: &Command,
-    name: &str,
-) -> io::Result<(process::Child, Option<PipeReader>, Option<PipeWriter>)> {
+) -> io::Result<(PipeReader, Option<PipeWriter>)> {
     let (output, writer) = io::pipe()?;
     // A user who has many large pipes already gets the usual size.
     let _ = fcntl_setpipe_size(&output, PIPE);
-    let mut program = program(command, name);
     program.stdout(writer.try_clone()?).stderr(writer);
-    let input = match command.stdin.is_empty() {
-        true => {
-            program.stdin(Stdio::null());
-            None
-        }
-        false => {
-            let (reader, writer) = io::pipe()?;
-            ioctl_fionbio(&writer, true)?;
-            program.stdin(reader);
-            Some(writer)
-        }
-    };
-    Ok((program.spawn()?, Some(output), input))
+    if command.stdin.is_empty() {
+        program.stdin(Stdio::null());
+        return Ok((output, None));
+    }
+    let (reader, writer) = io::pipe()?;
+    ioctl_fionbio(&writer, true)?;
+    program.stdin(reader);
+    Ok((output, Some(writer)))
 }
 
 /// Starts the program with the ends of pipes that its owner holds the others of.
-fn converse(command: &Command, name: &str, ends: Ends) -> io::Result<process::Child> {
-    program(command, name)
+fn converse(command: &Command, name: &str, ends: Ends) -> Result<Spawned, String> {
+    let mut program = Program::of(command, name)?;
+    let streams = program.command();
+    streams
         .stdin(ends.stdin)
         .stdout(ends.stdout)
-        .stderr(ends.stderr)
-        .spawn()
+        .stderr(ends.stderr);
+    let (child, link) = program.spawn()?;
+    Ok(Spawned {
+        child,
+        link,
+        output: None,
+        input: None,
+    })
 }
 
-fn program(command: &Command, name: &str) -> process::Command {
-    let mut program = process::Command::new(&command.program);
-    program
-        .args(&command.arguments)
-        .current_dir(&command.cwd)
-        .env_clear()
-        .envs(
-            command
-                .environment
-                .iter()
-                .map(|(name, value)| (name, value)),
-        )
-        .env(MARK, mark(&command.environment, name))
-        .process_group(0);
-    program
+/// A program about to be started: by ourselves, or in its sandbox.
+enum Program<'a> {
+    Free(process::Command),
+    Confined(Prepared<'a>),
+}
+
+impl<'a> Program<'a> {
+    fn of(command: &'a Command, name: &str) -> Result<Self, String> {
+        let mut program = match &command.sandbox {
+            None => {
+                let mut program = process::Command::new(&command.program);
+                program.args(&command.arguments).current_dir(&command.cwd);
+                Self::Free(program)
+            }
+            Some(sandbox) => {
+                let (program, arguments) = (command.program.as_os_str(), &command.arguments);
+                let prepared = sandbox.prepare(program, arguments, &command.cwd, Terminal::None);
+                Self::Confined(prepared.map_err(|error| error.to_string())?)
+            }
+        };
+        let variables = command.environment.iter();
+        program
+            .command()
+            .env_clear()
+            .envs(variables.map(|(name, value)| (name, value)))
+            .env(MARK, mark(&command.environment, name))
+            .process_group(0);
+        Ok(program)
+    }
+
+    fn command(&mut self) -> &mut process::Command {
+        match self {
+            Self::Free(program) => program,
+            Self::Confined(prepared) => &mut prepared.command,
+        }
+    }
+
+    fn spawn(self) -> Result<(process::Child, Option<Link>), String> {
+        match self {
+            Self::Free(mut program) => {
+                let child = program.spawn().map_err(|error| error.to_string())?;
+                Ok((child, None))
+            }
+            Self::Confined(prepared) => {
+                let child = prepared.spawn().map_err(|error| error.to_string())?;
+                Ok((child.process, Some(child.link)))
+            }
+        }
+    }
 }
 
 /// The child's name behind those of the children that this process itself runs in.

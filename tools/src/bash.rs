@@ -14,7 +14,7 @@ use ah_conversation::{
     Access, CommandLine, Content, Context, DisplayKey, Environment, Input, Output, Tool, ToolSpec,
     ToolUse, Truncation,
 };
-use ah_process::{Command, Ending, Keep};
+use ah_process::{Command, Ending, Keep, Sandbox};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
@@ -38,6 +38,8 @@ pub struct Shell {
     pub environment: Vec<(String, String)>,
     /// How many bytes of one output are kept.
     pub output_cap: u64,
+    /// What commands run in; without it, they may do what we may.
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
 impl Shell {
@@ -56,6 +58,7 @@ impl Shell {
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
             output_cap: 64 * 1024 * 1024,
+            sandbox: None,
         }
     }
 
@@ -69,6 +72,7 @@ impl Shell {
             stdin: Vec::new(),
             deadline: None,
             keep,
+            sandbox: self.sandbox.clone(),
             note,
         }
     }

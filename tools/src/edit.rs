@@ -103,6 +103,7 @@ fn edit(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
         return Err("old_string and new_string are the same".into());
     }
     let path = workspace.resolve(typed);
+    workspace.check_readable(&path)?;
     workspace.check_writable(&path)?;
     let content = content(workspace, typed, &path)?;
     let edited = replace::replace(&content, old, new, replace_all.unwrap_or(false))

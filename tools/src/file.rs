@@ -1,11 +1,15 @@
 //! Opens and replaces files as every file tool must: never waiting on a pipe or device, never leaving half a file.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::OFlags;
+#[cfg(target_os = "linux")]
+use rustix::fs::{CWD, ResolveFlags};
+use rustix::fs::{Mode, OFlags};
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
 
 /// Why there is no file to work on.
 #[derive(Debug)]
@@ -38,13 +42,22 @@ pub(crate) fn regular(path: &Path) -> Result<Metadata, Fault> {
 pub(crate) fn open(path: &Path) -> Result<(File, Metadata), Fault> {
     regular(path)?;
     // Another process may have put a pipe there since, and some files below `/proc` wait for news.
-    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(nonblocking)
-        .open(path)?;
+    let file = open_without_links(path)?;
     let metadata = check_regular(file.metadata()?)?;
     Ok((file, metadata))
+}
+
+/// Opens what is at a resolved path. It has no symbolic links, so one that is met was put there since, to lead elsewhere.
+fn open_without_links(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    #[cfg(target_os = "linux")]
+    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // A kernel, or a filter around us, that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => {}
+        opened => return Ok(opened?.into()),
+    }
+    let opened = rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    Ok(opened.into())
 }
 
 fn check_regular(metadata: Metadata) -> Result<Metadata, Fault> {

@@ -84,6 +84,7 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
         .matcher()
         .map_err(|error| format!("bad pattern `{pattern}`: {}", error.kind()))?;
     let root = workspace.resolve(&scope.folder);
+    workspace.check_readable(&root)?;
     let is_match = |path: &Path| {
         let below = path.strip_prefix(&root);
         below.is_ok_and(|below| matcher.is_match(below))

@@ -137,6 +137,7 @@ impl Tool for Grep {
 fn grep(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
     let typed = arguments.path.as_deref().unwrap_or_default();
     let root = workspace.resolve(typed);
+    workspace.check_readable(&root)?;
     let is_single_file = match workspace.check_regular(&root) {
         Ok(_) => true,
         Err(Fault::Directory) => false,

@@ -98,6 +98,7 @@ impl Tool for Read {
 fn read(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
     let typed = arguments.path.as_str();
     let path = workspace.resolve(typed);
+    workspace.check_readable(&path)?;
     let Opened {
         source: mut file,
         len: size,

@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{Embedded, EmbeddedEntry, Input};
+use ah_process::Confinement;
 
 use crate::file::{self, Fault};
 
@@ -24,6 +25,7 @@ pub struct Workspace {
     home: Option<PathBuf>,
     protected: Vec<PathBuf>,
     embedded: Arc<Embedded>,
+    confinement: Option<Arc<Confinement>>,
 }
 
 /// A file to be read, from the disk or from the program itself.
@@ -70,6 +72,7 @@ impl Workspace {
             home,
             protected,
             embedded: Arc::default(),
+            confinement: None,
         }
     }
 
@@ -77,6 +80,16 @@ impl Workspace {
     #[must_use]
     pub fn with_embedded(self, embedded: Arc<Embedded>) -> Self {
         Self { embedded, ..self }
+    }
+
+    /// The same workspace, in which the file tools may do what a command under this policy may.
+    #[must_use]
+    pub fn confined(self, confinement: Arc<Confinement>) -> Self {
+        let confinement = Some(confinement);
+        Self {
+            confinement,
+            ..self
+        }
     }
 
     /// The working directory, without symbolic links.
@@ -94,7 +107,29 @@ impl Workspace {
             _ => None,
         };
         let path = self.cwd.join(from_home.unwrap_or_else(|| path.into()));
-        Embedded::place(&path).unwrap_or_else(|| real_path(&path))
+        Embedded::place(&path).unwrap_or_else(|| self.seen(real_path(&path)))
+    }
+
+    /// Where a path leads that a confined command would name so.
+    fn seen(&self, path: PathBuf) -> PathBuf {
+        let kept = self.confinement.as_ref();
+        match kept.and_then(|confinement| confinement.kept_at(&path)) {
+            Some(kept) => real_path(&kept),
+            None => path,
+        }
+    }
+
+    /// Refuses a resolved path that the policy hides.
+    pub(crate) fn check_readable(&self, path: &Path) -> Result<(), String> {
+        let is_embedded = self.embedded_at(path).is_some();
+        match &self.confinement {
+            Some(confinement) if !is_embedded && !confinement.may_read(path) => Err(format!(
+                "cannot read `{}`: the sandbox hides it; it would take `--unveil {}`",
+                self.show(path),
+                path.display()
+            )),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The files that the program carries, if the resolved `path` is a place for them.
@@ -152,6 +187,15 @@ impl Workspace {
                 "cannot write `{}`: it is a part of the program, which can only be read",
                 path.display()
             ));
+        }
+        if let Some(confinement) = &self.confinement {
+            let access = confinement.access_to(path);
+            if !access.write || !access.create {
+                return Err(format!(
+                    "cannot write `{}`: the sandbox protects it",
+                    self.show(path)
+                ));
+            }
         }
         let protecting = self
             .protected

@@ -69,6 +69,7 @@ impl Hook for CommandHook {
             stdin: Vec::new(),
             deadline: None,
             keep: Keep::new(PathBuf::new(), 0),
+            sandbox: None,
             note: |_| None,
         };
         let (child, pipes) = match command.converse().await {

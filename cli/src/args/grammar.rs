@@ -12,11 +12,6 @@ pub const NOT_YET: &[(&str, bool)] = &[
     ("agents", true),
     ("agent", true),
     ("json-schema", true),
-    ("sandbox", false),
-    ("allow-host", true),
-    ("allow-http", true),
-    ("unveil", true),
-    ("env", true),
     ("include-partial-messages", false),
     ("resume-session-at", true),
     ("permission-prompt-tool", true),
@@ -33,7 +28,6 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("initialize-fields", true),
     ("managed-settings", true),
     ("managed-settings-in-initialize", false),
-    ("no-sandbox", false),
     ("permission-prompts", true),
     ("plugin-dir", true),
     ("plugin-dir-no-mcp", true),
@@ -88,16 +82,6 @@ pub fn foreign() -> impl Iterator<Item = Arg> {
                 true => ArgAction::Append,
                 false => ArgAction::SetTrue,
             };
-            let option = Arg::new(*name).long(*name).action(action).hide(true);
-            match *name {
-                // `--sandbox=landlock` is a value only behind the sign.
-                "sandbox" => option
-                    .action(ArgAction::Set)
-                    .num_args(0..=1)
-                    .require_equals(true)
-                    .default_missing_value("")
-                    .value_name("TIER"),
-                _ => option,
-            }
+            Arg::new(*name).long(*name).action(action).hide(true)
         })
 }

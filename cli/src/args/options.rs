@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use ah_conversation::{Effort, PermissionMode};
+use ah_sandbox::{Allowlist, Authority, Grant};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
@@ -31,6 +32,9 @@ pub struct Options {
     /// What may happen.
     #[command(flatten)]
     pub safety: SafetyOptions,
+    /// Where commands run.
+    #[command(flatten)]
+    pub sandbox: SandboxOptions,
     /// How it is shown.
     #[command(flatten)]
     pub output: OutputOptions,
@@ -204,6 +208,65 @@ pub struct SafetyOptions {
     /// Let what this folder holds of code, servers and permissions count
     #[arg(long, global = true)]
     pub trust: bool,
+}
+
+/// Where commands run, and what they may do there.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Sandbox")]
+pub struct SandboxOptions {
+    /// Run commands where they see no file of the home, write only in the project, and have no network
+    #[arg(
+        long,
+        value_enum,
+        value_name = "TIER",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "full"
+    )]
+    pub sandbox: Option<SandboxTier>,
+    /// Run commands with your rights, as they do without this option
+    #[arg(long, conflicts_with = "sandbox")]
+    pub no_sandbox: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields say it")]
+    pub hosts: Hosts,
+    /// Let commands in the sandbox see this path: read (r), write (w), execute (x), create (c)
+    #[arg(long, value_name = "PATH[:rwxc]", requires = "sandbox")]
+    pub unveil: Vec<Grant>,
+    /// Let commands in the sandbox see this variable
+    #[arg(long, value_name = "NAME", requires = "sandbox")]
+    pub env: Vec<String>,
+}
+
+/// Hosts that may be reached.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct Hosts {
+    /// Let what is confined reach this host and port, by HTTPS or any other tunnel
+    #[arg(long, value_name = "HOST:PORT")]
+    pub allow_host: Vec<Authority>,
+    /// Let what is confined reach this host and port by plain HTTP
+    #[arg(long, value_name = "HOST:PORT")]
+    pub allow_http: Vec<Authority>,
+}
+
+impl Hosts {
+    /// The same as the proxy wants it.
+    pub fn allowlist(&self) -> Allowlist {
+        Allowlist {
+            tunnels: self.allow_host.clone(),
+            http: self.allow_http.clone(),
+        }
+    }
+}
+
+/// How much of the sandbox must hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum SandboxTier {
+    /// Everything
+    #[default]
+    Full,
+    /// Files and system calls only, where no namespaces can be had; no network at all
+    Landlock,
 }
 
 /// How a run is shown.

@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ah_sandbox::{Allowlist, Authority, Grant};
+use ah_sandbox::Grant;
 use clap::Subcommand;
 use clap_complete::Shell;
 
-use super::options::whole;
+use super::options::{Hosts, SandboxTier, whole};
 
 /// A subcommand. Each has a file of its name in `commands/`.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
@@ -216,6 +216,9 @@ pub struct SandboxExec {
     /// The folder to work in; the project of the working directory
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
+    /// What must hold
+    #[arg(long, value_enum, value_name = "TIER", default_value_t)]
+    pub tier: SandboxTier,
     /// Let it see this path: read (r), write (w), execute (x), create (c)
     #[arg(long, value_name = "PATH[:rwxc]")]
     pub unveil: Vec<Grant>,
@@ -228,27 +231,6 @@ pub struct SandboxExec {
     /// The command
     #[arg(value_name = "CMD", required = true, last = true)]
     pub command: Vec<OsString>,
-}
-
-/// Hosts that may be reached.
-#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
-pub struct Hosts {
-    /// Allow this host and port, by HTTPS or any other tunnel
-    #[arg(long, value_name = "HOST:PORT")]
-    pub allow_host: Vec<Authority>,
-    /// Allow this host and port by plain HTTP
-    #[arg(long, value_name = "HOST:PORT")]
-    pub allow_http: Vec<Authority>,
-}
-
-impl Hosts {
-    /// The same as the proxy wants it.
-    pub fn allowlist(&self) -> Allowlist {
-        Allowlist {
-            tunnels: self.allow_host.clone(),
-            http: self.allow_http.clone(),
-        }
-    }
 }
 
 /// What to do with MCP servers.

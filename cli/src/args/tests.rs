@@ -185,7 +185,7 @@ fn what_cannot_be_read_is_said_with_advice() {
         &["--model", "--new"],
         &["--session-id", "7", "hi"],
         &["--output-format", "stream-json", "hi"],
-        &["--sandbox", "hi"],
+        &["--json-schema", "{}", "hi"],
         &["--steer", "left", "now"],
         &["@99999999999", "hi"],
     ]
@@ -244,8 +244,8 @@ sessions mv
 --output-format stream-json hi
   2 `stream-json` does not work yet
   `--output-format events` prints one event per line
---sandbox hi
-  2 `--sandbox` does not work yet
+--json-schema {} hi
+  2 `--json-schema` does not work yet
   
 --steer left now
   2 unexpected `now` after a message for a session

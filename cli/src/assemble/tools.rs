@@ -13,12 +13,15 @@ use ah_tools::{
 use crate::args::Manner;
 use crate::args::options::Options;
 use crate::config::Config;
+use crate::confinement::Confined;
 
 /// The folders of one layer that tools lie in, those that count more last.
 const FOLDERS: [&str; 2] = ["tools", "bin"];
 
 /// What the tools of a session come from.
 pub struct Sources<'a> {
+    /// Where commands run, if not with our rights.
+    pub confined: Option<Confined>,
     /// Where whole outputs are found again.
     pub store: Arc<dyn Store>,
     /// All skills.
@@ -35,9 +38,14 @@ pub async fn layered(
 ) -> (Layered, Vec<String>) {
     let environment = &config.environment;
     let protected = config.protected_folders();
-    let workspace = Workspace::new(environment.cwd(), environment.home(), &protected);
+    let mut workspace = Workspace::new(environment.cwd(), environment.home(), &protected);
     let mut shell = Shell::new(environment);
     shell.output_cap = config.max_tool_output_bytes.value;
+    if let Some(confined) = sources.confined {
+        workspace = workspace.confined(Arc::new(confined.sandbox.confinement().clone()));
+        shell.environment = confined.variables;
+        shell.sandbox = Some(Arc::new(confined.sandbox));
+    }
     let lists = options.tools.tools.iter().flatten();
     let bench = Bench {
         workspace: Arc::new(workspace.with_embedded(config.embedded.clone())),

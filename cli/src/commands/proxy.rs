@@ -11,7 +11,7 @@ use tokio::net::UnixListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::subcommands::Hosts;
+use crate::args::options::Hosts;
 use crate::error::CliError;
 
 /// Serves until a signal ends it.

@@ -26,6 +26,7 @@ pub fn run(config: &Config, action: &SandboxAction) -> Result<u8, CliError> {
 
 fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, CliError> {
     let granted = Granted {
+        tier: exec.tier.into(),
         workspace: exec.workspace.clone(),
         paths: exec.unveil.clone(),
         variables: exec.env.clone(),
@@ -47,7 +48,7 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, CliError> {
     let spawned = sandbox
         .prepare(program, arguments, cwd, terminal)
         .and_then(|mut prepared| {
-            let variables = confinement::variables(&config.environment, &granted);
+            let variables = confinement::variables(&config.environment, &granted, &sandbox);
             prepared.command.env_clear().envs(variables);
             prepared.spawn()
         });

@@ -56,6 +56,7 @@ pub fn layered(config: &Config, options: &Options) -> Result<Layered, CliError> 
         .as_ref()
         .and_then(|name| skills.get(name));
     let sources = Sources {
+        confined: None,
         store: Arc::new(Session::in_memory(&std::env::temp_dir())?),
         skills: &skills,
         active: active.map(|skill| &**skill),

@@ -205,6 +205,7 @@ impl Filling<'_> {
             stdin: Vec::new(),
             deadline: Some(PATIENCE),
             keep: Keep::new(spool.unwrap_or_default(), 0),
+            sandbox: None,
             note: |_| None,
         };
         let outcome = match child.run().await {

@@ -171,17 +171,12 @@ exit code 2
 #[test]
 fn what_comes_later_is_refused_by_name() {
     let lines = [
-        "--sandbox go",
         "--agent x go",
         "--json-schema {} go",
         "work on the login bug",
         "-p --agents {} go",
     ];
     insta::assert_snapshot!(pages(|_| (), &lines), @"
-$ ah --sandbox go
-error: `--sandbox` does not work yet
-exit code 2
-
 $ ah --agent x go
 error: `--agent` does not work yet
 exit code 2

@@ -18,6 +18,7 @@ mod locks;
 mod manners;
 mod mcp;
 mod options;
+mod ordinary_jobs;
 mod output;
 mod permissions;
 mod random;

@@ -7,9 +7,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
+use ah_provider::script::format::Turn;
+use ah_testkit::script::{says, uses};
 use rustix::process::Signal;
+use serde_json::json;
 
-use crate::binary::World;
+use crate::binary::{HANG, World};
 
 /// A machine that cannot build the sandbox leaves these tests out, by name; where it should be able to, that is a
 /// failure.
@@ -255,4 +258,214 @@ fn the_proxy_is_served_on_a_socket_of_its_owner() {
     running.signal(Signal::TERM);
     assert_eq!(running.wait().code, Some(0));
     assert!(!path.exists());
+}
+
+fn bash(command: &str) -> Turn {
+    uses("bash", json!({ "command": command }))
+}
+
+#[test]
+fn the_tools_of_a_confined_run_share_what_they_may_see() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    fs::write(world.home().join("secret"), "canary").unwrap();
+    let secret = world.home().join("secret").display().to_string();
+    world.write(".git/hooks/sample", "");
+    world.write(".git/config", "[core]\n");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serve =
+        "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'GET / HTTP/1.1\\r\\n\\r\\n' >&3; head -1 <&3";
+    let model = world.scenario(
+        "confined",
+        [
+            bash("echo kept > /tmp/note; echo at-home > ~/note"),
+            bash("cat /tmp/note ~/note"),
+            uses("read", json!({ "path": "/tmp/note" })),
+            uses(
+                "write",
+                json!({ "path": "/tmp/other", "content": "of-the-tool" }),
+            ),
+            bash("cat /tmp/other"),
+            bash(&format!("cat {secret}")),
+            uses("read", json!({ "path": secret })),
+            uses("grep", json!({ "pattern": "canary", "path": world.home() })),
+            uses(
+                "write",
+                json!({ "path": ".git/hooks/pre-commit", "content": "evil" }),
+            ),
+            uses(
+                "write",
+                json!({ "path": world.home().join("new"), "content": "kept apart" }),
+            ),
+            bash(&format!(
+                "(exec 3<>/dev/tcp/127.0.0.1/{port}) || echo unreachable"
+            )),
+            bash(serve),
+            bash("ln -s ../home/secret link"),
+            uses("read", json!({ "path": "link" })),
+            bash("echo x > .git/commondir"),
+            says("done"),
+        ],
+    );
+    let run = world.ah(["-m", &model, "--sandbox", "go"]).run();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let results: Vec<String> = stored_results(&world);
+    for (at, expected) in [
+        (1, "kept\nat-home"),
+        (2, "kept"),
+        (4, "of-the-tool"),
+        (5, "No such file"),
+        (6, "no file"),
+        (7, "no matches"),
+        (8, "protects it"),
+        (10, "unreachable"),
+        (11, "405 Method Not Allowed"),
+        (13, "no file"),
+        (14, "moved to"),
+    ] {
+        assert!(
+            results[at].contains(expected),
+            "{at}: {expected}\n{results:#?}"
+        );
+    }
+    assert!(
+        results.iter().all(|result| !result.contains("canary")),
+        "{results:#?}"
+    );
+    assert!(!world.home().join("new").exists());
+    assert!(!world.file(".git/hooks/pre-commit").exists());
+    assert!(world.file(".git/commondir.quarantined").exists());
+}
+
+/// What the tools of the one session gave, in order.
+fn stored_results(world: &World) -> Vec<String> {
+    let database = rusqlite::Connection::open(world.database()).unwrap();
+    let query = "SELECT CAST(tool_output AS TEXT) FROM content_blocks WHERE block_type = 'tool_result' ORDER BY rowid";
+    let mut statement = database.prepare(query).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn a_run_that_insists_on_the_sandbox_does_not_begin_without() {
+    let world = World::new();
+    world.scenario("once", [says("done")]);
+    let model = format!("script:{}", world.file("once.json").display());
+    let home = world.home();
+    // Around the home there is none.
+    let run = world
+        .ah(["-m", &model, "--sandbox", "go"])
+        .within(&home)
+        .run();
+    assert_eq!(run.code, Some(78), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("hint: `ah sandbox check`"),
+        "{}",
+        run.stderr
+    );
+    let run = world
+        .ah(["-m", &model, "--allow-host", "a.example:443", "go"])
+        .run();
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+}
+
+#[test]
+fn programs_are_not_asked_about_confined_commands() {
+    if is_missing() {
+        return;
+    }
+    for (options, expected) in [(vec![], false), (vec!["--sandbox"], true)] {
+        let world = World::new();
+        let model = world.scenario(
+            "made",
+            [
+                uses("Bash", json!({ "command": "touch made" })),
+                says("done"),
+            ],
+        );
+        let arguments = ["-p", "-m", &model]
+            .into_iter()
+            .chain(options)
+            .chain(["go"]);
+        let run = world.ah(arguments).run();
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert_eq!(world.file("made").exists(), expected);
+    }
+}
+
+#[test]
+fn nothing_is_left_when_the_program_is_killed() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    let mark = world.project().display().to_string();
+    let command = format!(
+        "(setsid sleep 1000 {mark} 2>/dev/null || setsid sleep 1000) & echo $$ > started; exec sleep 1000"
+    );
+    let model = world.scenario("long", [bash(&command), says("done")]);
+    let running = world.ah(["-m", &model, "--sandbox", "go"]).start();
+    while !world.file("started").exists() {
+        thread::yield_now();
+    }
+    let inside = confined_below(running.pid.as_raw_pid());
+    assert!(inside.len() >= 3, "{inside:?}");
+    running.signal(Signal::KILL);
+    let _ = running.wait_for_end(HANG);
+    while inside
+        .iter()
+        .any(|pid| fs::metadata(format!("/proc/{pid}")).is_ok())
+    {
+        thread::yield_now();
+    }
+}
+
+/// All processes below this one.
+fn confined_below(pid: i32) -> Vec<i32> {
+    let mut found = Vec::new();
+    for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
+        let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        for child in children
+            .split_whitespace()
+            .map(|child| child.parse().unwrap())
+        {
+            found.push(child);
+            found.extend(confined_below(child));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_lesser_tier_hides_the_home_and_has_no_sockets() {
+    let world = World::new();
+    fs::write(world.home().join("secret"), "canary").unwrap();
+    let command = format!(
+        "echo in > made && cat {}/secret; (exec 3<>/dev/tcp/127.0.0.1/80); echo $HOME > /dev/null",
+        world.home().display()
+    );
+    let run = world
+        .ah([
+            "sandbox", "exec", "--tier", "landlock", "--", "bash", "-c", &command,
+        ])
+        .run();
+    if run.code == Some(78) && std::env::var_os("CI").is_none() {
+        return;
+    }
+    assert_eq!(
+        (run.stdout.as_str(), run.code),
+        ("", Some(0)),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("Permission denied"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("Operation not permitted"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(world.text("made"), "in\n");
 }

@@ -32,6 +32,7 @@ impl Place {
             stdin: Vec::new(),
             deadline: Some(Duration::from_secs(60)),
             keep: Keep::new(self.path("spool/output"), 64 << 20),
+            sandbox: None,
             note: |_| None,
         }
     }

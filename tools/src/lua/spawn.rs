@@ -141,6 +141,7 @@ fn start(
         stdin: Vec::new(),
         deadline: timeout.map(Duration::from_millis),
         keep: Keep::new(PathBuf::new(), 0),
+        sandbox: around.shell.sandbox.clone(),
         note: |_| None,
     };
     let leash = Leash::of(lua)?;
