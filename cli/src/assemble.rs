@@ -10,7 +10,7 @@ use ah_agent::skills::{Skill, Skills};
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{
     Clock as _, Cost, Destination, Limits, Permissions, Provider, ProviderError, Rule, Sampling,
-    Thinking,
+    Thinking, estimate_text,
 };
 use ah_mcp::RemoteServers;
 use ah_provider::anthropic::Patience;
@@ -222,6 +222,15 @@ fn settings(
         .collect();
     for warning in warnings {
         crate::warn(&warning);
+    }
+    let estimated = system.iter().map(|text| estimate_text(text)).sum::<u64>();
+    if let Some(most) = wanted.max_context_tokens.filter(|most| estimated > *most) {
+        let message = format!(
+            "the system prompt alone has about {estimated} tokens, and --max-context-tokens allows {most}"
+        );
+        return Err(
+            CliError::usage(message).hint("`ah prompt` shows it, and where its parts come from")
+        );
     }
     Ok(Settings {
         system: system.into(),

@@ -442,6 +442,33 @@ fn a_file_where_the_folder_of_sessions_should_be_is_named() {
     assert_eq!(world.text(".ah"), "");
 }
 
+/// Port 05 e: a system prompt over what is allowed is refused before anything is sent.
+#[test]
+fn a_system_prompt_over_the_limit_is_told_and_nothing_is_sent() {
+    let world = World::new();
+    let server = Server::new([says("Hello.")]);
+    let prompt = "word ".repeat(800);
+    let run = |most| {
+        let arguments = [
+            "--system-prompt",
+            &prompt,
+            "--max-context-tokens",
+            most,
+            "go",
+        ];
+        world.asking(&server, arguments).run()
+    };
+    insta::assert_snapshot!(shown(&world, &run("999")), @"
+        stderr:
+        error: the system prompt alone has about 1000 tokens, and --max-context-tokens allows 999
+        hint: `ah prompt` shows it, and where its parts come from
+        exit code 2
+        ");
+    assert!(server.requests().is_empty());
+    run("1000").without_panic();
+    assert_eq!(server.requests().len(), 1);
+}
+
 /// Each file of a project that is wrong costs one warning with its place, and all others load.
 #[test]
 fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
