@@ -197,6 +197,28 @@ fn b2_what_is_embedded_is_in_force() {
         ");
 }
 
+/// The built-in texts of the system prompt give way to embedded ones.
+#[test]
+fn b2_embedded_prompts_take_the_place_of_those_built_in() {
+    let world = World::new();
+    world.write("kit/system.md", "You are the tea master.\n");
+    world.write("kit/claude.md", "Warm the pot.\n");
+    world.ah(["embed", "kit", "-o", "one"]).run().expect(0);
+    let elsewhere = alone(&world.file("one"));
+    let printed = tool(&elsewhere, ["prompt"]).run().expect(0).stdout;
+    let parts: Vec<_> = printed.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(
+        parts[..5],
+        [
+            "=== system.md ===",
+            "You are the tea master.",
+            "=== claude.md ===",
+            "Warm the pot.",
+            "=== tools ==="
+        ]
+    );
+}
+
 /// Skills, commands and tools of the folder are a layer, and what has to run can.
 #[test]
 fn b2_embedded_tools_skills_and_commands_work() {

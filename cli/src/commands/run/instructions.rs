@@ -67,9 +67,10 @@ pub fn system_prompt(
         .as_ref()
         .map(|file| file.to_string_lossy());
     let base = embedded(config, "system.md");
+    let conduct = embedded(config, "claude.md");
     let prompt = Prompt {
         base: base.as_deref().unwrap_or(SYSTEM),
-        conduct: CONDUCT,
+        conduct: conduct.as_deref().unwrap_or(CONDUCT),
         tools,
         project: &files,
         context: Context {
