@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use ah_testkit::script::{says, uses};
 use serde_json::json;
@@ -60,7 +61,13 @@ fn tree(folder: &Path) -> Vec<(PathBuf, bool, Vec<u8>)> {
 /// A copy of the program, alone in a new world with no variable but what it must have.
 fn alone(copy: &Path) -> World {
     let world = World::new();
-    fs::copy(copy, world.file("tool")).unwrap();
+    // A program that is open for writing cannot be started, and what another test starts meanwhile would hold a file of
+    // this process open.
+    let copied = Command::new("cp")
+        .arg(copy)
+        .arg(world.file("tool"))
+        .status();
+    assert!(copied.unwrap().success());
     world
 }
 
