@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, CommandLine, Content, Context, DisplayKey, Image, Input, Output, ResultBlock,
-    SimpleCommand, Tool, ToolSpec, ToolUse, Truncation, split_words,
+    Access, CommandLine, Content, Context, DisplayKey, Input, Output, SimpleCommand, Tool,
+    ToolSpec, ToolUse, Truncation, split_words,
 };
 use ah_process::{Command, Keep};
 use async_trait::async_trait;
@@ -20,6 +20,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::bash::{Shell, to_end};
+use crate::blocks::{Block, shown};
 use crate::workspace::Workspace;
 pub(crate) use about::About;
 pub use help::HelpCache;
@@ -164,19 +165,6 @@ enum Answer {
     },
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
-    Text { text: String },
-    Image { source: Source },
-}
-
-#[derive(Deserialize)]
-struct Source {
-    media_type: String,
-    data: String,
-}
-
 /// The output with its content blocks, if these are what was written; else as it is.
 fn in_blocks(output: Output) -> Output {
     let answer = match &output.content {
@@ -188,17 +176,13 @@ fn in_blocks(output: Output) -> Output {
         Some(Answer::Whole { content, is_error }) => (content, is_error),
         _ => return output,
     };
-    let blocks = blocks.into_iter().map(|block| match block {
-        Block::Text { text } => ResultBlock::Text { text },
-        Block::Image { source } => ResultBlock::Image(Image {
-            media_type: source.media_type,
-            data: source.data,
-        }),
-    });
-    Output {
-        content: Content::Blocks(blocks.collect()),
-        is_error: output.is_error || says_error,
-        details: output.details,
+    match shown(blocks) {
+        Ok(blocks) => Output {
+            content: Content::Blocks(blocks),
+            is_error: output.is_error || says_error,
+            details: output.details,
+        },
+        Err(fault) => Output::error(fault),
     }
 }
 

@@ -10,6 +10,7 @@ use ah_conversation::{Store, Tool};
 
 mod bash;
 mod blocking;
+mod blocks;
 mod edit;
 mod executable;
 mod file;

@@ -1,33 +1,18 @@
 //! What `execute` gave, as the model gets it. A script may return anything; what makes no sense is an error result
 //! that says what would.
 
-use ah_conversation::{Content, Output, ResultBlock};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use ah_conversation::{Content, Output};
 use mlua::{Lua, MultiValue, Value};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::json;
-use crate::image;
+use crate::blocks::{Block, shown};
 
 /// How text begins that stands for content blocks, as the first `ah` stored pictures.
 const ENVELOPE: &str = "__image__";
 /// The longest text that is stored with the conversation.
 const MAX_TEXT: usize = 64 << 20;
-
-/// A content block as scripts write it: the one of the Messages API.
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
-    Text { text: String },
-    Image { source: Source },
-}
-
-#[derive(Deserialize)]
-struct Source {
-    data: String,
-}
 
 #[derive(Deserialize)]
 struct Envelope {
@@ -103,27 +88,6 @@ fn enveloped(text: &[u8]) -> Option<Vec<Block>> {
     }
     let envelope: Envelope = serde_json::from_value(value).ok()?;
     Some(envelope.content)
-}
-
-/// The blocks, with pictures that servers take.
-fn shown(blocks: Vec<Block>) -> Result<Vec<ResultBlock>, String> {
-    let shown = blocks.into_iter().map(|block| match block {
-        Block::Text { text } => Ok(ResultBlock::Text { text }),
-        Block::Image { source } => picture(&source.data)
-            .map(ResultBlock::Image)
-            .map_err(|fault| format!("the tool is faulty: a picture that it returned {fault}")),
-    });
-    shown.collect()
-}
-
-fn picture(base64: &str) -> Result<ah_conversation::Image, String> {
-    let bytes = BASE64_STANDARD
-        .decode(base64)
-        .map_err(|error| format!("is not in base64: {error}"))?;
-    let format = image::sniff(&bytes).ok_or("is none that can be shown")?;
-    let picture =
-        image::fit(&bytes, format).map_err(|error| format!("cannot be shown: {error}"))?;
-    Ok(picture.image)
 }
 
 /// What is not data is left out: the text is worth more than what is said about it.

@@ -141,7 +141,11 @@ async fn a_program_gets_a_command_line_or_json() {
             ("bin/json", "echo \"$# arguments\"; cat"),
             (
                 "bin/blocks",
-                "echo '{\"content\": [{\"type\": \"text\", \"text\": \"words\"}, {\"type\": \"image\", \"source\": {\"type\": \"base64\", \"media_type\": \"image/png\", \"data\": \"AA==\"}}]}'",
+                "echo '{\"content\": [{\"type\": \"text\", \"text\": \"words\"}, {\"type\": \"image\", \"source\": {\"type\": \"base64\", \"media_type\": \"image/png\", \"data\": \"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7\"}}]}'",
+            ),
+            (
+                "bin/broken",
+                "echo '[{\"type\": \"image\", \"source\": {\"type\": \"base64\", \"media_type\": \"image/png\", \"data\": \"AA==\"}}]'",
             ),
             (
                 "bin/list",
@@ -154,7 +158,7 @@ async fn a_program_gets_a_command_line_or_json() {
             ("bin/other", "echo '{\"content\": 3}'"),
         ],
     );
-    for name in ["json", "blocks", "list", "says", "other"] {
+    for name in ["json", "blocks", "broken", "list", "says", "other"] {
         folder.put(
             &format!("bin/{name}.json"),
             r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#,
@@ -175,7 +179,12 @@ async fn a_program_gets_a_command_line_or_json() {
             json!({"a": "ü", "b": [1]}),
             "0 arguments\n{\"a\":\"ü\",\"b\":[1]}",
         ),
-        ("blocks", json!({}), "words\n[image/png]"),
+        ("blocks", json!({}), "words\n[image/gif]"),
+        (
+            "broken",
+            json!({}),
+            "error: the tool is faulty: a picture that it returned is none that can be shown",
+        ),
         ("list", json!({}), "alone"),
         ("says", json!({}), "error: wrong"),
         ("other", json!({}), "{\"content\": 3}\n"),

@@ -1,0 +1,43 @@
+//! Content blocks as the tools of others write them, in the form of the Messages API, made fit for a conversation: the
+//! API refuses all of it for one picture that it does not take.
+
+use ah_conversation::{Image, ResultBlock};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+
+use crate::image;
+
+/// A content block.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Block {
+    Text { text: String },
+    Image { source: Source },
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Source {
+    data: String,
+}
+
+/// The blocks, with pictures that servers take; an `Err` says what is wrong with one.
+pub(crate) fn shown(blocks: Vec<Block>) -> Result<Vec<ResultBlock>, String> {
+    let shown = blocks.into_iter().map(|block| match block {
+        Block::Text { text } => Ok(ResultBlock::Text { text }),
+        Block::Image { source } => picture(&source.data)
+            .map(ResultBlock::Image)
+            .map_err(|fault| format!("the tool is faulty: a picture that it returned {fault}")),
+    });
+    shown.collect()
+}
+
+fn picture(base64: &str) -> Result<Image, String> {
+    let bytes = BASE64_STANDARD
+        .decode(base64)
+        .map_err(|error| format!("is not in base64: {error}"))?;
+    let format = image::sniff(&bytes).ok_or("is none that can be shown")?;
+    let picture =
+        image::fit(&bytes, format).map_err(|error| format!("cannot be shown: {error}"))?;
+    Ok(picture.image)
+}
