@@ -31,6 +31,8 @@ function setmetatable(value, metatable)
   end
   return setmetatable_(value, metatable)
 end
+-- All files share a metatable, which has one.
+getmetatable(io.stdout).__metatable = false
 
 -- Only text is compiled: the interpreter trusts bytecode.
 local load_, loadfile_ = load, loadfile

@@ -145,6 +145,7 @@ fn the_process_its_output_and_its_secrets_are_out_of_reach() {
             "setmetatable({}, { __gc = print })",
             "error: tools/sample.lua:6: a tool cannot have finalizers (`__gc`)",
         ),
+        ("return tostring(getmetatable(io.stdout))", "false"),
     ] {
         let answer = answer(body);
         assert!(answer.starts_with(expected), "{body}: {answer}");
