@@ -14,6 +14,7 @@ use ah_conversation::{Embedded, Layer};
 
 use crate::config::Config;
 use crate::config::places::LayerFolder;
+use crate::found_file;
 pub use expand::{Expanded, expand};
 
 /// How deep folders of commands may lie in one another.
@@ -142,14 +143,10 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>, warnings: &mut Ve
     }
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > MAX_BYTES {
-        return Err(io::Error::other(format!(
-            "it is no file of up to {MAX_BYTES} bytes"
-        )));
-    }
-    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+/// What a file says. Whether it runs commands is told by the same text.
+pub fn read(path: &Path) -> io::Result<String> {
+    let bytes = found_file::bytes(path, MAX_BYTES)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn is_markdown(path: &Path) -> bool {

@@ -13,6 +13,7 @@ pub mod environment;
 pub mod error;
 pub mod exit;
 pub mod extensions;
+mod found_file;
 pub mod input;
 mod key_command;
 mod log;
@@ -30,6 +31,7 @@ use args::{Action, Invocation, Manner, Names};
 use config::Config;
 use error::CliError;
 use overlay::{Overlay, Unpacked};
+use print::neutralise;
 use trust::Memory;
 
 /// Runs the program with the arguments of the process.
@@ -170,19 +172,19 @@ fn concerns_project(action: &Action) -> bool {
 fn report(error: &CliError) {
     let mut stderr = anstream::stderr().lock();
     if !error.message.is_empty() {
-        let _ = writeln!(stderr, "error: {}", error.message);
+        let _ = writeln!(stderr, "error: {}", neutralise(&error.message));
     }
     if let Some(hint) = &error.hint {
-        let _ = writeln!(stderr, "hint: {hint}");
+        let _ = writeln!(stderr, "hint: {}", neutralise(hint));
     }
 }
 
 /// Tells the user something that the program goes on in spite of.
 fn warn(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "warning: {text}");
+    let _ = writeln!(anstream::stderr().lock(), "warning: {}", neutralise(text));
 }
 
 /// Tells the user something.
 fn note(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", neutralise(text));
 }

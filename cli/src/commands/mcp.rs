@@ -104,10 +104,7 @@ fn test(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
     }
     if !is_there {
         let reason = status.error.unwrap_or_default();
-        let message = format!(
-            "the MCP server `{name}` cannot be asked: {}",
-            neutralise(&reason)
-        );
+        let message = format!("the MCP server `{name}` cannot be asked: {reason}");
         return Err(CliError::failure(message).hint(format!("it is set in {}", server.origin)));
     }
     print(&describe(&status))

@@ -3,6 +3,7 @@
 
 use ah_conversation::Environment;
 
+use crate::found_file;
 use crate::overlay::unquoted;
 use crate::trust::Trust;
 
@@ -14,7 +15,7 @@ pub fn add_key(environment: &mut Environment, trust: &mut Trust) -> bool {
         return false;
     }
     let path = environment.cwd().join(".env");
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let text = found_file::text(&path).unwrap_or_default();
     let Some(value) = value(&text, KEY) else {
         return false;
     };

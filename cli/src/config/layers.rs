@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::settings::{self, Settings};
 use crate::error::{CliError, USAGE};
+use crate::found_file;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +165,7 @@ pub fn read(
         fault.code = USAGE;
     }
     for (path, whose) in files(folders, sources) {
-        match fs::read_to_string(&path) {
+        match found_file::text(&path) {
             Ok(text) => found.add(Origin::File(path), &text, whose),
             Err(error) if is_absence(&error) => {}
             Err(error) => found.faults.push(unreadable(&path, &error)),

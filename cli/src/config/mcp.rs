@@ -11,6 +11,7 @@ use super::layers::{Layer, Origin, is_absence};
 use super::{Config, Sourced, settings};
 use crate::args::options::Options;
 use crate::error::{CliError, USAGE};
+use crate::found_file;
 
 /// A project's own file of servers.
 const FILE: &str = ".mcp.json";
@@ -82,7 +83,7 @@ fn add_layer(found: &mut Found, layer: &Layer) {
 
 /// A file that nobody has named may be absent; one that cannot be read costs its servers, not the run.
 fn add_file(found: &mut Found, path: &Path, warnings: &mut Vec<String>) {
-    let text = match fs::read_to_string(path) {
+    let text = match found_file::text(path) {
         Ok(text) => text,
         Err(error) if is_absence(&error) => return,
         Err(error) => {

@@ -1,12 +1,11 @@
 //! The catalogue of models: what is built in, and what the user's and the project's files say.
 
-use std::fs;
-
 use ah_provider::catalog::Catalog;
 
 use super::Config;
 use super::places::{self, SESSIONS};
 use crate::error::CliError;
+use crate::found_file;
 
 impl Config {
     /// What is known of models: built in, then `models.json` of the user's folder, then `.ah/models.json` of the
@@ -25,7 +24,7 @@ impl Config {
         folders.extend(self.home.clone());
         for folder in folders.iter().rev() {
             let path = folder.join("models.json");
-            let Ok(text) = fs::read_to_string(&path) else {
+            let Ok(text) = found_file::text(&path) else {
                 continue;
             };
             let origin = path.display().to_string();

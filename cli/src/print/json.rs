@@ -5,8 +5,6 @@ use ah_conversation::{Cost, Event, ExitReason, Host, Model, ProviderError, ToolU
 use ah_provider::catalog::Catalog;
 use serde_json::{Map, Value, json};
 
-use super::neutralise;
-
 /// Shows nothing of a run but its notices: the result is printed when it has ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
@@ -17,7 +15,7 @@ impl Frontend for Quiet {
     fn show(&self, _: &Event) {}
 
     fn notice(&self, text: &str) {
-        crate::warn(&neutralise(text));
+        crate::warn(text);
     }
 }
 

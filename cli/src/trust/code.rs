@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::extensions;
+
 /// The folders with tools, skills and commands, below any folder of a project.
 const LAYERS: [&str; 3] = [".ah", ".claude", ".agents"];
 /// Folders whose every file is code, below those.
@@ -27,7 +29,8 @@ pub fn find(project: &[PathBuf], mut found: impl FnMut(PathBuf)) {
             }
             for kind in ["commands", "skills"] {
                 let texts = texts(&layer.join(kind));
-                texts.into_iter().filter(runs_commands).for_each(&mut found);
+                let texts = texts.into_iter().filter(|path| runs_commands(path));
+                texts.for_each(&mut found);
             }
         }
     }
@@ -67,6 +70,6 @@ fn texts(folder: &Path) -> Vec<PathBuf> {
     texts
 }
 
-fn runs_commands(path: &PathBuf) -> bool {
-    fs::read_to_string(path).is_ok_and(|text| text.contains(COMMAND))
+fn runs_commands(path: &Path) -> bool {
+    extensions::read(path).is_ok_and(|text| text.contains(COMMAND))
 }

@@ -548,3 +548,31 @@ fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
         pour    project   .ah/tools/good.lua             Pours.
         "#);
 }
+
+/// What lies in a project may be made by anybody.
+#[test]
+fn files_of_a_project_that_never_end_are_not_read_and_names_do_not_steer_the_terminal() {
+    let world = World::new();
+    fs::create_dir_all(world.project().join(".ah/commands")).unwrap();
+    for name in [".mcp.json", ".env", ".ah/models.json"] {
+        symlink("/dev/zero", world.project().join(name)).unwrap();
+    }
+    let name = ".ah/commands/\u{1b}]0;evil\u{7}.md";
+    fs::write(world.project().join(name), "Text.").unwrap();
+    let model = world.scenario("says", [says("Done.")]);
+    let ended = world
+        .ah(["-n", "--trust", "-m", &model, "/none"])
+        .run()
+        .expect(0);
+    assert_eq!(ended.stdout, "Done.\n");
+    assert!(ended.stderr.contains("cannot read the MCP servers"));
+    assert!(ended.stderr.contains("␛]0;evil␇.md"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
+    symlink("/dev/zero", world.project().join(".ah/settings.json")).unwrap();
+    let ended = world.ah(["-m", &model, "go"]).run().expect(1);
+    assert!(
+        ended.stderr.contains("it is no file of up to"),
+        "{}",
+        ended.stderr
+    );
+}

@@ -1,0 +1,35 @@
+//! Files that are looked for in folders which may be anybody's: behind the name may be a device that never ends, or a
+//! pipe that nobody fills.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Longer files hold no settings.
+const MAX_SETTINGS: u64 = 16 << 20;
+
+/// The bytes of a regular file of up to `limit` bytes.
+///
+/// # Errors
+///
+/// Where it cannot be read, or is none.
+pub fn bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    // Asked before it is opened: opening a pipe waits for whoever writes.
+    let metadata = fs::metadata(path)?;
+    match metadata.is_file() && metadata.len() <= limit {
+        true => fs::read(path),
+        false => Err(io::Error::other(format!(
+            "it is no file of up to {limit} bytes"
+        ))),
+    }
+}
+
+/// The text of a file with settings of any kind.
+///
+/// # Errors
+///
+/// Where it cannot be read, or is none.
+pub fn text(path: &Path) -> io::Result<String> {
+    let bytes = bytes(path, MAX_SETTINGS)?;
+    String::from_utf8(bytes).map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))
+}
