@@ -8,7 +8,7 @@ pub mod places;
 pub mod rulebook;
 mod rules;
 pub mod settings;
-mod untrusted;
+pub mod untrusted;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;

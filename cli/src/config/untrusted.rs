@@ -7,6 +7,11 @@ use super::settings::{PermissionSettings, Settings};
 /// What begins the name of a model that is a file, whose words would be the file's.
 const SCRIPT: &str = "script:";
 
+/// Whether a model of this name is a file.
+pub fn is_file(model: &str) -> bool {
+    model.starts_with(SCRIPT)
+}
+
 /// Takes out of `settings` what counts only where the project is trusted; gives the keys.
 pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     // Each setting is named here, so that a new one cannot be forgotten.
@@ -45,7 +50,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         ("fallbackModel", fallback_model),
         ("compactionModel", compaction_model),
     ] {
-        if model.take_if(|name| name.starts_with(SCRIPT)).is_some() {
+        if model.take_if(|name| is_file(name)).is_some() {
             taken.push(key);
         }
     }

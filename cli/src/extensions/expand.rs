@@ -13,7 +13,7 @@ use ah_process::{Ending, Keep};
 use ah_tools::Shell;
 
 use crate::config::layers::Origin;
-use crate::config::{Config, Sourced};
+use crate::config::{Config, Sourced, untrusted};
 use crate::error::CliError;
 
 /// How long a command of a template may take.
@@ -124,13 +124,17 @@ fn with_skill(skill: &Arc<Skill>, arguments: &str, config: &Config) -> Expanded 
 
 async fn with_command(command: &Command, arguments: &str, config: &Config) -> Expanded {
     let is_trusted = !command.layer.is_of_project() || config.trust.is_given();
-    let mut expanded = Expanded {
-        model: command
-            .model
-            .clone()
-            .map(|model| (model, command.location.clone())),
-        ..Expanded::default()
-    };
+    let mut expanded = Expanded::default();
+    if let Some(model) = &command.model {
+        let location = command.location.clone();
+        match is_trusted || !untrusted::is_file(model) {
+            true => expanded.model = Some((model.clone(), location)),
+            false => expanded.warnings.push(format!(
+                "{}: the model `{model}` does not answer: the project is not trusted",
+                location.display()
+            )),
+        }
+    }
     if is_trusted {
         let rules = command.allowed_tools.iter();
         expanded.allowed_tools = rules

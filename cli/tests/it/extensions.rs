@@ -244,6 +244,30 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
     assert!(world.project().join("../harm").exists());
 }
 
+/// A model that is a file says what the file says, and so calls tools.
+#[test]
+fn a_command_of_a_project_that_is_not_trusted_does_not_bring_its_model() {
+    let world = World::new();
+    let model = world.scenario("evil", [says("Harm.")]);
+    put(
+        &world,
+        ".ah/commands/look.md",
+        &format!("---\nmodel: {model}\n---\nLook."),
+    );
+    let server = Server::new([says("Done.")]);
+    let ended = world.asking(&server, ["-n", "/look"]).run().expect(0);
+    assert_eq!(ended.stdout, "Done.\n");
+    assert!(
+        ended
+            .stderr
+            .contains("does not answer: the project is not trusted"),
+        "{}",
+        ended.stderr
+    );
+    let ended = world.ah(["-n", "--trust", "/look"]).run().expect(0);
+    assert_eq!(ended.stdout, "Harm.\n");
+}
+
 /// Feature table U3: skills of all layers, by name, by option and by the tool.
 #[test]
 fn skills_are_listed_called_and_taken_up() {
