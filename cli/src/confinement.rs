@@ -11,6 +11,8 @@ use crate::args::options::{Options, SandboxTier};
 use crate::config::Config;
 use crate::error::{CliError, NO_SANDBOX};
 
+/// This program, also where its file was replaced meanwhile.
+pub const LAUNCHER: &str = "/proc/self/exe";
 /// The variable that names further hosts, separated by commas.
 const ALLOW_HOSTS: &str = "AH_ALLOW_HOSTS";
 
@@ -101,7 +103,7 @@ pub fn sandbox(config: &Config, granted: &Granted) -> Result<Sandbox, CliError> 
     Ok(Sandbox::new(
         confinement,
         Proxy::new(hosts),
-        "/proc/self/exe".into(),
+        LAUNCHER.into(),
     ))
 }
 

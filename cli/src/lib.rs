@@ -43,6 +43,12 @@ pub fn main() -> ExitCode {
     {
         ah_sandbox::launcher(arguments);
     }
+    if arguments
+        .next_if(|first| first == ah_sandbox::PROBE)
+        .is_some()
+    {
+        ah_sandbox::probe(arguments);
+    }
     let arguments = arguments.collect();
     match run(arguments) {
         Ok(code) => ExitCode::from(code),

@@ -1,5 +1,6 @@
 //! How a policy is enforced on Linux.
 
+mod check;
 mod filter;
 mod inside;
 mod landlock;
@@ -8,6 +9,7 @@ mod mounts;
 mod spawn;
 mod wire;
 
+pub use check::{Guarantee, check, probe, remedy};
 pub use launch::launcher;
 pub use spawn::{Child, Link, Prepared, Sandbox};
 

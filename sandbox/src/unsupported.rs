@@ -5,8 +5,41 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
 use crate::command::{SetupError, Terminal};
-use crate::confinement::Confinement;
+use crate::confinement::{Confinement, Tier};
 use crate::proxy::Proxy;
+
+/// A guarantee, of which there are none.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Guarantee {
+    /// What must not be possible.
+    pub name: String,
+    /// What refuses it.
+    pub mechanism: String,
+    /// Whether it was refused.
+    pub held: bool,
+    /// The number of the error.
+    pub errno: Option<i32>,
+}
+
+/// Refuses.
+///
+/// # Errors
+///
+/// Always.
+pub fn check(_tier: Tier, _launcher: &Path) -> Result<Vec<Guarantee>, SetupError> {
+    let system = std::env::consts::OS;
+    Err(SetupError::Sandbox(format!("none is known on {system}")))
+}
+
+/// What the user can do.
+pub fn remedy() -> String {
+    "commands can be confined on Linux only".to_owned()
+}
+
+/// Is the probe, which does nothing here.
+pub fn probe(_arguments: impl Iterator<Item = OsString>) -> ! {
+    process::exit(78)
+}
 
 /// A policy that nothing here can enforce.
 #[derive(Debug)]

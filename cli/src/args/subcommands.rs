@@ -208,6 +208,8 @@ pub enum BranchAction {
 pub enum SandboxAction {
     /// Run a command in the sandbox; its exit code is the command's
     Exec(SandboxExec),
+    /// Build a sandbox and try what it must refuse
+    Check(Json),
 }
 
 /// A command, and what it may do.

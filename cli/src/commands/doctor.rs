@@ -125,6 +125,7 @@ fn checks(config: &Config) -> Vec<Check> {
     checks.extend(sessions(config));
     checks.push(terminal());
     checks.push(shell(environment));
+    checks.push(sandbox());
     checks.push(git(environment));
     checks
 }
@@ -297,6 +298,17 @@ fn shell(environment: &Environment) -> Check {
                 Some(hint.to_owned()),
             )
         }
+    }
+}
+
+fn sandbox() -> Check {
+    let tried = super::sandbox::tried(ah_sandbox::Tier::Full);
+    match tried.is_held() {
+        true => Check::fine("sandbox", tried.summary()),
+        false => Check {
+            hint: Some(ah_sandbox::remedy()),
+            ..Check::note("sandbox", tried.summary())
+        },
     }
 }
 

@@ -1,13 +1,16 @@
-//! `ah sandbox`: runs a command in the sandbox.
+//! `ah sandbox`: runs a command in the sandbox, and tries what the sandbox must refuse.
 
-use std::io::IsTerminal as _;
+use std::fmt;
+use std::io::{self, IsTerminal as _};
 use std::os::unix::process::ExitStatusExt as _;
 
-use ah_sandbox::{SetupError, Terminal};
+use ah_sandbox::{Guarantee, SetupError, Terminal, Tier};
+use serde_json::{Value, json};
 
-use crate::args::subcommands::{SandboxAction, SandboxExec};
+use super::{print, print_json};
+use crate::args::subcommands::{Json, SandboxAction, SandboxExec};
 use crate::config::Config;
-use crate::confinement::{self, Granted};
+use crate::confinement::{self, Granted, LAUNCHER};
 use crate::error::{CliError, NO_SANDBOX};
 
 /// The exit code of a shell for a program that is not there.
@@ -21,6 +24,7 @@ const NO_PROGRAM: u8 = 127;
 pub fn run(config: &Config, action: &SandboxAction) -> Result<u8, CliError> {
     match action {
         SandboxAction::Exec(exec) => execute(config, exec),
+        SandboxAction::Check(form) => check(*form),
     }
 }
 
@@ -71,4 +75,87 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, CliError> {
     Ok(code
         .and_then(|code| u8::try_from(code).ok())
         .unwrap_or(u8::MAX))
+}
+
+/// Tries all guarantees; fails where one is not held.
+fn check(form: Json) -> Result<u8, CliError> {
+    let full = tried(Tier::Full);
+    let landlock = tried(Tier::Landlock);
+    let is_sound = full.is_held();
+    match form.json {
+        true => print_json(&json!({
+            "full": full.to_json(),
+            "landlock": landlock.to_json(),
+            "remedy": (!is_sound).then(ah_sandbox::remedy),
+        }))?,
+        false => print(&format!("{full}{landlock}{}", advice(is_sound)))?,
+    };
+    Ok(if is_sound { 0 } else { NO_SANDBOX })
+}
+
+fn advice(is_sound: bool) -> String {
+    match is_sound {
+        true => String::new(),
+        false => format!("hint: {}\n", ah_sandbox::remedy()),
+    }
+}
+
+/// What came of trying a tier.
+pub struct Tried {
+    tier: Tier,
+    outcome: Result<Vec<Guarantee>, SetupError>,
+}
+
+/// Builds a sandbox of this tier and tries what it must refuse.
+pub fn tried(tier: Tier) -> Tried {
+    Tried {
+        tier,
+        outcome: ah_sandbox::check(tier, LAUNCHER.as_ref()),
+    }
+}
+
+impl Tried {
+    /// Whether everything was refused.
+    pub fn is_held(&self) -> bool {
+        let guarantees = self.outcome.as_ref();
+        guarantees.is_ok_and(|all| all.iter().all(|guarantee| guarantee.held))
+    }
+
+    /// The tier in a sentence.
+    pub fn summary(&self) -> String {
+        match &self.outcome {
+            Err(error) => format!("{}: {error}", self.tier.as_str()),
+            Ok(all) => {
+                let held = all.iter().filter(|guarantee| guarantee.held).count();
+                format!(
+                    "{}: {held} of {} guarantees are held",
+                    self.tier.as_str(),
+                    all.len()
+                )
+            }
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match &self.outcome {
+            Err(error) => json!({ "held": false, "error": error.to_string() }),
+            Ok(all) => json!({ "held": self.is_held(), "guarantees": all }),
+        }
+    }
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.summary())?;
+        for guarantee in self.outcome.iter().flatten() {
+            let (held, errno) = match guarantee.errno {
+                _ if !guarantee.held => ("NOT HELD", String::new()),
+                Some(errno) => ("held", io::Error::from_raw_os_error(errno).to_string()),
+                None => ("held", String::new()),
+            };
+            let (name, mechanism) = (&guarantee.name, &guarantee.mechanism);
+            writeln!(f, "  {held:<8}  {name:<46}  {mechanism:<27}  {errno}")?;
+        }
+        Ok(())
+    }
 }

@@ -10,7 +10,7 @@ use std::thread;
 use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::binary::{HANG, World};
 
@@ -468,4 +468,49 @@ fn the_lesser_tier_hides_the_home_and_has_no_sockets() {
         run.stderr
     );
     assert_eq!(world.text("made"), "in\n");
+}
+
+#[test]
+fn each_guarantee_is_tried_and_told() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    let run = world.ah(["sandbox", "check", "--json"]).run();
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    let told: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(told["full"]["held"], true);
+    assert!(
+        told["full"]["guarantees"].as_array().unwrap().len() >= 15,
+        "{told}"
+    );
+    assert_eq!(told["remedy"], Value::Null);
+    let run = world.ah(["sandbox", "check"]).run();
+    let line = |name: &str| {
+        run.stdout
+            .lines()
+            .find(|line| line.contains(name))
+            .unwrap_or_default()
+    };
+    assert!(
+        line("make a user namespace").contains("Operation not permitted"),
+        "{}",
+        run.stdout
+    );
+    // In a sandbox there can be no other.
+    let binary = env!("CARGO_BIN_EXE_ah");
+    let inner = world
+        .ah([
+            "sandbox",
+            "exec",
+            "--unveil",
+            &format!("{binary}:rx"),
+            "--",
+            binary,
+            "sandbox",
+            "check",
+        ])
+        .run();
+    assert_eq!(inner.code, Some(78), "{}{}", inner.stdout, inner.stderr);
+    assert!(inner.stdout.contains("hint: "), "{}", inner.stdout);
 }

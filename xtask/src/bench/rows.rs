@@ -20,7 +20,7 @@ use super::table::{Figure, Row, median};
 pub type Measure = fn(&Agent) -> Result<Vec<Row>>;
 
 /// All of them, by the names that ask for them.
-pub const GROUPS: [(&str, Measure); 9] = [
+pub const GROUPS: [(&str, Measure); 10] = [
     ("version", version),
     ("one-shot", one_shot),
     ("turns", turns),
@@ -29,6 +29,7 @@ pub const GROUPS: [(&str, Measure); 9] = [
     ("resume", resume),
     ("together", together),
     ("fleet", fleet),
+    ("sandbox", sandbox),
     ("size", size),
 ];
 
@@ -219,6 +220,18 @@ fn fleet(agent: &Agent) -> Result<Vec<Row>> {
             Figure::megabytes(median_of(&measured, |(_, memory)| *memory), 150.0).at_least(12.0),
         ],
         best: Some("7.0 s, 591 MB"),
+    }])
+}
+
+fn sandbox(agent: &Agent) -> Result<Vec<Row>> {
+    let folder = agent.folder()?;
+    let arguments = ["sandbox", "exec", "--", "bash", "-c", "true"];
+    let times = (0..50).map(|_| time(&mut agent.command(&folder, "unused", &arguments)?));
+    let wall = median(times.collect::<Result<Vec<_>>>()?).saturating_sub(bare_bash()?);
+    Ok(vec![Row {
+        what: "`bash -c true` by `ah sandbox exec`, less a bare one",
+        figures: vec![Figure::milliseconds(wall, 8.0)],
+        best: None,
     }])
 }
 
