@@ -64,7 +64,7 @@ fn options_of_other_agents_are_accepted_and_named_in_the_log() {
     let model = world.scenario("s", [says("Yes.")]);
     let arguments = [
         "--verbose",
-        "--noSandbox",
+        "--awaitInitialize",
         "--addDir",
         "/",
         "--permissionMode",
@@ -77,7 +77,7 @@ fn options_of_other_agents_are_accepted_and_named_in_the_log() {
         .run()
         .expect(0);
     assert_eq!(ended.stdout, "Yes.\n");
-    for option in ["--verbose", "--no-sandbox"] {
+    for option in ["--verbose", "--await-initialize"] {
         assert!(
             ended.stderr.contains(&format!("option=\"{option}\"")),
             "{}",
@@ -91,7 +91,7 @@ fn the_log_goes_where_it_is_asked_to() {
     let world = World::new();
     let model = world.scenario("s", [says("Yes.")]);
     let run = |arguments: &[&str], variables: &[(&str, &str)]| {
-        let common = ["-n", "--no-sandbox", "-m", &model, "go"];
+        let common = ["-n", "--await-initialize", "-m", &model, "go"];
         let ah = world.ah(arguments.iter().copied().chain(common));
         let ah = variables
             .iter()
