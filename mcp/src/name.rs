@@ -51,8 +51,19 @@ pub(crate) fn clean_line(text: &str, limit: usize) -> String {
 
 /// Characters that turn the direction of text or stand for nothing: a place to hide words from people.
 fn is_invisible(c: char) -> bool {
-    matches!(c,
-        '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
+    matches!(
+        c,
+        '\u{AD}'
+            | '\u{61C}'
+            | '\u{180E}'
+            | '\u{200B}'..='\u{200F}'
+            | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{FE00}'..='\u{FE0F}'
+            | '\u{FEFF}'
+            | '\u{E0000}'..='\u{E007F}'
+            | '\u{E0100}'..='\u{E01EF}'
+    )
 }
 
 #[cfg(test)]
@@ -83,6 +94,7 @@ mod tests {
             ("two\nlines\tand more", "two\nlines\tand more"),
             ("\u{1b}]0;title\u{7}", "]0;title"),
             ("a\u{202E}b\u{200B}c\r\u{9b}", "abc"),
+            ("a\u{61C}b\u{E0101}c\u{AD}", "abc"),
             ("0123456789012345678901234", "01234567890123456789…"),
         ] {
             assert_eq!(clean(text, 20), expected, "{text:?}");
