@@ -8,7 +8,7 @@ use std::borrow::Cow;
 pub fn neutralise(text: &str) -> Cow<'_, str> {
     // A byte that none of the dangerous characters begins with is all that most text is made of.
     let may_be_dangerous = |byte: u8| {
-        (byte < 0x20 && byte != b'\n' && byte != b'\t') || matches!(byte, 0x7F | 0xC2 | 0xE2)
+        (byte < 0x20 && byte != b'\n' && byte != b'\t') || matches!(byte, 0x7F | 0xC2 | 0xD8 | 0xE2)
     };
     let Some(first) = text.bytes().position(may_be_dangerous) else {
         return Cow::Borrowed(text);
@@ -24,6 +24,7 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
             '\0'..='\x1F' => neutral.push(picture(c)),
             '\x7F' => neutral.push('␡'),
             '\u{80}'..='\u{9F}'
+            | '\u{61C}'
             | '\u{200E}'
             | '\u{200F}'
             | '\u{202A}'..='\u{202E}'
@@ -60,6 +61,7 @@ mod tests {
             ("one\r\ntwo\r", "one\ntwo"),
             ("safe\rrm -rf", "safe␍rm -rf"),
             ("a\u{202e}b\u{2066}c", "a<U+202E>b<U+2066>c"),
+            ("a\u{61c}b ش", "a<U+061C>b ش"),
             ("", ""),
         ] {
             assert_eq!(neutralise(text), expected, "{text:?}");
