@@ -4,6 +4,7 @@
 mod import;
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::prompt::ProjectFile;
@@ -19,6 +20,8 @@ const MAX_DEPTH: usize = 5;
 const MAX_BYTES: usize = 100_000;
 /// All of them together have no more than this.
 const MAX_TOTAL: usize = 500_000;
+/// What some editors put before a text.
+const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 /// Whose instructions hold.
 #[derive(Debug, Clone, Copy)]
@@ -129,7 +132,7 @@ impl Reading<'_> {
     }
 
     fn text(&mut self, path: &Path) -> Option<String> {
-        let bytes = match fs::read(path) {
+        let bytes = match beginning(path) {
             Ok(bytes) => bytes,
             Err(error) => {
                 let warning = format!("cannot read `{}`: {error}", path.display());
@@ -143,7 +146,7 @@ impl Reading<'_> {
             return None;
         }
         let mut text = String::from_utf8_lossy(&bytes)
-            .trim_start_matches('\u{FEFF}')
+            .trim_start_matches(BYTE_ORDER_MARK)
             .to_owned();
         let limit = MAX_BYTES.min(MAX_TOTAL - self.total);
         if text.len() > limit {
@@ -160,6 +163,14 @@ impl Reading<'_> {
             _ => from.parent().unwrap_or(Path::new("")).join(import),
         }
     }
+}
+
+/// More of a file than is kept of any, and no more than that.
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = (MAX_BYTES + BYTE_ORDER_MARK.len_utf8() + 1) as u64;
+    fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

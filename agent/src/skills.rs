@@ -178,8 +178,8 @@ fn cut(text: &str, characters: usize) -> &str {
     }
 }
 
-/// Text that cannot end the element that it stands in.
-fn escaped(text: &str) -> String {
+/// Text that cannot end the element that it stands in, nor the attribute.
+pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -3,6 +3,7 @@
 //! What they say is decided in `ah-agent`; here files are read, and the commands are run that a template asks for.
 
 mod expand;
+mod ruled;
 
 use std::fs;
 use std::io;

@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::commands::{Command, Piece, call, pieces};
-use ah_agent::skills::{Skill, Skills};
-use ah_conversation::{Content, Embedded, EmbeddedEntry, PermissionMode, split_words};
+use ah_agent::skills::{Skill, Skills, escaped};
+use ah_conversation::{Content, Embedded, EmbeddedEntry, split_words};
 use ah_process::{Ending, Keep};
 use ah_tools::Shell;
 
+use super::ruled::Ruled;
 use crate::config::layers::Origin;
 use crate::config::{Config, Sourced, untrusted};
 use crate::error::CliError;
@@ -146,6 +148,7 @@ async fn with_command(command: &Command, arguments: &str, config: &Config) -> Ex
         arguments,
         config,
         is_trusted,
+        ruled: Ruled::of(config),
     };
     let mut files = String::new();
     for piece in pieces(&command.body, arguments) {
@@ -160,6 +163,7 @@ async fn with_command(command: &Command, arguments: &str, config: &Config) -> Ex
                 expanded.text.push_str(&path);
                 if let Some(content) = filling.file(&path, &mut expanded.warnings) {
                     let content = content.trim_end();
+                    let path = escaped(&path);
                     files.push_str(&format!("\n\n<file path=\"{path}\">\n{content}\n</file>"));
                 }
             }
@@ -175,22 +179,20 @@ struct Filling<'a> {
     arguments: &'a str,
     config: &'a Config,
     is_trusted: bool,
+    ruled: Ruled,
 }
 
 impl Filling<'_> {
     /// The output of a command line. What was typed reaches it as arguments of the shell, never as a part of the line.
     async fn run(&self, line: &str, warnings: &mut Vec<String>) -> String {
         let location = self.command.location.display();
-        let why_not = match self.config.permission_mode.value {
-            _ if !self.is_trusted => Some("the project is not trusted"),
-            PermissionMode::Plan | PermissionMode::Delegate => {
-                Some("the permission mode does not allow it")
-            }
-            _ => None,
+        let why_not = match self.is_trusted {
+            true => self.ruled.refusal_of_line(line),
+            false => Some("the project is not trusted".to_owned()),
         };
         if let Some(why) = why_not {
             warnings.push(format!("{location}: `{line}` is not run: {why}"));
-            return format!("!`{line}`");
+            return format!("[`{line}` was not run: {why}]");
         }
         let environment = &self.config.environment;
         let shell = Shell::new(environment);
@@ -224,8 +226,8 @@ impl Filling<'_> {
             warnings.push(format!("{location}: `{line}` failed with exit code {code}"));
         }
         match outcome.output {
-            Content::Bytes(bytes) => shown(&bytes),
-            Content::Spool(spool) => shown(&spool.head),
+            Content::Bytes(bytes) => shown(&bytes, bytes.len() as u64),
+            Content::Spool(spool) => shown(&spool.head, spool.len),
             Content::Blocks(_) => String::new(),
         }
     }
@@ -233,20 +235,24 @@ impl Filling<'_> {
     /// What is in the file, or the names in the folder; nothing, where there is none.
     fn file(&self, path: &str, warnings: &mut Vec<String>) -> Option<String> {
         let environment = &self.config.environment;
+        let location = self.command.location.display();
+        if let Some(why) = self.ruled.refusal_of_file(path) {
+            warnings.push(format!("{location}: `{path}` is not read: {why}"));
+            return None;
+        }
         let full = match (path.strip_prefix("~/"), environment.home()) {
             (Some(below), Some(home)) => home.join(below),
             _ => environment.cwd().join(path),
         };
         if Embedded::covers(&full) {
             return match self.config.embedded.at(&full)? {
-                EmbeddedEntry::File(file) => Some(shown(&file.content)),
+                EmbeddedEntry::File(file) => Some(shown(&file.content, file.content.len() as u64)),
                 EmbeddedEntry::Folder(names) => Some(names.join("\n")),
             };
         }
         let real = fs::canonicalize(&full).ok()?;
         let root = &self.config.project_root;
         let root = fs::canonicalize(root).unwrap_or_else(|_| root.clone());
-        let location = self.command.location.display();
         if !self.is_trusted && !real.starts_with(root) {
             warnings.push(format!(
                 "{location}: `{path}` is not read: it lies outside of a project that is not trusted"
@@ -275,22 +281,24 @@ fn read(path: &Path) -> std::io::Result<String> {
     if !path.is_file() {
         return Err(std::io::Error::other("it is no file"));
     }
-    let bytes = fs::read(path)?;
+    let file = fs::File::open(path)?;
+    let all = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.contains(&0) {
         return Err(std::io::Error::other("it is no text"));
     }
-    Ok(shown(&bytes))
+    Ok(shown(&bytes, all))
 }
 
-/// As text, and no more than fits.
-fn shown(bytes: &[u8]) -> String {
+/// As text, and no more than fits. The bytes are the first of `all`.
+fn shown(bytes: &[u8], all: u64) -> String {
     let text = String::from_utf8_lossy(bytes);
     match text.len() <= MAX_BYTES {
         true => text.into_owned(),
         false => format!(
-            "{}\n[cut after {MAX_BYTES} of {} bytes]",
+            "{}\n[cut after {MAX_BYTES} of {all} bytes]",
             &text[..text.floor_char_boundary(MAX_BYTES)],
-            text.len()
         ),
     }
 }

@@ -12,7 +12,7 @@ use crate::binary::{Ended, World};
 use crate::shown::{shown, steady};
 
 /// Writes a file below the project, or with `~/` below the home.
-fn put(world: &World, name: &str, text: &str) -> PathBuf {
+pub fn put(world: &World, name: &str, text: &str) -> PathBuf {
     let path = match name.strip_prefix("~/") {
         Some(below) => world.home().join(below),
         None => world.file(name),
@@ -22,16 +22,16 @@ fn put(world: &World, name: &str, text: &str) -> PathBuf {
     path
 }
 
-fn put_program(world: &World, name: &str, script: &str) {
+pub fn put_program(world: &World, name: &str, script: &str) {
     let path = put(world, name, &format!("#!/bin/sh\n{script}\n"));
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// What the model was told last: the system prompt, the names of its tools, and the last message.
-struct Told {
-    system: String,
-    tools: Vec<String>,
-    prompt: String,
+pub struct Told {
+    pub system: String,
+    pub tools: Vec<String>,
+    pub prompt: String,
 }
 
 fn told(server: &Server) -> Told {
@@ -55,7 +55,7 @@ fn told(server: &Server) -> Told {
 }
 
 /// What the model is asked in a run with these arguments, and how the run ended.
-fn asked(world: &World, arguments: &[&str]) -> (Told, Ended) {
+pub fn asked(world: &World, arguments: &[&str]) -> (Told, Ended) {
     let server = Server::new([says("Done.")]);
     let arguments = ["-n", "-m", "sonnet"]
         .into_iter()
@@ -218,7 +218,7 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
     assert!(ended.stderr.contains("is not trusted"), "{}", ended.stderr);
     let (told, ended) = asked(&world, &["/look"]);
     insta::assert_snapshot!(told.prompt, @r#"
-        See !`touch ../harm` @../home/secret and @note.
+        See [`touch ../harm` was not run: the project is not trusted] @../home/secret and @note.
 
         <file path="note">
         a note
@@ -230,7 +230,7 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
         warning: <project>/.ah/commands/look.md: `touch ../harm` is not run: the project is not trusted
         warning: <project>/.ah/commands/look.md: `../home/secret` is not read: it lies outside of a project that is not trusted
         tools run unasked and with your rights; --permission-mode says what may happen
-        >>> See !`touch ../harm` @../home/secret and @note.
+        >>> See [`touch ../harm` was not run: the project is not trusted] @../home/secret and @note.
 
         <file path="note">
         a note
@@ -242,30 +242,6 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
     let (told, _) = asked(&world, &["--trust", "/look"]);
     assert!(told.prompt.contains("a secret"), "{}", told.prompt);
     assert!(world.project().join("../harm").exists());
-}
-
-/// A model that is a file says what the file says, and so calls tools.
-#[test]
-fn a_command_of_a_project_that_is_not_trusted_does_not_bring_its_model() {
-    let world = World::new();
-    let model = world.scenario("evil", [says("Harm.")]);
-    put(
-        &world,
-        ".ah/commands/look.md",
-        &format!("---\nmodel: {model}\n---\nLook."),
-    );
-    let server = Server::new([says("Done.")]);
-    let ended = world.asking(&server, ["-n", "/look"]).run().expect(0);
-    assert_eq!(ended.stdout, "Done.\n");
-    assert!(
-        ended
-            .stderr
-            .contains("does not answer: the project is not trusted"),
-        "{}",
-        ended.stderr
-    );
-    let ended = world.ah(["-n", "--trust", "/look"]).run().expect(0);
-    assert_eq!(ended.stdout, "Harm.\n");
 }
 
 /// Feature table U3: skills of all layers, by name, by option and by the tool.
@@ -404,91 +380,6 @@ fn a_run_by_skill_is_a_group_of_the_log_on_github() {
     );
     assert_eq!(run("", &["--skill", "plan"]), "Planned.\n");
     assert_eq!(run("true", &[]), "Planned.\n");
-}
-
-/// Feature table U3: commands of all layers, with everything that can stand in them.
-#[test]
-fn commands_are_filled_in_where_they_are_called() {
-    let world = World::new();
-    put(&world, "notes.txt", "some notes\n");
-    put(
-        &world,
-        "~/.ah/commands/git/fix.md",
-        "---\ndescription: Fixes\nargument-hint: [issue] [branch]\n---\nFix $1 on $2 as in @notes.txt.\n\n!`echo \"of the shell: $2, $ARGUMENTS\"; exit 3`\n\nAll: ${@:2:1}\n",
-    );
-    let (told, ended) = asked(&world, &["/git:fix '#7' 'a; touch harm'"]);
-    insta::assert_snapshot!(told.prompt, @r#"
-        Fix #7 on a; touch harm as in @notes.txt.
-
-        of the shell: a; touch harm, '#7' 'a; touch harm'
-
-
-        All: a; touch harm
-
-        <file path="notes.txt">
-        some notes
-        </file>
-        "#);
-    assert!(
-        ended.stderr.contains("failed with exit code 3"),
-        "{}",
-        ended.stderr
-    );
-    assert!(!world.file("harm").exists());
-    assert!(
-        asked(&world, &["/fix 8 main"])
-            .0
-            .prompt
-            .starts_with("Fix 8 on main")
-    );
-    for (place, body) in [
-        ("~/.claude/commands/init.md", "Of the other agent."),
-        ("~/.ah/commands/init.md", "Of the user."),
-        (".claude/commands/init.md", "Of claude."),
-        (".ah/commands/init.md", "Of the project."),
-    ] {
-        assert!(!asked(&world, &["/init"]).0.prompt.contains(body));
-        put(&world, place, body);
-        assert_eq!(asked(&world, &["/init"]).0.prompt, body);
-    }
-    assert_eq!(
-        asked(&world, &["/no-command at all"]).0.prompt,
-        "/no-command at all"
-    );
-    assert_eq!(
-        asked(&world, &["--", "/etc/hosts is what?"]).0.prompt,
-        "/etc/hosts is what?"
-    );
-}
-
-#[test]
-fn a_command_names_its_model_and_what_it_may_do() {
-    let world = World::new();
-    let model = world.scenario(
-        "other",
-        [
-            uses("bash", json!({"command": "touch made"})),
-            says("Done."),
-        ],
-    );
-    put(
-        &world,
-        "~/.ah/commands/make.md",
-        &format!("---\nmodel: {model}\nallowed-tools: Bash(touch:*), Broken(\n---\nMake it."),
-    );
-    let ended = world
-        .ah(["-n", "--permission-mode", "dontAsk", "/make"])
-        .run()
-        .expect(0);
-    assert!(
-        ended.stderr.contains("make.md: `Broken(` is not a rule"),
-        "{}",
-        ended.stderr
-    );
-    assert!(world.file("made").exists());
-    let typed = world.scenario("typed", [says("Typed.")]);
-    let ended = world.ah(["-n", "-m", &typed, "/make"]).run().expect(0);
-    assert_eq!(ended.stdout, "Typed.\n");
 }
 
 /// Port 05 a, b, c, f and g, feature table U4: `ah prompt` shows the prompt that is sent, part by part.

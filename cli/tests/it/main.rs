@@ -5,6 +5,7 @@ mod adapters;
 mod bad_input;
 mod binary;
 mod cases;
+mod commands;
 mod damage;
 mod demo;
 mod docs;

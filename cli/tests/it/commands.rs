@@ -1,0 +1,186 @@
+//! Commands in files: what is put into their places, and what they may do.
+
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+
+use crate::binary::World;
+use crate::extensions::{asked, put};
+use crate::shown::steady;
+
+/// A model that is a file says what the file says, and so calls tools.
+#[test]
+fn a_command_of_a_project_that_is_not_trusted_does_not_bring_its_model() {
+    let world = World::new();
+    let model = world.scenario("evil", [says("Harm.")]);
+    put(
+        &world,
+        ".ah/commands/look.md",
+        &format!("---\nmodel: {model}\n---\nLook."),
+    );
+    let server = Server::new([says("Done.")]);
+    let ended = world.asking(&server, ["-n", "/look"]).run().expect(0);
+    assert_eq!(ended.stdout, "Done.\n");
+    assert!(
+        ended
+            .stderr
+            .contains("does not answer: the project is not trusted"),
+        "{}",
+        ended.stderr
+    );
+    let ended = world.ah(["-n", "--trust", "/look"]).run().expect(0);
+    assert_eq!(ended.stdout, "Harm.\n");
+}
+
+/// Feature table U3: commands of all layers, with everything that can stand in them.
+#[test]
+fn commands_are_filled_in_where_they_are_called() {
+    let world = World::new();
+    put(&world, "notes.txt", "some notes\n");
+    put(
+        &world,
+        "~/.ah/commands/git/fix.md",
+        "---\ndescription: Fixes\nargument-hint: [issue] [branch]\n---\nFix $1 on $2 as in @notes.txt.\n\n!`echo \"of the shell: $2, $ARGUMENTS\"; exit 3`\n\nAll: ${@:2:1}\n",
+    );
+    let (told, ended) = asked(&world, &["/git:fix '#7' 'a; touch harm'"]);
+    insta::assert_snapshot!(told.prompt, @r#"
+        Fix #7 on a; touch harm as in @notes.txt.
+
+        of the shell: a; touch harm, '#7' 'a; touch harm'
+
+
+        All: a; touch harm
+
+        <file path="notes.txt">
+        some notes
+        </file>
+        "#);
+    assert!(
+        ended.stderr.contains("failed with exit code 3"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!world.file("harm").exists());
+    assert!(
+        asked(&world, &["/fix 8 main"])
+            .0
+            .prompt
+            .starts_with("Fix 8 on main")
+    );
+    for (place, body) in [
+        ("~/.claude/commands/init.md", "Of the other agent."),
+        ("~/.ah/commands/init.md", "Of the user."),
+        (".claude/commands/init.md", "Of claude."),
+        (".ah/commands/init.md", "Of the project."),
+    ] {
+        assert!(!asked(&world, &["/init"]).0.prompt.contains(body));
+        put(&world, place, body);
+        assert_eq!(asked(&world, &["/init"]).0.prompt, body);
+    }
+    assert_eq!(
+        asked(&world, &["/no-command at all"]).0.prompt,
+        "/no-command at all"
+    );
+    assert_eq!(
+        asked(&world, &["--", "/etc/hosts is what?"]).0.prompt,
+        "/etc/hosts is what?"
+    );
+}
+
+#[test]
+fn a_command_names_its_model_and_what_it_may_do() {
+    let world = World::new();
+    let model = world.scenario(
+        "other",
+        [
+            uses("bash", json!({"command": "touch made"})),
+            says("Done."),
+        ],
+    );
+    put(
+        &world,
+        "~/.ah/commands/make.md",
+        &format!("---\nmodel: {model}\nallowed-tools: Bash(touch:*), Broken(\n---\nMake it."),
+    );
+    let ended = world
+        .ah(["-n", "--permission-mode", "dontAsk", "/make"])
+        .run()
+        .expect(0);
+    assert!(
+        ended.stderr.contains("make.md: `Broken(` is not a rule"),
+        "{}",
+        ended.stderr
+    );
+    assert!(world.file("made").exists());
+    let typed = world.scenario("typed", [says("Typed.")]);
+    let ended = world.ah(["-n", "-m", &typed, "/make"]).run().expect(0);
+    assert_eq!(ended.stdout, "Typed.\n");
+}
+
+/// The lines of a command obey the user's rules: what is denied, and what would be asked, does not run.
+#[test]
+fn the_lines_of_a_command_obey_the_rules() {
+    let world = World::new();
+    put(&world, ".env", "KEY=secret");
+    put(
+        &world,
+        "~/.ah/commands/look.md",
+        "A: !`echo fine`\nB: !`env touch denied`\nC: !`git push`\nD: !`$1 asked`\nE: @.env\n",
+    );
+    let settings = json!({"permissions": {
+        "deny": ["Bash(touch:*)", "Read(.env)"], "ask": ["Bash(git push:*)"]
+    }});
+    let settings = settings.to_string();
+    let (told, ended) = asked(&world, &["--settings", &settings, "/look", "touch"]);
+    insta::assert_snapshot!(told.prompt, @"
+        A: fine
+
+        B: [`env touch denied` was not run: Permission to use bash was denied by the rule `Bash(touch:*)`.]
+        C: [`git push` was not run: the rule `Bash(git push:*)` asks, and nobody can be asked here]
+        D: [`$1 asked` was not run: whether the rule `Bash(touch:*)` speaks of it cannot be told, and nobody can be asked here]
+        E: @.env
+        ");
+    let warnings = steady(&world, &ended.stderr);
+    let warnings = { warnings.lines() }.filter(|line| line.starts_with("warning:"));
+    insta::assert_snapshot!(warnings.collect::<Vec<_>>().join("\n"), @"
+        warning: <home>/.ah/commands/look.md: `env touch denied` is not run: Permission to use bash was denied by the rule `Bash(touch:*)`.
+        warning: <home>/.ah/commands/look.md: `git push` is not run: the rule `Bash(git push:*)` asks, and nobody can be asked here
+        warning: <home>/.ah/commands/look.md: `$1 asked` is not run: whether the rule `Bash(touch:*)` speaks of it cannot be told, and nobody can be asked here
+        warning: <home>/.ah/commands/look.md: `.env` is not read: Permission to use read was denied by the rule `Read(.env)`.
+        ");
+    assert!(!world.file("denied").exists() && !world.file("asked").exists());
+}
+
+/// The modes in which nothing changes hold for the lines of a command as well.
+#[test]
+fn the_lines_of_a_command_obey_the_mode() {
+    let world = World::new();
+    put(
+        &world,
+        "~/.ah/commands/look.md",
+        "A: !`echo fine`\nB: !`touch made`\n",
+    );
+    for (mode, made, fine) in [
+        ("plan", false, true),
+        ("delegate", false, false),
+        ("default", true, true),
+    ] {
+        let (told, _) = asked(&world, &["--permission-mode", mode, "/look"]);
+        assert_eq!(world.file("made").exists(), made, "{mode}");
+        assert_eq!(told.prompt.contains("A: fine"), fine, "{}", told.prompt);
+    }
+}
+
+/// A path that a command names cannot end the element that the file's text stands in, and a long file comes in part.
+#[test]
+fn files_of_a_command_are_named_and_cut() {
+    let world = World::new();
+    put(&world, "a\"><b", "odd");
+    put(&world, "long", &"é".repeat(60_000));
+    put(&world, "~/.ah/commands/look.md", "See @$1 and @long.");
+    let (told, _) = asked(&world, &["/look", "'a\"><b'"]);
+    let odd = "<file path=\"a&quot;&gt;&lt;b\">\nodd\n</file>";
+    assert!(told.prompt.contains(odd), "{}", &told.prompt[..200]);
+    let cut = "é\n[cut after 100000 of 120000 bytes]\n</file>";
+    assert!(told.prompt.ends_with(cut));
+}
