@@ -175,9 +175,7 @@ impl Session {
             self.note(batch, &starting).await?;
             for at in starting {
                 self.emit_start(batch, at);
-                let context = Context {
-                    spool: self.ports.store.spool_path(&batch.calls[at].call.id),
-                };
+                let context = Context::new(self.ports.store.spool_path(&batch.calls[at].call.id));
                 let run = batch.calls[at].run(context);
                 let done = self.observe(&batch.calls[at], run);
                 running.push(done.map(move |done| (at, done)));

@@ -61,7 +61,10 @@ pub use repair::{close_open_calls, extend_sendable, sendable};
 pub use repetition::{Repetition, repetition, signature};
 pub use servers::{ServerState, ServerStatus, Servers};
 pub use store::{CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError};
-pub use tool::{Access, Content, Context, DisplayKey, Output, Spool, Tool, ToolSpec, Truncation};
+pub use tool::{
+    Access, Content, Context, DisplayKey, Output, Progress, ProgressSink, Spool, Tool, ToolSpec,
+    Truncation,
+};
 pub use transcript::{CallState, Transcript, trimmed};
 pub use usage::{Cost, Price, Usage};
 pub use words::split_words;

@@ -1,5 +1,6 @@
 //! Port: something the model may ask for.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -92,6 +93,8 @@ pub enum Access {
     Host(String),
     /// Asks the person at the other end.
     Ask,
+    /// Who knows; somebody else has promised that nothing changes. Whoever allows the call believes it.
+    Promised,
     /// Who knows.
     Unknown,
 }
@@ -100,13 +103,13 @@ impl Access {
     /// Whether it leaves everything as it was, so that it may run beside others and again.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Read(_) => true,
+            Self::Read(_) | Self::Promised => true,
             Self::Command(line) => line.harmless,
             Self::Write(_) | Self::Host(_) | Self::Ask | Self::Unknown => false,
         }
     }
 
-    /// One word for the journal: `read`, `write`, `command`, `host`, `ask` or `unknown`.
+    /// One word for the journal: `read`, `write`, `command`, `host`, `ask`, `promised` or `unknown`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Read(_) => "read",
@@ -114,6 +117,7 @@ impl Access {
             Self::Command(_) => "command",
             Self::Host(_) => "host",
             Self::Ask => "ask",
+            Self::Promised => "promised",
             Self::Unknown => "unknown",
         }
     }
@@ -124,6 +128,53 @@ impl Access {
 pub struct Context {
     /// Where output too big for memory may go; the file does not exist yet, its directory may not either.
     pub spool: PathBuf,
+    /// Where it tells how far it is.
+    pub progress: ProgressSink,
+}
+
+impl Context {
+    /// For a call whose progress nobody watches.
+    pub fn new(spool: PathBuf) -> Self {
+        Self {
+            spool,
+            progress: ProgressSink::default(),
+        }
+    }
+}
+
+/// How far a running call is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What is done, in whatever the tool counts.
+    pub done: f64,
+    /// What there is to do in all, where that is known.
+    pub total: Option<f64>,
+    /// What it is doing.
+    pub message: Option<String>,
+}
+
+/// Where a running call tells how far it is. By default nobody listens.
+#[derive(Clone, Default)]
+pub struct ProgressSink(Option<Arc<dyn Fn(Progress) + Send + Sync>>);
+
+impl ProgressSink {
+    /// Tells `listener`, which must not block.
+    pub fn new(listener: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+
+    /// Tells how far the call is.
+    pub fn tell(&self, progress: Progress) {
+        if let Some(listener) = &self.0 {
+            listener(progress);
+        }
+    }
+}
+
+impl fmt::Debug for ProgressSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "heard" } else { "unheard" })
+    }
 }
 
 /// What a call gave.

@@ -138,9 +138,7 @@ fn the_tool_gives_a_skill_or_says_which_there_are() {
             name: "skill".to_owned(),
             input: json!({ "name": name }).into(),
         };
-        let context = Context {
-            spool: PathBuf::new(),
-        };
+        let context = Context::new(PathBuf::new());
         let output = tool.run(&call, &context).now_or_never().unwrap();
         match output.content {
             Content::Bytes(bytes) => String::from_utf8(bytes).unwrap(),

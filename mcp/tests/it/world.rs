@@ -98,9 +98,7 @@ pub async fn run(tool: &Arc<dyn Tool>, input: Value) -> Output {
         name: tool.spec().name.clone(),
         input: Input::Object(input),
     };
-    let context = Context {
-        spool: PathBuf::from("/nowhere"),
-    };
+    let context = Context::new(PathBuf::from("/nowhere"));
     tokio::time::timeout(HANG, tool.run(&call, &context))
         .await
         .unwrap()

@@ -27,9 +27,7 @@ pub async fn call(tool: &Bash, folder: &Folder, id: &str, input: Value) -> Outpu
         name: tool.spec().name.clone(),
         input: input.into(),
     };
-    let context = Context {
-        spool: folder.path("out").join(id),
-    };
+    let context = Context::new(folder.path("out").join(id));
     tool.run(&call, &context).await
 }
 

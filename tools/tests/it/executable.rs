@@ -58,9 +58,7 @@ async fn call(folder: &Folder, tool: &dyn Tool, input: Value) -> String {
         name: tool.spec().name.clone(),
         input: input.into(),
     };
-    let context = Context {
-        spool: folder.path("out/call"),
-    };
+    let context = Context::new(folder.path("out/call"));
     text(&tool.run(&call, &context).await)
 }
 

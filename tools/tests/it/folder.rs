@@ -129,9 +129,7 @@ async fn call(tool: &dyn Tool, input: Value) -> Output {
         name: tool.spec().name.clone(),
         input: input.into(),
     };
-    let context = Context {
-        spool: Path::new("/nonexistent/spool").to_owned(),
-    };
+    let context = Context::new(Path::new("/nonexistent/spool").to_owned());
     tool.run(&call, &context).await
 }
 

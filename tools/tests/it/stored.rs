@@ -106,8 +106,6 @@ async fn run(tool: &Stored, mut input: Value) -> String {
         name: tool.spec().name.clone(),
         input: input.into(),
     };
-    let context = Context {
-        spool: "/nonexistent/spool".into(),
-    };
+    let context = Context::new("/nonexistent/spool".into());
     text(&tool.run(&call, &context).await)
 }
