@@ -161,7 +161,7 @@ impl Permissions {
                 .any(|rule| rule.content.is_some() && rule.allows(call, access, &self.places)),
             Access::Write(path) => self.may_edit(path) || by_rule(),
             Access::Command(line) => self.allows_line(call, line) || by_rule(),
-            Access::Host(_) | Access::Unknown => by_rule(),
+            Access::Host(_) | Access::Promised | Access::Unknown => by_rule(),
         }
     }
 
@@ -248,7 +248,7 @@ impl Permissions {
                     is_editing = false;
                     rules.push(format!("{}(domain:{host})", call.name).parse().ok());
                 }
-                Access::Read(_) | Access::Ask | Access::Unknown => {
+                Access::Read(_) | Access::Ask | Access::Promised | Access::Unknown => {
                     is_editing = false;
                     rules.push(call.name.parse().ok());
                 }
@@ -320,9 +320,11 @@ fn is_reading(access: &Access) -> bool {
             let changes_nothing = |commands: &Vec<SimpleCommand>| commands.iter().all(is_harmless);
             line.harmless || line.commands.as_ref().is_some_and(changes_nothing)
         }
-        Access::Read(_) | Access::Write(_) | Access::Host(_) | Access::Unknown => {
-            access.is_read_only()
-        }
+        Access::Read(_)
+        | Access::Write(_)
+        | Access::Host(_)
+        | Access::Promised
+        | Access::Unknown => access.is_read_only(),
     }
 }
 
@@ -355,7 +357,9 @@ fn files_of(access: &Access) -> Vec<PathBuf> {
                 .flat_map(|command| command.operands.clone())
                 .collect()
         }
-        Access::Read(_) | Access::Host(_) | Access::Ask | Access::Unknown => Vec::new(),
+        Access::Read(_) | Access::Host(_) | Access::Ask | Access::Promised | Access::Unknown => {
+            Vec::new()
+        }
     }
 }
 

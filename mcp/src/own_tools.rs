@@ -313,8 +313,9 @@ impl Tool for Read {
         &self.spec
     }
 
+    /// The URI is the model's and goes to somebody else; that reading changes nothing is what the protocol promises.
     fn access(&self, _: &Input) -> Vec<Access> {
-        Vec::new()
+        vec![Access::Promised]
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

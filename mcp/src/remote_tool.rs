@@ -30,12 +30,12 @@ impl Tool for RemoteTool {
         &self.definition.spec
     }
 
-    /// What the server does is its own affair; a promise to change nothing is taken from one that somebody has set up.
+    /// What the server does is its own affair, and what it promises is its word: no call is allowed for that.
     fn access(&self, _: &Input) -> Vec<Access> {
-        match self.definition.is_read_only {
-            true => Vec::new(),
-            false => vec![Access::Unknown],
-        }
+        vec![match self.definition.is_read_only {
+            true => Access::Promised,
+            false => Access::Unknown,
+        }]
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

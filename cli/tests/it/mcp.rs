@@ -236,7 +236,7 @@ fn ten_megabytes_are_kept_and_cut_for_the_model() {
 }
 
 #[test]
-fn what_may_be_called_is_a_matter_of_rules_and_promises() {
+fn what_may_be_called_is_a_matter_of_rules_whatever_a_server_promises() {
     let read_only = json!({"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
     let both = greeter().definition(read_only).on_call("look", "text seen");
     let both = config(&both);
@@ -244,7 +244,30 @@ fn what_may_be_called_is_a_matter_of_rules_and_promises() {
     let wait = || uses("McpServers", json!({}));
     for (arguments, call, is_allowed) in [
         (&["-p"][..], greet(), false),
-        (&["-p"], look(), true),
+        (&["-p"], look(), false),
+        (&["-p", "--allowedTools", "mcp__s__look"], look(), true),
+        (
+            &[
+                "-p",
+                "--permission-mode",
+                "plan",
+                "--allowedTools",
+                "mcp__s",
+            ],
+            look(),
+            true,
+        ),
+        (
+            &[
+                "-p",
+                "--permission-mode",
+                "plan",
+                "--allowedTools",
+                "mcp__s",
+            ],
+            greet(),
+            false,
+        ),
         (&["-p", "--allowedTools", "mcp__s__greet"], greet(), true),
         (&["-p", "--allowedTools", "mcp__s__*"], greet(), true),
         (&["-p", "--permission-mode", "plan"], greet(), false),

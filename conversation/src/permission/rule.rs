@@ -134,7 +134,7 @@ impl Rule {
             }
             Access::Host(host) => self.names(&call.name) && names_host(content, host),
             Access::Command(line) => self.names(&call.name) && wildcard_exact(content, &line.line),
-            Access::Ask | Access::Unknown => false,
+            Access::Ask | Access::Promised | Access::Unknown => false,
         }
     }
 
@@ -175,7 +175,9 @@ impl Rule {
                 names_path(content, path, places).into()
             }
             Access::Host(host) if self.names(&call.name) => names_host(content, host).into(),
-            Access::Unknown if self.names(&call.name) => names_argument(content, call).into(),
+            Access::Promised | Access::Unknown if self.names(&call.name) => {
+                names_argument(content, call).into()
+            }
             _ => Match::No,
         });
         of_access

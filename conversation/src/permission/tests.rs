@@ -86,6 +86,7 @@ fn port_06_a_modes_decide_what_no_rule_names() {
         ("opaque", Access::Command(CommandLine::opaque("[[ x ]]"))),
         ("host", Access::Host("example.com".into())),
         ("ask", Access::Ask),
+        ("promised", Access::Promised),
         ("unknown", Access::Unknown),
     ];
     let mut table = String::new();
@@ -108,6 +109,7 @@ command          ask   ask   deny  deny  deny  allow
 opaque           ask   ask   deny  deny  deny  allow
 host             ask   ask   deny  deny  deny  allow
 ask              allow allow allow allow deny  allow
+promised         ask   ask   ask   deny  deny  allow
 unknown          ask   ask   deny  deny  deny  allow
 ";
     assert_eq!(table, expected);

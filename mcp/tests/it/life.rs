@@ -61,9 +61,9 @@ async fn a_server_sees_the_variables_of_a_child_and_its_own() {
     );
 }
 
-/// Port 10 k: annotations decide what a call counts as.
+/// Port 10 k: annotations decide what a call counts as, and whether it may happen is for others to say.
 #[tokio::test]
-async fn a_promise_to_change_nothing_is_taken() {
+async fn a_promise_to_change_nothing_is_known_as_one() {
     let tool = |name: &str, annotations: serde_json::Value| json!({"name": name, "inputSchema": {"type": "object"}, "annotations": annotations});
     let server = McpScript::new()
         .definition(tool("look", json!({"readOnlyHint": true})))
@@ -74,13 +74,13 @@ async fn a_promise_to_change_nothing_is_taken() {
         .tool("silent");
     let world = World::new(&server);
     for (name, expected) in [
-        ("mcp__s__look", vec![]),
-        ("mcp__s__change", vec![Access::Unknown]),
-        ("mcp__s__silent", vec![Access::Unknown]),
+        ("mcp__s__look", Access::Promised),
+        ("mcp__s__change", Access::Unknown),
+        ("mcp__s__silent", Access::Unknown),
     ] {
         let tool = world.tool(name).await;
         let input = Input::Object(serde_json::Map::new());
-        assert_eq!(tool.access(&input), expected, "{name}");
+        assert_eq!(tool.access(&input), [expected], "{name}");
     }
 }
 
