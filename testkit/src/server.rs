@@ -32,6 +32,9 @@ use crate::script::scenario;
 /// How long [`Server::wait_until`] waits before it calls the test hung.
 const HUNG: Duration = Duration::from_secs(60);
 
+/// Where a test in another language asks for the bodies of the requests so far. No vendor has such a place.
+const REQUESTS: &str = "/requests";
+
 /// Which turn answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
@@ -218,6 +221,12 @@ impl Shared {
         let _ = stream.set_nodelay(true);
         let mut reader = BufReader::new(stream);
         while let Ok(Some(asked)) = http::read(&mut reader) {
+            if asked.path == REQUESTS {
+                if self.tell_requests(stream).is_err() {
+                    return;
+                }
+                continue;
+            }
             let (number, face, reply) = self.receive(asked);
             let answered = self.reply(stream, number, face, reply);
             let mut log = self.log();
@@ -232,6 +241,21 @@ impl Shared {
                 return;
             }
         }
+    }
+
+    /// Answers with the bodies of the requests so far.
+    fn tell_requests(&self, stream: &TcpStream) -> Result<(), Broken> {
+        let bodies: Value = self
+            .log()
+            .received
+            .iter()
+            .map(|it| it.body.clone())
+            .collect();
+        let headers = [("content-type", "application/json".to_owned())];
+        let wire = Wire::default();
+        let mut answer = Answer::new(stream, &wire, 200, &headers);
+        answer.push(bodies.to_string().as_bytes())?;
+        answer.finish()
     }
 
     /// Notes the request and decides what to answer.

@@ -12,11 +12,9 @@ mod rows;
 mod server;
 mod table;
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Context, Result, bail};
 
-use crate::workspace::{cargo, root, run};
+use crate::workspace::built;
 use process::Agent;
 use rows::GROUPS;
 use server::Server;
@@ -36,7 +34,7 @@ pub fn bench(arguments: &[&str]) -> Result<()> {
     let plan = parse(arguments)?;
     let binary = match plan.binary {
         Some(path) => std::path::absolute(path)?,
-        None => build(plan.profile)?,
+        None => built("ah", "ah", plan.profile)?,
     };
     let agent = Agent::new(&binary, Server::start()?)?;
     print!("{}", machine::describe(&binary)?);
@@ -79,17 +77,4 @@ fn parse<'a>(arguments: &[&'a str]) -> Result<Plan<'a>> {
         }
     }
     Ok(plan)
-}
-
-fn build(profile: &str) -> Result<PathBuf> {
-    run(cargo().args(["build", "--package", "ah", "--profile", profile]))?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    // The one profile whose folder is not named after it.
-    let folder = if profile == "dev" { "debug" } else { profile };
-    let binary = target.join(folder).join("ah");
-    Path::new(&binary)
-        .is_file()
-        .then_some(binary)
-        .context("cargo built no binary `ah`")
 }

@@ -6,6 +6,7 @@
 mod cache;
 pub mod litellm;
 pub mod mcp;
+pub mod sdk;
 
 use anyhow::{Result, bail};
 
@@ -49,6 +50,10 @@ pub fn test(wanted: Wanted) -> Result<()> {
     match mcp::install() {
         Err(missing) => left_out.push(format!("mcp ({missing:#})")),
         Ok(folder) => mcp::test(&folder)?,
+    }
+    match sdk::install() {
+        Err(missing) => left_out.push(format!("sdk ({missing:#})")),
+        Ok(sdks) => left_out.extend(sdk::test(&sdks)?),
     }
     let is_fetched = wanted == Wanted::All || in_ci();
     match is_fetched.then(litellm::install) {

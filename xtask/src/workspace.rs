@@ -1,7 +1,7 @@
 //! Where the repository is, what cargo says about it, and how a command is run in it.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -24,6 +24,20 @@ pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
+}
+
+/// Builds the program `name` of `package`, with a profile of cargo's; gives its file.
+pub fn built(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
+    run(cargo()
+        .args(["build", "--package", package, "--bin", name])
+        .args(["--profile", profile]))?;
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    // The one profile whose folder is not named after it.
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let program = target.join(folder).join(name);
+    let is_there = program.is_file().then_some(program);
+    is_there.with_context(|| format!("cargo built no program `{name}`"))
 }
 
 /// Prints a command, runs it with our own output, and fails when it does.

@@ -1,6 +1,7 @@
 //! The loopback Messages API by hand, and for benchmarks: `loopback --scenario FILE [--port N] [--by-history]`.
 //!
-//! It prints its address on the first line of its output and serves until it is ended.
+//! It prints its address on the first line of its output and serves until it is ended. `GET /requests` gives the bodies
+//! of the requests so far.
 
 use std::process::ExitCode;
 

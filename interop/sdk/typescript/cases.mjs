@@ -1,0 +1,210 @@
+// What programs on the TypeScript SDK rely on, tried through the SDK itself. `node --test` runs them.
+import assert from 'node:assert/strict';
+import { Prompts, answered, bash, on, sdk, says, textOf, uses, z } from './bench.mjs';
+
+const allow = async (name, input) => ({ behavior: 'allow', updatedInput: input });
+const hook = (answer, matcher) => [{ matcher, hooks: [async input => answer(input) ?? {}] }];
+const specific = (hookEventName, output) => ({ hookSpecificOutput: { hookEventName, ...output } });
+
+on('hello', async bench => {
+  await bench.plays(says('Hello.', { usage: { input_tokens: 12, output_tokens: 3 } }));
+  const seen = await bench.asks('Say hello.');
+  assert.equal(seen.text, 'Hello.');
+  assert.equal(await bench.sent(0), 'Say hello.');
+  const { subtype, is_error, result, num_turns, session_id, usage } = seen.result;
+  assert.deepEqual([subtype, is_error, result, num_turns], ['success', false, 'Hello.', 1]);
+  assert.equal(session_id, seen.init.session_id);
+  assert.equal(usage.output_tokens, 3);
+  assert.equal(seen.init.cwd, bench.cwd);
+});
+
+on('the system prompt and what is appended to it', async bench => {
+  await bench.plays(says('Aye.'), says('Aye.'));
+  await bench.asks('Speak.', { systemPrompt: 'You are a pirate.' });
+  await bench.asks('Speak.', {
+    systemPrompt: { type: 'preset', preset: 'claude_code', append: 'Be brief.' },
+  });
+  const [whole, appended] = (await bench.requests()).map(it => textOf(it.system));
+  assert.match(whole, /You are a pirate\./);
+  assert.match(appended, /Be brief\./);
+  assert.ok(appended.length > whole.length, 'the preset is there as well');
+});
+
+on('a tool runs once it is allowed', async bench => {
+  const asked = [];
+  await bench.plays(uses(bash('one', 'touch made')), says('Made.'));
+  const seen = await bench.asks('Go.', {
+    canUseTool: async (name, input) => {
+      asked.push([name, input.command]);
+      return allow(name, input);
+    },
+  });
+  assert.deepEqual(asked, [['Bash', 'touch made']]);
+  assert.deepEqual(bench.made, ['made']);
+  assert.equal(seen.result.result, 'Made.');
+});
+
+on('a tool that is denied does not run', async bench => {
+  await bench.plays(uses(bash('one', 'touch made')), says('A pity.'));
+  const seen = await bench.asks('Go.', {
+    canUseTool: async () => ({ behavior: 'deny', message: 'not on a Sunday' }),
+  });
+  assert.deepEqual(bench.made, []);
+  assert.ok(seen.toolResult('one').is_error);
+  assert.match(await bench.sent(1), /not on a Sunday/);
+  assert.deepEqual(seen.result.permission_denials.map(it => it.tool_use_id), ['one']);
+});
+
+on('what runs is the updated input', async bench => {
+  await bench.plays(uses(bash('one', 'touch made')), says('Made.'));
+  const command = 'touch other';
+  await bench.asks('Go.', { canUseTool: () => allow('Bash', { command }) });
+  assert.deepEqual(bench.made, ['other']);
+});
+
+on('a denial can end the run', async bench => {
+  await bench.plays(uses(bash('one', 'touch made')), says('never'));
+  const seen = await bench.asks('Go.', {
+    canUseTool: async () => ({ behavior: 'deny', message: 'stop', interrupt: true }),
+  });
+  assert.equal(seen.result.subtype, 'error_during_execution');
+  assert.equal((await bench.requests()).length, 1);
+  assert.deepEqual(bench.made, []);
+});
+
+on('a hook denies, and the next one is told of nothing', async bench => {
+  const told = [];
+  const tell = answer => input => {
+    told.push([input.hook_event_name, input.tool_use_id]);
+    return answer;
+  };
+  const deny = specific('PreToolUse', {
+    permissionDecision: 'deny', permissionDecisionReason: 'too early',
+  });
+  await bench.plays(uses(bash('one', 'touch made')), says('Later.'));
+  await bench.asks('Go.', {
+    allowedTools: ['Bash'],
+    hooks: { PreToolUse: hook(tell(deny), 'Bash'), PostToolUse: hook(tell()), Stop: hook(tell()) },
+  });
+  assert.deepEqual(told.map(([event]) => event), ['PreToolUse', 'Stop']);
+  assert.equal(told[0][1], 'one');
+  assert.match(await bench.sent(1), /too early/);
+  assert.deepEqual(bench.made, []);
+});
+
+on('hooks add context and refuse a stop', async bench => {
+  await bench.plays(says('Done.'), says('They pass.'));
+  const seen = await bench.asks('Go.', {
+    hooks: {
+      UserPromptSubmit: hook(() => specific('UserPromptSubmit', { additionalContext: 'It is raining.' })),
+      Stop: hook(it => it.stop_hook_active ? {} : { decision: 'block', reason: 'And the tests?' }),
+    },
+  });
+  assert.match(JSON.stringify((await bench.requests())[0].messages), /It is raining\./);
+  assert.match(await bench.sent(1), /And the tests\?/);
+  assert.equal(seen.result.result, 'They pass.');
+});
+
+on('a tool in the process', async bench => {
+  const add = sdk.tool('add', 'Adds two numbers.', { a: z.number(), b: z.number() }, async ({ a, b }) => ({
+    content: [{ type: 'text', text: `${a + b}` }],
+  }));
+  const fail = sdk.tool('fail', 'Fails.', {}, async () => { throw new Error('no luck today'); });
+  const sums = sdk.createSdkMcpServer({ name: 'sums', tools: [add, fail] });
+  await bench.plays(
+    uses(['one', 'mcp__sums__add', { a: 2, b: 40 }], ['two', 'mcp__sums__fail', {}]),
+    says('Done.'),
+  );
+  const seen = await bench.asks('Go.', { mcpServers: { sums }, allowedTools: ['mcp__sums'] });
+  assert.equal(textOf(seen.toolResult('one').content), '42');
+  assert.ok(seen.toolResult('two').is_error);
+  assert.match(textOf(seen.toolResult('two').content), /no luck today/);
+  const offered = (await bench.requests())[0].tools.map(it => it.name);
+  assert.ok(offered.includes('mcp__sums__add'));
+});
+
+on('several prompts, and what is changed between them', async bench => {
+  const write = ['w', 'Write', { file_path: `${bench.cwd}/a.txt`, content: 'a' }];
+  await bench.plays(says('One.'), uses(write), says('Written.'));
+  const prompts = new Prompts();
+  const query = bench.query(prompts);
+  prompts.say('Hello.');
+  assert.equal((await answered(query)).result.result, 'One.');
+  await query.setModel('claude-haiku-4-5');
+  await query.setPermissionMode('acceptEdits');
+  prompts.say('Write it.');
+  const seen = await answered(query);
+  prompts.end();
+  assert.equal((await query.next()).done, true);
+  assert.equal(seen.result.result, 'Written.');
+  assert.equal(seen.init.permissionMode, 'acceptEdits');
+  assert.deepEqual(bench.made, ['a.txt']);
+  const [first, second] = (await bench.requests()).map(it => it.model);
+  assert.doesNotMatch(first, /haiku/);
+  assert.match(second, /haiku/);
+});
+
+on('partial messages add up', async bench => {
+  const words = 'one two three four five six seven eight';
+  await bench.plays(says(words, { pieces: 8 }));
+  const seen = await bench.asks('Count.', { includePartialMessages: true });
+  const events = seen.of('stream_event').map(it => it.event);
+  const deltas = events.filter(it => it.type === 'content_block_delta').map(it => it.delta.text);
+  assert.ok(deltas.length > 1);
+  assert.equal(deltas.join(''), words);
+  assert.equal(events[0].type, 'message_start');
+  assert.equal(events.at(-1).type, 'message_stop');
+});
+
+on('an interrupt ends the answer and not the session', async bench => {
+  await bench.plays(says('Once upon a time', { hang: true }), says('As you wish.'));
+  const prompts = new Prompts();
+  const query = bench.query(prompts, { includePartialMessages: true });
+  prompts.say('Tell me a long story.');
+  const cut = await answered(query, async message => {
+    if (message.type === 'stream_event' && message.event.delta?.text) await query.interrupt();
+  });
+  assert.equal(cut.result.subtype, 'error_during_execution');
+  prompts.say('A short one, then.');
+  assert.equal((await answered(query)).result.result, 'As you wish.');
+  prompts.end();
+  assert.match(await bench.sent(1), /A short one, then\./);
+});
+
+on('a megabyte from a command and in a prompt', async bench => {
+  const long = 'ü'.repeat(600_000);
+  await bench.plays(uses(bash('big', "head -c 1048576 /dev/zero | tr '\\0' x")), says('Long.'));
+  const seen = await bench.asks(long, { allowedTools: ['Bash'] });
+  assert.equal(seen.result.result, 'Long.');
+  assert.equal(await bench.sent(0), long);
+  const shown = (await bench.sent(1)).length;
+  assert.ok(shown > 1000 && shown < 200_000, `${shown}`);
+});
+
+on('errors are results, and then exceptions', async bench => {
+  await bench.plays(
+    { error: { status: 400, type: 'invalid_request_error', message: 'no such thing' } },
+    uses(bash('one', 'echo 1')),
+  );
+  const refused = await bench.asks('Fail.', { env: { CLAUDE_CODE_MAX_RETRIES: '0' } });
+  assert.equal(refused.result.is_error, true);
+  assert.match(refused.result.result, /no such thing/);
+  assert.ok(refused.error);
+
+  const limited = await bench.asks('Go on.', { maxTurns: 1, allowedTools: ['Bash'] });
+  assert.equal(limited.result.subtype, 'error_max_turns');
+  assert.ok(limited.result.errors.length > 0);
+});
+
+on('what the program offers', async bench => {
+  await bench.plays(says('Hello.'));
+  const prompts = new Prompts();
+  const query = bench.query(prompts);
+  prompts.say('Hello.');
+  await answered(query);
+  const [commands, models] = [await query.supportedCommands(), await query.supportedModels()];
+  prompts.end();
+  assert.ok(Array.isArray(commands));
+  assert.ok(models.every(it => it.value && it.displayName));
+  assert.ok(models.length > 0);
+});
