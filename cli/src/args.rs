@@ -9,6 +9,7 @@ pub mod options;
 pub mod session;
 pub mod subcommands;
 mod words;
+pub mod work;
 
 use std::ffi::OsString;
 
@@ -116,6 +117,11 @@ fn understand(
             });
         }
         Err(error) => return Err(explain(&error, sorted.subcommand.as_ref())),
+    };
+    // What stands behind a subcommand is its own: `-p` means something else to `ah work`.
+    let manner = match sorted.subcommand {
+        Some(_) => manner_of(&sorted.options),
+        None => manner,
     };
     let mut without_meaning = foreign_options(&matches)?;
     let options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;

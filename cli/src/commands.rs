@@ -19,6 +19,7 @@ pub mod sessions;
 pub mod tools;
 pub mod tree;
 pub mod usage;
+pub mod work;
 
 use std::io::Write as _;
 
@@ -73,6 +74,10 @@ pub fn perform(
         Subcommands::Extract { folder, builtin } => embed::extract(&folder, builtin),
         Subcommands::Sandbox { action } => sandbox::run(config, &action),
         Subcommands::Proxy { socket, hosts } => proxy::run(&socket, &hosts),
+        Subcommands::Work {
+            action,
+            options: wanted,
+        } => work::run(config, options, &wanted, action.as_ref()),
         Subcommands::Demo => demo::run(&options.output),
         Subcommands::Completions { shell } => completions::run(shell),
     }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use ah_conversation::{Effort, Embedded, Environment, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_provider::route::NamedServer;
+use ah_work::settings::Settings as WorkSettings;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -89,6 +90,8 @@ pub struct Config {
     pub top_p: Option<Sourced<f64>>,
     /// Words at which it stops.
     pub stop: Option<Sourced<Vec<String>>>,
+    /// How far `ah work` goes.
+    pub work: Option<Sourced<WorkSettings>>,
     /// What is allowed where no rule says otherwise.
     pub permission_mode: Sourced<PermissionMode>,
     /// Calls that are allowed.
@@ -199,6 +202,7 @@ impl Config {
             max_output_tokens: first.value(|settings| settings.max_output_tokens),
             temperature: first.value(|settings| settings.temperature),
             top_p: first.value(|settings| settings.top_p),
+            work: first.value(|settings| settings.work.clone()),
             stop: first.value(|settings| settings.stop.clone()),
             permission_mode: permission_mode(options, manner, &layers, &mut trust),
             allow: rules(&options.tools.allowed_tools, &layers, |settings| {
@@ -269,6 +273,7 @@ impl Config {
         entries.extend(entry("temperature", self.temperature.as_ref()));
         entries.extend(entry("topP", self.top_p.as_ref()));
         entries.extend(entry("stop", self.stop.as_ref()));
+        entries.extend(entry("work", self.work.as_ref()));
         let mode = &self.permission_mode;
         entries.push(("permissions.defaultMode", json!(mode.value), &mode.origin));
         for (key, rules) in [

@@ -6,7 +6,7 @@ use ah_agent::prompt::{CONDUCT, SYSTEM};
 use ah_conversation::{Embedded, EmbeddedFile};
 
 /// The files that are built in, below the folder for them.
-const BUILT_IN: [(&str, &str); 7] = [
+const BUILT_IN: [(&str, &str); 12] = [
     ("system.md", SYSTEM),
     ("claude.md", CONDUCT),
     ("commands/commit.md", include_str!("sys/commands/commit.md")),
@@ -16,6 +16,11 @@ const BUILT_IN: [(&str, &str); 7] = [
         "skills/ah-skills.md",
         include_str!("sys/skills/ah-skills.md"),
     ),
+    ("skills/check.md", include_str!("sys/skills/check.md")),
+    ("skills/do.md", include_str!("sys/skills/do.md")),
+    ("skills/fix.md", include_str!("sys/skills/fix.md")),
+    ("skills/plan.md", include_str!("sys/skills/plan.md")),
+    ("skills/pr.md", include_str!("sys/skills/pr.md")),
     ("skills/ah-tools.md", include_str!("sys/skills/ah-tools.md")),
 ];
 

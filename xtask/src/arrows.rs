@@ -5,7 +5,7 @@
 use crate::workspace::{Dependency, Package};
 
 /// What each crate may use of ours, besides `testkit` in tests.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("ah-conversation", &[]),
     ("ah-http", &[]),
     ("ah-sandbox", &[]),
@@ -15,6 +15,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("ah-tools", &["ah-conversation", "ah-http", "ah-process"]),
     ("ah-mcp", &["ah-conversation", "ah-http", "ah-process"]),
     ("ah-agent", &["ah-conversation", "ah-process"]),
+    ("ah-work", &["ah-http", "ah-process"]),
     (
         "ah-testkit",
         &["ah-conversation", "ah-provider", "ah-store"],

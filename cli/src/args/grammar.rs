@@ -39,7 +39,7 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
 ];
 
 /// Subcommands of later versions, kept free so that no prompt comes to depend on their names.
-pub const RESERVED: &[&str] = &["logs", "work"];
+pub const RESERVED: &[&str] = &["logs"];
 
 /// The command line that the help text shows.
 pub fn command() -> Command {

@@ -8,6 +8,7 @@ use clap::Subcommand;
 use clap_complete::Shell;
 
 use super::options::{Hosts, SandboxTier, whole};
+use super::work::{WorkAction, WorkOptions};
 
 /// A subcommand. Each has a file of its name in `commands/`.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
@@ -141,6 +142,15 @@ pub enum Subcommands {
         /// The files that are built in instead
         #[arg(long)]
         builtin: bool,
+    },
+    /// Work on an issue until there is a reviewed pull request, with nobody watching
+    Work {
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its fields say it")]
+        options: WorkOptions,
+        /// A part of it; without one, all
+        #[command(subcommand)]
+        action: Option<WorkAction>,
     },
     /// Watch a small repair in a temporary folder; needs no key
     Demo,

@@ -215,7 +215,7 @@ show me the tests
   2 unexpected `the`
   for a prompt that begins so: ah -- show me the tests
 work on the login bug
-  2 `ah work` does not work yet
+  2 unrecognized subcommand `on`
   for a prompt that begins so: ah -- work on the login bug
 branch
   2 `ah branch` needs a command

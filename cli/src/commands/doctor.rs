@@ -319,7 +319,8 @@ fn git(environment: &Environment) -> Check {
     }
 }
 
-fn find(environment: &Environment, name: &str) -> Option<PathBuf> {
+/// The program that a shell would find by this name.
+pub(super) fn find(environment: &Environment, name: &str) -> Option<PathBuf> {
     let folders = std::env::split_paths(environment.get("PATH")?);
     folders
         .map(|folder| folder.join(name))

@@ -2,7 +2,7 @@
 
 mod instructions;
 mod session;
-mod signals;
+pub(super) mod signals;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use ah_agent::hooks::HookEvent;
 use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_provider::route::NamedServer;
+use ah_work::settings::Settings as WorkSettings;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -56,6 +57,8 @@ pub struct Settings {
     pub env: BTreeMap<String, String>,
     /// Folders whose projects are trusted.
     pub trusted_folders: Vec<PathBuf>,
+    /// How far `ah work` goes.
+    pub work: Option<WorkSettings>,
 }
 
 /// What a settings file says of permissions.
@@ -162,6 +165,7 @@ pub fn read(
             }
             "mcpServers" => settings.mcp_servers = file.mcp_servers(value)?,
             "permissions" => settings.permissions = file.permissions(value)?,
+            "work" => settings.work = Some(file.value(value)?),
             "trustedFolders" => settings.trusted_folders = file.value(value)?,
             "hooks" => settings.hooks = file.hooks(value)?,
             "env" => {
@@ -355,6 +359,8 @@ impl<'a> File<'a> {
 mod tests {
     use ah_provider::openai::Quirks;
     use ah_provider::route::Api;
+    use ah_work::phase::Phase;
+    use ah_work::settings::PhaseSettings;
 
     use super::*;
 
@@ -384,7 +390,8 @@ mod tests {
             },
             "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "c", "timeout": 2}]}]},
             "env": {"A": "b"},
-            "trustedFolders": ["~/src"]
+            "trustedFolders": ["~/src"],
+            "work": {"maxPrs": 2, "phases": {"do": {"timeout": 600}}}
         }"#;
         let server = NamedServer {
             api: Some(Api::OpenAiResponses),
@@ -443,6 +450,17 @@ mod tests {
             }],
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             trusted_folders: vec!["~/src".into()],
+            work: Some(WorkSettings {
+                max_prs: Some(2),
+                phases: BTreeMap::from([(
+                    Phase::Do,
+                    PhaseSettings {
+                        timeout: Some(600),
+                        ..PhaseSettings::default()
+                    },
+                )]),
+                ..WorkSettings::default()
+            }),
         };
         assert_eq!(settings, expected);
         assert_eq!(read("s.json", " \n", false).unwrap().0, Settings::default());
@@ -538,7 +556,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len()),
-            (20, 5),
+            (21, 5),
             "a setting is missing in the schema"
         );
     }

@@ -43,6 +43,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         hooks,
         env,
         trusted_folders,
+        work,
     } = settings;
     let mut taken = Vec::new();
     for (key, model) in [
@@ -63,6 +64,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         !std::mem::take(additional_directories).is_empty(),
     );
     take("hooks", !std::mem::take(hooks).is_empty());
+    take("work", work.take().is_some());
     take("env", !std::mem::take(env).is_empty());
     take(
         "trustedFolders",

@@ -37,4 +37,5 @@ mod tools;
 mod tree;
 mod trust;
 mod wire;
+mod work;
 mod writes;

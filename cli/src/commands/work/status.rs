@@ -1,0 +1,65 @@
+//! `ah work status`: how far the work is, from what it has written down.
+
+use std::path::Path;
+
+use ah_work::artifact::Artifacts;
+use ah_work::phase::{self, Step};
+use ah_work::run::load;
+use serde_json::json;
+
+use crate::args::subcommands::Json;
+use crate::commands::{preview, print, print_json};
+use crate::error::CliError;
+
+/// Prints it; gives the exit code.
+///
+/// # Errors
+///
+/// Where the state cannot be read.
+pub(super) fn run(top: &Path, form: Json) -> Result<u8, CliError> {
+    let journal = load(&Artifacts::of(top)).map_err(|error| super::failure(&error))?;
+    let Some(journal) = journal else {
+        return match form.json {
+            true => print_json(&json!(null)),
+            false => print("nothing was begun here\n"),
+        };
+    };
+    let next = match phase::next(&journal.history(), journal.mending) {
+        Step::Perform(phase) => Some(phase.as_str()),
+        Step::Finish(_) => None,
+    };
+    let ended = journal.concluded.map(|status| status.as_str());
+    if form.json {
+        let phases: Vec<_> = journal
+            .runs
+            .iter()
+            .map(|run| {
+                json!({
+                    "phase": run.phase, "outcome": run.outcome.to_string(), "note": run.note,
+                    "started_at": run.started_at, "ended_at": run.ended_at,
+                })
+            })
+            .collect();
+        return print_json(&json!({
+            "issue": journal.issue.number, "title": journal.issue.title, "branch": journal.branch,
+            "base": journal.base, "phases": phases, "next": next, "status": ended,
+        }));
+    }
+    let mut text = format!(
+        "#{} {}\nbranch {} for {}\n",
+        journal.issue.number,
+        preview(&journal.issue.title, 80),
+        journal.branch,
+        journal.base
+    );
+    for run in &journal.runs {
+        let line = super::ended(run.phase, run.outcome, &preview(&run.note, 200));
+        text.push_str(&format!("  {line}\n"));
+    }
+    let last = match (ended, next) {
+        (Some(status), _) => status.to_owned(),
+        (None, Some(next)) => format!("next: {next}"),
+        (None, None) => "next: labels and the last comment".to_owned(),
+    };
+    print(&format!("{text}{last}\n"))
+}

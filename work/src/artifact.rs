@@ -1,0 +1,257 @@
+//! The files of the phases, `o/work/PHASE/FILE`: kept in the user's repository, where no agent reaches them, and laid
+//! out for each agent in the tree that it works in.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::journal::Hashes;
+use crate::phase::Phase;
+
+/// Where they are, below the top of a repository.
+pub const FOLDER: &str = "o/work";
+/// Longer files of an agent are none.
+const LONGEST: u64 = 1024 * 1024;
+const READABLE: [&str; 10] = [
+    "plan/issue.json",
+    "plan/plan.md",
+    "plan/update.md",
+    "do/do.md",
+    "do/feedback.md",
+    "do/branch.txt",
+    "check/check.md",
+    "check/actions.json",
+    "fix/do.md",
+    "fix/branch.txt",
+];
+
+/// The files that are kept.
+#[derive(Debug, Clone)]
+pub struct Artifacts {
+    folder: PathBuf,
+}
+
+impl Artifacts {
+    /// Those of the repository whose top is `top`.
+    pub fn of(top: &Path) -> Self {
+        Self {
+            folder: top.join(FOLDER),
+        }
+    }
+
+    /// The folder of all.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where `name` is, as `plan/plan.md`.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// What is in `name`, if it is there.
+    pub fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path(name)).ok()
+    }
+
+    /// Writes `name`, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written.
+    pub fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        let path = self.path(name);
+        let folder = path.parent().unwrap_or(&self.folder);
+        if !self.folder.join(".gitignore").exists() {
+            fs::create_dir_all(&self.folder)?;
+            fs::write(self.folder.join(".gitignore"), "*\n")?;
+        }
+        fs::create_dir_all(folder)?;
+        let draft = path.with_extension("new");
+        fs::write(&draft, text)?;
+        fs::File::open(&draft)?.sync_all()?;
+        fs::rename(&draft, &path)
+    }
+
+    /// Removes `name`, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// Where it stays.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.path(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is in the files that phases read.
+    pub fn hashes(&self) -> Hashes {
+        let hash = |name: &str| {
+            let bytes = fs::read(self.path(name)).ok()?;
+            Some((name.to_owned(), hash(&bytes)))
+        };
+        READABLE.iter().filter_map(|name| hash(name)).collect()
+    }
+
+    /// Lays the files of `phases` out below `tree`, and an empty folder for `phase`, unless one that was begun stays.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be written.
+    pub fn lay_out(&self, tree: &Path, phase: Phase, is_resumed: bool) -> io::Result<()> {
+        let below = tree.join(FOLDER);
+        real_folder(tree, &below)?;
+        for earlier in phase.earlier() {
+            let folder = below.join(earlier.as_str());
+            remove(&folder)?;
+            fs::create_dir(&folder)?;
+            let own = format!("{earlier}/");
+            for name in READABLE.iter().filter(|name| name.starts_with(&own)) {
+                if let Some(text) = self.read(name) {
+                    fs::write(below.join(name), text)?;
+                }
+            }
+        }
+        let own = below.join(phase.as_str());
+        if !(is_resumed && is_real_folder(&own)) {
+            remove(&own)?;
+            fs::create_dir(&own)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what the agent of `phase` has left in `tree`; what it did not leave is removed here as well. Gives the
+    /// names of what there is.
+    ///
+    /// # Errors
+    ///
+    /// Where they cannot be written here.
+    pub fn collect(&self, tree: &Path, phase: Phase) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for file in phase.leaves() {
+            let name = format!("{phase}/{file}");
+            match left(tree, &name) {
+                Some(text) => {
+                    self.write(&name, &text)?;
+                    names.push(name);
+                }
+                None => self.remove(&name)?,
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// The SHA-256 of `bytes` in hexadecimal.
+pub fn hash(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What an agent has left at `name`. It may have put a link there, or a pipe, to have us read what it cannot: only a
+/// plain file in plain folders counts.
+fn left(tree: &Path, name: &str) -> Option<String> {
+    let path = tree.join(FOLDER).join(name);
+    let folder = path.parent()?;
+    let below = folder.strip_prefix(tree).ok()?;
+    let mut part = tree.to_owned();
+    for component in below {
+        part.push(component);
+        is_real_folder(&part).then_some(())?;
+    }
+    let metadata = fs::symlink_metadata(&path).ok()?;
+    let is_plain = metadata.is_file() && metadata.len() <= LONGEST;
+    let bytes = is_plain.then(|| fs::read(&path).ok()).flatten()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// Makes sure that `below`, which is in `tree`, is a folder and none of the folders on the way to it a link.
+fn real_folder(tree: &Path, below: &Path) -> io::Result<()> {
+    let relative = below.strip_prefix(tree).unwrap_or(below);
+    let mut part = tree.to_owned();
+    for component in relative {
+        part.push(component);
+        if !is_real_folder(&part) {
+            remove(&part)?;
+            fs::create_dir(&part)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_real_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// Removes a file or a folder, if it is there; of a link, the link.
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = match is_real_folder(path) {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_plain_files_are_taken_from_an_agent() {
+        let root = tempfile::tempdir().unwrap();
+        let (top, tree) = (root.path().join("top"), root.path().join("tree"));
+        let artifacts = Artifacts::of(&top);
+        fs::create_dir_all(&tree).unwrap();
+        fs::write(root.path().join("secret"), "canary").unwrap();
+        artifacts.lay_out(&tree, Phase::Plan, false).unwrap();
+        let plan = tree.join("o/work/plan");
+        symlink(root.path().join("secret"), plan.join("plan.md")).unwrap();
+        fs::write(plan.join("update.md"), "why not").unwrap();
+        let taken = artifacts.collect(&tree, Phase::Plan).unwrap();
+        assert_eq!(taken, ["plan/update.md"]);
+        // A folder that leads elsewhere is none either, neither to read from nor to write to.
+        fs::remove_dir_all(&plan).unwrap();
+        let elsewhere = root.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("plan.md"), "canary").unwrap();
+        symlink(&elsewhere, &plan).unwrap();
+        assert!(artifacts.collect(&tree, Phase::Plan).unwrap().is_empty());
+        artifacts.lay_out(&tree, Phase::Do, false).unwrap();
+        assert!(elsewhere.join("plan.md").exists() && is_real_folder(&plan));
+        fs::remove_dir_all(tree.join("o")).unwrap();
+        symlink(root.path(), tree.join("o")).unwrap();
+        artifacts.lay_out(&tree, Phase::Do, false).unwrap();
+        assert!(!root.path().join("work").exists());
+    }
+
+    #[test]
+    fn what_an_agent_did_to_earlier_files_is_undone() {
+        let root = tempfile::tempdir().unwrap();
+        let (top, tree) = (root.path().join("top"), root.path().join("tree"));
+        let artifacts = Artifacts::of(&top);
+        fs::create_dir_all(&tree).unwrap();
+        artifacts.write("plan/plan.md", "the plan").unwrap();
+        artifacts.lay_out(&tree, Phase::Do, false).unwrap();
+        fs::write(tree.join("o/work/plan/plan.md"), "another").unwrap();
+        fs::write(tree.join("o/work/plan/more.md"), "more").unwrap();
+        fs::write(tree.join("o/work/do/do.md"), "half").unwrap();
+        artifacts.lay_out(&tree, Phase::Do, true).unwrap();
+        let text = |name: &str| fs::read_to_string(tree.join("o/work").join(name)).ok();
+        assert_eq!(text("plan/plan.md").as_deref(), Some("the plan"));
+        assert_eq!(text("plan/more.md"), None);
+        assert_eq!(
+            text("do/do.md").as_deref(),
+            Some("half"),
+            "a phase that was begun goes on"
+        );
+    }
+}

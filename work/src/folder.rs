@@ -1,0 +1,210 @@
+//! A hub that is a folder: `issues/N.json` and `pulls/N.json`. For trying the work without a network.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::hub::{Hub, HubError, Pull};
+use crate::issue::Issue;
+
+/// The folder.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    path: PathBuf,
+    default_branch: String,
+}
+
+/// An issue as it is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The issue.
+    #[serde(flatten)]
+    pub issue: Issue,
+    /// Whether it was closed.
+    #[serde(default)]
+    pub is_closed: bool,
+    /// What was said below it.
+    #[serde(default)]
+    pub comments: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptPull {
+    branch: String,
+    base: String,
+    title: String,
+    body: String,
+}
+
+impl Folder {
+    /// The hub in the folder `path`.
+    pub fn new(path: PathBuf, default_branch: String) -> Self {
+        Self {
+            path,
+            default_branch,
+        }
+    }
+
+    /// Writes an issue.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be written.
+    pub fn keep(&self, kept: &Kept) -> Result<(), HubError> {
+        write(&self.place(kept.issue.number), kept)
+    }
+
+    fn place(&self, number: u64) -> PathBuf {
+        self.path.join("issues").join(format!("{number}.json"))
+    }
+
+    fn change(&self, number: u64, change: impl FnOnce(&mut Kept)) -> Result<(), HubError> {
+        let mut kept = self.kept(number)?;
+        change(&mut kept);
+        self.keep(&kept)
+    }
+
+    fn kept(&self, number: u64) -> Result<Kept, HubError> {
+        let mut kept: Kept = read(&self.place(number))?;
+        kept.issue.number = number;
+        Ok(kept)
+    }
+
+    fn all(&self) -> Result<Vec<Kept>, HubError> {
+        let numbers = numbers(&self.path.join("issues"));
+        numbers
+            .into_iter()
+            .map(|number| self.kept(number))
+            .collect()
+    }
+
+    fn pulls(&self) -> Result<Vec<(PathBuf, KeptPull)>, HubError> {
+        let folder = self.path.join("pulls");
+        let paths = numbers(&folder)
+            .into_iter()
+            .map(|number| folder.join(format!("{number}.json")));
+        paths.map(|path| Ok((path.clone(), read(&path)?))).collect()
+    }
+}
+
+/// The numbers of the files of a folder, in order.
+fn numbers(folder: &Path) -> Vec<u64> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |name: &str| name.strip_suffix(".json")?.parse().ok();
+    let mut numbers: Vec<_> = entries
+        .filter_map(|entry| number(entry.file_name().to_str()?))
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, HubError> {
+    let text = fs::read_to_string(path).map_err(|error| fault("read", path, &error))?;
+    serde_json::from_str(&text).map_err(|error| fault("understand", path, &error))
+}
+
+fn write(path: &Path, value: &impl Serialize) -> Result<(), HubError> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| fault("write", path, &error))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, text + "\n"))
+        .map_err(|error| fault("write", path, &error))
+}
+
+fn fault(what: &str, path: &Path, error: &dyn std::error::Error) -> HubError {
+    HubError::new(format!("cannot {what} `{}`: {error}", path.display()))
+}
+
+#[async_trait]
+impl Hub for Folder {
+    async fn issues(&self, label: &str) -> Result<Vec<Issue>, HubError> {
+        let mut kept = self.all()?;
+        kept.retain(|kept| !kept.is_closed && kept.issue.has(label));
+        Ok(kept.into_iter().map(|kept| kept.issue).collect())
+    }
+
+    async fn issue(&self, number: u64) -> Result<Issue, HubError> {
+        Ok(self.kept(number)?.issue)
+    }
+
+    async fn open_issue(&self, title: &str, body: &str, label: &str) -> Result<Issue, HubError> {
+        let last = self.all()?.last().map(|kept| kept.issue.number);
+        let issue = Issue {
+            number: last.unwrap_or(0) + 1,
+            title: title.to_owned(),
+            body: body.to_owned(),
+            labels: vec![label.to_owned()],
+            ..Issue::default()
+        };
+        self.keep(&Kept {
+            issue: issue.clone(),
+            ..Kept::default()
+        })?;
+        Ok(issue)
+    }
+
+    async fn ensure_label(&self, _: &str, _: &str, _: &str) -> Result<(), HubError> {
+        Ok(())
+    }
+
+    async fn add_labels(&self, number: u64, labels: &[String]) -> Result<(), HubError> {
+        self.change(number, |kept| {
+            for label in labels {
+                if !kept.issue.has(label) {
+                    kept.issue.labels.push(label.clone());
+                }
+            }
+        })
+    }
+
+    async fn remove_label(&self, number: u64, label: &str) -> Result<(), HubError> {
+        self.change(number, |kept| {
+            kept.issue.labels.retain(|known| known != label);
+        })
+    }
+
+    async fn comments(&self, number: u64) -> Result<Vec<String>, HubError> {
+        Ok(self.kept(number)?.comments)
+    }
+
+    async fn comment(&self, number: u64, body: &str) -> Result<(), HubError> {
+        self.change(number, |kept| kept.comments.push(body.to_owned()))
+    }
+
+    async fn close(&self, number: u64) -> Result<(), HubError> {
+        self.change(number, |kept| kept.is_closed = true)
+    }
+
+    async fn open_pulls(&self, _: usize) -> Result<usize, HubError> {
+        Ok(self.pulls()?.len())
+    }
+
+    async fn pull_of(&self, branch: &str) -> Result<Option<String>, HubError> {
+        let mut pulls = self.pulls()?.into_iter();
+        let found = pulls.find(|(_, pull)| pull.branch == branch);
+        Ok(found.map(|(path, _)| path.display().to_string()))
+    }
+
+    async fn open_pull(&self, pull: &Pull<'_>) -> Result<String, HubError> {
+        let folder = self.path.join("pulls");
+        let number = numbers(&folder).last().unwrap_or(&0) + 1;
+        let path = folder.join(format!("{number}.json"));
+        write(
+            &path,
+            &KeptPull {
+                branch: pull.branch.to_owned(),
+                base: pull.base.to_owned(),
+                title: pull.title.to_owned(),
+                body: pull.body.to_owned(),
+            },
+        )?;
+        Ok(path.display().to_string())
+    }
+
+    async fn default_branch(&self) -> Result<String, HubError> {
+        Ok(self.default_branch.clone())
+    }
+}

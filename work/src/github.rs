@@ -1,0 +1,351 @@
+//! GitHub as a hub, by its REST API and plain requests: the proxies, certificates and time limits are then those of the
+//! whole program, and of a client library's hundreds of calls a dozen would be used.
+
+mod wait;
+mod wire;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ah_http::Options;
+use async_trait::async_trait;
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Method, Response};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::hub::{Hub, HubError, Pull};
+use crate::issue::Issue;
+use wait::{Limits, Verdict};
+
+/// Where the API is, if nobody says otherwise.
+pub const API: &str = "https://api.github.com";
+/// The version of the API that is spoken.
+const VERSION: &str = "2022-11-28";
+const PER_PAGE: usize = 100;
+/// So many pages of a list are read.
+const MOST_PAGES: usize = 20;
+/// How long one answer may take.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const RETRIES: u32 = 3;
+
+/// A repository at GitHub, or at a server that speaks its API.
+pub struct GitHub {
+    client: Client,
+    /// Without a slash at the end.
+    base: String,
+    repository: String,
+    token: String,
+}
+
+/// Whether a request that may have been carried out is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    /// It is, for twice is as good as once.
+    Always,
+    /// Only if it was refused before anything was done.
+    IfRefused,
+}
+
+impl GitHub {
+    /// The repository `OWNER/NAME` at the API at `base`.
+    ///
+    /// # Errors
+    ///
+    /// Where `base` is no address, or the settings of the network make no sense.
+    pub fn new(
+        options: &Options,
+        base: &str,
+        repository: &str,
+        token: &str,
+    ) -> Result<Self, HubError> {
+        let client = ah_http::client(options, base).map_err(|error| HubError {
+            hint: error.hint().map(str::to_owned),
+            ..HubError::new(error.to_string())
+        })?;
+        Ok(Self {
+            client,
+            base: base.trim_end_matches('/').to_owned(),
+            repository: repository.to_owned(),
+            token: token.to_owned(),
+        })
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}/repos/{}{path}", self.base, self.repository)
+    }
+
+    /// Sends a request until it is answered, as often as makes sense.
+    async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        body: Option<&Value>,
+        repeat: Repeat,
+    ) -> Result<Response, HubError> {
+        let what = format!("{method} {}", url.strip_prefix(&self.base).unwrap_or(url));
+        let mut attempt = 0;
+        loop {
+            let mut request = self
+                .client
+                .request(method.clone(), url)
+                .bearer_auth(&self.token)
+                .header("accept", "application/vnd.github+json")
+                .header("x-github-api-version", VERSION)
+                .timeout(TIMEOUT);
+            if let Some(body) = body {
+                request = request
+                    .header("content-type", "application/json")
+                    .body(self.redacted(&body.to_string()));
+            }
+            let (limits, error) = match request.send().await {
+                Ok(response) if response.status().is_success() => return Ok(response),
+                Ok(response) => {
+                    let limits = limits(response.status().as_u16(), response.headers());
+                    (limits, refusal(&what, response).await)
+                }
+                Err(error) => {
+                    let reason = error.without_url();
+                    let error = HubError::new(format!("{what}: {}", chain(&reason)));
+                    (Limits::unanswered(), error)
+                }
+            };
+            let is_repeated = match repeat {
+                Repeat::Always => true,
+                Repeat::IfRefused => limits.is_refused(),
+            };
+            match wait::decide(&limits, attempt, RETRIES) {
+                Verdict::Wait(time) if is_repeated => tokio::time::sleep(time).await,
+                Verdict::Wait(time) => {
+                    return Err(HubError {
+                        again_after: Some(time),
+                        ..error
+                    });
+                }
+                Verdict::GiveUp => return Err(error),
+                Verdict::TooLong(time) => {
+                    let seconds = time.as_secs();
+                    return Err(error.hint(format!(
+                        "the limit of requests is used up; it is given back in {seconds} s"
+                    )));
+                }
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<T, HubError> {
+        let response = self.send(Method::GET, url, None, Repeat::Always).await?;
+        read(url, response).await
+    }
+
+    /// All pages of a list, as long as `is_enough` says no.
+    async fn list<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        is_enough: impl Fn(&[T]) -> bool + Send,
+    ) -> Result<Vec<T>, HubError> {
+        let sign = if path.contains('?') { '&' } else { '?' };
+        let mut next = Some(format!("{}{sign}per_page={PER_PAGE}", self.url(path)));
+        let mut all = Vec::new();
+        let mut pages = 0;
+        while let Some(url) = next.take() {
+            let response = self.send(Method::GET, &url, None, Repeat::Always).await?;
+            let link = response.headers().get("link");
+            let link = link.and_then(|link| link.to_str().ok());
+            // Elsewhere the token has no business.
+            let own = format!("{}/", self.base);
+            let behind = link.and_then(wire::next_page);
+            let behind = behind
+                .filter(|url| url.starts_with(&own))
+                .map(str::to_owned);
+            all.extend(read::<Vec<T>>(&url, response).await?);
+            pages += 1;
+            next = behind.filter(|_| pages < MOST_PAGES && !is_enough(&all));
+        }
+        Ok(all)
+    }
+
+    /// `text` without the token: what agents wrote is posted, and it must not be what they have found.
+    fn redacted(&self, text: &str) -> String {
+        match self.token.len() {
+            0..8 => text.to_owned(),
+            _ => text.replace(&self.token, "[token]"),
+        }
+    }
+}
+
+/// What an answer says of limits.
+fn limits(status: u16, headers: &HeaderMap) -> Limits {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map(|now| now.as_secs()).unwrap_or_default();
+    let reset = number("x-ratelimit-reset");
+    Limits {
+        status: Some(status),
+        retry_after: number("retry-after"),
+        remaining: number("x-ratelimit-remaining"),
+        reset_in: reset.map(|reset| reset.saturating_sub(now)),
+    }
+}
+
+async fn refusal(what: &str, response: Response) -> HubError {
+    let status = response.status();
+    let text = response.text().await.unwrap_or_default();
+    let said = wire::reason(&text);
+    let error = HubError::new(format!("{what}: {status}: {said}"));
+    let error = HubError {
+        status: Some(status.as_u16()),
+        ..error
+    };
+    match status.as_u16() {
+        401 => error.hint("the token is not valid: set GH_TOKEN, or run `gh auth login`"),
+        403 => error
+            .hint("the token may need more rights: contents, issues and pull requests, to write"),
+        404 => error
+            .hint("see whether the repository is right (`-r OWNER/NAME`) and the token may see it"),
+        301 | 307 | 308 => error.hint("the repository has moved: `-r OWNER/NAME` names it"),
+        _ => error,
+    }
+}
+
+async fn read<T: DeserializeOwned>(url: &str, response: Response) -> Result<T, HubError> {
+    let bytes = response.bytes().await;
+    let bytes = bytes.map_err(|error| HubError::new(format!("{}", error.without_url())))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| HubError::new(format!("cannot understand the answer of {url}: {error}")))
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+#[async_trait]
+impl Hub for GitHub {
+    async fn issues(&self, label: &str) -> Result<Vec<Issue>, HubError> {
+        let label = wire::escaped(label);
+        let path = format!("/issues?state=open&labels={label}&sort=created&direction=asc");
+        let is_enough = |found: &[wire::Issue]| found.len() >= PER_PAGE;
+        let found = self.list::<wire::Issue>(&path, is_enough).await?;
+        let issues = found
+            .into_iter()
+            .filter(|issue| issue.pull_request.is_none());
+        Ok(issues.map(Issue::from).collect())
+    }
+
+    async fn issue(&self, number: u64) -> Result<Issue, HubError> {
+        let url = self.url(&format!("/issues/{number}"));
+        let issue: wire::Issue = self.get(&url).await?;
+        match issue.pull_request {
+            None => Ok(issue.into()),
+            Some(_) => Err(HubError::new(format!("#{number} is a pull request"))),
+        }
+    }
+
+    async fn open_issue(&self, title: &str, body: &str, label: &str) -> Result<Issue, HubError> {
+        let body = json!({ "title": title, "body": body, "labels": [label] });
+        let url = self.url("/issues");
+        let response = self
+            .send(Method::POST, &url, Some(&body), Repeat::IfRefused)
+            .await?;
+        read::<wire::Issue>(&url, response).await.map(Issue::from)
+    }
+
+    async fn ensure_label(&self, name: &str, colour: &str, meaning: &str) -> Result<(), HubError> {
+        let url = self.url(&format!("/labels/{}", wire::escaped(name)));
+        match self.get::<Value>(&url).await {
+            Ok(_) => return Ok(()),
+            Err(error) if error.status == Some(404) => {}
+            Err(error) => return Err(error),
+        }
+        let body = json!({ "name": name, "color": colour, "description": meaning });
+        let url = self.url("/labels");
+        let made = self
+            .send(Method::POST, &url, Some(&body), Repeat::Always)
+            .await;
+        match made {
+            // Somebody else was quicker, or the answer to our first request got lost.
+            Err(error) if error.status == Some(422) => Ok(()),
+            made => made.map(drop),
+        }
+    }
+
+    async fn add_labels(&self, number: u64, labels: &[String]) -> Result<(), HubError> {
+        let url = self.url(&format!("/issues/{number}/labels"));
+        let body = json!({ "labels": labels });
+        self.send(Method::POST, &url, Some(&body), Repeat::Always)
+            .await
+            .map(drop)
+    }
+
+    async fn remove_label(&self, number: u64, label: &str) -> Result<(), HubError> {
+        let label = wire::escaped(label);
+        let url = self.url(&format!("/issues/{number}/labels/{label}"));
+        match self.send(Method::DELETE, &url, None, Repeat::Always).await {
+            Err(error) if error.status == Some(404) => Ok(()),
+            removed => removed.map(drop),
+        }
+    }
+
+    async fn comments(&self, number: u64) -> Result<Vec<String>, HubError> {
+        let path = format!("/issues/{number}/comments");
+        let comments = self.list::<wire::Comment>(&path, |_| false).await?;
+        let texts = comments.into_iter().filter_map(|comment| comment.body);
+        Ok(texts.collect())
+    }
+
+    async fn comment(&self, number: u64, body: &str) -> Result<(), HubError> {
+        let url = self.url(&format!("/issues/{number}/comments"));
+        let body = json!({ "body": body });
+        self.send(Method::POST, &url, Some(&body), Repeat::IfRefused)
+            .await
+            .map(drop)
+    }
+
+    async fn close(&self, number: u64) -> Result<(), HubError> {
+        let url = self.url(&format!("/issues/{number}"));
+        let body = json!({ "state": "closed", "state_reason": "completed" });
+        self.send(Method::PATCH, &url, Some(&body), Repeat::Always)
+            .await
+            .map(drop)
+    }
+
+    async fn open_pulls(&self, enough: usize) -> Result<usize, HubError> {
+        let is_enough = |found: &[Value]| found.len() >= enough;
+        let pulls = self.list::<Value>("/pulls?state=open", is_enough).await?;
+        Ok(pulls.len())
+    }
+
+    async fn pull_of(&self, branch: &str) -> Result<Option<String>, HubError> {
+        let owner = self.repository.split('/').next().unwrap_or_default();
+        let head = wire::escaped(&format!("{owner}:{branch}"));
+        let path = format!("/pulls?state=open&head={head}");
+        let pulls = self.list::<wire::Pull>(&path, |_| true).await?;
+        // Servers that know no `head` list all.
+        let found = pulls.into_iter().find(|pull| pull.head.name == branch);
+        Ok(found.map(|pull| pull.html_url))
+    }
+
+    async fn open_pull(&self, pull: &Pull<'_>) -> Result<String, HubError> {
+        let url = self.url("/pulls");
+        let body = json!({
+            "head": pull.branch, "base": pull.base, "title": pull.title, "body": pull.body,
+        });
+        let response = self
+            .send(Method::POST, &url, Some(&body), Repeat::IfRefused)
+            .await?;
+        let pull: wire::Pull = read(&url, response).await?;
+        Ok(pull.html_url)
+    }
+
+    async fn default_branch(&self) -> Result<String, HubError> {
+        let repository: wire::Repository = self.get(&self.url("")).await?;
+        Ok(repository.default_branch)
+    }
+}

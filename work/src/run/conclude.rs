@@ -1,0 +1,61 @@
+//! Says how the work ended: labels, a last comment, `summary.json`. Each of these may be done twice without harm.
+
+use crate::action::{Subject, comment_once};
+use crate::artifact::Artifacts;
+use crate::hub::HubError;
+use crate::issue::{DOING, DONE, FAILED, FRICTION};
+use crate::journal::Journal;
+use crate::phase::Status;
+use crate::run::{News, Work, WorkError, save};
+use crate::summary;
+use crate::verdict;
+
+impl Work {
+    pub(super) async fn conclude(
+        &self,
+        artifacts: &Artifacts,
+        journal: &mut Journal,
+        status: Status,
+        note: Option<&str>,
+    ) -> Result<(), WorkError> {
+        if journal.concluded == Some(status) {
+            return Ok(());
+        }
+        self.label(artifacts, journal, status).await?;
+        let log = self.options.log.as_deref();
+        let text = summary::comment(status, journal, artifacts, log, note);
+        let subject = Subject {
+            number: journal.issue.number,
+            branch: &journal.branch,
+            base: &journal.base,
+            is_pushed: false,
+            mark: &journal.started_at,
+        };
+        if let Err(error) = comment_once(self.hub.as_ref(), &text, &subject).await {
+            (self.watch)(&News::Warning(format!("the last comment: {error}")));
+        }
+        self.summarise(artifacts, status, Some(journal))?;
+        journal.concluded = Some(status);
+        save(artifacts, journal)
+    }
+
+    async fn label(
+        &self,
+        artifacts: &Artifacts,
+        journal: &Journal,
+        status: Status,
+    ) -> Result<(), HubError> {
+        let number = journal.issue.number;
+        let mut labels = vec![match status {
+            Status::Success => DONE.to_owned(),
+            _ => FAILED.to_owned(),
+        }];
+        let review = artifacts.read("check/actions.json");
+        let review = review.and_then(|text| verdict::read(&text).ok());
+        if review.is_some_and(|review| !review.friction.is_empty()) {
+            labels.push(FRICTION.to_owned());
+        }
+        self.hub.add_labels(number, &labels).await?;
+        self.hub.remove_label(number, DOING).await
+    }
+}

@@ -1,0 +1,408 @@
+//! The phases, one function each.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::action::{self, Subject};
+use crate::agent::{End, Job, go_on, prompt};
+use crate::artifact::{Artifacts, FOLDER};
+use crate::journal::{Hashes, Journal, Run};
+use crate::phase::{Mending, Outcome, Phase};
+use crate::run::{News, Work, WorkError, now, save};
+use crate::tree::{Origin, Tree};
+use crate::verdict::{self, Review, Verdict};
+
+/// How often a phase whose program crashed is begun again.
+const RETRIES: usize = 2;
+
+/// How a phase came out, and in a sentence why.
+type Came = (Outcome, String);
+
+impl Work {
+    /// Performs a phase to its end.
+    pub(super) async fn perform(
+        &self,
+        artifacts: &Artifacts,
+        journal: &mut Journal,
+        phase: Phase,
+    ) -> Result<Run, WorkError> {
+        let started_at = now();
+        let reads = self.reads(artifacts, journal, phase);
+        let (outcome, note) = match phase {
+            Phase::Plan => self.plan(artifacts, journal).await?,
+            Phase::Do | Phase::Fix => self.change(artifacts, journal, phase).await?,
+            Phase::Push => self.push(artifacts, journal).await?,
+            Phase::Check => self.check(artifacts, journal).await?,
+            Phase::Act => self.act(artifacts, journal).await?,
+        };
+        let now_there = artifacts.hashes();
+        let own = format!("{phase}/");
+        let is_written = |name: &str| match phase {
+            // What it reads of its own folder was put there for it.
+            Phase::Check => name.starts_with(&own) || name == "do/feedback.md",
+            _ => name.starts_with(&own) && !reads.contains_key(name),
+        };
+        Ok(Run {
+            phase,
+            outcome,
+            note,
+            wrote: now_there
+                .into_iter()
+                .filter(|(name, _)| is_written(name))
+                .collect(),
+            reads,
+            started_at,
+            ended_at: now(),
+        })
+    }
+
+    /// What a phase reads, as it is now.
+    fn reads(&self, artifacts: &Artifacts, journal: &Journal, phase: Phase) -> Hashes {
+        let names: &[&str] = match phase {
+            Phase::Plan => &["plan/issue.json"],
+            Phase::Do => &["plan/plan.md", "do/feedback.md"],
+            Phase::Push => &[],
+            Phase::Check => &["plan/plan.md", "do/do.md", "fix/do.md"],
+            Phase::Fix => &["plan/plan.md", "check/check.md"],
+            Phase::Act => &["check/actions.json"],
+        };
+        let is_fresh = |name: &str| {
+            // Before the first review there is no feedback, whatever lies there.
+            name != "do/feedback.md" || journal.last(Phase::Check).is_some()
+        };
+        let mut hashes = artifacts.hashes();
+        hashes.retain(|name, _| names.contains(&name.as_str()) && is_fresh(name));
+        hashes
+    }
+
+    async fn plan(&self, artifacts: &Artifacts, journal: &Journal) -> Result<Came, WorkError> {
+        let tree = self.tree(journal).await?;
+        let end = self.agent(artifacts, journal, &tree, Phase::Plan).await?;
+        let left = artifacts.collect(tree.path(), Phase::Plan)?;
+        let has = |name: &str| left.iter().any(|left| left == name);
+        Ok(if has("plan/plan.md") {
+            (Outcome::Done, note_of(end))
+        } else if has("plan/update.md") {
+            (
+                Outcome::Bailed,
+                "the agent says why in plan/update.md".to_owned(),
+            )
+        } else {
+            (
+                Outcome::Failed,
+                format!("there is no plan: {}", end.words()),
+            )
+        })
+    }
+
+    /// Do and fix: an agent makes commits.
+    async fn change(
+        &self,
+        artifacts: &Artifacts,
+        journal: &mut Journal,
+        phase: Phase,
+    ) -> Result<Came, WorkError> {
+        let plan = artifacts.read("plan/plan.md").unwrap_or_default();
+        let tree = self.tree(journal).await?;
+        if phase == Phase::Do && journal.last(Phase::Do).is_none() {
+            let branch = journal.issue.branch_in(&plan);
+            if branch != journal.branch {
+                tree.git()
+                    .run(&["branch", "--force", "-M", &branch])
+                    .await?;
+                journal.branch = branch;
+            }
+            journal.remote_commit = self.remote_commit(&journal.branch).await?;
+            save(artifacts, journal)?;
+        }
+        artifacts.write(
+            &format!("{phase}/branch.txt"),
+            &format!("{}\n", journal.branch),
+        )?;
+        let end = self.agent(artifacts, journal, &tree, phase).await?;
+        artifacts.collect(tree.path(), phase)?;
+        let before = match journal.remote_commit.as_str() {
+            commit if journal.last(Phase::Push).is_some() && !commit.is_empty() => commit,
+            _ => &journal.base_commit,
+        };
+        let head = tree.head().await?;
+        Ok(match (end, head != before) {
+            (End::Well, true) => (Outcome::Done, String::new()),
+            (end, true) => (Outcome::Partial, format!("{}, after a commit", end.words())),
+            (end, false) => (
+                Outcome::Failed,
+                format!("there is no commit: {}", end.words()),
+            ),
+        })
+    }
+
+    async fn push(&self, artifacts: &Artifacts, journal: &mut Journal) -> Result<Came, WorkError> {
+        let tree = self.tree(journal).await?;
+        let head = tree.head().await?;
+        let base = &journal.base_commit;
+        if head == *base
+            || tree
+                .git()
+                .is_so(&["diff", "--quiet", "--no-ext-diff", base, &head])
+                .await
+        {
+            return Ok((Outcome::Skipped, "there is nothing to push".to_owned()));
+        }
+        if let Some(fault) = tree
+            .fault(base, &head, self.options.allow_workflows)
+            .await?
+        {
+            return Ok((Outcome::Failed, format!("not pushed: {fault}")));
+        }
+        if head == journal.remote_commit {
+            return Ok((Outcome::Done, "the remote has it already".to_owned()));
+        }
+        // Through the user's repository, which knows the way and the key to the remote; its branches stay as they are.
+        let path = tree.path().to_string_lossy().into_owned();
+        let fetch = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--no-write-fetch-head",
+            &path,
+            "HEAD",
+        ];
+        self.main.run(&fetch).await?;
+        let branch = &journal.branch;
+        let lease = format!(
+            "--force-with-lease=refs/heads/{branch}:{}",
+            journal.remote_commit
+        );
+        let refs = format!("{head}:refs/heads/{branch}");
+        let words = [
+            "push",
+            "--quiet",
+            "--no-verify",
+            "--no-recurse-submodules",
+            &lease,
+            "origin",
+            &refs,
+        ];
+        match self.main.run(&words).await {
+            Ok(_) => {}
+            // A push whose answer was lost has happened all the same.
+            Err(_) if self.remote_commit(branch).await.as_ref() == Ok(&head) => {}
+            Err(error) => return Ok((Outcome::Failed, error.to_string())),
+        }
+        journal.remote_commit = head;
+        save(artifacts, journal)?;
+        Ok((Outcome::Done, String::new()))
+    }
+
+    /// Where the remote has the branch; empty where it has none.
+    async fn remote_commit(&self, branch: &str) -> Result<String, crate::git::GitError> {
+        let refs = format!("refs/heads/{branch}");
+        let list = self.main.run(&["ls-remote", "origin", &refs]).await?;
+        let commit = list.lines().find_map(|line| {
+            let (commit, name) = line.split_once('\t')?;
+            (name == refs).then(|| commit.to_owned())
+        });
+        Ok(commit.unwrap_or_default())
+    }
+
+    async fn check(&self, artifacts: &Artifacts, journal: &Journal) -> Result<Came, WorkError> {
+        let tree = self.tree(journal).await?;
+        let end = self.agent(artifacts, journal, &tree, Phase::Check).await?;
+        artifacts.collect(tree.path(), Phase::Check)?;
+        let (verdict, note) = match artifacts.read("check/actions.json") {
+            None => {
+                let note = format!("there is no verdict: {}", end.words());
+                return Ok((Outcome::Failed, note));
+            }
+            Some(text) => match verdict::read(&text) {
+                Ok(review) => (review.verdict, note_of(end)),
+                Err(fault) => return Ok((Outcome::Failed, format!("actions.json: {fault}"))),
+            },
+        };
+        if verdict == Verdict::NeedsFixes && matches!(journal.mending, Mending::Converge(_)) {
+            let review = artifacts.read("check/check.md").unwrap_or_default();
+            artifacts.write("do/feedback.md", &review)?;
+        }
+        Ok((Outcome::Judged(verdict), note))
+    }
+
+    async fn act(&self, artifacts: &Artifacts, journal: &Journal) -> Result<Came, WorkError> {
+        let review = review_of(artifacts, journal);
+        let is_pushed = journal
+            .last(Phase::Push)
+            .is_some_and(|run| run.outcome == Outcome::Done);
+        let subject = Subject {
+            number: journal.issue.number,
+            branch: &journal.branch,
+            base: &journal.base,
+            is_pushed,
+            mark: &journal.started_at,
+        };
+        let done = match &review {
+            Some(review) => action::perform(self.hub.as_ref(), review, &subject).await,
+            None => Vec::new(),
+        };
+        let verdict = review
+            .as_ref()
+            .map_or(Verdict::Unknown, |review| review.verdict);
+        let is_success = verdict == Verdict::Pass && done.iter().all(|done| done.is_done);
+        let mut log = format!("# Act\n\nVerdict: {}\n\n", verdict.as_str());
+        for done in &done {
+            let word = if done.is_done { "ok" } else { "failed" };
+            log.push_str(&format!("- {} {word}: {}\n", done.action, done.note));
+        }
+        artifacts.write("act/act.md", &log)?;
+        let results: Vec<_> = done.iter().map(action::Done::to_json).collect();
+        let results =
+            json!({ "verdict": verdict.as_str(), "success": is_success, "actions": results });
+        artifacts.write("act/results.json", &format!("{results:#}\n"))?;
+        let failed = done.iter().find(|done| !done.is_done);
+        Ok(match (is_success, failed) {
+            (true, _) => (Outcome::Done, String::new()),
+            (false, Some(failed)) => (
+                Outcome::Failed,
+                format!("{}: {}", failed.action, failed.note),
+            ),
+            (false, None) => (
+                Outcome::Failed,
+                format!("the verdict is {}", verdict.as_str()),
+            ),
+        })
+    }
+
+    async fn tree(&self, journal: &Journal) -> Result<Tree, WorkError> {
+        let folder = self.tree_folder(journal.issue.number);
+        let origin = Origin {
+            main: &self.main,
+            program: &self.git,
+            variables: &self.agents.variables,
+            base: &journal.base,
+            base_commit: &journal.base_commit,
+            branch: &journal.branch,
+        };
+        Ok(Tree::of(&folder, &origin).await?)
+    }
+
+    /// Has an agent do the phase. One whose program crashes is begun again; one that was killed with us goes on.
+    async fn agent(
+        &self,
+        artifacts: &Artifacts,
+        journal: &Journal,
+        tree: &Tree,
+        phase: Phase,
+    ) -> Result<End, WorkError> {
+        let session = tree.session(journal.runs.len());
+        let mut is_resumed = session.exists();
+        let mut retries = RETRIES;
+        loop {
+            artifacts.lay_out(tree.path(), phase, is_resumed)?;
+            tree.release();
+            let job = self.job(artifacts, journal, tree, phase, &session, is_resumed);
+            let end = self.agents.run(job).await?;
+            keep_session(artifacts, phase, &session)?;
+            match end {
+                End::NoSandbox => return Err(WorkError::NoSandbox),
+                End::Crashed if retries > 0 => {
+                    retries -= 1;
+                    is_resumed = false;
+                    Tree::forget_sessions(
+                        &self.tree_folder(journal.issue.number),
+                        journal.runs.len(),
+                    )?;
+                    if matches!(phase, Phase::Do | Phase::Fix) {
+                        tree.git().run(&["reset", "--quiet", "--hard"]).await?;
+                    }
+                    (self.watch)(&News::Warning(format!(
+                        "{phase} crashed, and is begun again"
+                    )));
+                }
+                end => return Ok(end),
+            }
+        }
+    }
+
+    fn job<'a>(
+        &'a self,
+        artifacts: &Artifacts,
+        journal: &Journal,
+        tree: &'a Tree,
+        phase: Phase,
+        session: &'a Path,
+        is_resumed: bool,
+    ) -> Job<'a> {
+        let names: &[&str] = match phase {
+            Phase::Do => &["plan/plan.md", "do/feedback.md"],
+            Phase::Check => &["plan/plan.md", "do/do.md", "fix/do.md"],
+            Phase::Fix => &["plan/plan.md", "check/check.md"],
+            Phase::Plan | Phase::Push | Phase::Act => &[],
+        };
+        let reads = self.reads(artifacts, journal, phase);
+        let files = names.iter().filter(|name| reads.contains_key(**name));
+        let files: Vec<_> = files
+            .filter_map(|name| Some((*name, artifacts.read(name)?)))
+            .collect();
+        let issue = journal.issue.told(&journal.branch);
+        let mut text = prompt(phase, &files, &journal.base, &issue);
+        if is_resumed {
+            text = format!("{}\n{text}", go_on(phase));
+        }
+        let below = tree.path().join(FOLDER);
+        let mut read_only: Vec<_> = phase
+            .earlier()
+            .iter()
+            .map(|earlier| below.join(earlier.as_str()))
+            .collect();
+        read_only.extend(tree.objects().iter().cloned());
+        if !self.options.allow_workflows {
+            read_only.extend(tree.workflows());
+        }
+        let settings = &self.settings;
+        Job {
+            phase,
+            tree: tree.path(),
+            session,
+            log: artifacts.path(&format!("{phase}/agent.log")),
+            model: self.options.model.as_deref().or(settings.model(phase)),
+            budget: settings.budget(phase),
+            read_only,
+            prompt: text,
+        }
+    }
+}
+
+/// The review that counts: that of the last check, if it gave a verdict.
+fn review_of(artifacts: &Artifacts, journal: &Journal) -> Option<Review> {
+    let last = journal.last(Phase::Check)?;
+    matches!(last.outcome, Outcome::Judged(_)).then_some(())?;
+    verdict::read(&artifacts.read("check/actions.json")?).ok()
+}
+
+/// Of an agent that has left what it should, though it did not end well.
+fn note_of(end: End) -> String {
+    match end {
+        End::Well => String::new(),
+        end => end.words(),
+    }
+}
+
+/// Copies a session to where the files of its phase are kept.
+fn keep_session(artifacts: &Artifacts, phase: Phase, session: &Path) -> std::io::Result<()> {
+    let folder = artifacts.path(phase.as_str());
+    fs::create_dir_all(&folder)?;
+    for (suffix, name) in [("", "session.db"), ("-wal", "session.db-wal")] {
+        let mut from = session.as_os_str().to_owned();
+        from.push(suffix);
+        let target = folder.join(name);
+        match fs::copy(&from, &target) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let _ = fs::remove_file(&target);
+            }
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}

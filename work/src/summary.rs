@@ -1,0 +1,150 @@
+//! What is told of the work when it is over: `summary.json` for programs, a comment for people.
+
+use serde_json::{Value, json};
+
+use crate::artifact::Artifacts;
+use crate::journal::Journal;
+use crate::phase::{Phase, Status};
+
+/// The longest comment, in characters.
+const LONGEST: usize = 4_000;
+
+/// How the work went, for `summary.json`.
+pub fn to_json(
+    status: Status,
+    repository: &str,
+    journal: Option<&Journal>,
+    started_at: &str,
+    ended_at: &str,
+) -> Value {
+    let runs = journal
+        .map(|journal| journal.runs.as_slice())
+        .unwrap_or_default();
+    let phases: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            json!({
+                "phase": run.phase,
+                "outcome": run.outcome.to_string(),
+                "note": run.note,
+                "started_at": run.started_at,
+                "ended_at": run.ended_at,
+            })
+        })
+        .collect();
+    json!({
+        "status": status.as_str(),
+        "repo": repository,
+        "issue": journal.map(|journal| journal.issue.number),
+        "branch": journal.map(|journal| &journal.branch),
+        "phases": phases,
+        "started_at": journal.map_or(started_at, |journal| &journal.started_at),
+        "ended_at": ended_at,
+    })
+}
+
+/// The last comment: how it ended, where to look, and the parts of the files that say why.
+pub fn comment(
+    status: Status,
+    journal: &Journal,
+    artifacts: &Artifacts,
+    log: Option<&str>,
+    note: Option<&str>,
+) -> String {
+    let chain: Vec<_> = journal
+        .runs
+        .iter()
+        .map(|run| format!("{} {}", run.phase, run.outcome))
+        .collect();
+    let mut lines = vec![
+        format!("**ah work: {}**", status.as_str()),
+        String::new(),
+        format!("- Branch: `{}`", journal.branch),
+        format!("- Phases: {}", chain.join(" → ")),
+    ];
+    lines.extend(log.map(|url| format!("- Log: {url}")));
+    lines.extend(note.map(|note| format!("- Note: {note}")));
+    let notes = journal.runs.iter().filter(|run| !run.note.is_empty());
+    lines.extend(notes.map(|run| format!("- {}: {}", run.phase, cut(&run.note, 300))));
+    let text = |name: &str| artifacts.read(name).unwrap_or_default();
+    let parts: &[(&str, String, usize)] = match status {
+        Status::Success => &[("Verdict", section(&text("check/check.md"), "Verdict"), 200)],
+        _ => &[
+            ("Goal", section(&text("plan/plan.md"), "Goal"), 500),
+            ("Plan", of_failed_plan(status, &text("plan/update.md")), 500),
+            ("Changes", section(&text("do/do.md"), "Changes"), 500),
+            ("Status", section(&text("do/do.md"), "Status"), 200),
+            ("Verdict", section(&text("check/check.md"), "Verdict"), 500),
+        ],
+    };
+    let has = |phase| journal.last(phase).is_some();
+    for (title, text, longest) in parts {
+        let is_of_this_work = match *title {
+            "Changes" | "Status" => has(Phase::Do),
+            "Verdict" => has(Phase::Check),
+            _ => true,
+        };
+        if is_of_this_work && !text.is_empty() {
+            lines.push(format!("\n### {title}\n\n{}", cut(text, *longest)));
+        }
+    }
+    cut(&lines.join("\n"), LONGEST)
+}
+
+fn of_failed_plan(status: Status, update: &str) -> String {
+    match status {
+        Status::PlanFailed => update.trim().to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// What stands below the heading `title`, up to the next one of its level or above.
+pub fn section(text: &str, title: &str) -> String {
+    let level = |line: &str| {
+        let marks = line.len() - line.trim_start_matches('#').len();
+        (marks > 0 && line[marks..].starts_with(' ')).then_some(marks)
+    };
+    let is_title = |line: &&str| {
+        level(line).is_some_and(|marks| line[marks..].trim().eq_ignore_ascii_case(title))
+    };
+    let mut lines = text.lines().skip_while(|line| !is_title(line));
+    let Some(depth) = lines.next().and_then(level) else {
+        return String::new();
+    };
+    let below: Vec<_> = lines
+        .take_while(|line| level(line).is_none_or(|marks| marks > depth))
+        .collect();
+    below.join("\n").trim().to_owned()
+}
+
+/// The beginning of a text.
+fn cut(text: &str, longest: usize) -> String {
+    match text.char_indices().nth(longest) {
+        Some(_) => text.chars().take(longest - 1).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_ends_where_the_next_begins() {
+        let text = "# Check\n\n## Issues\n### Critical\nnone\n\n## Verdict\n\npass: all is well\n";
+        for (title, expected) in [
+            ("Verdict", "pass: all is well"),
+            ("issues", "### Critical\nnone"),
+            ("Critical", "none"),
+            ("Goal", ""),
+        ] {
+            assert_eq!(section(text, title), expected, "{title}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_between_characters() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+    }
+}
