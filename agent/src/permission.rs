@@ -2,8 +2,8 @@
 //! asked. An answer may bring another input, which is judged anew, and other rules, which are kept where they say.
 
 use ah_conversation::{
-    Answer, Behavior, Decision, Destination, ExitReason, Inquiry, PermissionUpdate, Question,
-    ToolUse,
+    Answer, Asking, Behavior, Decision, Destination, ExitReason, Inquiry, PermissionUpdate,
+    Question, ToolUse,
 };
 use serde_json::json;
 
@@ -44,6 +44,7 @@ impl Session {
                 ..self.denied(&prepared.call, reason)
             };
         }
+        let has_input = verdict.input.is_some();
         let prepared = match verdict.input {
             Some(input) => self.prepare(ToolUse {
                 input,
@@ -51,11 +52,16 @@ impl Session {
             }),
             None => prepared.clone(),
         };
-        self.decide(prepared, verdict.say).await
+        self.decide(prepared, verdict.say, has_input).await
     }
 
-    /// What the rules say of a call of which hooks have said `said`.
-    async fn decide(&mut self, prepared: Prepared, said: Option<Say>) -> Permitted {
+    /// What the rules say of a call of which hooks have said `said`, and whose input they may have given.
+    async fn decide(
+        &mut self,
+        prepared: Prepared,
+        said: Option<Say>,
+        has_input: bool,
+    ) -> Permitted {
         let Fate::Run { accesses, .. } = &prepared.fate else {
             return prepared.into();
         };
@@ -63,8 +69,12 @@ impl Session {
         let said = said.map(|say| (say.behavior, say.reason));
         let inquiry = match (decision, said) {
             (Decision::Deny(text), _) => return self.denied(&prepared.call, text),
-            // A hook's word stands for a rule that allows, and no more.
-            (Decision::Ask(inquiry), Some((Behavior::Allow, _))) if inquiry.reason.is_none() => {
+            // A hook's word stands for a rule that allows, and no more: it answers what a person is asked only where
+            // it brings the answer.
+            (Decision::Ask(inquiry), Some((Behavior::Allow, _)))
+                if inquiry.reason.is_none() && (inquiry.asking.is_none() || has_input) =>
+            {
+                self.agree(inquiry.asking.as_ref());
                 return prepared.into();
             }
             (Decision::Ask(inquiry), _) => inquiry,
@@ -74,24 +84,35 @@ impl Session {
             },
             (Decision::Allow, _) => return prepared.into(),
         };
+        let asking = inquiry.asking.clone();
         let answer = self.inquire(&prepared.call, inquiry).await;
         match answer {
             Answer::Allow { input, updates } => {
-                for update in &updates {
-                    self.update_permissions(update);
-                }
-                match input {
+                let permitted = match input {
                     None => prepared.into(),
                     Some(input) => self.permit_changed(ToolUse {
                         input,
                         ..prepared.call
                     }),
+                };
+                for update in &updates {
+                    self.update_permissions(update);
                 }
+                if permitted.prepared.runs() {
+                    self.agree(asking.as_ref());
+                }
+                permitted
             }
             Answer::Deny { message, interrupt } => Permitted {
                 ends: interrupt.then_some(ExitReason::Interrupted),
                 ..self.denied(&prepared.call, message)
             },
+        }
+    }
+
+    fn agree(&mut self, asking: Option<&Asking>) {
+        if let Some(asking) = asking {
+            self.settings.permissions.agree(asking);
         }
     }
 

@@ -49,6 +49,10 @@ impl Prepared {
         Self { call, fate }
     }
 
+    pub(crate) fn runs(&self) -> bool {
+        matches!(self.fate, Fate::Run { .. })
+    }
+
     fn is_read_only(&self) -> bool {
         match &self.fate {
             Fate::Run { accesses, .. } => accesses.iter().all(Access::is_read_only),
@@ -205,7 +209,7 @@ impl Session {
         let ports = self.ports.clone();
         let mode = self.settings.permissions.mode;
         let call = prepared.call.clone();
-        let runs = matches!(prepared.fate, Fate::Run { .. });
+        let runs = prepared.runs();
         async move {
             let started = ports.clock.now();
             let mut output = run.await;

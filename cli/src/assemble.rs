@@ -163,6 +163,7 @@ pub async fn session(
         store: store.clone(),
         skills: extras.skills,
         active: extras.active,
+        has_person: has_person(options, config),
     };
     let (layered, warnings) = tools::layered(sources, options, config).await;
     warnings.iter().for_each(|warning| crate::warn(warning));
@@ -321,6 +322,12 @@ fn frontend(
             Arc::new(Text::new(view, screen()))
         }
     }
+}
+
+/// Whether questions reach somebody who can answer them.
+pub fn has_person(options: &Options, config: &Config) -> bool {
+    let format = options.output.output_format.unwrap_or_default();
+    format == OutputFormat::Text && asks(config).is_some()
 }
 
 /// Where an answer that is meant for good is kept, if there is a person to be asked. What stands in a project that is

@@ -14,6 +14,40 @@ pub trait Host: Send + Sync {
     }
 }
 
+/// What a call wants of the person at the other end, where it is more than to be allowed. Whoever allows the call has
+/// answered it: what was chosen stands in the input that the answer brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asking {
+    /// To choose. The answers are the argument `answers`, an object: to each question what was chosen or said.
+    Choices(Vec<Choice>),
+    /// To approve this plan, where the call has it; mode `plan` is over then.
+    Plan(Option<String>),
+    /// To agree that the run goes into mode `plan`.
+    ToPlan,
+}
+
+/// A question with what may be chosen; anybody may say something else instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The question.
+    pub question: String,
+    /// A word or two for it.
+    pub header: String,
+    /// What may be chosen.
+    pub options: Vec<ChoiceOption>,
+    /// Whether more than one may be.
+    pub is_multiple: bool,
+}
+
+/// What may be chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChoiceOption {
+    /// What it is called, and the answer if it is chosen.
+    pub label: String,
+    /// What it means.
+    pub description: String,
+}
+
 /// Whether a call may happen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
@@ -46,6 +80,15 @@ impl Answer {
     /// What is said where nobody can be asked.
     pub fn nobody(question: &Question) -> Self {
         let name = &question.call.name;
+        if question.inquiry.asking.is_some() {
+            let message = format!(
+                "Nobody can be asked here, so {name} has no answer. Go on as you think best, and say what you assumed."
+            );
+            return Self::Deny {
+                message,
+                interrupt: false,
+            };
+        }
         let why = question.inquiry.reason.as_deref();
         let why = why.unwrap_or("it needs to be allowed");
         Self::Deny {

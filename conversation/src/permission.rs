@@ -17,7 +17,7 @@ use rule::Match;
 pub use rule::{Rule, RuleError};
 pub use update::{Behavior, Destination, PermissionUpdate, RuleValue};
 
-use crate::{Access, CommandLine, Effect, SimpleCommand, ToolUse};
+use crate::{Access, Asking, CommandLine, Effect, SimpleCommand, ToolUse};
 
 /// What a session allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct Permissions {
     pub directories: Vec<PathBuf>,
     /// Where the patterns of rules begin.
     pub places: Places,
+    /// The mode that held before mode `plan`, and holds again once a plan is approved.
+    pub before_plan: PermissionMode,
 }
 
 /// Where the patterns of rules begin. Paths are without symbolic links, as those of the calls are.
@@ -69,6 +71,8 @@ pub struct Inquiry {
     pub suggestions: Vec<PermissionUpdate>,
     /// The file that would be written.
     pub path: Option<PathBuf>,
+    /// What the call wants of the person, where it is more than to be allowed: whoever allows it answers this too.
+    pub asking: Option<Asking>,
 }
 
 impl Permissions {
@@ -84,6 +88,9 @@ impl Permissions {
         }
         if let Some(text) = self.refusal(call, accesses) {
             return Decision::Deny(text);
+        }
+        if let Some(asking) = accesses.iter().find_map(Access::asking) {
+            return self.ask_person(call, asking);
         }
         if let Some(rule) = self.ask.iter().find(|rule| concerns(rule) == Match::Yes) {
             return self.inquire(call, accesses, Some(format!("the rule `{rule}` asks")));
@@ -154,7 +161,7 @@ impl Permissions {
             rules.any(|rule| rule.allows(call, access, &self.places))
         };
         match access {
-            Access::Read(_) | Access::Ask => true,
+            Access::Read(_) | Access::Ask(_) => true,
             Access::Write(path) if is_protected(path) => self
                 .allow
                 .iter()
@@ -218,7 +225,25 @@ impl Permissions {
             },
             path: accesses.iter().find_map(written),
             reason,
+            asking: None,
         })
+    }
+
+    /// What becomes of a call that wants an answer: no rule and no mode can give it in a person's place.
+    fn ask_person(&self, call: &ToolUse, asking: &Asking) -> Decision {
+        let is_planning = self.mode == PermissionMode::Plan;
+        let fault = match asking {
+            Asking::Plan(_) if !is_planning => "mode `plan` is over, so there is nothing to leave",
+            Asking::ToPlan if is_planning => "mode `plan` holds already",
+            _ if self.mode == PermissionMode::DontAsk => "in mode `dontAsk` nobody is asked",
+            Asking::Choices(_) | Asking::Plan(_) | Asking::ToPlan => {
+                return Decision::Ask(Inquiry {
+                    asking: Some(asking.clone()),
+                    ..Inquiry::default()
+                });
+            }
+        };
+        Decision::Deny(format!("{} does not run: {fault}.", call.name))
     }
 
     /// What would keep the question about the call from coming again.
@@ -248,7 +273,7 @@ impl Permissions {
                     is_editing = false;
                     rules.push(format!("{}(domain:{host})", call.name).parse().ok());
                 }
-                Access::Read(_) | Access::Ask | Access::Promised | Access::Unknown => {
+                Access::Read(_) | Access::Ask(_) | Access::Promised | Access::Unknown => {
                     is_editing = false;
                     rules.push(call.name.parse().ok());
                 }
@@ -315,7 +340,7 @@ impl Permissions {
 /// Whether an access leaves everything as it is; asking the person does.
 fn is_reading(access: &Access) -> bool {
     match access {
-        Access::Ask => true,
+        Access::Ask(_) => true,
         Access::Command(line) => {
             let changes_nothing = |commands: &Vec<SimpleCommand>| commands.iter().all(is_harmless);
             line.harmless || line.commands.as_ref().is_some_and(changes_nothing)
@@ -357,7 +382,7 @@ fn files_of(access: &Access) -> Vec<PathBuf> {
                 .flat_map(|command| command.operands.clone())
                 .collect()
         }
-        Access::Read(_) | Access::Host(_) | Access::Ask | Access::Promised | Access::Unknown => {
+        Access::Read(_) | Access::Host(_) | Access::Ask(_) | Access::Promised | Access::Unknown => {
             Vec::new()
         }
     }

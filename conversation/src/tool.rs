@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{CommandLine, Input, ResultBlock, ToolUse};
+use crate::{Asking, CommandLine, Input, ResultBlock, ToolUse};
 
 /// Something the model may ask for. A failure is an answer to the model, so it is not a `Result`.
 ///
@@ -92,7 +92,7 @@ pub enum Access {
     /// Talks to this host.
     Host(String),
     /// Asks the person at the other end.
-    Ask,
+    Ask(Asking),
     /// Who knows; somebody else has promised that nothing changes. Whoever allows the call believes it.
     Promised,
     /// Who knows.
@@ -105,7 +105,20 @@ impl Access {
         match self {
             Self::Read(_) | Self::Promised => true,
             Self::Command(line) => line.harmless,
-            Self::Write(_) | Self::Host(_) | Self::Ask | Self::Unknown => false,
+            Self::Write(_) | Self::Host(_) | Self::Ask(_) | Self::Unknown => false,
+        }
+    }
+
+    /// What it asks of the person.
+    pub fn asking(&self) -> Option<&Asking> {
+        match self {
+            Self::Ask(asking) => Some(asking),
+            Self::Read(_)
+            | Self::Write(_)
+            | Self::Command(_)
+            | Self::Host(_)
+            | Self::Promised
+            | Self::Unknown => None,
         }
     }
 
@@ -116,7 +129,7 @@ impl Access {
             Self::Write(_) => "write",
             Self::Command(_) => "command",
             Self::Host(_) => "host",
-            Self::Ask => "ask",
+            Self::Ask(_) => "ask",
             Self::Promised => "promised",
             Self::Unknown => "unknown",
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use ah_conversation::{Store, Tool};
 
+mod ask;
 mod bash;
 mod blocking;
 mod blocks;
@@ -24,12 +25,14 @@ mod lua;
 mod missing;
 mod naming;
 mod pdf;
+mod plan;
 mod read;
 mod stored;
 mod walk;
 mod workspace;
 mod write;
 
+pub use ask::Ask;
 pub use bash::{Bash, Shell};
 pub use edit::Edit;
 pub use executable::{Executable, HelpCache};
@@ -39,6 +42,7 @@ pub use grep::Grep;
 pub use layered::{Layered, LayeredTool, ToolOrigin};
 pub use lua::{LuaFiles, LuaSurroundings, LuaTool, LuaTools};
 pub use naming::Naming;
+pub use plan::{EnterPlan, ExitPlan};
 pub use read::Read;
 pub use stored::Stored;
 pub use workspace::Workspace;
@@ -62,6 +66,8 @@ pub struct Surroundings {
     pub shell: Shell,
     /// Where whole outputs are found again.
     pub store: Arc<dyn Store>,
+    /// Whether there is somebody who can be asked; without, no tool offers to.
+    pub has_person: bool,
 }
 
 /// The built-in tools of `profile`, in the order in which the model is told of them.
@@ -70,6 +76,7 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
         workspace,
         shell,
         store,
+        has_person,
     } = around;
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(Read::new(workspace.clone(), naming)),
@@ -81,6 +88,11 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
         tools.push(Arc::new(Grep::new(workspace.clone(), naming)));
         tools.push(Arc::new(Glob::new(workspace, naming)));
         tools.push(Arc::new(Stored::new(store)));
+        if has_person {
+            tools.push(Arc::new(Ask::new(naming)));
+            tools.push(Arc::new(EnterPlan::new(naming)));
+            tools.push(Arc::new(ExitPlan::new(naming)));
+        }
     }
     tools
 }

@@ -1,7 +1,8 @@
 //! Whether a call happens: what the rules say, and what somebody says who is asked.
 
 use ah_conversation::{
-    Access, Answer, CommandLine, ExitReason, Output, PermissionMode, PermissionUpdate, Permissions,
+    Access, Answer, Asking, CommandLine, Destination, ExitReason, Output, PermissionMode,
+    PermissionUpdate, Permissions,
 };
 use ah_testkit::script::{Turn, says, uses, uses_all};
 use serde_json::json;
@@ -129,5 +130,82 @@ async fn port_06_k_what_nobody_answers_is_denied() {
             (outcome.denials.len(), outcome.reason),
             (1, ExitReason::EndTurn)
         );
+    }
+}
+
+/// A call that asks the person to choose, and says what was answered.
+fn asking(asking: Asking) -> Fake {
+    Fake::touching("ask", Access::Ask(asking), |input| async move {
+        Output::text(input.to_value().to_string())
+    })
+}
+
+/// Whoever is asked answers in the input; no mode and no rule does in their place.
+#[tokio::test]
+async fn what_a_person_is_asked_is_answered_by_the_input() {
+    let answer = || Answer::Allow {
+        input: Some(json!({"answers": {"Which?": "This."}}).into()),
+        updates: Vec::new(),
+    };
+    for mode in [PermissionMode::Default, PermissionMode::BypassPermissions] {
+        let asks = uses("ask", json!({}));
+        let choices = Asking::Choices(Vec::new());
+        let mut world = World::new([asks, says("Done.")])
+            .with(asking(choices))
+            .answering([answer()]);
+        world.settings.permissions = Permissions {
+            mode,
+            allow: vec!["ask".parse().unwrap()],
+            ..Permissions::default()
+        };
+        world.run("go").await;
+        assert_eq!(world.questions().len(), 1, "{mode:?}");
+        assert_eq!(
+            world.last_results(),
+            ["{\"answers\":{\"Which?\":\"This.\"}}"]
+        );
+    }
+    let mut alone = World::new([uses("ask", json!({})), says("Done.")])
+        .with(asking(Asking::Choices(Vec::new())));
+    alone.run("go").await;
+    insta::assert_snapshot!(alone.last_results()[0], @"Nobody can be asked here, so ask has no answer. Go on as you think best, and say what you assumed.");
+}
+
+/// Row T8: an approved plan ends mode `plan`, for what follows in the same answer already; a refused one does not.
+#[tokio::test]
+async fn row_t8_an_approved_plan_ends_the_planning() {
+    let to = |mode| PermissionUpdate::SetMode {
+        mode,
+        destination: Destination::Session,
+    };
+    let input = Some(json!({"plan": "Another."}).into());
+    for (answer, asked, expected) in [
+        (allow(), 2, ["{}", "changed {}"]),
+        (
+            Answer::Allow {
+                input,
+                updates: vec![to(PermissionMode::BypassPermissions)],
+            },
+            1,
+            ["{\"plan\":\"Another.\"}", "changed {}"],
+        ),
+        (
+            deny("Not yet.", false),
+            1,
+            [
+                "Not yet.",
+                "Permission to use change was denied: mode `plan` does not allow this call.",
+            ],
+        ),
+    ] {
+        let calls = uses_all([("ask", json!({})), ("change", json!({}))]);
+        let mut world = world([calls, says("Done.")])
+            .with(asking(Asking::Plan(None)))
+            .answering([answer, allow()]);
+        world.settings.permissions.mode = PermissionMode::Plan;
+        world.settings.permissions.may_bypass = true;
+        world.run("go").await;
+        assert_eq!(world.last_results(), expected);
+        assert_eq!(world.questions().len(), asked);
     }
 }

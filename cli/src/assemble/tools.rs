@@ -28,6 +28,8 @@ pub struct Sources<'a> {
     pub skills: &'a Arc<Skills>,
     /// The skill that is in use.
     pub active: Option<&'a Skill>,
+    /// Whether there is somebody who can be asked.
+    pub has_person: bool,
 }
 
 /// The tools of all layers that the options leave, and what is wrong with others, a line each.
@@ -76,6 +78,7 @@ pub async fn layered(
         workspace: bench.workspace.clone(),
         shell: bench.shell.clone(),
         store: sources.store,
+        has_person: sources.has_person,
     };
     let built_in = || ToolOrigin {
         layer: Layer::BuiltIn,

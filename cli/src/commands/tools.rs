@@ -60,6 +60,7 @@ pub fn layered(config: &Config, options: &Options) -> Result<Layered, CliError> 
         store: Arc::new(Session::in_memory(&std::env::temp_dir())?),
         skills: &skills,
         active: active.map(|skill| &**skill),
+        has_person: assemble::has_person(options, config),
     };
     let (tools, more) = runtime.block_on(assemble::tools::layered(sources, options, config));
     warnings.extend(more);
@@ -94,6 +95,7 @@ pub fn specs(
         workspace: Arc::new(Workspace::new(environment.cwd(), environment.home(), &[])),
         shell: Shell::new(environment),
         store: Arc::new(Session::in_memory(&std::env::temp_dir())?),
+        has_person: true,
     };
     let tools = ah_tools::builtin(profile, naming, around);
     Ok(tools.iter().map(|tool| tool.spec().clone()).collect())

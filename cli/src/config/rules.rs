@@ -18,6 +18,7 @@ impl Config {
         let mode = self.permission_mode.value;
         Permissions {
             mode,
+            before_plan: PermissionMode::default(),
             may_bypass: mode == PermissionMode::BypassPermissions,
             allow: rules(&self.allow),
             ask: rules(&self.ask),

@@ -1,8 +1,11 @@
-//! Asks a person on the terminal whether a tool call may happen.
+//! Asks a person on the terminal whether a tool call may happen, and what the call wants to know besides.
+
+mod choice;
+mod plan;
 
 use std::io::{self, BufRead, Write};
 
-use ah_conversation::{Answer, Destination, PermissionUpdate, Question, Rule, RuleValue};
+use ah_conversation::{Answer, Asking, Destination, PermissionUpdate, Question, Rule, RuleValue};
 
 use super::neutralise;
 
@@ -26,6 +29,20 @@ pub fn ask(
     input: &mut impl BufRead,
     output: &mut impl Write,
 ) -> io::Result<Answer> {
+    match &question.inquiry.asking {
+        None => permission(question, keeping, input, output),
+        Some(Asking::Choices(choices)) => choice::ask(&question.call, choices, input, output),
+        Some(Asking::Plan(text)) => plan::approve(text.as_deref(), input, output),
+        Some(Asking::ToPlan) => plan::agree(input, output),
+    }
+}
+
+fn permission(
+    question: &Question,
+    keeping: &Keeping,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> io::Result<Answer> {
     let rules: Vec<_> = { question.inquiry.suggestions.iter() }
         .filter(|update| matches!(update, PermissionUpdate::AddRules { .. }))
         .collect();
@@ -35,15 +52,8 @@ pub fn ask(
     };
     let keeping = (!rules.is_empty()).then_some(keeping);
     describe(question, &for_session, keeping, output)?;
-    loop {
-        write!(output, "Allow? ")?;
-        output.flush()?;
-        let mut line = String::new();
-        if input.read_line(&mut line)? == 0 {
-            return Ok(refused("nobody answered"));
-        }
-        let line = line.trim();
-        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    while let Some(line) = line("Allow? ", input, output)? {
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((&line, ""));
         let updates = match word.to_ascii_lowercase().as_str() {
             "y" | "yes" => Vec::new(),
             "s" | "session" if !for_session.is_empty() => {
@@ -59,6 +69,20 @@ pub fn ask(
         let input = None;
         return Ok(Answer::Allow { input, updates });
     }
+    Ok(refused("nobody answered"))
+}
+
+/// The next line that is typed, without the spaces around it; `None` where there will be none.
+fn line(
+    prompt: &str,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> io::Result<Option<String>> {
+    write!(output, "{prompt}")?;
+    output.flush()?;
+    let mut line = String::new();
+    let has_line = input.read_line(&mut line)? > 0;
+    Ok(has_line.then(|| line.trim().to_owned()))
 }
 
 fn describe(
@@ -145,7 +169,7 @@ fn refused(reason: &str) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use ah_conversation::{Behavior, Inquiry, PermissionMode, ToolUse};
+    use ah_conversation::{Behavior, Choice, ChoiceOption, Inquiry, PermissionMode, ToolUse};
     use serde_json::json;
 
     use super::*;
@@ -234,6 +258,143 @@ mod tests {
                     format!("allow{}", lasting.collect::<String>())
                 }
                 Answer::Deny { message, .. } => format!("deny {message}"),
+            };
+            assert_eq!(told, expected, "{typed:?}");
+        }
+    }
+
+    fn asked(asking: Asking, typed: &str) -> (Answer, String) {
+        let question = Question {
+            call: ToolUse {
+                id: "t".into(),
+                name: "ask_user_question".into(),
+                input: json!({"questions": []}).into(),
+            },
+            inquiry: Inquiry {
+                asking: Some(asking),
+                ..Inquiry::default()
+            },
+        };
+        answer(&question, typed)
+    }
+
+    fn choices() -> Asking {
+        let choice = |header: &str, question: &str, labels: &[(&str, &str)], is_multiple| Choice {
+            question: question.into(),
+            header: header.into(),
+            options: labels
+                .iter()
+                .map(|(label, description)| ChoiceOption {
+                    label: (*label).into(),
+                    description: (*description).into(),
+                })
+                .collect(),
+            is_multiple,
+        };
+        Asking::Choices(vec![
+            choice(
+                "Dates",
+                "Which library?\u{1b}[2K",
+                &[("jiff (recommended)", "knows time zones"), ("chrono", "")],
+                false,
+            ),
+            choice(
+                "",
+                "Which tests?",
+                &[("unit", "quick"), ("binary", "slow"), ("fuzz", "slowest")],
+                true,
+            ),
+        ])
+    }
+
+    #[test]
+    fn choices_are_numbered() {
+        let (answer, shown) = asked(choices(), "3\n1\nonly the\u{1b} new ones\n");
+        insta::assert_snapshot!(shown, @r"
+
+        [Dates] Which library?␛[2K
+          1  jiff (recommended)  knows time zones
+          2  chrono
+        A number, or your own words: A number, or your own words: 
+        Which tests?
+          1  unit    quick
+          2  binary  slow
+          3  fuzz    slowest
+        Numbers, or your own words: 
+        ");
+        let Answer::Allow { input, updates } = answer else {
+            panic!("{answer:?}");
+        };
+        assert_eq!(updates, []);
+        let expected = json!({"questions": [], "answers": {
+            "Which library?\u{1b}[2K": "jiff (recommended)", "Which tests?": "only the\u{1b} new ones",
+        }});
+        assert_eq!(input.unwrap().to_value(), expected);
+    }
+
+    #[test]
+    fn an_answer_is_a_number_several_or_words() {
+        for (first, second, expected) in [
+            ("2", "1,3", ["chrono", "unit, fuzz"]),
+            ("0\n3\n\n2", "1 2", ["chrono", "unit, binary"]),
+            ("neither 1 nor 2", "2,9\n2", ["neither 1 nor 2", "binary"]),
+            ("1 2\n1", "none", ["jiff (recommended)", "none"]),
+        ] {
+            let typed = format!("{first}\n{second}\n");
+            let Answer::Allow { input, .. } = asked(choices(), &typed).0 else {
+                panic!("{typed:?} is an answer");
+            };
+            let answers = input.unwrap().to_value()["answers"].clone();
+            let answers: Vec<_> = answers.as_object().unwrap().values().cloned().collect();
+            assert_eq!(answers, expected, "{typed:?}");
+        }
+        let left = asked(choices(), "1\n").0;
+        assert!(matches!(left, Answer::Deny { .. }), "{left:?}");
+    }
+
+    #[test]
+    fn a_plan_is_shown_and_approved_or_not() {
+        let plan = Asking::Plan(Some("1. Read.\n2. Write \u{1b}[31mit.\n".into()));
+        let (_, shown) = asked(plan.clone(), "y\n");
+        insta::assert_snapshot!(shown, @r"
+
+        The plan:
+
+          1. Read.
+          2. Write ␛[31mit.
+
+          y           yes, as before the plan
+          e           yes, and files in the working directories are changed unasked
+          n [words]   no, plan on; the model is told your words
+        Approve? 
+        ");
+        let (_, shown) = asked(Asking::ToPlan, "y\n");
+        insta::assert_snapshot!(shown, @r"
+
+        The model wants to plan first, and to change nothing before you have approved the plan.
+          y           yes
+          n [words]   no; the model is told your words
+        Plan first? 
+        ");
+        for (asking, typed, expected) in [
+            (&plan, "y\n", "allow"),
+            (&plan, "\nwhat\ne\n", "allow AcceptEdits"),
+            (&plan, "n not the second\n", "deny not the second"),
+            (&plan, "", "deny nobody answered"),
+            (&Asking::Plan(None), "yes\n", "allow"),
+            (&Asking::ToPlan, "e\nyes\n", "allow"),
+            (&Asking::ToPlan, "n just do it\n", "deny just do it"),
+        ] {
+            let told = match asked(asking.clone(), typed).0 {
+                Answer::Allow { updates, .. } => match updates.as_slice() {
+                    [] => "allow".to_owned(),
+                    [PermissionUpdate::SetMode { mode, .. }] => format!("allow {mode:?}"),
+                    others => panic!("{others:?}"),
+                },
+                Answer::Deny { message, .. } => {
+                    let words = message.split_once(": ").map_or("", |(_, words)| words);
+                    format!("deny {words}")
+                }
             };
             assert_eq!(told, expected, "{typed:?}");
         }

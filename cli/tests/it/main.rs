@@ -22,6 +22,7 @@ mod options;
 mod ordinary_jobs;
 mod output;
 mod permissions;
+mod questions;
 mod random;
 mod run;
 mod sandbox;

@@ -134,7 +134,7 @@ impl Rule {
             }
             Access::Host(host) => self.names(&call.name) && names_host(content, host),
             Access::Command(line) => self.names(&call.name) && wildcard_exact(content, &line.line),
-            Access::Ask | Access::Promised | Access::Unknown => false,
+            Access::Ask(_) | Access::Promised | Access::Unknown => false,
         }
     }
 

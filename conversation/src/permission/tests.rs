@@ -85,7 +85,7 @@ fn port_06_a_modes_decide_what_no_rule_names() {
         ("command", line(&["make"]).remove(0)),
         ("opaque", Access::Command(CommandLine::opaque("[[ x ]]"))),
         ("host", Access::Host("example.com".into())),
-        ("ask", Access::Ask),
+        ("ask", Access::Ask(Asking::Choices(Vec::new()))),
         ("promised", Access::Promised),
         ("unknown", Access::Unknown),
     ];
@@ -96,6 +96,7 @@ fn port_06_a_modes_decide_what_no_rule_names() {
             let decision = permissions(mode).decide(&call("x"), std::slice::from_ref(access));
             table.push_str(&format!(" {:5}", word(&decision)));
         }
+        table.truncate(table.trim_end().len());
         table.push('\n');
     }
     // default, acceptEdits, plan, dontAsk, delegate, bypassPermissions
@@ -108,7 +109,7 @@ files            ask   allow deny  deny  deny  allow
 command          ask   ask   deny  deny  deny  allow
 opaque           ask   ask   deny  deny  deny  allow
 host             ask   ask   deny  deny  deny  allow
-ask              allow allow allow allow deny  allow
+ask              ask   ask   ask   deny  deny  ask
 promised         ask   ask   ask   deny  deny  allow
 unknown          ask   ask   deny  deny  deny  allow
 ";
@@ -147,6 +148,53 @@ fn port_06_b_deny_comes_before_ask_and_ask_before_allow() {
         let host = [Access::Host("example.com".into())];
         assert_eq!(word(&permissions.decide(&call("web_fetch"), &host)), "deny");
     }
+}
+
+/// Who asks for a plan to be approved must be planning; what was agreed to changes the mode.
+#[test]
+fn plans_are_for_mode_plan() {
+    let plan = Asking::Plan(None);
+    for (mode, asking, expected) in [
+        (PermissionMode::Plan, &plan, "ask"),
+        (PermissionMode::Default, &plan, "deny"),
+        (PermissionMode::BypassPermissions, &plan, "deny"),
+        (PermissionMode::Plan, &Asking::ToPlan, "deny"),
+        (PermissionMode::Default, &Asking::ToPlan, "ask"),
+        (PermissionMode::DontAsk, &Asking::ToPlan, "deny"),
+    ] {
+        let decision = permissions(mode).decide(&call("x"), &[Access::Ask(asking.clone())]);
+        assert_eq!(word(&decision), expected, "{asking:?} in {mode:?}");
+    }
+    let denied = Permissions {
+        deny: rules(&["AskUserQuestion"]),
+        ..permissions(PermissionMode::Default)
+    };
+    let choices = [Access::Ask(Asking::Choices(Vec::new()))];
+    let decision = denied.decide(&call("ask_user_question"), &choices);
+    assert_eq!(word(&decision), "deny");
+}
+
+#[test]
+fn an_approved_plan_gives_back_the_mode_before_it() {
+    let set = |mode| PermissionUpdate::SetMode {
+        mode,
+        destination: Destination::Session,
+    };
+    let mut held = permissions(PermissionMode::AcceptEdits);
+    held.agree(&Asking::ToPlan);
+    assert_eq!(held.mode, PermissionMode::Plan);
+    held.agree(&Asking::Plan(None));
+    assert_eq!(held.mode, PermissionMode::AcceptEdits);
+    // A mode that came with the approval stands.
+    held.apply(&set(PermissionMode::Plan));
+    held.apply(&set(PermissionMode::Plan));
+    held.apply(&set(PermissionMode::DontAsk));
+    held.agree(&Asking::Plan(None));
+    assert_eq!(held.mode, PermissionMode::DontAsk);
+    // A run that began with planning goes on with asking.
+    let mut began = permissions(PermissionMode::Plan);
+    began.agree(&Asking::Plan(None));
+    assert_eq!(began.mode, PermissionMode::Default);
 }
 
 /// Port 06 d: commands.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{PermissionMode, Permissions, Rule};
+use crate::Asking;
 
 /// A change of the permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,7 +180,7 @@ impl Permissions {
             }
             PermissionUpdate::SetMode { mode, .. } => {
                 if *mode != PermissionMode::BypassPermissions || self.may_bypass {
-                    self.mode = *mode;
+                    self.change_mode(*mode);
                 }
             }
             PermissionUpdate::AddDirectories { directories, .. } => {
@@ -189,6 +190,23 @@ impl Permissions {
                 self.directories.retain(|held| !directories.contains(held));
             }
         }
+    }
+
+    /// Takes up what a person has agreed to by allowing a call that asked `asking`. Leaving mode `plan` gives back the
+    /// mode before it, unless another was chosen with the approval.
+    pub fn agree(&mut self, asking: &Asking) {
+        match asking {
+            Asking::Plan(_) if self.mode == PermissionMode::Plan => self.mode = self.before_plan,
+            Asking::ToPlan => self.change_mode(PermissionMode::Plan),
+            Asking::Plan(_) | Asking::Choices(_) => {}
+        }
+    }
+
+    fn change_mode(&mut self, mode: PermissionMode) {
+        if mode == PermissionMode::Plan && self.mode != PermissionMode::Plan {
+            self.before_plan = self.mode;
+        }
+        self.mode = mode;
     }
 
     fn list(&mut self, behavior: Behavior) -> &mut Vec<Rule> {

@@ -8,6 +8,11 @@ use ah_tools::{Naming, Profile, Shell, Surroundings, builtin};
 
 use crate::folder::Folder;
 
+/// The programs of the Agent SDKs answer questions here; nobody else is there.
+fn has_person(naming: Naming) -> bool {
+    naming == Naming::Sdk
+}
+
 #[tokio::test]
 async fn profiles_have_their_tools() {
     let folder = Folder::new();
@@ -22,7 +27,8 @@ async fn profiles_have_their_tools() {
             Profile::Default,
             Naming::Sdk,
             "Read(file_path) Write(file_path, content) Edit(file_path, old_string, new_string) \
-             Bash(command) Grep(pattern) Glob(pattern) result(tool_use_id)",
+             Bash(command) Grep(pattern) Glob(pattern) result(tool_use_id) AskUserQuestion(questions) \
+             EnterPlanMode() ExitPlanMode()",
         ),
         (
             Profile::Minimal,
@@ -34,6 +40,7 @@ async fn profiles_have_their_tools() {
             workspace: folder.workspace(),
             shell: Shell::new(&Environment::default()),
             store: Arc::new(Session::in_memory(&folder.path("")).unwrap()),
+            has_person: has_person(naming),
         };
         let tools = builtin(profile, naming, around);
         let signatures = tools.iter().map(|tool| {

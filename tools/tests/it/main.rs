@@ -1,6 +1,7 @@
 //! The tools, run as a session runs them.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod ask;
 mod bash;
 mod builtin;
 mod edit;

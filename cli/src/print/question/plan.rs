@@ -1,0 +1,74 @@
+//! Asks a person on the terminal to approve a plan, or to let one be made.
+
+use std::io::{self, BufRead, Write};
+
+use ah_conversation::{Answer, Destination, PermissionMode, PermissionUpdate};
+
+use super::{line, refused};
+use crate::print::neutralise;
+
+/// Shows a plan and asks for its approval. Without a plan in the call, it is what was said before.
+pub fn approve(
+    plan: Option<&str>,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> io::Result<Answer> {
+    match plan.map(str::trim).filter(|plan| !plan.is_empty()) {
+        Some(plan) => writeln!(
+            output,
+            "\nThe plan:\n\n  {}\n",
+            neutralise(plan).replace('\n', "\n  ")
+        )?,
+        None => writeln!(output, "\nThe plan is what was said above.")?,
+    }
+    writeln!(output, "  y           yes, as before the plan")?;
+    writeln!(
+        output,
+        "  e           yes, and files in the working directories are changed unasked"
+    )?;
+    writeln!(
+        output,
+        "  n [words]   no, plan on; the model is told your words"
+    )?;
+    answer("Approve? ", input, output, |word| match word {
+        "y" | "yes" => Some(Vec::new()),
+        "e" | "edits" => Some(vec![PermissionUpdate::SetMode {
+            mode: PermissionMode::AcceptEdits,
+            destination: Destination::Session,
+        }]),
+        _ => None,
+    })
+}
+
+/// Asks whether a plan comes first.
+pub fn agree(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Answer> {
+    writeln!(
+        output,
+        "\nThe model wants to plan first, and to change nothing before you have approved the plan."
+    )?;
+    writeln!(output, "  y           yes")?;
+    writeln!(output, "  n [words]   no; the model is told your words")?;
+    answer("Plan first? ", input, output, |word| {
+        matches!(word, "y" | "yes").then(Vec::new)
+    })
+}
+
+fn answer(
+    prompt: &str,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+    updates: impl Fn(&str) -> Option<Vec<PermissionUpdate>>,
+) -> io::Result<Answer> {
+    while let Some(said) = line(prompt, input, output)? {
+        let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));
+        let word = word.to_ascii_lowercase();
+        if matches!(word.as_str(), "n" | "no") {
+            return Ok(refused(rest.trim()));
+        }
+        if let Some(updates) = updates(&word) {
+            let input = None;
+            return Ok(Answer::Allow { input, updates });
+        }
+    }
+    Ok(refused("nobody answered"))
+}

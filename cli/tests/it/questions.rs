@@ -1,0 +1,73 @@
+//! What the program asks a person who sits at a terminal, and what it does where nobody sits there.
+
+use ah_testkit::script::{says, uses};
+use serde_json::json;
+
+use crate::binary::World;
+
+/// Row T8: a plan is asked for, a question answered, the plan approved; only then are files written.
+#[test]
+fn row_t8_a_person_at_a_terminal_chooses_and_approves() {
+    let world = World::new();
+    let write = |path: &str| uses("write", json!({"path": path, "content": "x"}));
+    let question = json!({"questions": [{
+        "question": "Which colour?", "header": "Colour", "options": [
+            {"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"},
+        ],
+    }]});
+    let turns = [
+        uses("enter_plan_mode", json!({})),
+        write("too-early"),
+        uses("ask_user_question", question),
+        uses("exit_plan_mode", json!({"plan": "Paint it."})),
+        write("in-time"),
+        says("Done."),
+    ];
+    let model = world.scenario("s", turns);
+    let ended = world
+        .ah(["-m", &model, "go"])
+        .stdin("y\n2\nn first the door\n")
+        .at_terminal()
+        .run()
+        .expect(0);
+    assert!(ended.stderr.contains("Plan first?"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("- Which colour? blue"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("Paint it."), "{}", ended.stderr);
+    assert!(ended.stderr.contains("first the door"), "{}", ended.stderr);
+    assert!(!world.file("too-early").exists() && !world.file("in-time").exists());
+    let ended = world
+        .ah(["-n", "-m", &model, "go"])
+        .stdin("yes\nneither\ny\n")
+        .at_terminal()
+        .run()
+        .expect(0);
+    assert!(
+        ended.stderr.contains("- Which colour? neither"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!world.file("too-early").exists() && world.file("in-time").exists());
+}
+
+/// Where nobody can be asked, no tool offers to.
+#[test]
+fn tools_that_ask_are_there_only_with_a_person() {
+    let world = World::new();
+    let model = world.scenario("s", [says("Done.")]);
+    let list = |format: &str, is_person: bool| {
+        let run = world.ah(["-n", "-m", &model, "--output-format", format, "tools"]);
+        let run = if is_person {
+            run.stdin("\n").at_terminal()
+        } else {
+            run
+        };
+        run.run().expect(0).stdout
+    };
+    assert!(list("text", true).contains("ask_user_question"));
+    assert!(!list("text", false).contains("ask_user_question"));
+    assert!(!list("events", true).contains("ask_user_question"));
+}

@@ -1,0 +1,104 @@
+//! What a person is asked, and what the model is told of the answers.
+
+use ah_conversation::{Access, Asking, Tool};
+use ah_tools::{Ask, EnterPlan, ExitPlan, Naming};
+use serde_json::{Value, json};
+
+use crate::folder::{run, text};
+
+fn questions() -> Value {
+    json!([
+        {"question": "Which library?", "header": "Dates", "options": [
+            {"label": "jiff", "description": "new"}, {"label": "chrono", "description": "known"},
+        ]},
+        {"question": "Which tests?", "header": "Tests", "multiSelect": true, "options": [
+            {"label": "unit", "description": ""}, {"label": "binary", "description": ""},
+        ]},
+    ])
+}
+
+#[test]
+fn the_call_says_what_is_to_be_chosen() {
+    let tool = Ask::new(Naming::Sdk);
+    let accesses = tool.access(&json!({ "questions": questions() }).into());
+    let [Access::Ask(Asking::Choices(choices))] = accesses.as_slice() else {
+        panic!("{accesses:?}");
+    };
+    let told: Vec<_> = choices
+        .iter()
+        .map(|choice| {
+            let labels = choice.options.iter().map(|option| option.label.as_str());
+            let labels = labels.collect::<Vec<_>>().join("|");
+            let sign = if choice.is_multiple { "*" } else { "" };
+            format!("{}{sign} {} {labels}", choice.header, choice.question)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "Dates Which library? jiff|chrono",
+            "Tests* Which tests? unit|binary"
+        ]
+    );
+}
+
+/// The answers are those that the programs of the Agent SDKs send: by question, in words.
+#[test]
+fn answers_are_told_by_question() {
+    let tool = Ask::new(Naming::Sdk);
+    let input = json!({
+        "questions": questions(),
+        "answers": {"Which library?": "neither", "Which tests?": ["unit", "binary"], "Another?": "x"},
+        "annotations": {"Which library?": {"notes": "n"}},
+    });
+    let output = run(&tool, input);
+    insta::assert_snapshot!(text(&output), @r"
+    The person has answered:
+    - Which library? neither
+    - Which tests? unit, binary
+    ");
+    let details = output.details.unwrap();
+    assert_eq!(details["questions"], questions());
+    assert_eq!(
+        details["answers"],
+        json!({"Which library?": "neither", "Which tests?": "unit, binary"})
+    );
+    assert_eq!(details["annotations"]["Which library?"]["notes"], "n");
+    for answers in [json!({}), json!({"Which library?": " "})] {
+        let output = run(
+            &tool,
+            json!({ "questions": questions(), "answers": answers }),
+        );
+        assert!(output.is_error, "{answers}");
+    }
+}
+
+#[test]
+fn plans_are_asked_for_and_told() {
+    let (enter, exit) = (EnterPlan::new(Naming::Own), ExitPlan::new(Naming::Own));
+    assert_eq!(
+        enter.access(&json!({}).into()),
+        [Access::Ask(Asking::ToPlan)]
+    );
+    let plan = Asking::Plan(Some("1. Read.".to_owned()));
+    assert_eq!(
+        exit.access(&json!({"plan": "1. Read."}).into()),
+        [Access::Ask(plan)]
+    );
+    let output = run(&exit, json!({"plan": "1. Write."}));
+    insta::assert_snapshot!(text(&output), @r"
+    The plan is approved; begin with the work. It reads:
+
+    1. Write.
+    ");
+    assert_eq!(
+        output.details,
+        Some(json!({"plan": "1. Write.", "isAgent": false}))
+    );
+    let output = run(
+        &exit,
+        json!({"allowedPrompts": [{"tool": "Bash", "prompt": "run tests"}]}),
+    );
+    assert_eq!(text(&output), "The plan is approved; begin with the work.");
+    assert!(!run(&enter, json!({})).is_error);
+}
