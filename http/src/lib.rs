@@ -3,13 +3,14 @@
 //! Proxies, certificates and timeouts are the same for everything in the program that speaks HTTP, so they are set
 //! here and nowhere else. Which requests are made, and what is done about a failure, is left to the callers.
 
+pub mod outside;
 pub mod sse;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, NoProxy, Proxy, Url};
+use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, Url};
 
 /// How this program identifies itself to servers.
 pub const USER_AGENT: &str = concat!("ah/", env!("CARGO_PKG_VERSION"));
@@ -74,6 +75,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The host has no address that may be reached.
+    #[error("`{host}` has no public address")]
+    NotPublic {
+        /// The host.
+        host: String,
+    },
     /// The TLS library refuses the settings, or the system has no certificates.
     #[error("cannot set up HTTPS")]
     Tls(#[source] reqwest::Error),
@@ -93,7 +100,7 @@ impl Error {
             Self::Certificates { .. } | Self::NoCertificate { .. } => {
                 Some("SSL_CERT_FILE names the file; without it the system's certificates count")
             }
-            Self::Address { .. } | Self::Tls(_) => None,
+            Self::Address { .. } | Self::NotPublic { .. } | Self::Tls(_) => None,
         }
     }
 }
@@ -125,6 +132,10 @@ pub fn client(options: &Options, base_url: &str) -> Result<Client, Error> {
             address: base_url.to_owned(),
         });
     };
+    builder(options, &base)?.build().map_err(Error::Tls)
+}
+
+fn builder(options: &Options, base: &Url) -> Result<ClientBuilder, Error> {
     let mut builder = Client::builder()
         .user_agent(USER_AGENT)
         .redirect(Policy::none())
@@ -143,7 +154,7 @@ pub fn client(options: &Options, base_url: &str) -> Result<Client, Error> {
         Some(path) => builder.tls_certs_only(certificates(path)?),
         None => builder,
     };
-    builder.build().map_err(Error::Tls)
+    Ok(builder)
 }
 
 fn proxy<'a>(options: &'a Options, scheme: &str) -> Result<Option<(&'a str, Proxy)>, Error> {

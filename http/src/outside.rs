@@ -1,0 +1,180 @@
+//! Clients for addresses that strangers have chosen: a model, or a page that it has read. They reach no host by an
+//! address that the caller does not permit. What is checked is the very address that is connected to, so no name can
+//! mean one thing when it is checked and another when it is used.
+//!
+//! Behind a proxy it is the proxy that looks names up; what they mean there is for the proxy to judge.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, Url};
+
+use crate::{Error, Options};
+
+/// Whether an address may be connected to.
+pub type Permits = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// A client for requests to the host of `url`, by the addresses that `permits` says. It follows no redirects.
+///
+/// # Errors
+///
+/// Where the host is an address that is not permitted, or the options are not valid.
+pub fn client(options: &Options, url: &Url, permits: Permits) -> Result<Client, Error> {
+    let host = url
+        .host_str()
+        .filter(|_| is_web(url))
+        .ok_or_else(|| Error::Address {
+            address: url.to_string(),
+        })?;
+    let proxy = match url.scheme() {
+        "https" => options.https_proxy.as_deref(),
+        _ => options.http_proxy.as_deref(),
+    };
+    let proxy = proxy.and_then(host_of);
+    let is_refused = match literal(host) {
+        Some(address) => !permits(address),
+        // Its addresses are for what goes through it.
+        None => proxy.as_deref() == Some(host),
+    };
+    if is_refused {
+        return Err(not_public(host));
+    }
+    let resolver = Resolver { permits, proxy };
+    let builder = crate::builder(options, url)?.dns_resolver(Arc::new(resolver));
+    builder.build().map_err(Error::Tls)
+}
+
+fn is_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+/// The address that a host is, as it stands in a URL. Those are looked up nowhere.
+fn literal(host: &str) -> Option<IpAddr> {
+    let host = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(host);
+    host.parse().ok()
+}
+
+fn host_of(proxy: &str) -> Option<String> {
+    let parse = |text: &str| Url::parse(text).ok().filter(Url::has_host);
+    let url = parse(proxy).or_else(|| parse(&format!("http://{proxy}")))?;
+    url.host_str().map(str::to_owned)
+}
+
+fn not_public(host: &str) -> Error {
+    Error::NotPublic {
+        host: host.to_owned(),
+    }
+}
+
+/// Looks names up, and leaves out what is not permitted.
+struct Resolver {
+    permits: Permits,
+    /// The proxy's own name, which the user has set.
+    proxy: Option<String>,
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let is_proxy = self.proxy.as_deref() == Some(name.as_str());
+        let permits = self.permits.clone();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let permitted: Vec<_> = found
+                .filter(|found| is_proxy || permits(found.ip()))
+                .collect();
+            match permitted.is_empty() {
+                true => Err(not_public(name.as_str()).into()),
+                false => Ok(Box::new(permitted.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    fn public() -> Permits {
+        Arc::new(|address| !address.is_loopback())
+    }
+
+    fn ask(url: &str, options: &Options, permits: Permits) -> Result<(), String> {
+        let url = Url::parse(url).unwrap();
+        let client = client(options, &url, permits).map_err(|error| error.to_string())?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let sent = runtime.unwrap().block_on(client.get(url).send());
+        sent.map(drop).map_err(|error| {
+            let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| {
+                cause.source()
+            });
+            causes.last().unwrap().to_string()
+        })
+    }
+
+    /// However an address of this machine is written, nothing connects to it.
+    #[test]
+    fn what_is_not_permitted_is_not_connected_to() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in [
+            "127.0.0.1",
+            "2130706433",
+            "0x7f.1",
+            "[::1]",
+            "localhost",
+            "LOCALHOST",
+        ] {
+            let fault = ask(
+                &format!("http://{host}:{port}/"),
+                &Options::default(),
+                public(),
+            );
+            let fault = fault.unwrap_err();
+            assert!(fault.ends_with("has no public address"), "{host}: {fault}");
+        }
+        let nobody = listener.accept().unwrap_err();
+        assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+    }
+
+    /// A proxy is where the user has set it, but what goes through it is judged all the same as far as it can be.
+    #[test]
+    fn a_proxy_may_be_anywhere() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let options = Options {
+            http_proxy: Some(format!("http://localhost:{port}")),
+            ..Options::default()
+        };
+        let answering = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 1024];
+            let read = stream.read(&mut head).unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                .unwrap();
+            String::from_utf8_lossy(&head[..read])
+                .lines()
+                .next()
+                .unwrap()
+                .to_owned()
+        });
+        for url in ["http://127.0.0.1/", "http://localhost/"] {
+            assert!(ask(url, &options, public()).is_err(), "{url}");
+        }
+        assert_eq!(ask("http://example.invalid/x", &options, public()), Ok(()));
+        assert_eq!(
+            answering.join().unwrap(),
+            "GET http://example.invalid/x HTTP/1.1"
+        );
+    }
+}
