@@ -36,7 +36,13 @@ impl Session {
     /// is summarised instead, unless a summary is what was just made.
     pub(crate) async fn call_model(&mut self, stop: &Stop) -> Result<(), Failure> {
         let started = self.ports.clock.now();
-        self.tools.catch_up();
+        let clock = self.ports.clock.clone();
+        tokio::select! {
+            biased;
+            // Whoever asks below sees it as well.
+            () = stop.wait(&*clock) => {}
+            () = self.tools.catch_up() => {}
+        }
         let request = self
             .sent
             .request(&self.transcript, &self.settings, &self.tools);

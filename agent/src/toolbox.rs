@@ -2,6 +2,7 @@
 //! servers, which come and go.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_conversation::{Servers, Tool, ToolSpec};
 
@@ -14,6 +15,8 @@ pub struct Toolbox {
     /// How many of the tools are the session's own.
     own: usize,
     servers: Option<Arc<dyn Servers>>,
+    /// How long a request waits for servers that have just been started.
+    patience: Duration,
     /// Which tools of the servers are among the tools.
     version: u64,
 }
@@ -55,17 +58,25 @@ impl Toolbox {
             own: entries.len(),
             tools: entries,
             servers: None,
+            patience: Duration::ZERO,
             version: 0,
         }
     }
 
     /// The same tools, and behind them those of `servers` as they come. A name that is taken stays with whom it has.
+    /// A request waits for a server until `patience` has passed since it was started; zero means not at all.
     #[must_use]
-    pub fn with_servers(self, servers: Arc<dyn Servers>) -> Self {
+    pub fn with_servers(self, servers: Arc<dyn Servers>, patience: Duration) -> Self {
         Self {
             servers: Some(servers),
+            patience,
             ..self
         }
+    }
+
+    /// The servers whose tools are among these.
+    pub fn servers(&self) -> Option<&Arc<dyn Servers>> {
+        self.servers.as_ref()
     }
 
     /// What the model is told.
@@ -75,8 +86,11 @@ impl Toolbox {
 
     /// Takes up what has changed at the servers. Only before a request: the tools that a model was told of are those
     /// that its calls are for.
-    pub(crate) fn catch_up(&mut self) {
+    pub(crate) async fn catch_up(&mut self) {
         let Some(servers) = &self.servers else { return };
+        if !self.patience.is_zero() {
+            servers.ready(self.patience).await;
+        }
         // Asked before the tools: a change in between is taken up the next time.
         let version = servers.version();
         if version == self.version {

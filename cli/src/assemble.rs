@@ -5,6 +5,7 @@ pub mod tools;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
@@ -12,7 +13,7 @@ use ah_conversation::{
     Clock as _, Cost, Destination, Limits, Permissions, Provider, ProviderError, Rule, Sampling,
     Thinking, estimate_text,
 };
-use ah_mcp::RemoteServers;
+use ah_mcp::{RemoteServers, SdkHost, Transport};
 use ah_provider::anthropic::Patience;
 use ah_provider::fallback::Fallback;
 use ah_provider::retry::Policy;
@@ -34,6 +35,9 @@ use crate::print::question::Keeping;
 use crate::print::text::{Text, View};
 use crate::print::{Look, Outlet, Screen};
 use tools::Sources;
+
+/// How long a request of the drop-in manner waits for MCP servers that have just been started.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The model that the configuration names, ready to be asked.
 ///
@@ -143,6 +147,8 @@ pub struct Extras<'a> {
     pub active: Option<&'a Skill>,
     /// Is told when standard output cannot be written any more.
     pub outlet: Outlet,
+    /// Where MCP servers of the type `sdk` are, if a program drives this one.
+    pub host: Option<SdkHost>,
 }
 
 /// All that a session on `store` needs.
@@ -169,7 +175,7 @@ pub async fn session(
     warnings.iter().for_each(|warning| crate::warn(warning));
     let tools = Toolbox::new(layered.iter().map(|known| known.tool.clone()));
     let settings = settings(&*provider, &tools, extras.skills, options, config)?;
-    let tools = with_servers(tools, config);
+    let tools = with_servers(tools, config, extras.host);
     let frontend = frontend(&*provider, store, &tools, options, config, extras.outlet);
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, options, &name.value)?,
@@ -192,19 +198,42 @@ pub async fn session(
     Ok((ports, tools, settings))
 }
 
-/// The tools, and those of the MCP servers, which are started here and waited for by nobody.
-fn with_servers(tools: Toolbox, config: &Config) -> Toolbox {
-    let (servers, faults) = config.mcp_servers();
-    for fault in faults {
-        crate::warn(&fault);
-    }
-    match servers.is_empty() {
-        true => tools,
-        false => {
-            let servers = RemoteServers::start(servers, config.mcp_options());
-            tools.with_servers(Arc::new(servers))
+/// The tools, and those of the MCP servers, which are started here. On the command line nobody waits for them; programs
+/// expect the tools in the first request.
+fn with_servers(tools: Toolbox, config: &Config, host: Option<SdkHost>) -> Toolbox {
+    let (mut servers, faults) = config.mcp_servers();
+    faults.iter().for_each(|fault| crate::warn(fault));
+    if host.is_none() {
+        servers.retain(|name, server| {
+            let is_reached = server.transport != Transport::Sdk;
+            if !is_reached {
+                crate::warn(&format!(
+                    "the MCP server `{name}` is left out: its type is `sdk`, and no program that has it drives this one"
+                ));
+            }
+            is_reached
+        });
+        if servers.is_empty() {
+            return tools;
         }
     }
+    let options = ah_mcp::Options {
+        host,
+        ..config.mcp_options()
+    };
+    let servers = RemoteServers::start(servers, options);
+    for status in servers.not_started() {
+        let reason = status.error.unwrap_or_default();
+        crate::warn(&format!(
+            "the MCP server `{}` is left out: {reason}",
+            status.name
+        ));
+    }
+    let patience = match config.manner {
+        Manner::Own => Duration::ZERO,
+        Manner::DropIn => PATIENCE,
+    };
+    tools.with_servers(Arc::new(servers), patience)
 }
 
 fn settings(

@@ -59,7 +59,9 @@ pub use provider::{
 };
 pub use repair::{close_open_calls, extend_sendable, sendable};
 pub use repetition::{Repetition, repetition, signature};
-pub use servers::{ServerState, ServerStatus, Servers};
+pub use servers::{
+    ServerScope, ServerState, ServerStatus, ServerTool, Servers, ServersChange, Software,
+};
 pub use store::{CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError};
 pub use tool::{
     Access, Content, Context, DisplayKey, Output, Progress, ProgressSink, Spool, Tool, ToolSpec,

@@ -5,7 +5,6 @@
 )]
 
 use std::path::Path;
-use std::sync::Arc;
 
 use rmcp::ClientHandler;
 use rmcp::model::{
@@ -14,25 +13,25 @@ use rmcp::model::{
     RootsCapabilities,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
-use tokio::sync::Notify;
 
 use crate::name::clean_line;
+use crate::news::News;
 
 /// Our side of a connection.
 pub(crate) struct Client {
     server: String,
     root: String,
-    has_changed: Arc<Notify>,
+    news: News,
 }
 
 impl Client {
-    /// The client of the server `server`; `has_changed` is told when the server's tools are other ones.
-    pub(crate) fn new(server: &str, cwd: &Path, has_changed: Arc<Notify>) -> Self {
+    /// The client of the server `server`; what it tells unasked goes to `news`.
+    pub(crate) fn new(server: &str, cwd: &Path, news: News) -> Self {
         let root = reqwest::Url::from_directory_path(cwd);
         Self {
             server: server.to_owned(),
             root: root.map(String::from).unwrap_or_default(),
-            has_changed,
+            news,
         }
     }
 }
@@ -58,7 +57,7 @@ impl ClientHandler for Client {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.has_changed.notify_one();
+        self.news.has_changed.notify_one();
     }
 
     async fn on_progress(
@@ -66,9 +65,7 @@ impl ClientHandler for Client {
         progress: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        let message = clean_line(progress.message.as_deref().unwrap_or_default(), 500);
-        let (server, done, total) = (&self.server, progress.progress, progress.total);
-        tracing::debug!(server, done, ?total, "progress: {message}");
+        self.news.progress(&progress);
     }
 
     async fn on_logging_message(

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ah_conversation::ServerScope;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 /// A server as it stands in `.mcp.json` and in the settings. Other keys than these mean nothing to us.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct ServerEntry {
-    /// `stdio`, `http`, `sse`; without it, what `command` or `url` says.
+    /// `stdio`, `http`, `sse`, `sdk`; without it, what `command` or `url` says.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// The program.
@@ -26,6 +28,9 @@ pub struct ServerEntry {
     pub headers: BTreeMap<String, String>,
     /// How many milliseconds a call may take without a sign of progress.
     pub timeout: Option<u64>,
+    /// Where it was found.
+    #[serde(skip)]
+    pub scope: ServerScope,
 }
 
 /// A server that can be reached.
@@ -35,24 +40,42 @@ pub struct ServerConfig {
     pub transport: Transport,
     /// How long a call may take without a sign of progress, where not as long as any.
     pub call_timeout: Option<Duration>,
+    /// Where it was found.
+    pub scope: ServerScope,
+    /// How it is reached, for programs to see, as it was written: without the values of variables, and without
+    /// anything whose values may be secrets.
+    pub as_written: Value,
+}
+
+impl ServerConfig {
+    /// Whether `other` leads to the same server in the same way.
+    pub(crate) fn is_reached_as(&self, other: &Self) -> bool {
+        (&self.transport, self.call_timeout) == (&other.transport, other.call_timeout)
+    }
 }
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
     /// As a child, over its standard streams.
-    Stdio {
-        /// The program, sought in the search path unless it has a slash.
-        command: String,
-        /// Its arguments.
-        arguments: Vec<String>,
-        /// Variables for it.
-        environment: BTreeMap<String, String>,
-    },
+    Stdio(Program),
     /// Over streamable HTTP.
     Http(Address),
     /// Over HTTP with an event stream, as servers of 2024 know it.
     Sse(Address),
+    /// Through the program that drives this one, which has it.
+    Sdk,
+}
+
+/// A program and what is told to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The program, sought in the search path unless it has a slash.
+    pub command: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Variables for it.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// An address and what is told to it.
@@ -87,31 +110,34 @@ impl ServerEntry {
             })
         };
         let transport = match self.kind() {
-            "stdio" => Transport::Stdio {
+            "stdio" => Transport::Stdio(Program {
                 command: match &self.command {
                     Some(command) if !command.trim().is_empty() => expanded(command)?,
                     _ => return Err("it has no `command`".to_owned()),
                 },
                 arguments: self.args.iter().map(expanded).collect::<Result<_, _>>()?,
                 environment: all(&self.env)?,
-            },
+            }),
             "http" | "streamable-http" => Transport::Http(address()?),
             "sse" => Transport::Sse(address()?),
-            "sdk" => {
-                return Err(
-                    "its type is `sdk`: only a program that drives this one can serve it"
-                        .to_owned(),
-                );
-            }
+            "sdk" => Transport::Sdk,
             kind => {
                 return Err(format!(
-                    "the type `{kind}` is not supported; known are stdio, http and sse"
+                    "the type `{kind}` is not supported; known are stdio, http, sse and sdk"
                 ));
             }
         };
         Ok(ServerConfig {
             transport,
             call_timeout: self.timeout.map(Duration::from_millis),
+            scope: self.scope,
+            as_written: match self.kind() {
+                "stdio" => {
+                    json!({"type": "stdio", "command": self.command, "args": self.args})
+                }
+                "sdk" => json!({"type": "sdk"}),
+                kind => json!({"type": kind, "url": self.url}),
+            },
         })
     }
 
@@ -160,8 +186,6 @@ fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Strin
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
 
     fn resolve(value: Value) -> Result<ServerConfig, String> {
@@ -196,11 +220,11 @@ mod tests {
     /// Port 10 a: the five types are read.
     #[test]
     fn the_type_says_how_a_server_is_reached() {
-        let stdio = Transport::Stdio {
+        let stdio = Transport::Stdio(Program {
             command: "npx".to_owned(),
             arguments: vec!["h.example".to_owned()],
             environment: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
-        };
+        });
         let address = || Address {
             url: "https://h.example/mcp".to_owned(),
             headers: BTreeMap::from([("x-team".to_owned(), "h.example".to_owned())]),
@@ -222,11 +246,13 @@ mod tests {
             (with_type("sse", url), Ok(Transport::Sse(address()))),
             (
                 json!({"type": "sdk", "name": "calculator"}),
-                Err("its type is `sdk`: only a program that drives this one can serve it"),
+                Ok(Transport::Sdk),
             ),
             (
                 json!({"type": "claudeai-proxy", "id": "x"}),
-                Err("the type `claudeai-proxy` is not supported; known are stdio, http and sse"),
+                Err(
+                    "the type `claudeai-proxy` is not supported; known are stdio, http, sse and sdk",
+                ),
             ),
             (json!({}), Err("it has no `command`")),
             (json!({"type": "http"}), Err("it has no `url`")),

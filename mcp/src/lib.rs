@@ -8,15 +8,22 @@
 mod client;
 mod config;
 mod connection;
+mod fault;
 mod listing;
 mod name;
-mod own_tools;
+mod news;
+mod overview;
+mod program;
 mod remote_tool;
+mod resources;
 mod result;
+mod sdk;
+mod server;
 mod servers;
 mod sse;
 mod stdio;
 
-pub use config::{ServerConfig, ServerEntry, Transport};
+pub use config::{Address, Program, ServerConfig, ServerEntry, Transport};
 pub use name::plain_name;
+pub use sdk::{SdkHost, SdkPipe};
 pub use servers::{Naming, Options, RemoteServers};

@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use ah_conversation::{Access, Context, Input, Output, Tool, ToolSpec, ToolUse};
+use ah_conversation::{Access, Context, Input, Output, ProgressSink, Tool, ToolSpec, ToolUse};
 use async_trait::async_trait;
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, RequestId,
-    ServerResult,
+    RequestMetaObject, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 
 use crate::listing::Definition;
 use crate::name::clean;
 use crate::result::output;
-use crate::servers::Line;
+use crate::server::{Contact, Line};
+
+/// Under this name a server is told which call of the model it serves; hosts of the Agent SDK look for it.
+const CALL_ID: &str = "claudecode/toolUseId";
 
 /// A tool of a server.
 pub(crate) struct RemoteTool {
@@ -32,28 +35,33 @@ impl Tool for RemoteTool {
 
     /// What the server does is its own affair, and what it promises is its word: no call is allowed for that.
     fn access(&self, _: &Input) -> Vec<Access> {
-        vec![match self.definition.is_read_only {
-            true => Access::Promised,
-            false => Access::Unknown,
+        vec![match self.definition.status.read_only {
+            Some(true) => Access::Promised,
+            Some(false) | None => Access::Unknown,
         }]
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        match self.line.peer().await {
-            Ok(peer) => self.call(&peer, &call.input).await,
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
+        match self.line.contact().await {
+            Ok(contact) => self.call(&contact, call, &context.progress).await,
             Err(reason) => Output::error(reason),
         }
     }
 }
 
 impl RemoteTool {
-    async fn call(&self, peer: &Peer<RoleClient>, input: &Input) -> Output {
-        let mut params = CallToolRequestParams::new(self.definition.name.clone());
-        if let Input::Object(arguments) = input {
+    async fn call(&self, contact: &Contact, call: &ToolUse, progress: &ProgressSink) -> Output {
+        let mut params = CallToolRequestParams::new(self.definition.status.own_name.clone());
+        if let Input::Object(arguments) = &call.input {
             params = params.with_arguments(arguments.clone());
         }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        match ask(peer, request, self.patience).await {
+        let mut meta = RequestMetaObject::new();
+        meta.insert(CALL_ID.to_owned(), call.id.as_str().into());
+        let options = PeerRequestOptions::with_timeout(self.patience)
+            .reset_timeout_on_progress()
+            .with_meta(meta);
+        match ask(contact, request, options, progress).await {
             Ok(ServerResult::CallToolResult(result)) => output(result),
             // What the SDK does not know is better than nothing.
             Ok(ServerResult::CustomResult(result)) => Output::text(result.0.to_string()),
@@ -68,12 +76,13 @@ impl RemoteTool {
 
 /// Sends a request and waits for the answer. Dropped, it tells the server that nobody waits any more.
 async fn ask(
-    peer: &Peer<RoleClient>,
+    Contact { peer, news }: &Contact,
     request: ClientRequest,
-    patience: Duration,
+    options: PeerRequestOptions,
+    progress: &ProgressSink,
 ) -> Result<ServerResult, ServiceError> {
-    let options = PeerRequestOptions::with_timeout(patience).reset_timeout_on_progress();
     let handle: RequestHandle<RoleClient> = peer.send_cancellable_request(request, options).await?;
+    let _listening = news.listen(handle.progress_token.clone(), progress.clone());
     let mut waiting = Waiting(Some((peer.clone(), handle.id.clone())));
     let answer = handle.await_response().await;
     waiting.0 = None;

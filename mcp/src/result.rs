@@ -4,6 +4,7 @@ use ah_conversation::{Content, Image, Output, ResultBlock, Truncation};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::{Value, json};
 
 use crate::name::clean_line;
 
@@ -29,6 +30,20 @@ pub(crate) fn output(result: CallToolResult) -> Output {
 /// The contents of a resource.
 pub(crate) fn resource(contents: Vec<ResourceContents>) -> Output {
     of_blocks(contents.into_iter().map(contents_block).collect())
+}
+
+/// The contents of a resource as programs know them. What is long is in the output, whole.
+pub(crate) fn resource_details(contents: &[ResourceContents]) -> Value {
+    let contents = contents.iter().filter_map(|contents| {
+        let mut value = serde_json::to_value(contents).ok()?;
+        let fields = value.as_object_mut()?;
+        fields.retain(|name, _| matches!(name.as_str(), "uri" | "mimeType" | "text"));
+        if let Some(Value::String(text)) = fields.get_mut("text") {
+            text.truncate(text.floor_char_boundary(Truncation::DEFAULT.bytes));
+        }
+        Some(value)
+    });
+    json!({"contents": contents.collect::<Vec<_>>()})
 }
 
 /// Text alone is given whole, for the store to keep and the model to page through; beside pictures it has to be short.
@@ -136,8 +151,6 @@ fn shortened(block: ResultBlock) -> ResultBlock {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";

@@ -1,38 +1,23 @@
-//! The servers of a session, each in a task of its own: connected, listed, looked after, and brought back when it ends.
+//! The servers of a session, each in a task of its own; which there are, and what they offer together.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ah_conversation::{Environment, Rule, ServerState, ServerStatus, Servers, Tool};
-use rmcp::RoleClient;
-use rmcp::model::{ProtocolVersion, ServerPeerInfo};
-use rmcp::service::Peer;
-use tokio::sync::watch;
+use ah_conversation::{Environment, Rule, ServerStatus, Servers, ServersChange, Tool};
+use async_trait::async_trait;
+use serde_json::Value;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout_at};
 
-use crate::config::ServerConfig;
-use crate::connection::{Fault, Live, Reach};
-use crate::listing::{self, Listing};
-use crate::name::{clean, clean_line, prefix};
-use crate::own_tools::{Awaited, Overview, Resources, resource_tools};
-use crate::remote_tool::RemoteTool;
-
-/// How long a server that has ended, or was not there, is left alone: the first applies only to one that was there.
-const PAUSES: [Duration; 7] = [
-    Duration::ZERO,
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-    Duration::from_secs(16),
-    Duration::from_secs(30),
-];
-/// A server that lived so long is no failure when it ends.
-const STEADY: Duration = Duration::from_secs(60);
-const LONGEST_INSTRUCTIONS: usize = 2_048;
+use crate::config::{ServerConfig, ServerEntry, Transport};
+use crate::fault::Fault;
+use crate::name::{clean_line, prefix};
+use crate::overview::{Awaited, Overview};
+use crate::resources::{self, Resources, resource_tools};
+use crate::sdk::SdkHost;
+use crate::server::{Server, Shared, keep};
 
 /// What holds for all servers.
 #[derive(Debug, Clone)]
@@ -41,6 +26,8 @@ pub struct Options {
     pub environment: Environment,
     /// How addresses are reached.
     pub http: ah_http::Options,
+    /// Where servers of the type `sdk` are, if a program drives this one.
+    pub host: Option<SdkHost>,
     /// How long a server may take to start.
     pub start_timeout: Duration,
     /// How long a call may take without a sign of progress.
@@ -63,138 +50,181 @@ pub enum Naming {
 
 /// The servers of a session. Dropped, they end.
 pub struct RemoteServers {
-    servers: Arc<[Arc<Server>]>,
+    kept: Mutex<BTreeMap<String, Kept>>,
     shared: Arc<Shared>,
-    _tasks: JoinSet<()>,
 }
 
-pub(crate) struct Shared {
-    pub(crate) options: Options,
-    reach: Reach,
-    version: AtomicU64,
+/// A server, and what looks after it.
+struct Kept {
+    server: Arc<Server>,
+    /// Whether a program has named it since the session began, so that it goes when it is named no more.
+    is_set: bool,
+    /// When it was started the last time.
+    since: Instant,
+    /// The one task that looks after it; dropped, it ends the server. None, where the server was not started at all.
+    task: JoinSet<()>,
 }
 
-/// One server.
-pub(crate) struct Server {
-    pub(crate) name: String,
-    config: ServerConfig,
-    state: watch::Sender<State>,
-    offer: Mutex<Offer>,
-}
-
-/// Whether a server can be asked.
-#[derive(Debug, Clone)]
-enum State {
-    Pending,
-    Up(Peer<RoleClient>),
-    Down(Fault),
-}
-
-impl State {
-    /// Whether it is known. A connection that has ended is on its way to another state.
-    fn is_settled(&self) -> bool {
-        match self {
-            Self::Pending => false,
-            Self::Up(peer) => !peer.is_transport_closed(),
-            Self::Down(_) => true,
+impl Kept {
+    fn new(name: &str, config: ServerConfig) -> Self {
+        Self {
+            server: Arc::new(Server::new(name.to_owned(), config)),
+            is_set: false,
+            since: Instant::now(),
+            task: JoinSet::new(),
         }
     }
-}
 
-/// What a server has offered; kept while it comes back.
-#[derive(Default)]
-struct Offer {
-    listing: Listing,
-    tools: Vec<Arc<RemoteTool>>,
-    software: Option<String>,
-    instructions: String,
-    has_resources: bool,
-}
+    /// Whether it goes, or makes room, where a program wants `config` in its place.
+    fn yields_to(&self, config: Option<&ServerConfig>) -> bool {
+        let own = &self.server.config;
+        match config {
+            Some(config) => !own.is_reached_as(config),
+            None => self.is_set || own.transport == Transport::Sdk,
+        }
+    }
 
-/// The way to a server.
-#[derive(Clone)]
-pub(crate) struct Line {
-    server: Arc<str>,
-    state: watch::Receiver<State>,
-}
-
-impl Line {
-    /// The server, once it can be asked; the reason, for the model, where it cannot.
-    pub(crate) async fn peer(&self) -> Result<Peer<RoleClient>, String> {
-        let mut state = self.state.clone();
-        let settled = state.wait_for(State::is_settled).await;
-        let fault = match settled.as_deref() {
-            Ok(State::Up(peer)) => return Ok(peer.clone()),
-            Ok(State::Down(fault)) => fault.to_string(),
-            Ok(State::Pending) | Err(_) => "it was left".to_owned(),
-        };
-        Err(format!(
-            "the MCP server `{}` cannot be asked: {fault}",
-            self.server
-        ))
+    /// Ends the server for good.
+    async fn end(mut self, shared: &Shared) {
+        self.task.shutdown().await;
+        self.server
+            .give_up(Fault::hopeless("it was removed"), shared);
     }
 }
 
 impl RemoteServers {
     /// Starts all servers and waits for none. Within a runtime.
     pub fn start(servers: BTreeMap<String, ServerConfig>, options: Options) -> Self {
-        let reach = Reach {
-            environment: options.environment.clone(),
-            http: options.http.clone(),
+        let started = Self {
+            kept: Mutex::default(),
+            shared: Arc::new(Shared::new(options)),
         };
-        let shared = Arc::new(Shared {
-            options,
-            reach,
-            // A toolbox begins with 0 and has none of our tools yet.
-            version: AtomicU64::new(1),
-        });
-        let servers: Arc<[_]> = servers
-            .into_iter()
-            .map(|(name, config)| Arc::new(Server::new(name, config)))
-            .collect();
-        let mut tasks = JoinSet::new();
-        for server in &*servers {
-            tasks.spawn(keep(server.clone(), shared.clone()));
+        for (name, config) in servers {
+            started.add(&name, config);
         }
-        Self {
-            servers,
-            shared,
-            _tasks: tasks,
-        }
+        started
+    }
+
+    /// Servers that were not started, since their tools could be taken for those of another one.
+    pub fn not_started(&self) -> Vec<ServerStatus> {
+        let kept = self.lock();
+        let idle = kept.values().filter(|kept| kept.task.is_empty());
+        idle.map(|kept| kept.server.status()).collect()
     }
 
     /// Waits until each server can be asked or has failed at least once.
     pub async fn settled(&self) {
-        settled(&self.servers).await;
+        settled(&self.all()).await;
+    }
+
+    /// The servers that there are, by name.
+    fn all(&self) -> Arc<[Arc<Server>]> {
+        let kept = self.lock();
+        kept.values().map(|kept| kept.server.clone()).collect()
+    }
+
+    fn one(&self, name: &str) -> Result<Arc<Server>, String> {
+        let kept = self.lock();
+        kept.get(name)
+            .map(|kept| kept.server.clone())
+            .ok_or_else(|| unknown(name, kept.keys()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
+        // Each change is whole, so a panic leaves nothing half done.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, name: &str, config: ServerConfig) {
+        self.lock().insert(name.to_owned(), Kept::new(name, config));
+        self.run(name);
+    }
+
+    /// Starts a server that does not run, unless its tools could be taken for those of another one.
+    fn run(&self, name: &str) {
+        let mut all = self.lock();
+        let rival = all.values().find(|kept| {
+            let other = &kept.server.name;
+            other != name && !kept.task.is_empty() && are_alike(other, name)
+        });
+        let rival = rival.map(|kept| clean_line(&kept.server.name, 100));
+        let Some(kept) = all.get_mut(name) else {
+            return;
+        };
+        match rival {
+            None => {
+                kept.since = Instant::now();
+                kept.server.will_start();
+                let task = keep(kept.server.clone(), self.shared.clone());
+                kept.task.spawn(task);
+            }
+            Some(rival) => {
+                let fault = format!(
+                    "its tools could be taken for those of the server `{rival}`; give it another name"
+                );
+                kept.server.give_up(Fault::Hopeless(fault), &self.shared);
+            }
+        }
+        self.shared.has_changed();
+    }
+
+    fn is_denied(&self, tool: &str) -> bool {
+        let mut denied = self.shared.options.denied.iter();
+        denied.any(|rule| rule.covers_tool(tool))
+    }
+
+    fn read(&self, value: Value) -> Result<ServerConfig, String> {
+        let entry: ServerEntry =
+            serde_json::from_value(value).map_err(|fault| format!("it is no server: {fault}"))?;
+        let environment = &self.shared.options.environment;
+        entry.resolve(&|name| environment.get(name).map(str::to_owned))
     }
 }
 
 pub(crate) async fn settled(servers: &[Arc<Server>]) {
     for server in servers {
         // Why it cannot be asked is in its status.
-        let _ = server.line().peer().await;
+        let _ = server.line().settled().await;
     }
 }
 
+/// Whether the tools of one server could have names that tools of the other have.
+fn are_alike(one: &str, other: &str) -> bool {
+    let (one, other) = (prefix(one), prefix(other));
+    one.starts_with(&other) || other.starts_with(&one)
+}
+
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
+    let name = clean_line(name, 100);
+    let known: Vec<_> = known.map(|known| clean_line(known, 100)).collect();
+    match known.is_empty() {
+        true => format!("there is no MCP server `{name}`, and no other"),
+        false => format!(
+            "there is no MCP server `{name}`; there are: {}",
+            known.join(", ")
+        ),
+    }
+}
+
+#[async_trait]
 impl Servers for RemoteServers {
     fn version(&self) -> u64 {
-        self.shared.version.load(Ordering::SeqCst)
+        self.shared.version()
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        if self.servers.is_empty() {
-            return tools;
-        }
+        let servers = self.all();
         let naming = self.shared.options.naming;
-        tools.push(Arc::new(Overview::new(self.servers.clone(), naming)));
-        if self.servers.iter().any(|server| server.has_resources()) {
-            let resources = Resources::new(self.servers.clone(), self.shared.clone());
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        if Overview::is_of_use(&servers, naming) {
+            tools.push(Arc::new(Overview::new(servers.clone(), naming)));
+        }
+        if servers.iter().any(|server| server.has_resources()) {
+            let resources = Resources::new(servers.clone(), self.shared.clone());
             tools.extend(resource_tools(&resources, naming));
         }
-        for server in &*self.servers {
-            let offered = server.offer().tools.clone();
-            tools.extend(offered.into_iter().map(|tool| tool as Arc<dyn Tool>));
+        for server in servers.iter().filter(|server| server.is_on()) {
+            tools.extend(server.tools().into_iter().map(|tool| tool as Arc<dyn Tool>));
         }
         tools.retain(|tool| !self.is_denied(&tool.spec().name));
         tools
@@ -207,9 +237,10 @@ impl Servers for RemoteServers {
         let is_of = |server: &&Arc<Server>| {
             let prefix = prefix(&server.name);
             let start = name.get(..prefix.len());
-            start.is_some_and(|start| start.eq_ignore_ascii_case(&prefix))
+            server.is_on() && start.is_some_and(|start| start.eq_ignore_ascii_case(&prefix))
         };
-        let mut servers = self.servers.iter().filter(is_of);
+        let servers = self.all();
+        let mut servers = servers.iter().filter(is_of);
         servers.find_map(|server| match server.is_pending() {
             true => Some(Arc::new(Awaited::new(server.clone(), name)) as Arc<dyn Tool>),
             false => server.tool(name).map(|tool| tool as _),
@@ -217,213 +248,89 @@ impl Servers for RemoteServers {
     }
 
     fn status(&self) -> Vec<ServerStatus> {
-        self.servers.iter().map(|server| server.status()).collect()
+        self.all().iter().map(|server| server.status()).collect()
     }
-}
 
-impl RemoteServers {
-    fn is_denied(&self, tool: &str) -> bool {
-        let mut denied = self.shared.options.denied.iter();
-        denied.any(|rule| rule.covers_tool(tool))
-    }
-}
-
-impl Shared {
-    fn has_changed(&self) {
-        self.version.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-fn check_version(info: Option<&ServerPeerInfo>) -> Result<(), Fault> {
-    match info.map(|info| &info.protocol_version) {
-        Some(version) if !ProtocolVersion::KNOWN_VERSIONS.contains(version) => {
-            let version = clean_line(version.as_str(), 50);
-            Err(Fault::Hopeless(format!(
-                "it speaks revision {version} of the protocol, which is not known here"
-            )))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Looks after one server for as long as there is hope.
-async fn keep(server: Arc<Server>, shared: Arc<Shared>) {
-    let mut failures = 0;
-    loop {
-        let (lived, fault) = server.live(&shared).await;
-        tracing::warn!(server = server.name, "{fault}");
-        if lived.is_some_and(|time| time >= STEADY) {
-            failures = 0;
-        }
-        failures = match lived {
-            None if failures == 0 => 1,
-            _ => failures,
+    async fn ready(&self, patience: Duration) {
+        let waits: Vec<_> = {
+            let kept = self.lock();
+            let wait = |kept: &Kept| (kept.server.line(), kept.since + patience);
+            kept.values().map(wait).collect()
         };
-        let pause = PAUSES
-            .get(failures)
-            .filter(|_| matches!(fault, Fault::Failed(_)));
-        failures += 1;
-        match pause {
-            None => {
-                *server.offer() = Offer::default();
-                server.state.send_replace(State::Down(fault));
-                shared.has_changed();
-                return;
-            }
-            Some(pause) if !pause.is_zero() => {
-                server.state.send_replace(State::Down(fault));
-                sleep(*pause).await;
-            }
-            Some(_) => {}
-        }
-        server.state.send_replace(State::Pending);
-    }
-}
-
-impl Server {
-    fn new(name: String, config: ServerConfig) -> Self {
-        Self {
-            name,
-            config,
-            state: watch::Sender::new(State::Pending),
-            offer: Mutex::default(),
+        for (line, until) in waits {
+            // Why it cannot be asked, or not yet, is in its status.
+            let _ = timeout_at(until, line.settled()).await;
         }
     }
 
-    pub(crate) fn line(&self) -> Line {
-        Line {
-            server: self.name.as_str().into(),
-            state: self.state.subscribe(),
-        }
-    }
-
-    fn offer(&self) -> MutexGuard<'_, Offer> {
-        // Each change is one assignment, so a panic leaves nothing half done.
-        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_pending(&self) -> bool {
-        matches!(*self.state.borrow(), State::Pending)
-    }
-
-    pub(crate) fn has_resources(&self) -> bool {
-        self.offer().has_resources
-    }
-
-    pub(crate) fn instructions(&self) -> String {
-        self.offer().instructions.clone()
-    }
-
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<RemoteTool>> {
-        let offer = self.offer();
-        let mut tools = offer.tools.iter();
-        let tool = tools.find(|tool| tool.definition.spec.name.eq_ignore_ascii_case(name));
-        tool.cloned()
-    }
-
-    pub(crate) fn status(&self) -> ServerStatus {
-        let (state, error) = match &*self.state.borrow() {
-            State::Pending => (ServerState::Pending, None),
-            State::Up(_) => (ServerState::Connected, None),
-            State::Down(fault @ Fault::NeedsAuth) => {
-                (ServerState::NeedsAuth, Some(fault.to_string()))
-            }
-            State::Down(fault) => (ServerState::Failed, Some(fault.to_string())),
-        };
-        let offer = self.offer();
-        let names = offer
-            .listing
-            .tools
-            .iter()
-            .map(|tool| tool.spec.name.clone());
-        ServerStatus {
-            name: self.name.clone(),
-            state,
-            software: offer.software.clone(),
-            error,
-            tools: names.collect(),
-            left_out: offer.listing.left_out.clone(),
-        }
-    }
-
-    /// One life of the server: how long it could be asked, if it could, and why it ended.
-    async fn live(&self, shared: &Shared) -> (Option<Duration>, Fault) {
-        let patience = shared.options.start_timeout;
-        let started = timeout(patience, self.start(shared))
-            .await
-            .unwrap_or_else(|_| {
-                let seconds = patience.as_secs_f64();
-                Err(Fault::failed(format!(
-                    "it did not start within {seconds} s"
-                )))
-            });
-        let live = match started {
-            Ok(live) => live,
-            Err(fault) => return (None, fault),
-        };
-        let since = Instant::now();
-        let fault = self.look_after(live, shared).await;
-        (Some(since.elapsed()), fault)
-    }
-
-    async fn start(&self, shared: &Shared) -> Result<Live, Fault> {
-        let live = Live::connect(&self.name, &self.config, &shared.reach).await?;
-        let peer = live.service.peer();
-        check_version(peer.peer_info().as_deref())?;
-        let listing = listing::ask(peer, &self.name, shared.options.start_timeout).await?;
-        self.publish(peer.peer_info().as_deref(), listing, shared);
-        self.state.send_replace(State::Up(peer.clone()));
-        Ok(live)
-    }
-
-    async fn look_after(&self, live: Live, shared: &Shared) -> Fault {
-        let peer = live.service.peer().clone();
-        let (service, has_changed, end) = live.into_parts();
-        let closed = service.waiting();
-        tokio::pin!(closed);
-        loop {
-            tokio::select! {
-                _ = &mut closed => {
-                    self.state.send_replace(State::Pending);
-                    return end.fate().await;
+    async fn set(&self, servers: BTreeMap<String, Value>) -> ServersChange {
+        let mut change = ServersChange::default();
+        let mut wanted = BTreeMap::new();
+        for (name, value) in servers {
+            match self.read(value) {
+                Ok(config) => {
+                    wanted.insert(name, config);
                 }
-                () = has_changed.notified() => {}
-            }
-            match listing::ask(&peer, &self.name, shared.options.start_timeout).await {
-                Ok(listing) => self.publish(peer.peer_info().as_deref(), listing, shared),
-                Err(fault) => tracing::warn!(server = self.name, "no list of tools: {fault}"),
+                Err(reason) => {
+                    change.errors.insert(name, reason);
+                }
             }
         }
+        let left: BTreeMap<_, _> = {
+            let yields = |name: &String, kept: &mut Kept| kept.yields_to(wanted.get(name));
+            self.lock().extract_if(.., yields).collect()
+        };
+        for (name, kept) in left {
+            kept.end(&self.shared).await;
+            if !wanted.contains_key(&name) {
+                change.removed.push(name);
+            }
+        }
+        for (name, config) in wanted {
+            if self.one(&name).is_err() {
+                self.add(&name, config);
+                change.added.push(name.clone());
+            }
+            if let Some(kept) = self.lock().get_mut(&name) {
+                kept.is_set = true;
+            }
+        }
+        for name in &change.added {
+            let Ok(server) = self.one(name) else { continue };
+            if let Err(fault) = server.line().settled().await {
+                change.errors.insert(name.clone(), fault.to_string());
+            }
+        }
+        change
     }
 
-    /// Offers what the server lists. A tool that was there stays the same, so that nothing is told twice.
-    fn publish(&self, info: Option<&ServerPeerInfo>, listing: Listing, shared: &Shared) {
-        let mut offer = self.offer();
-        let software = info
-            .and_then(|info| info.server_info.as_ref())
-            .map(|software| clean_line(&format!("{} {}", software.name, software.version), 100));
-        let instructions = info.and_then(|info| info.instructions.as_deref());
-        let patience = self.config.call_timeout;
-        let patience = patience.unwrap_or(shared.options.call_timeout);
-        if offer.listing != listing || offer.software.is_none() {
-            for left_out in &listing.left_out {
-                tracing::warn!(server = self.name, "tool left out: {left_out}");
-            }
-            let tools = listing.tools.iter().cloned().map(|definition| {
-                Arc::new(RemoteTool {
-                    definition,
-                    line: self.line(),
-                    patience,
-                })
-            });
-            *offer = Offer {
-                tools: tools.collect(),
-                listing,
-                software,
-                instructions: clean(instructions.unwrap_or_default(), LONGEST_INSTRUCTIONS),
-                has_resources: info.is_some_and(|info| info.capabilities.resources.is_some()),
-            };
-            shared.has_changed();
+    async fn reconnect(&self, name: &str) -> Result<(), String> {
+        let server = self.one(name)?;
+        let former = self
+            .lock()
+            .get_mut(name)
+            .map(|kept| mem::take(&mut kept.task));
+        if let Some(mut former) = former {
+            former.shutdown().await;
         }
+        self.run(name);
+        let settled = server.line().settled().await;
+        settled.map(drop).map_err(|fault| fault.to_string())
+    }
+
+    fn toggle(&self, name: &str, enabled: bool) -> Result<(), String> {
+        self.one(name)?.toggle(enabled);
+        self.shared.has_changed();
+        Ok(())
+    }
+
+    async fn resources(&self, server: &str) -> Result<Vec<Value>, String> {
+        resources::list(&*self.one(server)?, &self.shared).await
+    }
+
+    async fn read_resource(&self, server: &str, uri: &str) -> Result<Vec<Value>, String> {
+        let contents = resources::read(&*self.one(server)?, uri, &self.shared).await?;
+        let to_value = |contents| serde_json::to_value(contents).unwrap_or_default();
+        Ok(contents.into_iter().map(to_value).collect())
     }
 }

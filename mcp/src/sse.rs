@@ -10,7 +10,7 @@ use reqwest::header::{ACCEPT, HeaderMap};
 use reqwest::{Client, Response, Url};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 
-use crate::connection::{Fault, LastWords};
+use crate::fault::{Fault, LastWords};
 
 /// No message is longer.
 const LONGEST_EVENT: usize = 32 << 20;

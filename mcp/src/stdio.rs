@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::task::JoinHandle;
 
-use crate::connection::LastWords;
+use crate::fault::LastWords;
 use crate::name::clean_line;
 
 /// No message is longer: a server that never ends its line shall not take all memory.

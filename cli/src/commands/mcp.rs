@@ -99,7 +99,7 @@ fn test(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
     ah_process::finish_all();
     let is_there = status.state == ServerState::Connected;
     if form.json {
-        let code = print_json(&json!(status))?;
+        let code = print_json(&status_json(&status))?;
         return Ok(if is_there { code } else { FAILURE });
     }
     if !is_there {
@@ -111,7 +111,7 @@ fn test(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
 }
 
 fn describe(status: &ServerStatus) -> String {
-    let software = status.software.as_deref().unwrap_or("no name");
+    let software = software(status).unwrap_or_else(|| "no name".to_owned());
     let mut text = format!(
         "{}: {} ({})\n",
         status.name,
@@ -119,12 +119,29 @@ fn describe(status: &ServerStatus) -> String {
         software
     );
     for tool in &status.tools {
-        text.push_str(&format!("  {tool}\n"));
+        text.push_str(&format!("  {}\n", tool.name));
     }
     for tool in &status.left_out {
         text.push_str(&format!("  left out: {tool}\n"));
     }
     neutralise(&text).into_owned()
+}
+
+/// What a server says that it is.
+fn software(status: &ServerStatus) -> Option<String> {
+    let software = status.software.as_ref()?;
+    Some(format!("{} {}", software.name, software.version))
+}
+
+fn status_json(status: &ServerStatus) -> Value {
+    json!({
+        "name": status.name,
+        "state": status.state,
+        "software": software(status),
+        "error": status.error,
+        "tools": status.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
+        "left_out": status.left_out,
+    })
 }
 
 fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, CliError> {

@@ -87,6 +87,7 @@ async fn perform(
         skills: &skills,
         active: expanded.skill.as_deref(),
         outlet: outlet.clone(),
+        host: None,
     };
     let (ports, tools, settings) =
         assemble::session(model, &store, options, config, extras).await?;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ah_conversation::ServerScope;
 use ah_mcp::{ServerConfig, ServerEntry};
 
 use super::layers::{Layer, Origin, is_absence};
@@ -46,7 +47,12 @@ pub(super) fn find(
             hint: Some("it has the form {\"mcpServers\": {\"NAME\": {\"command\": …}}}".to_owned()),
             ..fault.code(USAGE)
         })?;
-        add(&mut found, &origin, servers, warnings);
+        add(
+            &mut found,
+            (&origin, ServerScope::Dynamic),
+            servers,
+            warnings,
+        );
     }
     if options.tools.strict_mcp_config {
         return Ok(found);
@@ -58,13 +64,13 @@ pub(super) fn find(
         .enumerate()
         .partition(|(at, layer)| is_before(*at, layer));
     for (_, layer) in before {
-        add_layer(&mut found, layer);
+        add_layer(&mut found, layer, scope(layer));
     }
     for folder in project.unwrap_or_default() {
         add_file(&mut found, &folder.join(FILE), warnings);
     }
     for (_, layer) in after {
-        add_layer(&mut found, layer);
+        add_layer(&mut found, layer, ServerScope::User);
     }
     Ok(found)
 }
@@ -75,10 +81,23 @@ fn read(path: &str) -> Result<String, CliError> {
     })
 }
 
+/// Whose settings these are, of those that count more than `.mcp.json`.
+fn scope(layer: &Layer) -> ServerScope {
+    let is_local = match &layer.origin {
+        Origin::File(path) => path.ends_with("settings.local.json"),
+        _ => false,
+    };
+    match (layer.is_of_project, is_local) {
+        (true, true) => ServerScope::Local,
+        (true, false) => ServerScope::Project,
+        (false, _) => ServerScope::Dynamic,
+    }
+}
+
 /// What cannot be read of a layer was warned of when its file was read.
-fn add_layer(found: &mut Found, layer: &Layer) {
-    let servers = layer.settings.mcp_servers.clone();
-    add(found, &layer.origin, (servers, Vec::new()), &mut Vec::new());
+fn add_layer(found: &mut Found, layer: &Layer, scope: ServerScope) {
+    let servers = (layer.settings.mcp_servers.clone(), Vec::new());
+    add(found, (&layer.origin, scope), servers, &mut Vec::new());
 }
 
 /// A file that nobody has named may be absent; one that cannot be read costs its servers, not the run.
@@ -93,21 +112,24 @@ fn add_file(found: &mut Found, path: &Path, warnings: &mut Vec<String>) {
         }
     };
     match settings::read_mcp(&path.display().to_string(), &text) {
-        Ok(servers) => add(found, &Origin::File(path.to_owned()), servers, warnings),
+        Ok(servers) => {
+            let origin = Origin::File(path.to_owned());
+            add(found, (&origin, ServerScope::Project), servers, warnings);
+        }
         Err(fault) => warnings.push(format!("{}; its MCP servers are left out", fault.message)),
     }
 }
 
 fn add(
     found: &mut Found,
-    origin: &Origin,
+    (origin, scope): (&Origin, ServerScope),
     (servers, faults): (BTreeMap<String, ServerEntry>, Vec<String>),
     warnings: &mut Vec<String>,
 ) {
     warnings.extend(faults);
     for (name, value) in servers {
         found.entry(name).or_insert_with(|| Sourced {
-            value,
+            value: ServerEntry { scope, ..value },
             origin: origin.clone(),
         });
     }
@@ -143,6 +165,7 @@ impl Config {
         ah_mcp::Options {
             environment: environment.clone(),
             http: ah_http::Options::from_variables(|name| environment.get(name)),
+            host: None,
             start_timeout: milliseconds("MCP_TIMEOUT", START_TIMEOUT),
             call_timeout: milliseconds("MCP_TOOL_TIMEOUT", CALL_TIMEOUT),
             denied: self.deny.iter().map(|rule| rule.value.clone()).collect(),

@@ -241,7 +241,6 @@ fn what_may_be_called_is_a_matter_of_rules_whatever_a_server_promises() {
     let both = greeter().definition(read_only).on_call("look", "text seen");
     let both = config(&both);
     let look = || uses("mcp__s__look", json!({}));
-    let wait = || uses("McpServers", json!({}));
     for (arguments, call, is_allowed) in [
         (&["-p"][..], greet(), false),
         (&["-p"], look(), false),
@@ -274,12 +273,7 @@ fn what_may_be_called_is_a_matter_of_rules_whatever_a_server_promises() {
         (&["--disallowedTools", "mcp__s__greet"], greet(), false),
     ] {
         let world = World::new();
-        let overview = if arguments[0] == "-p" {
-            wait()
-        } else {
-            uses("mcp_servers", json!({}))
-        };
-        let server = Server::new([overview, call, says("Done.")]);
+        let server = Server::new([call, says("Done.")]);
         let config = ["--mcp-config", &both];
         run(
             &world,
@@ -287,8 +281,44 @@ fn what_may_be_called_is_a_matter_of_rules_whatever_a_server_promises() {
             config.into_iter().chain(arguments.iter().copied()),
         );
         let results = results(&server);
-        assert_eq!(!results[1].1, is_allowed, "{arguments:?}: {results:?}");
+        assert_eq!(!results[0].1, is_allowed, "{arguments:?}: {results:?}");
     }
+}
+
+#[test]
+fn programs_find_the_tools_in_the_first_request() {
+    let world = World::new();
+    let dead = McpScript::new().start("exit 1\n");
+    let servers = json!({"mcpServers": {"s": greeter().config(), "dead": dead.config()}});
+    let server = Server::new([says("Done.")]);
+    run(
+        &world,
+        &server,
+        ["-p", "--mcp-config", &servers.to_string()],
+    );
+    assert!(tools(&server)[0].contains(&"mcp__s__greet".to_owned()));
+}
+
+#[test]
+fn servers_that_cannot_be_had_are_told_of() {
+    let world = World::new();
+    let servers = json!({"mcpServers": {
+        "my server": greeter().config(), "my_server": greeter().config(), "ours": {"type": "sdk", "name": "ours"},
+    }});
+    let server = Server::new([uses("mcp_servers", json!({})), says("Done.")]);
+    let ended = run(&world, &server, ["--mcp-config", &servers.to_string()]);
+    for part in [
+        "the MCP server `my_server` is left out: its tools could be taken for those of the server `my server`",
+        "the MCP server `ours` is left out: its type is `sdk`",
+    ] {
+        assert_eq!(ended.stderr.matches(part).count(), 1, "{}", ended.stderr);
+    }
+    let (told, _) = results(&server).remove(0);
+    assert!(
+        told.contains("my server: connected: mcp__my_server__greet\nmy_server: failed: its tools"),
+        "{told}"
+    );
+    assert_eq!(world.text("started").lines().count(), 1);
 }
 
 fn page(ah: Ah, world: &World) -> String {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use ah_conversation::{ServerState, Servers};
+use ah_conversation::ServerState;
 use serde_json::json;
 
 use crate::world::World;
@@ -20,7 +20,7 @@ async fn headers_are_sent_and_a_refusal_is_told_as_such() {
         let server = json!({"type": kind, "url": url, "headers": headers});
         let world = World::with(&json!({"s": server}), |_| {});
         world.servers.settled().await;
-        let status = world.servers.status().remove(0);
+        let status = world.status();
         assert_eq!(status.state, ServerState::NeedsAuth, "{status:?}");
         let heard = heard.join().unwrap();
         assert!(heard.starts_with(start), "{heard}");

@@ -1,10 +1,10 @@
 //! Servers that are broken, or lie.
 
-use ah_conversation::{ServerState, Servers};
+use ah_conversation::ServerState;
 use ah_testkit::mcp::McpScript;
 use serde_json::{Value, json};
 
-use crate::world::{World, show};
+use crate::world::{World, names, show};
 
 fn greeter() -> McpScript {
     McpScript::new()
@@ -15,7 +15,7 @@ fn greeter() -> McpScript {
 async fn fault(server: &Value) -> String {
     let world = World::with(&json!({"s": server}), |_| {});
     world.servers.settled().await;
-    let status = world.servers.status().remove(0);
+    let status = world.status();
     assert_eq!(status.state, ServerState::Failed, "{status:?}");
     status.error.unwrap()
 }
@@ -112,9 +112,9 @@ async fn tools_that_no_vendor_takes_cost_only_themselves() {
     assert_eq!(spoof.spec().description, "]0;xDeletes everything");
     let either = world.tool("mcp__s__either").await;
     assert_eq!(*either.spec().input_schema, json!({"type": "object"}));
-    let status = world.servers.status().remove(0);
+    let status = world.status();
     assert_eq!(
-        status.tools,
+        names(&status),
         [
             "mcp__s__greet",
             "mcp__s__a_b",

@@ -4,5 +4,6 @@
 
 mod address;
 mod bad;
+mod host;
 mod life;
 mod world;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Content, Context, Environment, Input, Output, ResultBlock, Servers, Tool, ToolUse, ToolUseId,
+    Content, Context, Environment, Input, Output, ResultBlock, ServerStatus, Servers, Tool,
+    ToolUse, ToolUseId,
 };
 use ah_mcp::{Naming, Options, RemoteServers, ServerEntry};
 use ah_testkit::mcp::McpScript;
@@ -42,6 +43,7 @@ impl World {
         let mut options = Options {
             environment: environment.clone(),
             http: ah_http::Options::default(),
+            host: None,
             start_timeout: HANG,
             call_timeout: HANG,
             denied: Vec::new(),
@@ -68,6 +70,11 @@ impl World {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
+    /// How the first server is.
+    pub fn status(&self) -> ServerStatus {
+        self.servers.status().remove(0)
+    }
+
     /// A tool by its name, of those that there are once every server has settled.
     pub async fn tool(&self, name: &str) -> Arc<dyn Tool> {
         self.servers.settled().await;
@@ -90,6 +97,10 @@ impl World {
 }
 
 pub async fn run(tool: &Arc<dyn Tool>, input: Value) -> Output {
+    run_with(tool, input, Context::new(PathBuf::from("/nowhere"))).await
+}
+
+pub async fn run_with(tool: &Arc<dyn Tool>, input: Value, context: Context) -> Output {
     let Value::Object(input) = input else {
         panic!("an object: {input}")
     };
@@ -98,10 +109,14 @@ pub async fn run(tool: &Arc<dyn Tool>, input: Value) -> Output {
         name: tool.spec().name.clone(),
         input: Input::Object(input),
     };
-    let context = Context::new(PathBuf::from("/nowhere"));
     tokio::time::timeout(HANG, tool.run(&call, &context))
         .await
         .unwrap()
+}
+
+/// The names of a server's tools.
+pub fn names(status: &ServerStatus) -> Vec<&str> {
+    status.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
 /// An output in one line.

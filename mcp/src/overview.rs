@@ -1,0 +1,135 @@
+//! Our own tools about servers that may still be starting: what there is, and a call that waits for its server.
+
+use std::sync::Arc;
+
+use ah_conversation::{Access, Context, Input, Output, ServerState, Tool, ToolSpec, ToolUse};
+use async_trait::async_trait;
+use serde_json::json;
+
+use crate::name::clean_line;
+use crate::resources::spec;
+use crate::server::Server;
+use crate::servers::{Naming, settled};
+
+/// How the servers are. It waits for those that start, so that a model that needs their tools can.
+pub(crate) struct Overview {
+    spec: ToolSpec,
+    servers: Arc<[Arc<Server>]>,
+}
+
+impl Overview {
+    /// Whether the model should have it. Programs wait for servers themselves, so with them it is there only while
+    /// one still starts, and where a server has something to say.
+    pub(crate) fn is_of_use(servers: &[Arc<Server>], naming: Naming) -> bool {
+        let mut servers = servers.iter().filter(|server| server.is_on());
+        match naming {
+            Naming::Own => servers.next().is_some(),
+            Naming::Sdk => {
+                servers.any(|server| server.is_pending() || !server.instructions().is_empty())
+            }
+        }
+    }
+
+    pub(crate) fn new(servers: Arc<[Arc<Server>]>, naming: Naming) -> Self {
+        let name = match naming {
+            Naming::Own => "mcp_servers",
+            Naming::Sdk => "McpServers",
+        };
+        let names: Vec<_> = servers
+            .iter()
+            .map(|server| clean_line(&server.name, 100))
+            .collect();
+        let mut description = format!(
+            "Waits until the MCP servers of this session have started, then lists them with their tools. Servers: {}. \
+             Their tools are called mcp__SERVER__TOOL; while a server starts they are not in your list of tools. Use \
+             this when you need a tool of a server and do not have it.",
+            names.join(", ")
+        );
+        for (server, name) in servers.iter().zip(names) {
+            let instructions = server.instructions();
+            if !instructions.trim().is_empty() {
+                description.push_str(&format!("\n\nInstructions of {name}:\n{instructions}"));
+            }
+        }
+        Self {
+            spec: spec(name, description, &json!({}), &[]),
+            servers,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Overview {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, _: &Input) -> Vec<Access> {
+        Vec::new()
+    }
+
+    async fn run(&self, _: &ToolUse, _: &Context) -> Output {
+        settled(&self.servers).await;
+        let lines: Vec<_> = self.servers.iter().map(|server| line(server)).collect();
+        Output::text(lines.join("\n"))
+    }
+}
+
+fn line(server: &Server) -> String {
+    let status = server.status();
+    let state = status.state.as_str();
+    let name = clean_line(&status.name, 100);
+    let tools: Vec<_> = status.tools.iter().map(|tool| tool.name.as_str()).collect();
+    match (status.state, status.error) {
+        (ServerState::Disabled, _) => format!("{name}: {state}"),
+        (_, Some(error)) => format!("{name}: {state}: {error}"),
+        (ServerState::Connected, None) if tools.is_empty() => {
+            format!("{name}: {state}, without tools")
+        }
+        (_, None) => format!("{name}: {state}: {}", tools.join(", ")),
+    }
+}
+
+/// A tool of a server that is still starting.
+pub(crate) struct Awaited {
+    spec: ToolSpec,
+    server: Arc<Server>,
+}
+
+impl Awaited {
+    pub(crate) fn new(server: Arc<Server>, name: &str) -> Self {
+        Self {
+            spec: spec(name, String::new(), &json!({}), &[]),
+            server,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Awaited {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, _: &Input) -> Vec<Access> {
+        vec![Access::Unknown]
+    }
+
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
+        if let Err(reason) = self.server.line().contact().await {
+            return Output::error(reason);
+        }
+        match self.server.tool(&self.spec.name) {
+            Some(tool) => tool.run(call, context).await,
+            None => {
+                let tools = self.server.tools();
+                let names = tools.iter().map(|tool| tool.spec().name.as_str());
+                Output::error(format!(
+                    "there is no tool `{}`; those of its server are: {}",
+                    clean_line(&self.spec.name, 200),
+                    names.collect::<Vec<_>>().join(", ")
+                ))
+            }
+        }
+    }
+}

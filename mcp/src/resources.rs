@@ -1,0 +1,259 @@
+//! The resources of servers, which the protocol keeps apart from their tools: as tools of ours, and for programs.
+
+use std::sync::Arc;
+
+use ah_conversation::{
+    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+};
+use async_trait::async_trait;
+use rmcp::RoleClient;
+use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams, ResourceContents};
+use rmcp::service::{Peer, ServiceError};
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use crate::name::{clean, clean_line};
+use crate::remote_tool::explain;
+use crate::result;
+use crate::server::{Server, Shared};
+use crate::servers::Naming;
+
+const MOST_PAGES: usize = 64;
+const MOST_RESOURCES: usize = 1_000;
+
+/// The resources of a server, and its templates.
+pub(crate) async fn list(server: &Server, shared: &Shared) -> Result<Vec<Value>, String> {
+    let peer = server.line().contact().await?.peer;
+    within(pages(&peer, &server.name), shared).await
+}
+
+/// The contents of a resource.
+pub(crate) async fn read(
+    server: &Server,
+    uri: &str,
+    shared: &Shared,
+) -> Result<Vec<ResourceContents>, String> {
+    let peer = server.line().contact().await?.peer;
+    let answer = peer.read_resource(ReadResourceRequestParams::new(uri));
+    Ok(within(answer, shared).await?.contents)
+}
+
+async fn within<T>(
+    answer: impl Future<Output = Result<T, ServiceError>>,
+    shared: &Shared,
+) -> Result<T, String> {
+    match timeout(shared.options.call_timeout, answer).await {
+        Ok(answer) => answer.map_err(|fault| explain(&fault)),
+        Err(_) => Err("the server did not answer in time".to_owned()),
+    }
+}
+
+async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<Vec<Value>, ServiceError> {
+    let mut resources = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MOST_PAGES {
+        let page = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer.list_resources(Some(page)).await?;
+        for resource in page.resources {
+            resources.push(described([
+                ("server", Some(server.to_owned())),
+                ("uri", Some(clean_line(&resource.uri, 2_000))),
+                ("name", Some(clean_line(&resource.name, 200))),
+                (
+                    "mimeType",
+                    resource.mime_type.map(|it| clean_line(&it, 100)),
+                ),
+                (
+                    "description",
+                    resource.description.map(|it| clean(&it, 500)),
+                ),
+            ]));
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() || resources.len() > MOST_RESOURCES {
+            break;
+        }
+    }
+    // A server without templates need not know the question.
+    let templates = peer.list_resource_templates(None).await;
+    for template in templates
+        .map(|page| page.resource_templates)
+        .unwrap_or_default()
+    {
+        resources.push(described([
+            ("server", Some(server.to_owned())),
+            (
+                "uriTemplate",
+                Some(clean_line(&template.uri_template, 2_000)),
+            ),
+            ("name", Some(clean_line(&template.name, 200))),
+            (
+                "description",
+                template.description.map(|it| clean(&it, 500)),
+            ),
+        ]));
+    }
+    resources.truncate(MOST_RESOURCES);
+    Ok(resources)
+}
+
+/// What is known, as an object.
+fn described<const N: usize>(fields: [(&str, Option<String>); N]) -> Value {
+    let known = fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), Value::String(value?))));
+    Value::Object(known.collect::<Map<_, _>>())
+}
+
+/// A tool of ours. Its input is an object of texts.
+pub(crate) fn spec(
+    name: &str,
+    description: String,
+    properties: &Value,
+    required: &[&str],
+) -> ToolSpec {
+    let schema = json!({"type": "object", "properties": properties, "required": required});
+    ToolSpec {
+        name: name.to_owned(),
+        description,
+        input_schema: Arc::new(schema),
+        guidance: None,
+        truncation: Truncation::DEFAULT,
+        key: None,
+    }
+}
+
+/// The resources of all servers that have some.
+#[derive(Clone)]
+pub(crate) struct Resources {
+    servers: Arc<[Arc<Server>]>,
+    shared: Arc<Shared>,
+}
+
+/// The two tools that give them.
+pub(crate) fn resource_tools(resources: &Resources, naming: Naming) -> [Arc<dyn Tool>; 2] {
+    let (list, read) = match naming {
+        Naming::Own => ("mcp_resources", "mcp_read"),
+        Naming::Sdk => ("ListMcpResources", "ReadMcpResource"),
+    };
+    let server = json!({"type": "string", "description": "The server's name"});
+    let uri = json!({"type": "string", "description": "The resource's URI"});
+    let about_list = format!(
+        "Lists the resources that MCP servers offer, of all servers or of one, each with the URI that `{read}` takes."
+    );
+    let about_read = "Reads a resource of an MCP server.".to_owned();
+    [
+        Arc::new(List {
+            spec: spec(list, about_list, &json!({"server": server}), &[]),
+            resources: resources.clone(),
+        }),
+        Arc::new(Read {
+            spec: ToolSpec {
+                key: Some(DisplayKey::Text("uri".to_owned())),
+                ..spec(
+                    read,
+                    about_read,
+                    &json!({"server": server, "uri": uri}),
+                    &["server", "uri"],
+                )
+            },
+            resources: resources.clone(),
+        }),
+    ]
+}
+
+impl Resources {
+    pub(crate) fn new(servers: Arc<[Arc<Server>]>, shared: Arc<Shared>) -> Self {
+        Self { servers, shared }
+    }
+
+    /// The servers of this name, or all.
+    fn of(&self, name: Option<&str>) -> Result<Vec<&Arc<Server>>, String> {
+        let with_resources = self.servers.iter().filter(|server| server.has_resources());
+        let Some(name) = name else {
+            return Ok(with_resources.collect());
+        };
+        let known: Vec<_> = with_resources.map(|server| server.name.as_str()).collect();
+        let server = self.servers.iter().find(|server| server.name == name);
+        server.map(|server| vec![server]).ok_or_else(|| {
+            format!(
+                "there is no server `{}`; those with resources are {}",
+                clean_line(name, 100),
+                known.join(", ")
+            )
+        })
+    }
+}
+
+struct List {
+    spec: ToolSpec,
+    resources: Resources,
+}
+
+#[async_trait]
+impl Tool for List {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, _: &Input) -> Vec<Access> {
+        Vec::new()
+    }
+
+    /// A line for each resource and template; the details are the resources alone, as programs know them.
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        let name = call.input.get("server").and_then(Value::as_str);
+        let servers = match self.resources.of(name) {
+            Ok(servers) => servers,
+            Err(reason) => return Output::error(reason),
+        };
+        let (mut lines, mut found) = (Vec::new(), Vec::new());
+        for server in servers {
+            match list(server, &self.resources.shared).await {
+                Ok(resources) => {
+                    lines.extend(resources.iter().map(Value::to_string));
+                    found.extend(resources);
+                }
+                Err(reason) => lines.push(reason),
+            }
+        }
+        found.retain(|resource| resource.get("uri").is_some());
+        let text = match lines.is_empty() {
+            true => "no resources".to_owned(),
+            false => lines.join("\n"),
+        };
+        Output::text(text).with_details(Value::Array(found))
+    }
+}
+
+struct Read {
+    spec: ToolSpec,
+    resources: Resources,
+}
+
+impl Read {
+    async fn read(&self, input: &Input) -> Result<Output, String> {
+        let argument = |name| input.get(name).and_then(Value::as_str).unwrap_or_default();
+        let servers = self.resources.of(Some(argument("server")))?;
+        let server = servers.first().ok_or("there is no such server")?;
+        let contents = read(server, argument("uri"), &self.resources.shared).await?;
+        let details = result::resource_details(&contents);
+        Ok(result::resource(contents).with_details(details))
+    }
+}
+
+#[async_trait]
+impl Tool for Read {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    /// The URI is the model's and goes to somebody else; that reading changes nothing is what the protocol promises.
+    fn access(&self, _: &Input) -> Vec<Access> {
+        vec![Access::Promised]
+    }
+
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        self.read(&call.input).await.unwrap_or_else(Output::error)
+    }
+}
