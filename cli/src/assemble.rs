@@ -37,7 +37,7 @@ use crate::print::{Look, Outlet, Screen};
 use tools::Sources;
 
 /// How long a request of the drop-in manner waits for MCP servers that have just been started.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The model that the configuration names, ready to be asked.
 ///

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use ah_conversation::Environment;
+use ah_conversation::{Environment, ServerState};
 use ah_store::{SessionHead, Tree};
 use ah_tools::Shell;
 use serde_json::json;
 
-use super::{print, print_json};
+use super::{mcp, print, print_json};
 use crate::args::subcommands::Json;
 use crate::assemble;
 use crate::config::Config;
@@ -122,11 +122,38 @@ fn checks(config: &Config) -> Vec<Check> {
     checks.extend(settings(config));
     checks.extend(trust(config));
     checks.push(catalogue);
+    checks.extend(servers(config));
     checks.extend(sessions(config));
     checks.push(terminal());
     checks.push(shell(environment));
     checks.push(sandbox());
     checks.push(git(environment));
+    checks
+}
+
+/// Whether the MCP servers can be asked. A run goes on without one that cannot.
+fn servers(config: &Config) -> Vec<Check> {
+    let (servers, faults) = config.mcp_servers();
+    let mut checks: Vec<_> = faults
+        .into_iter()
+        .map(|it| Check::note("mcp", it))
+        .collect();
+    if servers.is_empty() {
+        return checks;
+    }
+    match mcp::look(config, servers, assemble::PATIENCE) {
+        Err(error) => checks.push(Check::note("mcp", error.message)),
+        Ok(seen) => checks.extend(seen.status.iter().map(|status| {
+            let text = mcp::summary(status);
+            match status.state {
+                ServerState::Connected => Check::fine("mcp", text),
+                _ => Check {
+                    hint: Some("`ah mcp get NAME` says how it is reached".to_owned()),
+                    ..Check::note("mcp", text)
+                },
+            }
+        })),
+    }
     checks
 }
 

@@ -1,9 +1,10 @@
 //! `ah mcp`: which servers there are, how they are reached, and whether they answer.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use ah_conversation::{ServerState, ServerStatus, Servers as _};
-use ah_mcp::{RemoteServers, ServerEntry};
+use ah_conversation::{ServerState, ServerStatus, Servers as _, ToolSpec};
+use ah_mcp::{RemoteServers, ServerConfig, ServerEntry};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
@@ -89,14 +90,9 @@ fn test(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
             .find(|fault| fault.contains(&format!("`{name}`")));
         return Err(CliError::failure(fault.unwrap_or_default()));
     }
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
-    let status = runtime.block_on(async {
-        let servers = RemoteServers::start(servers, config.mcp_options());
-        servers.settled().await;
-        servers.status().remove(0)
-    });
-    ah_process::finish_all();
+    // Until then it has failed by itself.
+    let patience = config.mcp_options().start_timeout * 2;
+    let status = look(config, servers, patience)?.status.remove(0);
     let is_there = status.state == ServerState::Connected;
     if form.json {
         let code = print_json(&status_json(&status))?;
@@ -108,6 +104,51 @@ fn test(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
         return Err(CliError::failure(message).hint(format!("it is set in {}", server.origin)));
     }
     print(&describe(&status))
+}
+
+/// What was seen of servers.
+pub struct Seen {
+    /// How each is.
+    pub status: Vec<ServerStatus>,
+    /// What the model would be told of.
+    pub tools: Vec<ToolSpec>,
+}
+
+/// Starts servers as a run would, and looks at them once each can be asked or has failed; after `patience` at the latest.
+pub fn look(
+    config: &Config,
+    servers: BTreeMap<String, ServerConfig>,
+    patience: Duration,
+) -> Result<Seen, CliError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
+    let seen = runtime.block_on(async {
+        let servers = RemoteServers::start(servers, config.mcp_options());
+        servers.ready(patience).await;
+        let tools = servers.tools();
+        Seen {
+            status: servers.status(),
+            tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
+        }
+    });
+    ah_process::finish_all();
+    Ok(seen)
+}
+
+/// How a server is, in a line.
+pub fn summary(status: &ServerStatus) -> String {
+    let tools = match status.tools.len() {
+        0 => "no tools".to_owned(),
+        1 => "1 tool".to_owned(),
+        count => format!("{count} tools"),
+    };
+    let rest = match (&status.error, status.state) {
+        (Some(error), _) => error.clone(),
+        (None, ServerState::Connected) => tools,
+        (None, _) => "not waited for any longer".to_owned(),
+    };
+    let text = format!("{}: {}: {rest}", status.name, status.state.as_str());
+    neutralise(&text).into_owned()
 }
 
 fn describe(status: &ServerStatus) -> String {

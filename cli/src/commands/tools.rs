@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ah_conversation::{Embedded, Environment, ToolSpec};
+use ah_conversation::{Embedded, Environment, ServerState, ToolSpec};
 use ah_store::Session;
 use ah_tools::{Layered, LayeredTool, Naming, Profile, Shell, Surroundings, ToolOrigin, Workspace};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-use super::{preview, print, print_json};
+use super::{mcp, preview, print, print_json};
 use crate::args::Manner;
 use crate::args::options::{self, Options};
 use crate::args::subcommands::Json;
@@ -19,11 +19,16 @@ use crate::error::CliError;
 use crate::extensions;
 use crate::print::table::{Align, table};
 
-/// Lists the tools.
+/// What stands in the place of a layer where a tool comes with the MCP servers.
+const MCP: &str = "mcp";
+
+/// Lists the tools, those of MCP servers among them.
 pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliError> {
     let tools = layered(config, options)?;
+    let servers = of_servers(config)?;
     if form.json {
-        return print_json(&tools.iter().map(to_json).collect());
+        let of_servers = servers.iter().map(|known| known.to_json());
+        return print_json(&tools.iter().map(to_json).chain(of_servers).collect());
     }
     let head = ["tool", "layer", "from", "overrides", ""].map(str::to_owned);
     let rows = tools.iter().map(|known| {
@@ -40,7 +45,19 @@ pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliErro
             preview(summary(spec), 60),
         ]
     });
-    let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
+    let of_servers = servers.iter().map(|known| {
+        [
+            known.spec.name.clone(),
+            MCP.to_owned(),
+            preview(&known.server, 60),
+            String::new(),
+            preview(summary(&known.spec), 60),
+        ]
+    });
+    let rows: Vec<_> = std::iter::once(head)
+        .chain(rows)
+        .chain(of_servers)
+        .collect();
     print(&table([Align::Left; 5], &rows))
 }
 
@@ -66,6 +83,50 @@ pub fn layered(config: &Config, options: &Options) -> Result<Layered, CliError> 
     warnings.extend(more);
     warnings.iter().for_each(|warning| crate::warn(warning));
     Ok(tools)
+}
+
+/// A tool that a session gets from an MCP server, or to deal with servers.
+struct ServedTool {
+    spec: ToolSpec,
+    /// Empty where it is none of a server's own.
+    server: String,
+}
+
+impl ServedTool {
+    fn to_json(&self) -> Value {
+        json!({
+            "name": self.spec.name,
+            "description": self.spec.description,
+            "input_schema": *self.spec.input_schema,
+            "layer": MCP,
+            "server": self.server,
+        })
+    }
+}
+
+/// The tools of the MCP servers; of a server that cannot be asked, a warning says why.
+fn of_servers(config: &Config) -> Result<Vec<ServedTool>, CliError> {
+    let (servers, faults) = config.mcp_servers();
+    faults.iter().for_each(|fault| crate::warn(fault));
+    if servers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let seen = mcp::look(config, servers, assemble::PATIENCE)?;
+    for status in &seen.status {
+        if status.state != ServerState::Connected {
+            crate::warn(&format!("MCP server {}", mcp::summary(status)));
+        }
+    }
+    let server = |spec: &ToolSpec| {
+        let mut all = seen.status.iter();
+        let of_it = all.find(|status| status.tools.iter().any(|tool| tool.name == spec.name));
+        of_it.map(|status| status.name.clone()).unwrap_or_default()
+    };
+    let tools = seen.tools.iter().map(|spec| ServedTool {
+        spec: spec.clone(),
+        server: server(spec),
+    });
+    Ok(tools.collect())
 }
 
 /// Where a tool lies, as short as can be.

@@ -410,6 +410,65 @@ exit code 1
 }
 
 #[test]
+fn tools_and_doctor_tell_how_servers_are() {
+    let world = World::new();
+    let dead = McpScript::new().start("exit 1\n");
+    let servers = json!({"mcpServers": {"s": greeter().config(), "dead": dead.config(), "odd": {"command": "${NOWHERE}"}}});
+    world.write(".mcp.json", servers.to_string());
+    let listed = world.ah(["--trust", "tools"]).run().expect(0);
+    let rows: Vec<Vec<_>> = listed
+        .stdout
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert!(
+        rows.iter()
+            .any(|row| row[..] == ["mcp__s__greet", "mcp", "s"]),
+        "{}",
+        listed.stdout
+    );
+    for part in [
+        "MCP server dead: failed: it ended with exit code 1",
+        "the variable NOWHERE is not set",
+    ] {
+        assert_eq!(listed.stderr.matches(part).count(), 1, "{}", listed.stderr);
+    }
+    let json = world
+        .ah(["--trust", "tools", "--json"])
+        .run()
+        .expect(0)
+        .stdout;
+    let json: Vec<Value> = serde_json::from_str(&json).unwrap();
+    let served: Vec<_> = json
+        .iter()
+        .filter(|tool| tool["layer"] == "mcp")
+        .map(|tool| (&tool["name"], &tool["server"]))
+        .collect();
+    assert_eq!(
+        served,
+        [
+            (&json!("mcp_servers"), &json!("")),
+            (&json!("mcp__s__greet"), &json!("s"))
+        ]
+    );
+
+    let doctor = world.ah(["--trust", "doctor"]).run().without_panic().stdout;
+    let lines: Vec<_> = doctor
+        .lines()
+        .filter(|line| line.split_whitespace().nth(1) == Some("mcp"))
+        .collect();
+    assert_eq!(lines.len(), 3, "{doctor}");
+    for (line, part) in lines.iter().zip([
+        "the variable NOWHERE is not set",
+        "note     mcp          dead: failed: it ended with exit code 1",
+        "ok       mcp          s: connected: 1 tool",
+    ]) {
+        assert!(line.contains(part), "{doctor}");
+    }
+    world.assert_nothing_runs();
+}
+
+#[test]
 fn what_cannot_be_read_is_warned_of_and_the_rest_counts() {
     let world = World::new();
     let servers =

@@ -263,7 +263,11 @@ async fn resources_are_tools() {
         )
         .on(
             "resources/templates/list",
-            r#"answer '{"resourceTemplates":[]}'"#,
+            r#"answer '{"resourceTemplates":[{"uriTemplate":"note://{n}","name":"n"}]}'"#,
+        )
+        .on(
+            "note://2",
+            r#"printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"there is no note 2"}}\n' "$id""#,
         )
         .on(
             "resources/read",
@@ -275,12 +279,39 @@ async fn resources_are_tools() {
     );
     assert_eq!(
         show(&world.call("mcp_resources", json!({})).await),
-        r#"{"server":"s","uri":"note://1","name":"one","mimeType":"text/plain"}"#
+        "{\"server\":\"s\",\"uri\":\"note://1\",\"name\":\"one\",\"mimeType\":\"text/plain\"}\n\
+         {\"server\":\"s\",\"uriTemplate\":\"note://{n}\",\"name\":\"n\"}"
     );
     let read = json!({"server": "s", "uri": "note://1"});
     assert_eq!(
-        show(&world.call("mcp_read", read).await),
+        show(&world.call("mcp_read", read.clone()).await),
         "[resource note://1]\nremember"
+    );
+    let details = world
+        .call("mcp_resources", json!({"server": "s"}))
+        .await
+        .details;
+    let resource =
+        json!({"server": "s", "uri": "note://1", "name": "one", "mimeType": "text/plain"});
+    assert_eq!(details.unwrap(), json!([resource]), "templates are none");
+    let listed = world.servers.resources("s").await.unwrap();
+    assert_eq!(
+        listed,
+        [
+            resource,
+            json!({"server": "s", "uriTemplate": "note://{n}", "name": "n"})
+        ]
+    );
+    let contents = json!({"uri": "note://1", "text": "remember"});
+    let details = world.call("mcp_read", read).await.details;
+    assert_eq!(details.unwrap(), json!({"contents": [contents]}));
+    assert_eq!(
+        world.servers.read_resource("s", "note://1").await,
+        Ok(vec![contents])
+    );
+    assert_eq!(
+        world.servers.read_resource("s", "note://2").await,
+        Err("there is no note 2".to_owned())
     );
     let elsewhere = json!({"server": "nobody"});
     assert_eq!(
