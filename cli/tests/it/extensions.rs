@@ -303,7 +303,8 @@ fn skills_are_listed_called_and_taken_up() {
         [
             "<name>ah-skills</name>",
             "<name>ah-tools</name>",
-            "<name>plan</name>"
+            "<name>plan</name>",
+            "<name>pr</name>"
         ]
     );
     assert!(!told.system.contains("Of the project."));
@@ -330,7 +331,7 @@ fn skills_are_listed_called_and_taken_up() {
     insta::assert_snapshot!(shown(&world, &ended), @"
         stderr:
         error: there is no skill `none`
-        hint: the skills are ah-skills, ah-tools, plan
+        hint: the skills are ah-skills, ah-tools, check, do, fix, plan, pr
         exit code 2
         ");
     let server = Server::new([uses("skill", json!({"name": "ah-tools"})), says("Done.")]);
