@@ -2,6 +2,7 @@
 //! tests that drive the binary, a small world to run in, and short texts for snapshots. Real implementations of the
 //! ports throughout; nothing here imitates our own functions.
 
+pub mod github;
 pub mod mcp;
 pub mod script;
 pub mod server;

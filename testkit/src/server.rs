@@ -7,7 +7,7 @@
 
 pub mod chat;
 mod face;
-mod http;
+pub(crate) mod http;
 mod json;
 pub mod messages;
 pub mod responses;

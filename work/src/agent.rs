@@ -89,7 +89,7 @@ impl End {
             Self::NoSandbox => "there is no sandbox".to_owned(),
             Self::TimedOut => "its time was over".to_owned(),
             Self::Code(3) => "it was stopped by a limit".to_owned(),
-            Self::Code(code) => format!("it ended with exit code {code}"),
+            Self::Code(code) => format!("it ended with exit code {code}, see agent.log"),
         }
     }
 }

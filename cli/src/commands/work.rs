@@ -3,7 +3,7 @@
 mod status;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ah_conversation::{Content, Environment};
@@ -209,7 +209,7 @@ impl Place {
             agents: Agents {
                 program: program()?,
                 variables: variables(config, &main).await,
-                arguments: arguments(options),
+                arguments: arguments(options, environment.cwd()),
                 is_confined: !wanted.no_sandbox,
             },
             settings,
@@ -373,12 +373,17 @@ async fn identity(environment: &Environment, main: &Git) -> Vec<(String, String)
 }
 
 /// Options of this run that are meant for its phases too.
-fn arguments(options: &Options) -> Vec<String> {
+fn arguments(options: &Options, cwd: &Path) -> Vec<String> {
     let mut arguments = Vec::new();
     if options.safety.trust {
         arguments.push("--trust".to_owned());
     }
     if let Some(settings) = &options.settings.settings {
+        // They work in another folder.
+        let settings = match settings.trim_start().starts_with('{') {
+            true => settings.clone(),
+            false => cwd.join(settings).to_string_lossy().into_owned(),
+        };
         arguments.push(format!("--settings={settings}"));
     }
     if let Some(sources) = &options.settings.setting_sources {

@@ -69,7 +69,13 @@ impl Work {
                     ),
                 })
             }
-            _ => self.take(artifacts).await,
+            _ => match only {
+                Some(phase) if phase != Phase::Plan => Err(WorkError::Refused {
+                    message: format!("it is not the turn of {phase}: nothing was begun"),
+                    hint: "`ah work plan`, or `ah work` for all of it".to_owned(),
+                }),
+                _ => self.take(artifacts).await,
+            },
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ah_provider::script::format::Turn;
+use ah_testkit::github::{GitHub, REPOSITORY, TOKEN};
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
@@ -89,6 +90,30 @@ impl Site {
             .argument(self.hub())
     }
 
+    /// GitHub, whose branches are those of the remote.
+    pub fn github(&self) -> GitHub {
+        GitHub::new(&self.remote())
+    }
+
+    /// `ah work` with these words, where the issues are on GitHub.
+    pub fn on<'a>(
+        &self,
+        github: &GitHub,
+        server: &Server,
+        words: impl IntoIterator<Item = &'a str>,
+    ) -> Ah {
+        let words = ["work", "-r", REPOSITORY].into_iter().chain(words);
+        self.world
+            .asking(server, words)
+            .env("GITHUB_API_URL", github.url())
+            .env("GH_TOKEN", TOKEN)
+    }
+
+    /// What `ah work` has left: `plan/plan.md`.
+    pub fn artifact(&self, name: &str) -> String {
+        self.world.text(&format!("o/work/{name}"))
+    }
+
     /// Runs git; gives what it says.
     pub fn git(&self, folder: &Path, words: &[&str]) -> String {
         let output = Command::new("git")
@@ -150,4 +175,17 @@ pub fn checks(actions: &str) -> Vec<Turn> {
     )];
     turns.extend(writes("o/work/check/actions.json", actions));
     turns
+}
+
+/// The actions of a review that wants more.
+pub const NEEDS_FIXES: &str = r#"{"verdict": "needs-fixes", "actions": [
+    {"action": "comment_issue", "body": "Not quite."}
+]}"#;
+
+/// The agent has greet.sh say another word.
+pub fn fixes(word: &str) -> Vec<Turn> {
+    changes(
+        "fix",
+        &format!("echo 'echo {word}' > greet.sh && git commit -q -am 'greet: {word}'"),
+    )
 }

@@ -1,0 +1,128 @@
+//! `kill -9` in every phase: the next call goes on at the phase that was not finished, and nothing happens twice.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use ah_provider::script::format::Turn;
+use ah_testkit::github::{Fault, GitHub};
+use ah_testkit::script::{hangs, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+
+use super::site::{NEEDS_FIXES, PASS, Site, checks, does, fixes, plans};
+
+/// All phases in their order; the agent of one is stopped in the middle, after it has looked around.
+fn turns(stopped: &str) -> Vec<Turn> {
+    let mut all = Vec::new();
+    for (phase, turns) in [
+        ("plan", plans()),
+        ("do", does("salvo", "greet: speaks Latin")),
+        ("check", checks(NEEDS_FIXES)),
+        ("fix", fixes("salve")),
+        ("check again", checks(PASS)),
+    ] {
+        if phase == stopped {
+            all.push(uses("bash", json!({"command": "ls"})));
+            all.push(hangs("Let me think"));
+        }
+        all.extend(turns);
+    }
+    all
+}
+
+fn begin() -> Option<(Site, GitHub)> {
+    let site = Site::new()?;
+    let github = site.github();
+    github.open(7, "Greet in Latin", "Please.", &["todo"]);
+    Some((site, github))
+}
+
+fn check_end(site: &Site, github: &GitHub, server: &Server) {
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    assert_eq!(site.pushed("work/7").lines().count(), 3);
+    assert_eq!(github.pulls().len(), 1);
+    let issue = github.issue(7);
+    assert_eq!(issue.labels, ["done"]);
+    // What the last review says, and how it ended; the first review says something too.
+    assert_eq!(issue.comments.len(), 2, "{:?}", issue.comments);
+    site.world.assert_nothing_runs();
+}
+
+#[test]
+fn an_agent_goes_on_where_it_was_killed() {
+    for (phase, requests) in [
+        ("plan", 2),
+        ("do", 4),
+        ("check", 7),
+        ("fix", 10),
+        ("check again", 13),
+    ] {
+        let Some((site, github)) = begin() else {
+            return;
+        };
+        let server = Server::new(turns(phase));
+        let running = site.on(&github, &server, []).start();
+        server.wait_until(|asked| asked.len() == requests);
+        running.kill();
+        let ended = site.on(&github, &server, []).run().expect(0);
+        let word = phase.split(' ').next().unwrap();
+        let first = format!("Going on with #7: Greet in Latin\n{word} …\n");
+        assert!(
+            ended.stderr.starts_with(&first),
+            "{phase}: {}",
+            ended.stderr
+        );
+        check_end(&site, &github, &server);
+    }
+}
+
+#[test]
+fn a_push_that_was_killed_happens_once() {
+    let Some((site, github)) = begin() else {
+        return;
+    };
+    let server = Server::new(turns("none"));
+    // The remote takes its time, until somebody writes into the pipe.
+    let pipe = site.world.home().join("pipe");
+    let hook = site.remote().join("hooks/pre-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let text = format!(
+        "#!/bin/sh\necho arrived > {0}.mark\n[ -e {0} ] || exec sleep 60\n",
+        pipe.display()
+    );
+    fs::write(&hook, text).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let running = site.on(&github, &server, []).start();
+    running.wait_for_notice("push …");
+    running.kill();
+    fs::write(&pipe, "").unwrap();
+    let ended = site.on(&github, &server, []).run().expect(0);
+    assert!(ended.stderr.contains("\npush …\n"), "{}", ended.stderr);
+    check_end(&site, &github, &server);
+}
+
+#[test]
+fn what_was_done_at_the_hub_before_it_was_killed_is_not_done_again() {
+    for (method, path) in [
+        ("POST", "/pulls"),
+        ("POST", "/issues/7/comments"),
+        ("DELETE", "/labels/doing"),
+    ] {
+        let Some((site, github)) = begin() else {
+            return;
+        };
+        let server = Server::new(turns("none"));
+        github.fails(Fault {
+            method,
+            path,
+            is_done: true,
+            is_held: true,
+            ..Fault::default()
+        });
+        let running = site.on(&github, &server, []).start();
+        github.wait_for(method, path);
+        running.kill();
+        site.on(&github, &server, []).run().expect(0);
+        check_end(&site, &github, &server);
+    }
+}
