@@ -269,7 +269,7 @@ impl Ah {
             command.stdin(side.try_clone().unwrap()).stderr(side);
             terminal = Some(person);
         }
-        let mut child = command.spawn().unwrap();
+        let mut child = spawn(command);
         let mut silent = None;
         if self.keeps_stdin_open {
             silent = child.stdin.take();
@@ -294,6 +294,17 @@ impl Ah {
             end,
             _silent: silent,
             is_over: false,
+        }
+    }
+}
+
+/// Starts a program that may have been written a moment ago: what another test forks meanwhile holds the file open
+/// until it becomes another program.
+fn spawn(command: &mut Command) -> Child {
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => thread::yield_now(),
+            child => return child.unwrap(),
         }
     }
 }
