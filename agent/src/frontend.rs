@@ -1,9 +1,13 @@
 //! Where a run is shown, and whoever sits there is asked. Terminal, JSON lines and the Agent-SDK protocol are frontends
-//! of the same events.
+//! of the same run.
 
-use ah_conversation::{Event, Host};
+use ah_conversation::{
+    ContentBlock, Event, Host, Message, Model, StreamEvent, ToolResult, ToolUse,
+};
+use async_trait::async_trait;
 
 /// Something that shows a run. Called in order, from the task that drives the session; must not block for long.
+#[async_trait]
 pub trait Frontend: Host {
     /// Shows an event.
     fn show(&self, event: &Event);
@@ -11,4 +15,27 @@ pub trait Frontend: Host {
     /// Tells the person something that is no part of the conversation: a limit that was lowered, messages that were
     /// left out.
     fn notice(&self, text: &str);
+
+    /// Shows a part of the conversation, for those that speak of messages and not of events.
+    fn follow(&self, _: Part<'_>) {}
+
+    /// Returns when more can be shown. A run waits here for a reader that is slower than the model.
+    async fn ready(&self) {}
+}
+
+/// A part of the conversation as it comes about.
+#[derive(Debug, Clone, Copy)]
+pub enum Part<'a> {
+    /// A model is about to be asked for an answer.
+    Asking(&'a Model),
+    /// A piece of the model's answer, as it arrives.
+    Piece(&'a StreamEvent),
+    /// A block of the answer that is whole; the piece that ends it follows.
+    Block(&'a ContentBlock),
+    /// A call that starts.
+    Call(&'a ToolUse),
+    /// What came of a call. The message that holds it follows when all calls of the answer have ended.
+    Result(&'a ToolResult),
+    /// A message that was stored.
+    Stored(&'a Message),
 }

@@ -5,6 +5,7 @@
 
 pub mod commands;
 mod compaction;
+mod controls;
 mod finish;
 mod frontend;
 pub mod git;
@@ -25,7 +26,8 @@ mod tool_call;
 mod toolbox;
 mod truncate;
 
-pub use frontend::Frontend;
+pub use controls::{Change, Controls};
+pub use frontend::{Frontend, Part};
 pub use session::{Failure, Outcome, Ports, Session, Settings, Share, ToolConcurrency};
 pub use stop::Stop;
 pub use toolbox::Toolbox;

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 
 use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split};
 use crate::response::{Answer, Assembly};
-use crate::{Failure, Session, Stop};
+use crate::{Failure, Part, Session, Stop};
 
 /// A request body over this many bytes is worth a warning.
 const PAYLOAD_WARN: u64 = 800_000;
@@ -46,6 +46,8 @@ impl Session {
         let request = self
             .sent
             .request(&self.transcript, &self.settings, &self.tools);
+        let asking = Part::Asking(self.ports.provider.model());
+        self.ports.frontend.follow(asking);
         let asked = self.ask(Purpose::Answer, request, stop).await;
         let answer = match asked {
             Ok(Asked::Whole(answer) | Asked::Stopped(Some(answer))) => answer,
@@ -174,17 +176,26 @@ impl Session {
         let clock = self.ports.clock.clone();
         let mut stopped = pin!(stop.wait(&*clock));
         let mut assembly = Assembly::default();
+        let frontend = self.ports.frontend.clone();
+        // What cannot be shown yet is not fetched either.
+        let mut next = async || {
+            frontend.ready().await;
+            stream.next().await
+        };
         loop {
             let event = tokio::select! {
                 biased;
                 () = &mut stopped => return Ok(Asked::Stopped(assembly.into_interrupted())),
-                event = stream.next() => event,
+                event = next() => event,
             };
             let event = match event {
                 Some(event) => event?,
                 None => break,
             };
             assembly.push(&event);
+            if purpose == Purpose::Answer {
+                self.relay(&assembly, &event);
+            }
             self.tell(purpose, event);
         }
         if assembly.is_whole() {
@@ -195,6 +206,17 @@ impl Session {
                 "the answer ended early",
             ))
         }
+    }
+
+    /// Shows a piece of an answer, and before it the block that it makes whole.
+    fn relay(&self, assembly: &Assembly, event: &StreamEvent) {
+        let frontend = &self.ports.frontend;
+        if let StreamEvent::BlockStopped { index } = event
+            && let Some(block) = assembly.block(*index)
+        {
+            frontend.follow(Part::Block(&block));
+        }
+        frontend.follow(Part::Piece(event));
     }
 
     fn tell(&mut self, purpose: Purpose, event: StreamEvent) {

@@ -1,7 +1,5 @@
 //! From the pieces of an answer to a message, whole or interrupted. Pure.
 
-use std::collections::HashSet;
-
 use ah_conversation::{
     BlockStart, ContentBlock, Cost, Delta, Input, Model, StopReason, StreamEvent, ToolUse,
     ToolUseId, Usage,
@@ -32,7 +30,7 @@ pub(crate) struct Answer {
     pub(crate) model: Option<Model>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Partial {
     Text {
         text: String,
@@ -77,7 +75,9 @@ impl Assembly {
             StreamEvent::Billed { cost } => self.cost = Some(*cost),
             StreamEvent::Started { usage, .. } => self.usage = *usage,
             StreamEvent::BlockStarted { index, block } => {
-                self.blocks.push((*index, Partial::new(block)));
+                let mut block = Partial::new(block);
+                self.tell_apart(&mut block);
+                self.blocks.push((*index, block));
             }
             StreamEvent::Delta { index, delta } => {
                 if let Some((_, block)) = self.blocks.iter_mut().rev().find(|(at, _)| at == index) {
@@ -91,6 +91,25 @@ impl Assembly {
             }
             StreamEvent::Ended => self.is_whole = true,
         }
+    }
+
+    /// Gives a call whose id an earlier call of the answer has an id of its own: a result names its call by nothing else.
+    fn tell_apart(&self, block: &mut Partial) {
+        let is_taken = |wanted: &ToolUseId| {
+            let mut ids = self.blocks.iter().map(|(_, block)| block);
+            ids.any(|block| matches!(block, Partial::ToolUse { id, .. } if id == wanted))
+        };
+        if let Partial::ToolUse { id, .. } = block
+            && is_taken(id)
+        {
+            *id = ToolUseId::from(format!("{id}_{}", self.blocks.len()));
+        }
+    }
+
+    /// The block of this number as far as it has arrived; `None` if there is nothing in it.
+    pub(crate) fn block(&self, index: usize) -> Option<ContentBlock> {
+        let (_, block) = self.blocks.iter().rev().find(|(at, _)| *at == index)?;
+        block.clone().into_block()
     }
 
     /// Whether the answer has come to its end.
@@ -114,10 +133,8 @@ impl Assembly {
             }
         };
         let blocks = self.blocks.into_iter().enumerate();
-        let mut content: Vec<_> = blocks.filter_map(whole).collect();
-        tell_apart(&mut content);
         Answer {
-            content,
+            content: blocks.filter_map(whole).collect(),
             stop_reason,
             usage: self.usage,
             cost: self.cost,
@@ -146,19 +163,6 @@ impl Assembly {
             cost: self.cost,
             model: self.model,
         })
-    }
-}
-
-/// Gives a call whose id an earlier call of the answer has an id of its own: a result names its call by nothing else.
-fn tell_apart(content: &mut [ContentBlock]) {
-    let mut taken = HashSet::new();
-    for (at, block) in content.iter_mut().enumerate() {
-        if let ContentBlock::ToolUse(call) = block
-            && !taken.insert(call.id.clone())
-        {
-            call.id = ToolUseId::from(format!("{}_{at}", call.id));
-            taken.insert(call.id.clone());
-        }
     }
 }
 

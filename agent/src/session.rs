@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use ah_conversation::{
     CallState, Clock, ContentBlock, Cost, Event, EventKind, ExitReason, Limits, LoopAction,
-    Message, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response, Role,
+    Message, Model, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response, Role,
     Rulebook, Sampling, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage,
     close_open_calls, next, text_of,
 };
 
 use crate::hooks::Hooks;
 use crate::request::{Sent, left_out};
-use crate::{Frontend, Stop, Toolbox};
+use crate::{Controls, Frontend, Part, Stop, Toolbox};
 
 /// What a session reaches the outside through.
 #[derive(Clone)]
@@ -192,6 +192,7 @@ pub struct Session {
     pub(crate) context: Vec<String>,
     /// Whether hooks know that the session has begun.
     pub(crate) has_begun: bool,
+    pub(crate) controls: Controls,
 }
 
 impl Session {
@@ -216,9 +217,25 @@ impl Session {
             denials: Vec::new(),
             context: Vec::new(),
             has_begun: false,
+            controls: Controls::default(),
         };
         session.close_calls().await?;
         Ok(session)
+    }
+
+    /// The tools, as the model was told of them last.
+    pub fn tools(&self) -> &Toolbox {
+        &self.tools
+    }
+
+    /// How it works now.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The model that is asked now.
+    pub fn model(&self) -> &Model {
+        self.ports.provider.model()
     }
 
     /// The conversation so far.
@@ -280,6 +297,7 @@ impl Session {
     /// The loop.
     async fn drive(&mut self, stop: &Stop) -> Result<ExitReason, Failure> {
         loop {
+            self.take_changes();
             let now = self.ports.clock.now();
             if let Some(reason) = stop.reason(now) {
                 return Ok(reason);
@@ -513,6 +531,7 @@ impl Session {
         let message = Arc::new(message);
         with.push(Record::Message(message.clone()));
         self.store(with).await?;
+        self.ports.frontend.follow(Part::Stored(&message));
         self.transcript.push(message);
         Ok(())
     }

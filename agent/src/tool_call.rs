@@ -20,7 +20,7 @@ use futures_util::{FutureExt, StreamExt};
 
 use crate::hooks::{HookEvent, Moment, Verdict, of_output};
 use crate::truncate::{cut_to_characters, truncate};
-use crate::{Session, Stop, ToolConcurrency};
+use crate::{Part, Session, Stop, ToolConcurrency};
 
 /// How many calls run at once at most.
 const AT_ONCE: usize = 10;
@@ -150,6 +150,7 @@ impl Session {
             if stop.reason(clock.now()).is_some() {
                 return false;
             }
+            self.take_changes();
             let permitted = tokio::select! {
                 biased;
                 () = stop.wait(&*clock) => return false,
@@ -293,6 +294,7 @@ impl Session {
             details: output.details,
         };
         self.emit_end(batch, at, &result);
+        self.ports.frontend.follow(Part::Result(&result));
         if matches!(fate, Fate::Run { .. }) {
             let message_id = batch.asked_by.clone();
             let finish = CallFinish {
@@ -320,6 +322,7 @@ impl Session {
 
     fn emit_start(&mut self, batch: &Batch, at: usize) {
         let call = &batch.calls[at].call;
+        self.ports.frontend.follow(Part::Call(call));
         self.emit(EventKind::ToolCallStart {
             tool_name: call.name.clone(),
             tool_input: call.input.to_value().to_string(),

@@ -19,6 +19,7 @@ mod layer;
 mod limits;
 mod message;
 mod model;
+mod models;
 mod next;
 mod permission;
 mod provider;
@@ -48,6 +49,7 @@ pub use message::{
     ToolResult, ToolUse, text_of,
 };
 pub use model::Model;
+pub use models::Models;
 pub use next::{Skip, Step, next};
 pub use permission::{
     Behavior, Decision, Destination, Inquiry, PermissionMode, PermissionUpdate, Permissions,

@@ -5,7 +5,7 @@
 use crate::workspace::{Dependency, Package};
 
 /// What each crate may use of ours, besides `testkit` in tests.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("ah-conversation", &[]),
     ("ah-http", &[]),
     ("ah-sandbox", &[]),
@@ -16,6 +16,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("ah-mcp", &["ah-conversation", "ah-http", "ah-process"]),
     ("ah-agent", &["ah-conversation", "ah-process"]),
     ("ah-work", &["ah-http", "ah-process"]),
+    ("ah-protocol", &["ah-agent", "ah-conversation"]),
     (
         "ah-testkit",
         &["ah-conversation", "ah-provider", "ah-store"],

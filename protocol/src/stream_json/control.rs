@@ -1,0 +1,137 @@
+//! What a host may ask for while a session is open: each request is answered, most of them at once, also while a run
+//! goes on.
+
+use std::sync::Arc;
+
+use ah_agent::{Change, Controls};
+use ah_conversation::{Model, Models, PermissionMode, Servers, Thinking};
+use serde_json::{Map, Value, json};
+
+use super::speaker::Speaker;
+use super::wire::{Fault, Wish, mode};
+use super::{Pipes, introduction};
+use crate::Introduction;
+
+/// What of an open session can be reached while it is at work.
+pub(crate) struct Handles {
+    pub(crate) controls: Controls,
+    pub(crate) models: Arc<dyn Models>,
+    pub(crate) servers: Option<Arc<dyn Servers>>,
+    pub(crate) pipes: Pipes,
+    pub(crate) speaker: Arc<Speaker>,
+    /// Whether the user has agreed to a mode that allows everything.
+    pub(crate) may_bypass: bool,
+    /// How much is thought where the host says nothing.
+    pub(crate) thinking: Thinking,
+    /// The model at the start.
+    pub(crate) model: Model,
+    pub(crate) introduction: Introduction,
+}
+
+impl Handles {
+    /// Does what the host asks for.
+    pub(crate) async fn grant(&self, wish: Wish) -> Result<Value, Fault> {
+        match wish {
+            Wish::SetPermissionMode { mode: word } => self.set_mode(&word),
+            Wish::SetModel { model } => self.set_model(model.as_deref()),
+            Wish::SetMaxThinkingTokens { tokens } => {
+                let thinking = tokens.map_or(self.thinking, |tokens| Thinking {
+                    budget: Some(tokens),
+                    ..self.thinking
+                });
+                self.controls.request(Change::Thinking(thinking));
+                Ok(json!({}))
+            }
+            Wish::McpStatus => Ok(json!({"mcpServers": self.statuses()})),
+            Wish::McpMessage { server, message } => match self.pipes.deliver(&server, message) {
+                true => Ok(json!({})),
+                false => Err(Fault::new(format!("there is no server `{server}` in the host"))),
+            },
+            Wish::ContextUsage => Ok(self.context_usage()),
+            Wish::Introduction(listed) => Ok(introduction::part(&self.introduction, listed)),
+            Wish::Initialize(_) => Err(Fault::new(
+                "`initialize` comes once, before the first prompt",
+            )),
+            Wish::Unknown { subtype, fault } => Err(unknown(&subtype, fault)),
+            // Answered where the run is.
+            Wish::Interrupt => Ok(json!({})),
+            Wish::McpReconnect { .. } | Wish::McpToggle { .. } | Wish::McpSetServers { .. } => {
+                Err(unknown("mcp", None))
+            }
+        }
+    }
+
+    fn set_mode(&self, word: &str) -> Result<Value, Fault> {
+        let mode = mode(word)?;
+        if mode == PermissionMode::BypassPermissions && !self.may_bypass {
+            return Err(Fault::new(
+                "Cannot set permission mode to bypassPermissions: the session was not started with \
+                 --dangerously-skip-permissions or --allow-dangerously-skip-permissions",
+            ));
+        }
+        self.controls.request(Change::Mode(mode));
+        Ok(json!({"mode": mode.as_str()}))
+    }
+
+    fn set_model(&self, name: Option<&str>) -> Result<Value, Fault> {
+        let name = name.filter(|name| *name != "default");
+        let provider = self.models.connect(name);
+        let provider = provider.map_err(|error| Fault::new(error.to_string()))?;
+        let resolved = provider.model().name.clone();
+        self.controls.request(Change::Model(provider));
+        let text = format!("<local-command-stdout>Set model to {resolved}</local-command-stdout>");
+        self.speaker.user(&text, json!({"isReplay": true}));
+        Ok(json!({"model": resolved}))
+    }
+
+    fn statuses(&self) -> Vec<Value> {
+        let statuses = self.servers.iter().flat_map(|servers| servers.status());
+        let status = |status: ah_conversation::ServerStatus| {
+            let mut told = Map::new();
+            told.insert("name".to_owned(), json!(status.name));
+            told.insert("status".to_owned(), json!(status.state.as_str()));
+            if let Some(error) = status.error {
+                told.insert("error".to_owned(), json!(error));
+            }
+            let tools: Vec<_> = { status.tools.iter() }
+                .map(|name| json!({"name": name}))
+                .collect();
+            told.insert("tools".to_owned(), json!(tools));
+            Value::Object(told)
+        };
+        statuses.map(status).collect()
+    }
+
+    fn context_usage(&self) -> Value {
+        let (used, window) = (self.speaker.context_tokens(), self.model.context_window);
+        let free = window.saturating_sub(used);
+        json!({
+            "categories": [
+                {"name": "Messages", "tokens": used, "kind": "used"},
+                {"name": "Free space", "tokens": free, "kind": "free"},
+            ],
+            "totalTokens": used,
+            "maxTokens": window,
+            "rawMaxTokens": window,
+            "percentage": (used * 100).checked_div(window).unwrap_or(0),
+            "gridRows": [],
+            "model": self.model.name,
+            "memoryFiles": [],
+            "mcpTools": [],
+            "agents": [],
+            "isAutoCompactEnabled": true,
+            "apiUsage": null,
+        })
+    }
+}
+
+/// What is said of a request that nobody here understands.
+pub(crate) fn unknown(subtype: &str, fault: Option<String>) -> Fault {
+    match fault {
+        Some(text) => Fault::new(text),
+        None => Fault::of_code(
+            "unsupported_request",
+            format!("Unsupported control request subtype: {subtype}"),
+        ),
+    }
+}

@@ -1,0 +1,214 @@
+//! The lines that tell a conversation, as the SDKs read them. Pure; the ids come in.
+
+use ah_conversation::{
+    BlockStart, ContentBlock, Delta, ErrorClass, Image, ProviderError, ResultBlock, StopReason,
+    StreamEvent, Time, ToolResult, Usage,
+};
+use serde_json::{Value, json};
+
+/// A content block in the form of the Messages API.
+pub(crate) fn content(block: &ContentBlock) -> Value {
+    match block {
+        ContentBlock::Text { text } => json!({"type": "text", "text": text}),
+        ContentBlock::Thinking {
+            thinking,
+            signature,
+        } => json!({
+            "type": "thinking",
+            "thinking": thinking,
+            "signature": signature.as_deref().unwrap_or_default(),
+        }),
+        ContentBlock::RedactedThinking { data } => {
+            json!({"type": "redacted_thinking", "data": data})
+        }
+        ContentBlock::Image(image) => picture(image),
+        ContentBlock::ToolUse(call) => json!({
+            "type": "tool_use",
+            "id": call.id,
+            "name": call.name,
+            "input": call.input.to_value(),
+        }),
+        ContentBlock::ToolResult(result) => tool_result(result),
+        ContentBlock::Other { raw } => raw.clone(),
+    }
+}
+
+/// What a tool answered, as a block.
+pub(crate) fn tool_result(result: &ToolResult) -> Value {
+    let is_text = |block: &ResultBlock| matches!(block, ResultBlock::Text { .. });
+    let content = match result.content.iter().all(is_text) {
+        true => json!(result.text()),
+        false => { result.content.iter() }
+            .map(|block| match block {
+                ResultBlock::Text { text } => json!({"type": "text", "text": text}),
+                ResultBlock::Image(image) => picture(image),
+            })
+            .collect(),
+    };
+    json!({
+        "type": "tool_result",
+        "tool_use_id": result.tool_use_id,
+        "content": content,
+        "is_error": result.is_error,
+    })
+}
+
+/// What a tool says of its answer besides: an object, or the text of a failure.
+pub(crate) fn details(result: &ToolResult) -> Value {
+    match (&result.details, result.is_error) {
+        (_, true) => json!(format!("Error: {}", result.text())),
+        (Some(details), false) => details.clone(),
+        (None, false) => json!(result.text()),
+    }
+}
+
+fn picture(image: &Image) -> Value {
+    let Image { media_type, data } = image;
+    json!({
+        "type": "image",
+        "source": {"type": "base64", "media_type": media_type, "data": data},
+    })
+}
+
+/// Tokens as the API counts them.
+pub(crate) fn tokens(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_creation_input_tokens,
+        "cache_read_input_tokens": usage.cache_read_input_tokens,
+        "output_tokens": usage.output_tokens,
+    })
+}
+
+/// An answer of which nothing is said yet but who gives it.
+pub(crate) fn head(id: &str, model: &str, usage: &Usage) -> Value {
+    json!({
+        "id": id,
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [],
+        "stop_reason": null,
+        "stop_sequence": null,
+        "usage": tokens(usage),
+    })
+}
+
+/// A piece of an answer as the API streams it; `None` where the API has no such event.
+pub(crate) fn piece(event: &StreamEvent, head: &Value) -> Option<Value> {
+    Some(match event {
+        StreamEvent::Started { .. } => json!({"type": "message_start", "message": head}),
+        StreamEvent::BlockStarted { index, block } => json!({
+            "type": "content_block_start",
+            "index": index,
+            "content_block": start(block),
+        }),
+        StreamEvent::Delta { index, delta } => json!({
+            "type": "content_block_delta",
+            "index": index,
+            "delta": growth(delta),
+        }),
+        StreamEvent::BlockStopped { index } => {
+            json!({"type": "content_block_stop", "index": index})
+        }
+        StreamEvent::Stopping { stop_reason, usage } => json!({
+            "type": "message_delta",
+            "delta": {"stop_reason": stop_reason.as_str(), "stop_sequence": null},
+            "usage": tokens(usage),
+        }),
+        StreamEvent::Ended => json!({"type": "message_stop"}),
+        StreamEvent::Sent { .. }
+        | StreamEvent::Retry(_)
+        | StreamEvent::Fallback(_)
+        | StreamEvent::Billed { .. } => return None,
+    })
+}
+
+fn start(block: &BlockStart) -> Value {
+    match block {
+        BlockStart::Text(text) => json!({"type": "text", "text": text}),
+        BlockStart::Thinking(thinking) => {
+            json!({"type": "thinking", "thinking": thinking, "signature": ""})
+        }
+        BlockStart::RedactedThinking(data) => json!({"type": "redacted_thinking", "data": data}),
+        BlockStart::ToolUse { id, name, input } => {
+            json!({"type": "tool_use", "id": id, "name": name, "input": input})
+        }
+        BlockStart::Other(raw) => raw.clone(),
+    }
+}
+
+fn growth(delta: &Delta) -> Value {
+    match delta {
+        Delta::Text(text) => json!({"type": "text_delta", "text": text}),
+        Delta::Thinking(thinking) => json!({"type": "thinking_delta", "thinking": thinking}),
+        Delta::Signature(signature) => json!({"type": "signature_delta", "signature": signature}),
+        Delta::InputJson(json) => json!({"type": "input_json_delta", "partial_json": json}),
+        Delta::Other(raw) => raw.clone(),
+    }
+}
+
+/// A moment as the SDKs write it.
+pub(crate) fn timestamp(time: Time) -> Value {
+    let moment = jiff::Timestamp::from_millisecond(time.0);
+    match moment {
+        Ok(moment) => json!(format!("{moment:.3}")),
+        Err(_) => Value::Null,
+    }
+}
+
+/// The kind of a failure of the API, in the SDKs' words.
+pub(crate) fn error_kind(error: &ProviderError) -> &'static str {
+    match error.class {
+        ErrorClass::Authentication => "authentication_failed",
+        ErrorClass::Billing => "billing_error",
+        ErrorClass::RateLimit => "rate_limit",
+        ErrorClass::Overloaded => "overloaded",
+        ErrorClass::InvalidRequest | ErrorClass::ContextTooLong => "invalid_request",
+        ErrorClass::ModelNotFound => "model_not_found",
+        ErrorClass::Server => "server_error",
+        ErrorClass::Network
+        | ErrorClass::Protocol
+        | ErrorClass::Stalled
+        | ErrorClass::Script
+        | ErrorClass::Unknown => "unknown",
+    }
+}
+
+/// The same where all that is known is the status; 0 means that there was no answer.
+pub(crate) fn status_kind(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_failed",
+        402 | 403 => "billing_error",
+        429 => "rate_limit",
+        529 => "overloaded",
+        400 | 422 => "invalid_request",
+        404 => "model_not_found",
+        500.. => "server_error",
+        _ => "unknown",
+    }
+}
+
+/// The words of a failure of the API.
+pub(crate) fn error_text(error: &ProviderError) -> String {
+    match error.status {
+        Some(status) => format!("API Error: {status} {}", error.message),
+        None => format!("API Error: {}", error.message),
+    }
+}
+
+/// Whether what the model said was cut off.
+pub(crate) fn is_cut(reason: &StopReason) -> bool {
+    *reason == StopReason::Interrupted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_to_the_millisecond() {
+        assert_eq!(timestamp(Time(1_795_000_000_007)), "2026-11-18T11:06:40.007Z");
+        assert_eq!(timestamp(Time(i64::MAX)), Value::Null);
+    }
+}

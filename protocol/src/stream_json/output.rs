@@ -1,0 +1,197 @@
+//! Lines to the host, written by a thread of their own. A host that reads slowly makes the run wait, not the program:
+//! it can still be interrupted, and nothing piles up.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::time::Duration;
+use std::{io, thread};
+
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// How many bytes may wait before a run does.
+const MOST_WAITING: usize = 256 << 10;
+/// The longest line that the official hosts take: 1 MiB in characters.
+const LONGEST: usize = 1 << 20;
+/// How much of a text is left in a line that would be too long.
+const LEFT: usize = 64 << 10;
+
+/// Writes lines in the order in which they are sent.
+pub(crate) struct Lines {
+    sender: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
+    state: Arc<State>,
+    is_done: Mutex<mpsc::Receiver<()>>,
+}
+
+struct State {
+    waiting: AtomicUsize,
+    written: Notify,
+    closed: CancellationToken,
+    fault: OnceLock<io::Error>,
+}
+
+impl Lines {
+    /// Writes to `output`; `closed` is cancelled when it cannot be written any more.
+    pub(crate) fn new(output: Box<dyn Write + Send>, closed: CancellationToken) -> Self {
+        let (sender, receiver) = mpsc::channel::<Vec<u8>>();
+        let (done, is_done) = mpsc::channel::<()>();
+        let state = Arc::new(State {
+            waiting: AtomicUsize::new(0),
+            written: Notify::new(),
+            closed,
+            fault: OnceLock::new(),
+        });
+        let of_thread = state.clone();
+        thread::spawn(move || {
+            write_all(output, &receiver, &of_thread);
+            drop(done);
+        });
+        Self {
+            sender: Mutex::new(Some(sender)),
+            state,
+            is_done: Mutex::new(is_done),
+        }
+    }
+
+    /// Sends an object as one line.
+    pub(crate) fn send(&self, mut value: Value) {
+        let mut line = bytes(&value);
+        if line.len() > LONGEST {
+            shorten(&mut value);
+            line = bytes(&value);
+        }
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = &*sender {
+            self.state.waiting.fetch_add(line.len(), Ordering::Relaxed);
+            // The thread ends early only where nothing can be written any more.
+            let _ = sender.send(line);
+        }
+    }
+
+    /// Returns when not too much is waiting to be written.
+    pub(crate) async fn ready(&self) {
+        loop {
+            let written = self.state.written.notified();
+            let is_ready = self.state.waiting.load(Ordering::Relaxed) <= MOST_WAITING;
+            if is_ready || self.state.fault.get().is_some() {
+                return;
+            }
+            written.await;
+        }
+    }
+
+    /// Why nothing can be written any more, if that is so.
+    pub(crate) fn fault(&self) -> Option<String> {
+        self.state.fault.get().map(ToString::to_string)
+    }
+
+    /// Sends nothing more, and waits until all is written: for good, or for `patience`.
+    pub(crate) fn finish(&self, patience: Option<Duration>) {
+        let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        *sender = None;
+        let is_done = self.is_done.lock().unwrap_or_else(PoisonError::into_inner);
+        // It says nothing; it is dropped when the thread ends.
+        let _ = match patience {
+            Some(patience) => is_done.recv_timeout(patience).is_ok(),
+            None => is_done.recv().is_ok(),
+        };
+    }
+}
+
+fn write_all(mut output: Box<dyn Write + Send>, lines: &mpsc::Receiver<Vec<u8>>, state: &State) {
+    for line in lines {
+        let written = output.write_all(&line).and_then(|()| output.flush());
+        state.waiting.fetch_sub(line.len(), Ordering::Relaxed);
+        if let Err(error) = written {
+            let _ = state.fault.set(error);
+            state.closed.cancel();
+            state.written.notify_waiters();
+            return;
+        }
+        state.written.notify_waiters();
+    }
+}
+
+fn bytes(value: &Value) -> Vec<u8> {
+    let mut line = value.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+/// Makes a message fit: what is said twice goes first, then what long texts have behind their beginning.
+fn shorten(value: &mut Value) {
+    if let Some(details) = value.get_mut("tool_use_result") {
+        *details = Value::Null;
+    }
+    cut(value);
+}
+
+fn cut(value: &mut Value) {
+    match value {
+        Value::String(text) if text.len() > LEFT => {
+            let end = text.floor_char_boundary(LEFT);
+            let left_out = text.len() - end;
+            *value = json!(format!("{}\n[{left_out} bytes left out]", &text[..end]));
+        }
+        Value::Array(values) => values.iter_mut().for_each(cut),
+        Value::Object(fields) => fields.values_mut().for_each(cut),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_for_the_hosts_is_cut() {
+        let written = Written::default();
+        let lines = Lines::new(Box::new(written.clone()), CancellationToken::new());
+        let long = "é".repeat(LONGEST);
+        lines.send(json!({"type": "user", "said": long, "tool_use_result": {"again": long}}));
+        lines.send(json!({"type": "user", "said": "short"}));
+        lines.finish(None);
+        let written = written.0.lock().unwrap();
+        let texts: Vec<_> = written.split(|byte| *byte == b'\n').collect();
+        assert!(texts[0].len() < LONGEST);
+        let cut: Value = serde_json::from_slice(texts[0]).unwrap();
+        assert!(cut["said"].as_str().unwrap().ends_with("bytes left out]"));
+        assert_eq!(cut["tool_use_result"], Value::Null);
+        assert_eq!(texts[1], br#"{"type":"user","said":"short"}"#);
+    }
+
+    #[test]
+    fn an_output_that_is_closed_is_told_once_and_holds_nobody_up() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let closed = CancellationToken::new();
+        let lines = Lines::new(Box::new(Closed), closed.clone());
+        lines.send(json!({}));
+        lines.finish(None);
+        assert!(closed.is_cancelled());
+        assert!(lines.fault().is_some());
+    }
+}

@@ -1,0 +1,365 @@
+//! How a run ended, as one JSON object: the last line of each prompt, and all that `--output-format json` prints. Pure.
+
+use ah_agent::{Failure, Outcome, Share};
+use ah_conversation::{Cost, ExitReason, Model, ProviderError, ToolUse};
+use serde_json::{Map, Value, json};
+
+use super::message::{error_text, tokens};
+
+/// What is added up from one prompt to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    shares: Vec<Share>,
+}
+
+impl Totals {
+    /// Adds what a run took.
+    pub(crate) fn add(&mut self, models: &[Share]) {
+        for share in models {
+            let is_same =
+                |known: &&mut Share| (&known.provider, &known.model) == (&share.provider, &share.model);
+            match self.shares.iter_mut().find(is_same) {
+                Some(known) => {
+                    known.usage += share.usage;
+                    known.cost = known.cost.zip(share.cost).map(|(sum, cost)| sum + cost);
+                }
+                None => self.shares.push(share.clone()),
+            }
+        }
+    }
+
+    fn cost(&self) -> Option<Cost> {
+        self.shares.iter().map(|share| share.cost).sum()
+    }
+}
+
+/// What the words of a result need besides the outcome.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Circumstances {
+    /// What `--max-turns` and `--max-budget-usd` said.
+    pub(crate) max_turns: Option<u32>,
+    pub(crate) max_budget_usd: Option<f64>,
+    /// Whether an interrupt came while the model was asked, and not while its tools ran.
+    pub(crate) while_speaking: bool,
+}
+
+/// The `result` object, without its ids. `describe` knows a model by its provider and its name.
+pub(crate) fn result(
+    outcome: &Outcome,
+    totals: &Totals,
+    circumstances: Circumstances,
+    describe: &dyn Fn(&str, &str) -> Model,
+) -> Value {
+    let ending = Ending::of(outcome, circumstances);
+    let mut object = Map::new();
+    let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
+    put("type", json!("result"));
+    put("subtype", json!(ending.subtype));
+    put("is_error", json!(ending.is_error));
+    put("duration_ms", json!(outcome.duration_ms));
+    put("duration_api_ms", json!(outcome.api_ms));
+    put("num_turns", json!(outcome.turns));
+    match ending.errors {
+        Some(errors) => put("errors", json!(errors)),
+        None => put("result", json!(ending.result)),
+    };
+    put("stop_reason", json!(ending.stop_reason));
+    put("total_cost_usd", json!(totals.cost().map(Cost::usd)));
+    put("usage", tokens(&outcome.usage));
+    put("modelUsage", model_usage(totals, describe));
+    let denials: Vec<_> = outcome.denials.iter().map(denial).collect();
+    put("permission_denials", json!(denials));
+    put("terminal_reason", json!(ending.terminal_reason));
+    if ending.subtype == "success" {
+        put("api_error_status", json!(ending.api_error_status));
+    }
+    Value::Object(object)
+}
+
+/// The `result` object where no run could begin.
+pub(crate) fn not_begun(text: &str) -> Value {
+    json!({
+        "type": "result",
+        "subtype": "error_during_execution",
+        "is_error": true,
+        "duration_ms": 0,
+        "duration_api_ms": 0,
+        "num_turns": 0,
+        "errors": [text],
+        "stop_reason": null,
+        "total_cost_usd": 0.0,
+        "usage": tokens(&ah_conversation::Usage::default()),
+        "modelUsage": {},
+        "permission_denials": [],
+    })
+}
+
+fn model_usage(totals: &Totals, describe: &dyn Fn(&str, &str) -> Model) -> Value {
+    let shares = totals.shares.iter().map(|share| {
+        let model = describe(&share.provider, &share.model);
+        let usage = &share.usage;
+        let value = json!({
+            "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens,
+            "cacheReadInputTokens": usage.cache_read_input_tokens,
+            "cacheCreationInputTokens": usage.cache_creation_input_tokens,
+            "webSearchRequests": 0,
+            "costUSD": share.cost.map(Cost::usd),
+            "contextWindow": model.context_window,
+            "maxOutputTokens": model.max_output,
+        });
+        (share.model.clone(), value)
+    });
+    Value::Object(shares.collect())
+}
+
+fn denial(call: &ToolUse) -> Value {
+    json!({
+        "tool_name": call.name,
+        "tool_use_id": call.id,
+        "tool_input": call.input,
+    })
+}
+
+/// How a run ended, in the words of the SDK.
+struct Ending {
+    subtype: &'static str,
+    is_error: bool,
+    result: String,
+    errors: Option<Vec<String>>,
+    stop_reason: Option<String>,
+    terminal_reason: &'static str,
+    api_error_status: Option<u16>,
+}
+
+impl Ending {
+    fn of(outcome: &Outcome, circumstances: Circumstances) -> Self {
+        if let Some(Failure::Provider(error)) = &outcome.failure {
+            return Self::api_error(error);
+        }
+        let error = |subtype, terminal_reason, text: String| Self {
+            subtype,
+            is_error: true,
+            result: String::new(),
+            errors: Some(vec![text]),
+            stop_reason: None,
+            terminal_reason,
+            api_error_status: None,
+        };
+        match &outcome.reason {
+            ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_) => Self {
+                subtype: "success",
+                is_error: false,
+                result: outcome.answer.clone(),
+                errors: None,
+                stop_reason: Some(outcome.reason.as_str().to_owned()),
+                terminal_reason: "completed",
+                api_error_status: None,
+            },
+            ExitReason::MaxTurns => {
+                let turns = circumstances.max_turns.unwrap_or_default();
+                let text = format!("Reached maximum number of turns ({turns})");
+                Self {
+                    stop_reason: Some("tool_use".to_owned()),
+                    ..error("error_max_turns", "max_turns", text)
+                }
+            }
+            ExitReason::MaxBudget => {
+                let budget = circumstances.max_budget_usd.unwrap_or_default();
+                error(
+                    "error_max_budget_usd",
+                    "budget_exhausted",
+                    format!("Reached maximum budget (${budget})"),
+                )
+            }
+            ExitReason::Interrupted | ExitReason::Aborted => {
+                let terminal_reason = if circumstances.while_speaking {
+                    "aborted_streaming"
+                } else {
+                    "aborted_tools"
+                };
+                error(
+                    "error_during_execution",
+                    terminal_reason,
+                    "Request interrupted by user".to_owned(),
+                )
+            }
+            ExitReason::BudgetExceeded
+            | ExitReason::MaxTokens
+            | ExitReason::Timeout
+            | ExitReason::LoopDetected => error(
+                "error_during_execution",
+                "budget_exhausted",
+                format!("the run was stopped: {}", outcome.reason),
+            ),
+            ExitReason::Refusal | ExitReason::Error => {
+                let text = outcome
+                    .failure
+                    .as_ref()
+                    .map_or_else(|| outcome.reason.to_string(), ToString::to_string);
+                error("error_during_execution", "completed", text)
+            }
+        }
+    }
+
+    /// A failure of the API counts as a success that is an error: its text is the result.
+    fn api_error(error: &ProviderError) -> Self {
+        Self {
+            subtype: "success",
+            is_error: true,
+            result: error_text(error),
+            errors: None,
+            stop_reason: Some("stop_sequence".to_owned()),
+            terminal_reason: "api_error",
+            api_error_status: error.status,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ah_agent::Share;
+    use ah_conversation::{ErrorClass, Usage};
+
+    use super::*;
+
+    fn outcome(reason: ExitReason, failure: Option<Failure>) -> Outcome {
+        let usage = Usage {
+            input_tokens: 1000,
+            output_tokens: 50,
+            ..Usage::default()
+        };
+        Outcome {
+            reason,
+            failure,
+            answer: "Done.".to_owned(),
+            turns: 2,
+            usage,
+            models: vec![Share {
+                provider: "anthropic".into(),
+                model: "claude-x".into(),
+                usage,
+                cost: Some(Cost(3_750_000_000)),
+            }],
+            api_ms: 30,
+            duration_ms: 40,
+            denials: vec![ToolUse {
+                id: "toolu_1".into(),
+                name: "Bash".into(),
+                input: json!({"command": "rm x"}).into(),
+            }],
+        }
+    }
+
+    fn shown(outcome: &Outcome) -> Value {
+        let model = Model {
+            provider: "anthropic".into(),
+            name: "claude-x".into(),
+            context_window: 200_000,
+            max_output: 16_384,
+            price: None,
+            long_price: None,
+        };
+        let subject = Subject {
+            session: "123e4567-e89b-12d3-a456-426614174000",
+            uuid: "u",
+            model: &model,
+            catalog: &Catalog::default(),
+            max_turns: Some(3),
+            max_budget_usd: Some(0.5),
+            while_speaking: true,
+        };
+        result(outcome, &subject)
+    }
+
+    #[test]
+    fn a_success_has_all_fields() {
+        let object = shown(&outcome(ExitReason::EndTurn, None));
+        insta::assert_snapshot!(serde_json::to_string_pretty(&object).unwrap(), @r#"
+{
+  "type": "result",
+  "subtype": "success",
+  "is_error": false,
+  "duration_ms": 40,
+  "duration_api_ms": 30,
+  "num_turns": 2,
+  "result": "Done.",
+  "stop_reason": "end_turn",
+  "session_id": "123e4567-e89b-12d3-a456-426614174000",
+  "total_cost_usd": 0.00375,
+  "usage": {
+    "input_tokens": 1000,
+    "cache_creation_input_tokens": 0,
+    "cache_read_input_tokens": 0,
+    "output_tokens": 50
+  },
+  "modelUsage": {
+    "claude-x": {
+      "inputTokens": 1000,
+      "outputTokens": 50,
+      "cacheReadInputTokens": 0,
+      "cacheCreationInputTokens": 0,
+      "webSearchRequests": 0,
+      "costUSD": 0.00375,
+      "contextWindow": 200000,
+      "maxOutputTokens": 16384
+    }
+  },
+  "permission_denials": [
+    {
+      "tool_name": "Bash",
+      "tool_use_id": "toolu_1",
+      "tool_input": {
+        "command": "rm x"
+      }
+    }
+  ],
+  "terminal_reason": "completed",
+  "api_error_status": null,
+  "uuid": "u"
+}
+"#);
+    }
+
+    #[test]
+    fn every_other_ending_says_so_in_the_words_of_the_sdk() {
+        let refused = ProviderError {
+            status: Some(400),
+            ..ProviderError::new(ErrorClass::InvalidRequest, "bad")
+        };
+        let lines: Vec<_> = [
+            (ExitReason::MaxTurns, None),
+            (ExitReason::MaxBudget, None),
+            (ExitReason::BudgetExceeded, None),
+            (ExitReason::Interrupted, None),
+            (ExitReason::Refusal, Some(Failure::Refusal("no".to_owned()))),
+            (ExitReason::Error, Some(Failure::Provider(refused))),
+            (ExitReason::Other("later".to_owned()), None),
+        ]
+        .into_iter()
+        .map(|(reason, failure)| {
+            let object = shown(&outcome(reason, failure));
+            let fields = [
+                "subtype",
+                "is_error",
+                "result",
+                "errors",
+                "stop_reason",
+                "terminal_reason",
+                "api_error_status",
+            ];
+            let field = |name: &&str| object.get(*name).map_or("-".to_owned(), Value::to_string);
+            fields.iter().map(field).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+"error_max_turns" true - ["Reached maximum number of turns (3)"] "tool_use" "max_turns" -
+"error_max_budget_usd" true - ["Reached maximum budget ($0.5)"] null "budget_exhausted" -
+"error_during_execution" true - ["the run was stopped: budget_exceeded"] null "budget_exhausted" -
+"error_during_execution" true - ["Request interrupted by user"] null "aborted_streaming" -
+"error_during_execution" true - ["the model refused: no"] null "completed" -
+"success" true "API Error: 400 bad" - "stop_sequence" "api_error" 400
+"success" false "Done." - "later" "completed" null
+"#);
+    }
+}

@@ -1,0 +1,478 @@
+//! A run as the host sees it: each event and each part of the conversation becomes a line, or none.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ah_agent::{Frontend, Part};
+use ah_conversation::{
+    Answer, ContentBlock, Event, EventKind, Host, Input, Message, Origin, PermissionUpdate,
+    Question, Role, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
+};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::link::Link;
+use super::message::{
+    content, details, head, is_cut, piece, status_kind, timestamp, tool_result,
+};
+use super::{Asks, Wanted};
+
+/// Shows a run as lines to the host, and asks the host.
+pub(crate) struct Speaker {
+    pub(crate) link: Arc<Link>,
+    pub(crate) wanted: Wanted,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    session_id: String,
+    /// Whether the host has been told of the session; before that, all waits.
+    has_begun: bool,
+    notices: Vec<String>,
+    max_retries: u32,
+    /// The answer that is arriving.
+    answer: Arriving,
+    /// Calls whose results the host has seen already.
+    answered: HashSet<ToolUseId>,
+    /// The host's name for the prompt at hand.
+    prompt_uuid: Option<String>,
+    /// Why the summary is made that is being made.
+    trigger: &'static str,
+    context_tokens: u64,
+}
+
+#[derive(Default)]
+struct Arriving {
+    id: String,
+    model: String,
+    usage: Usage,
+    /// How many blocks the host has seen, calls left out.
+    told: usize,
+}
+
+impl Speaker {
+    pub(crate) fn new(link: Arc<Link>, wanted: Wanted) -> Self {
+        Self {
+            link,
+            wanted,
+            state: Mutex::new(State {
+                trigger: "auto",
+                ..State::default()
+            }),
+        }
+    }
+
+    /// Names the session, once it is open.
+    pub(crate) fn name(&self, session_id: &str, max_retries: u32) {
+        let mut state = self.lock();
+        session_id.clone_into(&mut state.session_id);
+        state.max_retries = max_retries;
+    }
+
+    /// Tells that a prompt begins, and then what waited to be told.
+    pub(crate) fn begin(&self, init: Value, prompt_uuid: Option<String>) {
+        self.say(init);
+        let notices = {
+            let mut state = self.lock();
+            state.has_begun = true;
+            state.prompt_uuid = prompt_uuid;
+            std::mem::take(&mut state.notices)
+        };
+        notices.iter().for_each(|notice| self.notice(notice));
+    }
+
+    /// Says why the next summary is made.
+    pub(crate) fn set_trigger(&self, trigger: &'static str) {
+        self.lock().trigger = trigger;
+    }
+
+    /// How many tokens the last answer took, with all that it was made from.
+    pub(crate) fn context_tokens(&self) -> u64 {
+        self.lock().context_tokens
+    }
+
+    /// Tells how busy the session is, to hosts that want to know.
+    pub(crate) fn state(&self, state: &str) {
+        if self.wanted.session_state {
+            self.system("session_state_changed", json!({"state": state, "sdk_host_only": true}));
+        }
+    }
+
+    /// Sends a line with the ids that every line has.
+    pub(crate) fn say(&self, mut line: Value) {
+        let session_id = self.lock().session_id.clone();
+        line["session_id"] = json!(session_id);
+        if line.get("uuid").is_none() {
+            line["uuid"] = json!(self.link.ids.fresh());
+        }
+        self.link.lines.send(line);
+    }
+
+    pub(crate) fn system(&self, subtype: &str, more: Value) {
+        let mut line = json!({"type": "system", "subtype": subtype});
+        for (name, value) in more.as_object().into_iter().flatten() {
+            line[name] = value.clone();
+        }
+        self.say(line);
+    }
+
+    /// Tells something for the person at the other end.
+    pub(crate) fn inform(&self, text: &str, level: &str) {
+        self.system("informational", json!({"content": text, "level": level}));
+    }
+
+    /// A message in a person's place that no person wrote.
+    pub(crate) fn user(&self, text: &str, more: Value) {
+        let mut line = json!({
+            "type": "user",
+            "message": {"role": "user", "content": [{"type": "text", "text": text}]},
+            "parent_tool_use_id": null,
+            "timestamp": self.now(),
+        });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            line[name] = value.clone();
+        }
+        self.say(line);
+    }
+
+    /// An answer of ours in the model's place: a request has failed.
+    pub(crate) fn failed(&self, text: &str, kind: &str) {
+        let mut message = head(&self.link.ids.fresh(), "<synthetic>", &Usage::default());
+        message["content"] = json!([{"type": "text", "text": text}]);
+        message["stop_reason"] = json!("stop_sequence");
+        message["stop_sequence"] = json!("");
+        self.say(json!({
+            "type": "assistant",
+            "message": message,
+            "parent_tool_use_id": null,
+            "error": kind,
+            "timestamp": self.now(),
+        }));
+    }
+
+    fn now(&self) -> Value {
+        timestamp(self.link.ids.now())
+    }
+
+    fn assistant(&self, block: &ContentBlock, is_cut: bool) {
+        let mut message = {
+            let mut state = self.lock();
+            if !matches!(block, ContentBlock::ToolUse(_) | ContentBlock::Other { .. }) {
+                state.answer.told += 1;
+            }
+            let Arriving {
+                id, model, usage, ..
+            } = &state.answer;
+            head(id, model, usage)
+        };
+        message["content"] = json!([content(block)]);
+        let mut line = json!({
+            "type": "assistant",
+            "message": message,
+            "parent_tool_use_id": null,
+            "timestamp": self.now(),
+        });
+        if is_cut {
+            line["aborted"] = json!(true);
+        }
+        self.say(line);
+    }
+
+    fn piece(&self, event: &StreamEvent) {
+        if let StreamEvent::Started { id, usage } = event {
+            let id = match id.is_empty() {
+                true => format!("msg_{}", self.link.ids.fresh().replace('-', "")),
+                false => id.clone(),
+            };
+            let mut state = self.lock();
+            state.answer = Arriving {
+                id,
+                usage: *usage,
+                model: std::mem::take(&mut state.answer.model),
+                told: 0,
+            };
+        }
+        if let StreamEvent::Fallback(notice) = event {
+            self.lock().answer.model.clone_from(&notice.model.name);
+        }
+        if !self.wanted.partial_messages {
+            return;
+        }
+        if matches!(event, StreamEvent::Sent { .. }) {
+            self.system("status", json!({"status": "requesting"}));
+        }
+        let head = {
+            let state = self.lock();
+            head(&state.answer.id, &state.answer.model, &state.answer.usage)
+        };
+        if let Some(event) = piece(event, &head) {
+            self.say(json!({
+                "type": "stream_event",
+                "event": event,
+                "parent_tool_use_id": null,
+            }));
+        }
+    }
+
+    fn result(&self, result: &ToolResult) {
+        if !self.lock().answered.insert(result.tool_use_id.clone()) {
+            return;
+        }
+        self.say(json!({
+            "type": "user",
+            "message": {"role": "user", "content": [tool_result(result)]},
+            "parent_tool_use_id": null,
+            "tool_use_result": details(result),
+            "timestamp": self.now(),
+        }));
+    }
+
+    fn stored(&self, message: &Message) {
+        if !self.lock().has_begun {
+            return;
+        }
+        let words = || message.text();
+        match (&message.role, &message.origin) {
+            (Role::Assistant, _) => self.answer_stored(message),
+            (Role::User, Origin::Results) => {
+                for block in &message.content {
+                    if let ContentBlock::ToolResult(result) = block {
+                        self.result(result);
+                    }
+                }
+                self.lock().answered.clear();
+            }
+            (Role::User, Origin::Prompt) => self.prompt_stored(message),
+            (Role::User, Origin::Summary { .. }) => self.summary_stored(message),
+            (Role::User, _) => self.user(
+                &words(),
+                json!({"isSynthetic": true, "uuid": self.link.ids.of(&message.id)}),
+            ),
+        }
+    }
+
+    /// What was cut off has not come as blocks.
+    fn answer_stored(&self, message: &Message) {
+        let is_cut = message.response.as_ref().is_some_and(|it| is_cut(&it.stop_reason));
+        if is_cut {
+            let told = self.lock().answer.told;
+            for block in message.content.iter().skip(told) {
+                self.assistant(block, true);
+            }
+        }
+    }
+
+    fn prompt_stored(&self, message: &Message) {
+        if !self.wanted.replays {
+            return;
+        }
+        let uuid = self.lock().prompt_uuid.take();
+        let blocks: Vec<_> = message.content.iter().map(content).collect();
+        self.say(json!({
+            "type": "user",
+            "message": {"role": "user", "content": blocks},
+            "parent_tool_use_id": null,
+            "isReplay": true,
+            "uuid": uuid.unwrap_or_else(|| self.link.ids.of(&message.id)),
+            "timestamp": timestamp(message.created_at),
+        }));
+    }
+
+    fn summary_stored(&self, message: &Message) {
+        let (trigger, tokens) = {
+            let state = self.lock();
+            (state.trigger, state.context_tokens)
+        };
+        self.system("status", json!({"status": null, "compact_result": "success"}));
+        self.system(
+            "compact_boundary",
+            json!({"compact_metadata": {"trigger": trigger, "pre_tokens": tokens}}),
+        );
+        self.user(
+            &message.text(),
+            json!({"isSynthetic": true, "uuid": self.link.ids.of(&message.id)}),
+        );
+    }
+
+    fn progress(&self, call: &ToolUseId, name: &str, elapsed_ms: u64) {
+        #[expect(clippy::cast_precision_loss, reason = "tools do not run for millennia")]
+        let seconds = elapsed_ms as f64 / 1000.0;
+        self.say(json!({
+            "type": "tool_progress",
+            "tool_use_id": call,
+            "tool_name": name,
+            "parent_tool_use_id": null,
+            "elapsed_time_seconds": seconds,
+        }));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Frontend for Speaker {
+    fn show(&self, event: &Event) {
+        match &event.kind {
+            EventKind::Retry {
+                attempt,
+                delay_ms,
+                status,
+                error,
+            } => {
+                let max_retries = self.lock().max_retries;
+                let more = json!({
+                    "attempt": attempt + 1,
+                    "max_retries": max_retries,
+                    "retry_delay_ms": delay_ms,
+                    "error_status": (*status > 0).then_some(status),
+                    "error": status_kind(*status),
+                    "message": error,
+                });
+                self.system("api_retry", more);
+            }
+            EventKind::Fallback {
+                from_model,
+                to_model,
+                error,
+            } => self.system(
+                "model_fallback",
+                json!({
+                    "trigger": "overloaded",
+                    "original_model": from_model,
+                    "fallback_model": to_model,
+                    "content": format!("{to_model} answers in the place of {from_model}: {error}"),
+                }),
+            ),
+            EventKind::ApiCallEnd {
+                input_tokens,
+                output_tokens,
+                cache_creation_input_tokens,
+                cache_read_input_tokens,
+                ..
+            } => {
+                self.lock().context_tokens = input_tokens
+                    + output_tokens
+                    + cache_creation_input_tokens
+                    + cache_read_input_tokens;
+            }
+            EventKind::CompactionTriggered { .. } => {
+                self.system("status", json!({"status": "compacting"}));
+            }
+            // The rest is said by the messages themselves, or in the result.
+            _ => {}
+        }
+    }
+
+    fn notice(&self, text: &str) {
+        {
+            let mut state = self.lock();
+            if !state.has_begun {
+                state.notices.push(text.to_owned());
+                return;
+            }
+        }
+        self.inform(text, "warning");
+    }
+
+    fn follow(&self, part: Part<'_>) {
+        match part {
+            Part::Asking(model) => self.lock().answer.model.clone_from(&model.name),
+            Part::Piece(event) => self.piece(event),
+            Part::Block(block) => self.assistant(block, false),
+            Part::Call(call) => self.progress(&call.id, &call.name, 0),
+            Part::Result(result) => {
+                self.progress(&result.tool_use_id, &result.tool_name, result.duration_ms);
+                self.result(result);
+            }
+            Part::Stored(message) => self.stored(message),
+        }
+    }
+
+    async fn ready(&self) {
+        self.link.lines.ready().await;
+    }
+}
+
+#[async_trait]
+impl Host for Speaker {
+    async fn permission(&self, question: &Question) -> Answer {
+        match self.wanted.asks {
+            Asks::Nobody => return Answer::nobody(question),
+            Asks::Host => {}
+        }
+        let Question { call, inquiry } = question;
+        let mut request = json!({
+            "subtype": "can_use_tool",
+            "tool_name": call.name,
+            "display_name": call.name,
+            "input": call.input.to_value(),
+            "permission_suggestions": inquiry.suggestions,
+            "tool_use_id": call.id,
+        });
+        if let Some(description) = call.input.text("description") {
+            request["description"] = json!(description);
+        }
+        if let Some(path) = &inquiry.path {
+            request["blocked_path"] = json!(path);
+        }
+        if let Some(reason) = &inquiry.reason {
+            request["decision_reason"] = json!(reason);
+        }
+        self.state("requires_action");
+        let answer = self.link.ask(request).await;
+        self.state("running");
+        match answer.map(|answer| Said::deserialize(&answer)) {
+            Ok(Ok(said)) => said.answer(call),
+            Ok(Err(fault)) => refused(&format!("the answer cannot be read: {fault}")),
+            Err(fault) => refused(&format!("Error: {fault}")),
+        }
+    }
+}
+
+fn refused(why: &str) -> Answer {
+    Answer::Deny {
+        message: format!("Tool permission request failed: {why}"),
+        interrupt: false,
+    }
+}
+
+/// What the host says of a call.
+#[derive(Deserialize)]
+#[serde(tag = "behavior", rename_all = "lowercase", rename_all_fields = "camelCase")]
+enum Said {
+    Allow {
+        updated_input: Option<Value>,
+        #[serde(default)]
+        updated_permissions: Option<Vec<Value>>,
+    },
+    Deny {
+        #[serde(default)]
+        message: String,
+        #[serde(default)]
+        interrupt: bool,
+    },
+}
+
+impl Said {
+    fn answer(self, call: &ToolUse) -> Answer {
+        match self {
+            Self::Allow {
+                updated_input,
+                updated_permissions,
+            } => Answer::Allow {
+                input: updated_input
+                    .filter(|input| *input != call.input.to_value())
+                    .map(Input::from),
+                // What is of no kind that we know changes nothing.
+                updates: { updated_permissions.into_iter().flatten() }
+                    .filter_map(|update| PermissionUpdate::deserialize(update).ok())
+                    .collect(),
+            },
+            Self::Deny { message, interrupt } => Answer::Deny { message, interrupt },
+        }
+    }
+}
