@@ -27,7 +27,8 @@ const MAX_SUMMARY: u64 = 4_096;
 #[derive(Debug)]
 pub(crate) struct Split {
     older: Vec<Arc<Message>>,
-    pub(crate) kept_from: MessageId,
+    /// The first message of the tail; `None`: there is none.
+    pub(crate) kept_from: Option<MessageId>,
 }
 
 /// Divides the view so that the tail takes 40 % of the window; `None` if there is nothing to leave out.
@@ -45,7 +46,20 @@ pub(crate) fn split(transcript: &Transcript, context_window: u64) -> Option<Spli
         .into_iter()
         .take_while(|message| message.id != kept_from)
         .collect();
-    Some(Split { older, kept_from })
+    Some(Split {
+        older,
+        kept_from: Some(kept_from),
+    })
+}
+
+/// Takes the whole view, as a person wants it who asks for a summary; `None` if nobody has said anything since the
+/// last one.
+pub(crate) fn whole(transcript: &Transcript) -> Option<Split> {
+    let has_more = transcript.last().is_some_and(|last| !last.is_summary());
+    has_more.then(|| Split {
+        older: transcript.view(),
+        kept_from: None,
+    })
 }
 
 impl Split {

@@ -3,14 +3,15 @@
 use std::pin::pin;
 
 use ah_conversation::{
-    ContentBlock, Cost, Delta, ErrorClass, EventKind, FallbackNotice, Message, Origin, Provider,
-    ProviderError, Request, Response, RetryNotice, Role, StoreError, StreamEvent, Time, text_of,
+    ContentBlock, Cost, Delta, ErrorClass, EventKind, ExitReason, FallbackNotice, Message, Origin,
+    Provider, ProviderError, Request, Response, RetryNotice, Role, StoreError, StreamEvent, Time,
+    Usage, text_of,
 };
 use futures_util::StreamExt;
 
-use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split};
+use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split, whole};
 use crate::response::{Answer, Assembly};
-use crate::{Failure, Part, Session, Stop};
+use crate::{Failure, Outcome, Part, Session, Share, Stop};
 
 /// A request body over this many bytes is worth a warning.
 const PAYLOAD_WARN: u64 = 800_000;
@@ -80,11 +81,64 @@ impl Session {
                 window: context_limit,
             });
         };
+        self.summarize(split, None, stop).await
+    }
+
+    /// Puts a summary in the place of all that was said, as a person asks for it. `wanted` is what it is to heed.
+    ///
+    /// # Errors
+    /// When the conversation cannot be kept; every other failure is an [`Outcome`].
+    pub async fn compact_all(
+        &mut self,
+        wanted: Option<&str>,
+        stop: &Stop,
+    ) -> Result<Outcome, StoreError> {
+        let started = self.ports.clock.now();
+        let before = self.transcript.messages().len();
+        self.take_changes();
+        let done = match whole(&self.transcript) {
+            Some(split) => {
+                self.summarize(split, Some(wanted.unwrap_or_default()), stop)
+                    .await
+            }
+            None => Ok(()),
+        };
+        let (reason, failure) = match (done, stop.reason(self.ports.clock.now())) {
+            (Err(Failure::Store(error)), _) => return Err(error),
+            (Err(failure), _) => (ExitReason::Error, Some(failure)),
+            (Ok(()), Some(reason)) => (reason, None),
+            (Ok(()), None) => (ExitReason::EndTurn, None),
+        };
+        let made = self.transcript.messages()[before..].iter();
+        let made: Vec<_> = made
+            .filter_map(|message| message.response.as_ref())
+            .collect();
+        Ok(Outcome {
+            reason,
+            failure,
+            answer: String::new(),
+            turns: 0,
+            usage: { made.iter() }.fold(Usage::default(), |sum, response| sum + response.usage),
+            models: Share::of(made.iter().copied()),
+            api_ms: made.iter().map(|response| response.latency_ms).sum(),
+            duration_ms: self.ports.clock.now().since(started),
+            denials: Vec::new(),
+        })
+    }
+
+    /// Asks for a summary of what `split` names and stores it. `asked` is what a person wants it to heed, where one
+    /// has asked for it.
+    async fn summarize(
+        &mut self,
+        split: Split,
+        asked: Option<&str>,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
         self.emit(EventKind::CompactionTriggered {
-            input_tokens,
-            context_limit,
+            input_tokens: self.transcript.context_tokens(),
+            context_limit: self.settings.limits.context_window,
         });
-        let wanted = self.before_summary().await;
+        let wanted = self.before_summary(asked).await;
         let started = self.ports.clock.now();
         let request = split.request(&*self.ports.clock, wanted.as_deref());
         let asked = self.ask(Purpose::Summary, request, stop).await;
@@ -113,7 +167,7 @@ impl Session {
 
     fn summary(&self, split: Split, text: &str) -> Message {
         let origin = Origin::Summary {
-            kept_from: Some(split.kept_from),
+            kept_from: split.kept_from,
         };
         let text = format!("{MARKER}\n{}", text.trim());
         self.message(Role::User, origin, vec![ContentBlock::Text { text }])

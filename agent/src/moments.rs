@@ -154,12 +154,18 @@ impl Session {
         Ok(true)
     }
 
-    /// Tells hooks that a summary is about to be made; gives what they want it to heed.
-    pub(crate) async fn before_summary(&mut self) -> Option<String> {
-        let more = json!({"trigger": "auto", "custom_instructions": null});
+    /// Tells hooks that a summary is about to be made; gives what it is to heed: what a person has said who asked for
+    /// it, and what they say.
+    pub(crate) async fn before_summary(&mut self, asked: Option<&str>) -> Option<String> {
+        let (trigger, said) = match asked {
+            Some(said) => ("manual", Some(said).filter(|said| !said.is_empty())),
+            None => ("auto", None),
+        };
+        let more = json!({"trigger": trigger, "custom_instructions": said});
         self.ask_hooks(HookEvent::PreCompact, None, more).await;
         let context = std::mem::take(&mut self.context);
-        (!context.is_empty()).then(|| context.join("\n"))
+        let wanted: Vec<_> = said.map(str::to_owned).into_iter().chain(context).collect();
+        (!wanted.is_empty()).then(|| wanted.join("\n"))
     }
 
     /// Tells hooks that the conversation begins anew with a summary.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use ah_conversation::{
     CallState, Clock, ContentBlock, Cost, Event, EventKind, ExitReason, Limits, LoopAction,
-    Message, Model, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response, Role,
-    Rulebook, Sampling, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage,
+    Message, Model, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response,
+    Role, Rulebook, Sampling, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage,
     close_open_calls, next, text_of,
 };
 
@@ -226,6 +226,11 @@ impl Session {
     /// The tools, as the model was told of them last.
     pub fn tools(&self) -> &Toolbox {
         &self.tools
+    }
+
+    /// Waits for servers that are just starting, as the first request would, and takes up their tools.
+    pub async fn prepare_tools(&mut self) {
+        self.tools.catch_up().await;
     }
 
     /// How it works now.

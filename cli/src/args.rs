@@ -22,7 +22,7 @@ use crate::error::CliError;
 use faults::{as_prompt, explain};
 pub use grammar::command;
 use grammar::{NOT_YET, RESERVED, WITHOUT_MEANING};
-use options::{InputFormat, Options, OutputFormat};
+use options::{InputFormat, Options, OutputFormat, OutputOptions};
 use session::SessionPlan;
 use subcommands::Subcommands;
 pub use words::Names;
@@ -131,7 +131,11 @@ fn understand(
         Some(_) => SessionPlan::of(&options, Manner::Own)?,
         None => SessionPlan::of(&options, manner)?,
     };
-    if options.output.verbose {
+    let is_json = matches!(
+        options.output.output_format,
+        Some(OutputFormat::Json | OutputFormat::StreamJson)
+    );
+    if options.output.verbose && !is_json {
         without_meaning.push("--verbose".to_owned());
     }
     let action = if options.version.version {
@@ -202,17 +206,7 @@ fn manner_of(arguments: &[OsString]) -> Manner {
 
 fn check(options: &Options) -> Result<(), CliError> {
     let output = &options.output;
-    if output.output_format == Some(OutputFormat::StreamJson)
-        || output.input_format == Some(InputFormat::StreamJson)
-    {
-        return Err(CliError::usage(format!("`stream-json` {NOT_YET_WORDS}"))
-            .hint("`--output-format events` prints one event per line"));
-    }
-    if output.verbose && output.output_format == Some(OutputFormat::Json) {
-        return Err(CliError::usage(format!(
-            "`--verbose` with `--output-format json` {NOT_YET_WORDS}"
-        )));
-    }
+    check_formats(output)?;
     let hosts = &options.sandbox.hosts;
     if options.sandbox.sandbox.is_none()
         && !(hosts.allow_host.is_empty() && hosts.allow_http.is_empty())
@@ -229,6 +223,22 @@ fn check(options: &Options) -> Result<(), CliError> {
         return Err(CliError::usage(
             "`--dangerously-skip-permissions` contradicts `--permission-mode`",
         ));
+    }
+    Ok(())
+}
+
+/// The formats that go together, as the official program has them.
+fn check_formats(output: &OutputOptions) -> Result<(), CliError> {
+    let speaks = output.output_format == Some(OutputFormat::StreamJson);
+    if speaks && !output.verbose {
+        let error = CliError::usage("`--output-format stream-json` needs `--verbose`");
+        return Err(error.hint("it prints every message; `json` prints the result alone"));
+    }
+    if output.input_format == Some(InputFormat::StreamJson) && !speaks {
+        let error = CliError::usage(
+            "`--input-format stream-json` needs `--output-format stream-json --verbose`",
+        );
+        return Err(error.hint("a prompt as plain text comes by standard input as it is"));
     }
     Ok(())
 }

@@ -7,11 +7,12 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ah_agent::hooks::Hook;
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Clock as _, Cost, Destination, Limits, Permissions, Provider, ProviderError, Rule, Sampling,
-    Thinking, estimate_text,
+    Clock as _, Cost, Destination, ErrorClass, Limits, Model, Models, Permissions, Provider,
+    ProviderError, Rule, Sampling, Thinking, estimate_text,
 };
 use ah_mcp::{RemoteServers, SdkHost, Transport};
 use ah_provider::anthropic::Patience;
@@ -30,7 +31,6 @@ use crate::confinement::{self, Granted};
 use crate::error::CliError;
 use crate::key_command::KeyCommand;
 use crate::print::events::Events;
-use crate::print::json::Quiet;
 use crate::print::question::Keeping;
 use crate::print::text::{Text, View};
 use crate::print::{Look, Outlet, Screen};
@@ -39,22 +39,19 @@ use tools::Sources;
 /// How long a request of the drop-in manner waits for MCP servers that have just been started.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often a model is asked again at most where another one stands behind it.
+const RETRIES_BEFORE_FALLBACK: u32 = 3;
+
 /// The model that the configuration names, ready to be asked.
 ///
 /// # Errors
 ///
 /// Where there is no such model, or no key for it.
 pub fn model(config: &Config, options: &Options) -> Result<Arc<dyn Provider>, CliError> {
-    let mut provider = connect(config, options, &config.model.value)?;
-    if let Some(name) = &config.fallback_model {
-        let second = connect(config, options, &name.value)?;
-        let (asked, other) = (provider.model(), second.model());
-        if (&asked.provider, &asked.name) == (&other.provider, &other.name) {
-            let message = format!("the fallback model is the model itself, {}", other.name);
-            return Err(CliError::failure(message).hint("name another one with --fallback-model"));
-        }
-        provider = Arc::new(Fallback::new(provider, second));
-    }
+    let provider = match &config.fallback_model {
+        None => connect(config, options, &config.model.value)?,
+        Some(name) => with_fallback(config, options, &name.value)?,
+    };
     let Some(path) = &options.model.record else {
         return Ok(provider);
     };
@@ -63,6 +60,26 @@ pub fn model(config: &Config, options: &Options) -> Result<Arc<dyn Provider>, Cl
         CliError::failure(format!("cannot record to `{}`: {error}", path.display()))
     })?;
     Ok(Arc::new(recording.of(provider)))
+}
+
+/// The model, and behind it another one, for which the first is not waited long.
+fn with_fallback(
+    config: &Config,
+    options: &Options,
+    name: &str,
+) -> Result<Arc<dyn Provider>, CliError> {
+    let impatient = Config {
+        retries: config.retries.min(RETRIES_BEFORE_FALLBACK),
+        ..config.clone()
+    };
+    let first = connect(&impatient, options, &config.model.value)?;
+    let second = connect(config, options, name)?;
+    let (asked, other) = (first.model(), second.model());
+    if (&asked.provider, &asked.name) == (&other.provider, &other.name) {
+        let message = format!("the fallback model is the model itself, {}", other.name);
+        return Err(CliError::failure(message).hint("name another one with --fallback-model"));
+    }
+    Ok(Arc::new(Fallback::new(first, second)))
 }
 
 fn connect(config: &Config, options: &Options, name: &str) -> Result<Arc<dyn Provider>, CliError> {
@@ -140,7 +157,7 @@ fn asking<T>(
 }
 
 /// What a session is told and given besides its model and its store.
-pub struct Extras<'a> {
+pub struct Shown<'a> {
     /// All skills.
     pub skills: &'a Arc<Skills>,
     /// The skill that is in use.
@@ -149,6 +166,38 @@ pub struct Extras<'a> {
     pub outlet: Outlet,
     /// Where MCP servers of the type `sdk` are, if a program drives this one.
     pub host: Option<SdkHost>,
+    /// Where it is shown, if not as the options say.
+    pub frontend: Option<Arc<dyn Frontend>>,
+    /// Hooks besides those of the settings, asked after them.
+    pub hooks: Vec<Arc<dyn Hook>>,
+}
+
+/// The models that the settings and the catalogue know.
+pub struct Catalogued {
+    config: Config,
+    options: Options,
+}
+
+impl Catalogued {
+    /// Those that `config` and `options` give access to.
+    pub fn new(config: Config, options: Options) -> Self {
+        Self { config, options }
+    }
+}
+
+impl Models for Catalogued {
+    fn connect(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ProviderError> {
+        let name = name.unwrap_or(&self.config.model.value);
+        connect(&self.config, &self.options, name).map_err(|error| ProviderError {
+            hint: error.hint,
+            ..ProviderError::new(ErrorClass::Unknown, error.message)
+        })
+    }
+
+    fn describe(&self, provider: &str, name: &str) -> Model {
+        let catalog = self.config.catalog().unwrap_or_default();
+        catalog.model(provider, name)
+    }
 }
 
 /// All that a session on `store` needs.
@@ -161,22 +210,25 @@ pub async fn session(
     store: &Arc<Session>,
     options: &Options,
     config: &Config,
-    extras: Extras<'_>,
+    shown: Shown<'_>,
 ) -> Result<(Ports, Toolbox, Settings), CliError> {
     let confined = Granted::of(options).map(|granted| confinement::of_run(config, &granted));
     let sources = Sources {
         confined: confined.transpose()?,
         store: store.clone(),
-        skills: extras.skills,
-        active: extras.active,
+        skills: shown.skills,
+        active: shown.active,
         has_person: has_person(options, config),
     };
     let (layered, warnings) = tools::layered(sources, options, config).await;
     warnings.iter().for_each(|warning| crate::warn(warning));
     let tools = Toolbox::new(layered.iter().map(|known| known.tool.clone()));
-    let settings = settings(&*provider, &tools, extras.skills, options, config)?;
-    let tools = with_servers(tools, config, extras.host);
-    let frontend = frontend(&*provider, store, &tools, options, config, extras.outlet);
+    let settings = settings(&*provider, &tools, shown.skills, options, config)?;
+    let tools = with_servers(tools, config, shown.host);
+    let frontend = match shown.frontend {
+        Some(frontend) => frontend,
+        None => frontend(&*provider, store, &tools, options, config, shown.outlet),
+    };
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, options, &name.value)?,
         None => provider.clone(),
@@ -193,7 +245,7 @@ pub async fn session(
         clock: Arc::new(SystemClock::default()),
         frontend,
         rules: Arc::new(SettingsFiles::of(config)),
-        hooks: hooks::of(store, config),
+        hooks: hooks::of(store, config, shown.hooks),
     };
     Ok((ports, tools, settings))
 }
@@ -336,9 +388,9 @@ fn frontend(
 ) -> Arc<dyn Frontend> {
     let screen = || Screen::of_process(Look::of_process(options.output.plain), outlet);
     match options.output.output_format.unwrap_or_default() {
-        OutputFormat::Json | OutputFormat::StreamJson => Arc::new(Quiet),
         OutputFormat::Events => Arc::new(Events::new(screen())),
-        OutputFormat::Text => {
+        // The JSON formats have frontends of their own.
+        OutputFormat::Text | OutputFormat::Json | OutputFormat::StreamJson => {
             let view = View {
                 manner: config.manner,
                 model: provider.model().clone(),

@@ -2,7 +2,6 @@
 //! program writes to standard output while a run is on.
 
 pub mod events;
-pub mod json;
 mod neutral;
 mod number;
 pub mod question;

@@ -8,4 +8,4 @@
 mod engine;
 pub mod stream_json;
 
-pub use engine::{Engine, Engaged, Ids, Introduction, Refusal, Setting};
+pub use engine::{Engaged, Engine, Ids, Introduction, Refusal, Setting};

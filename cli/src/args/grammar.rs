@@ -12,10 +12,7 @@ pub const NOT_YET: &[(&str, bool)] = &[
     ("agents", true),
     ("agent", true),
     ("json-schema", true),
-    ("include-partial-messages", false),
     ("resume-session-at", true),
-    ("permission-prompt-tool", true),
-    ("replay-user-messages", false),
     ("include-hook-events", false),
     ("session-mirror", false),
 ];

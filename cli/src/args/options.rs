@@ -175,10 +175,10 @@ pub struct ToolOptions {
     /// Only these tools, separated by commas, and those of --tool; "" for none
     #[arg(long, value_name = "LIST", num_args = 1)]
     pub tools: Option<Vec<String>>,
-    /// Allow these calls without asking: Bash, "Bash(git log:*)"
+    /// Allow these calls without asking: Bash, "Bash(git log:*)" (also --allowedTools)
     #[arg(long, value_name = "RULES", num_args = 1)]
     pub allowed_tools: Vec<String>,
-    /// Deny these calls, whatever else allows them
+    /// Deny these calls, whatever else allows them (also --disallowedTools)
     #[arg(long, value_name = "RULES", num_args = 1)]
     pub disallowed_tools: Vec<String>,
     /// More MCP servers: a file, or a JSON object; counts more than any other place
@@ -202,6 +202,9 @@ pub struct SafetyOptions {
     /// Allow every call, as --permission-mode bypassPermissions
     #[arg(long)]
     pub dangerously_skip_permissions: bool,
+    /// Who is asked for permissions: stdio is the program that drives the session
+    #[arg(long, value_name = "TOOL")]
+    pub permission_prompt_tool: Option<String>,
     /// Another working directory, besides the one where the run is
     #[arg(long, value_name = "DIR")]
     pub add_dir: Vec<PathBuf>,
@@ -279,15 +282,21 @@ pub struct OutputOptions {
     /// What standard output carries
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub output_format: Option<OutputFormat>,
-    /// What standard input carries
-    #[arg(long, value_enum, value_name = "FORMAT", hide = true)]
+    /// What standard input carries: the prompt, or the messages of the Agent SDK
+    #[arg(long, value_enum, value_name = "FORMAT")]
     pub input_format: Option<InputFormat>,
     /// No colours and no spinner
     #[arg(long)]
     pub plain: bool,
-    /// Accepted for the official SDKs
-    #[arg(long, hide = true)]
+    /// With the JSON formats: all messages, not the result alone
+    #[arg(long)]
     pub verbose: bool,
+    /// With stream-json: the answer as it arrives
+    #[arg(long)]
+    pub include_partial_messages: bool,
+    /// With stream-json: the prompts too
+    #[arg(long)]
+    pub replay_user_messages: bool,
 }
 
 /// Where settings come from, and how the program tells what it does.
@@ -352,8 +361,7 @@ pub enum OutputFormat {
     Events,
     /// The result as one JSON object
     Json,
-    /// The messages of the Agent SDK
-    #[value(hide = true)]
+    /// The messages of the Agent SDK, one per line
     StreamJson,
 }
 

@@ -242,8 +242,8 @@ sessions mv
   2 `7` is not a UUID
   
 --output-format stream-json hi
-  2 `stream-json` does not work yet
-  `--output-format events` prints one event per line
+  1 `--output-format stream-json` needs `--verbose`
+  it prints every message; `json` prints the result alone
 --json-schema {} hi
   2 `--json-schema` does not work yet
   

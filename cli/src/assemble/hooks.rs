@@ -13,8 +13,8 @@ use crate::config::{Config, Sourced};
 /// How long a hook may take where its settings say nothing.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The hooks of the settings.
-pub fn of(store: &Session, config: &Config) -> Hooks {
+/// The hooks of the settings, and `more` behind them.
+pub fn of(store: &Session, config: &Config, more: Vec<Arc<dyn Hook>>) -> Hooks {
     let environment = &config.environment;
     let mut variables: Vec<(String, String)> = environment
         .for_children()
@@ -42,5 +42,5 @@ pub fn of(store: &Session, config: &Config) -> Hooks {
         transcript_path: store.path().to_owned(),
         cwd: environment.cwd().to_owned(),
     };
-    Hooks::new(config.hooks.iter().map(hook).collect(), subject)
+    Hooks::new(config.hooks.iter().map(hook).chain(more).collect(), subject)
 }

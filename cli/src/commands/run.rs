@@ -1,25 +1,26 @@
 //! Runs the agent on a session: takes the session, does the run and ends with its exit code.
 
 mod instructions;
+mod serve;
 mod session;
 pub(super) mod signals;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use ah_agent::{Outcome, Session, Stop};
-use ah_conversation::{Clock as _, ContentBlock, MailKind, Model, Origin, SessionId};
-use ah_store::{Holder, OpenError, SystemClock, uuid_of};
+use ah_agent::{Session, Stop};
+use ah_conversation::{ContentBlock, MailKind};
+use ah_protocol::stream_json::Source;
+use ah_store::{Holder, OpenError};
 use tokio::runtime::Builder;
 
-use crate::args::options::{Options, OutputFormat};
+use crate::args::options::{InputFormat, Options, OutputFormat};
 use crate::args::session::SessionPlan;
 use crate::args::{Manner, Prompt};
-use crate::assemble::{self, Extras};
+use crate::assemble::{self, Shown};
 use crate::config::Config;
 use crate::error::{CliError, TRY_AGAIN};
 use crate::print::Outlet;
-use crate::print::json::{Subject, result};
 use crate::{exit, extensions, input};
 pub use instructions::{system_prompt, timeout_ms};
 pub use session::Place;
@@ -31,36 +32,60 @@ use signals::Signals;
 ///
 /// Where the run cannot begin, or could not go on.
 pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, CliError> {
-    let text = match (&prompt.text, &options.prompt.skill) {
-        // A skill is a task by itself, so nobody is asked for one.
-        (None, Some(_)) if std::io::stdin().is_terminal() => None,
-        (text, _) => input::prompt(text.as_deref(), config.manner)?,
-    };
-    let text = match (text, &options.prompt.skill) {
-        (Some(text), _) => text,
-        (None, Some(_)) => String::new(),
-        (None, None) => {
-            let error = CliError::usage("there is no prompt");
-            return Err(error.hint("ah \"what to do\", or pipe the prompt in"));
-        }
-    };
+    let source = source(prompt, options, config)?;
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
-    let code = runtime.block_on(perform(text, prompt.fork_at, options, config));
+    let code = runtime.block_on(perform(source, prompt.fork_at, options, config));
     // What a tool has started may still be on its way out.
     ah_process::finish_all();
     runtime.shutdown_background();
     code
 }
 
+/// Where the prompts come from.
+fn source(prompt: &Prompt, options: &Options, config: &Config) -> Result<Source, CliError> {
+    if options.output.input_format == Some(InputFormat::StreamJson) {
+        return Ok(Source::Lines(Box::new(std::io::stdin())));
+    }
+    let text = match (&prompt.text, &options.prompt.skill) {
+        // A skill is a task by itself, so nobody is asked for one.
+        (None, Some(_)) if std::io::stdin().is_terminal() => None,
+        (text, _) => input::prompt(text.as_deref(), config.manner)?,
+    };
+    match (text, &options.prompt.skill) {
+        (Some(text), _) => Ok(Source::Prompt(text)),
+        (None, Some(_)) => Ok(Source::Prompt(String::new())),
+        (None, None) => {
+            let error = CliError::usage("there is no prompt");
+            Err(error.hint("ah \"what to do\", or pipe the prompt in"))
+        }
+    }
+}
+
 async fn perform(
-    text: String,
+    source: Source,
     fork_at: Option<u32>,
     options: &Options,
     config: &Config,
 ) -> Result<u8, CliError> {
     let signals = Signals::listen(leave)
         .map_err(|error| CliError::failure(format!("cannot listen to signals: {error}")))?;
+    match (source, options.output.output_format) {
+        (Source::Prompt(text), None | Some(OutputFormat::Text | OutputFormat::Events)) => {
+            show(text, fork_at, options, config, &signals).await
+        }
+        (source, _) => serve::perform(source, fork_at, options, config, &signals).await,
+    }
+}
+
+/// Runs one prompt for a person, or for a program of ours.
+async fn show(
+    text: String,
+    fork_at: Option<u32>,
+    options: &Options,
+    config: &Config,
+    signals: &Signals,
+) -> Result<u8, CliError> {
     let (skills, warnings) = extensions::skills(config);
     let skills = Arc::new(skills);
     let given = options.prompt.skill.as_deref();
@@ -71,36 +96,28 @@ async fn perform(
         .for_each(|warning| crate::warn(warning));
     let config = &expanded.applied_to(config);
     let text = expanded.text;
-    // A model that cannot be asked must not leave an empty session behind, so it comes first.
-    let model = assemble::model(config, options)?;
-    let plan = SessionPlan::of(options, config.manner)?;
-    let place = Place::find(&plan, config)?;
-    let store = match place.open() {
-        Ok(store) => Arc::new(store),
-        Err(OpenError::Busy(holder)) => return busy(&place, &text, config.manner, &holder),
-        Err(OpenError::Store(error)) => return Err(error.into()),
-    };
-    place.prepare(&store, &plan, fork_at).await?;
-    let asked = model.model().clone();
     let outlet = Outlet::new(signals.token().clone());
-    let extras = Extras {
+    let shown = Shown {
         skills: &skills,
         active: expanded.skill.as_deref(),
         outlet: outlet.clone(),
         host: None,
+        frontend: None,
+        hooks: Vec::new(),
     };
-    let (ports, tools, settings) =
-        assemble::session(model, &store, options, config, extras).await?;
-    let mut session = Session::open(ports, tools, settings).await?;
+    let opened = open(options, config, fork_at, shown).await;
+    let Opened { mut session, store } = match opened {
+        Err(error) if error.code == TRY_AGAIN => {
+            return wait_there(&text, error, options, config);
+        }
+        opened => opened?,
+    };
     tell_notices(&store).await;
     let stop = Stop::interrupt(signals.token().clone());
     let outcome = session.run(vec![ContentBlock::Text { text }], &stop).await;
     // Damage may show at any write.
     tell_notices(&store).await;
     let outcome = outcome?;
-    if options.output.output_format == Some(OutputFormat::Json) {
-        print_result(&outcome, &session, &store, options, config, &asked)?;
-    }
     session.close("other").await?;
     if let Some(fault) = outlet.fault() {
         return Err(fault.into());
@@ -116,58 +133,69 @@ async fn perform(
     }
 }
 
+/// A session that was put together, and its store.
+struct Opened {
+    session: Session,
+    store: Arc<ah_store::Session>,
+}
+
+/// Opens the session that the options choose, and puts all together that it needs.
+async fn open(
+    options: &Options,
+    config: &Config,
+    fork_at: Option<u32>,
+    shown: Shown<'_>,
+) -> Result<Opened, CliError> {
+    // A model that cannot be asked must not leave an empty session behind, so it comes first.
+    let model = assemble::model(config, options)?;
+    let plan = SessionPlan::of(options, config.manner)?;
+    let place = Place::find(&plan, config)?;
+    let store = match place.open() {
+        Ok(store) => Arc::new(store),
+        Err(OpenError::Busy(holder)) => return Err(busy(&holder)),
+        Err(OpenError::Store(error)) => return Err(error.into()),
+    };
+    place.prepare(&store, &plan, fork_at).await?;
+    let (ports, tools, settings) = assemble::session(model, &store, options, config, shown).await?;
+    let session = Session::open(ports, tools, settings).await?;
+    Ok(Opened { session, store })
+}
+
 async fn tell_notices(store: &ah_store::Session) {
     for notice in store.take_notices().await {
         crate::warn(&notice.to_string());
     }
 }
 
-fn print_result(
-    outcome: &Outcome,
-    session: &Session,
-    store: &ah_store::Session,
-    options: &Options,
-    config: &Config,
-    model: &Model,
-) -> Result<(), CliError> {
-    let last = session.transcript().last();
-    let subject = Subject {
-        session: store.uuid(),
-        uuid: &fresh_uuid(),
-        model,
-        catalog: &config.catalog()?,
-        max_turns: options.limits.max_turns,
-        max_budget_usd: options.limits.max_budget_usd,
-        while_speaking: last.is_none_or(|last| last.origin != Origin::Results),
-    };
-    writeln!(std::io::stdout(), "{}", result(outcome, &subject))?;
-    Ok(())
-}
-
-/// A UUID that nothing else has.
-fn fresh_uuid() -> String {
-    let id = SystemClock::default().message_id();
-    uuid_of(&SessionId::from(id.as_str()))
-}
-
-/// Another process holds the session: a person's prompt waits there, a program is told.
-fn busy(place: &Place, text: &str, manner: Manner, holder: &Holder) -> Result<u8, CliError> {
+/// Another process holds the session.
+fn busy(holder: &Holder) -> CliError {
     let holder = match holder.pid {
         Some(pid) => format!("the session is held by process {pid}"),
         None => "the session is held by another process".to_owned(),
     };
-    match manner {
-        Manner::Own => {
-            super::place::queue(place.paths())?.send(MailKind::FollowUp, text)?;
-            crate::warn(&format!(
-                "{holder}; the prompt waits there until the present one is answered"
-            ));
-            Ok(0)
-        }
-        Manner::DropIn => Err(CliError::failure(holder)
-            .hint("`ah --followup MESSAGE` leaves words with it")
-            .code(TRY_AGAIN)),
+    CliError::failure(holder)
+        .hint("`ah --followup MESSAGE` leaves words with it")
+        .code(TRY_AGAIN)
+}
+
+/// Where another process holds the session, a person's prompt waits there; a program is told.
+fn wait_there(
+    text: &str,
+    busy: CliError,
+    options: &Options,
+    config: &Config,
+) -> Result<u8, CliError> {
+    if config.manner == Manner::DropIn {
+        return Err(busy);
     }
+    let plan = SessionPlan::of(options, config.manner)?;
+    let place = Place::find(&plan, config)?;
+    super::place::queue(place.paths())?.send(MailKind::FollowUp, text)?;
+    crate::warn(&format!(
+        "{}; the prompt waits there until the present one is answered",
+        busy.message
+    ));
+    Ok(0)
 }
 
 /// The second Ctrl-C: children end first, then the program, at once.

@@ -216,19 +216,19 @@ fn a_result_has_the_fields_of_the_sdk() {
     });
     insta::assert_snapshot!(pages.join("\n\n"), @r#"
 stdout:
-{"type":"result","subtype":"success","is_error":false,"duration_ms": <n>,"duration_api_ms": <n>,"num_turns":2,"result":"Done.","stop_reason":"end_turn","session_id":"<uuid>","total_cost_usd":0.0037515,"usage":{"input_tokens":1000,"cache_creation_input_tokens":0,"cache_read_input_tokens":5,"output_tokens":50},"modelUsage":{"claude-sonnet-4-5-20250929":{"inputTokens":1000,"outputTokens":50,"cacheReadInputTokens":5,"cacheCreationInputTokens":0,"webSearchRequests":0,"costUSD":0.0037515,"contextWindow":200000,"maxOutputTokens":16384}},"permission_denials":[{"tool_name":"Bash","tool_use_id":"<call>","tool_input":{"command":"touch x"}}],"terminal_reason":"completed","api_error_status":null,"uuid":"<uuid>"}
+{"type":"result","subtype":"success","is_error":false,"duration_ms": <n>,"duration_api_ms": <n>,"num_turns":2,"result":"Done.","stop_reason":"end_turn","total_cost_usd":0.0037515,"usage":{"input_tokens":1000,"cache_creation_input_tokens":0,"cache_read_input_tokens":5,"output_tokens":50},"modelUsage":{"claude-sonnet-4-5-20250929":{"inputTokens":1000,"outputTokens":50,"cacheReadInputTokens":5,"cacheCreationInputTokens":0,"webSearchRequests":0,"costUSD":0.0037515,"contextWindow":200000,"maxOutputTokens":16384}},"permission_denials":[{"tool_name":"Bash","tool_use_id":"<call>","tool_input":{"command":"touch x"}}],"terminal_reason":"completed","api_error_status":null,"session_id":"<uuid>","uuid":"<uuid>"}
 exit code 0
 
 stdout:
-{"type":"result","subtype":"error_max_turns","is_error":true,"duration_ms": <n>,"duration_api_ms": <n>,"num_turns":2,"errors":["Reached maximum number of turns (2)"],"stop_reason":"tool_use","session_id":"<uuid>","total_cost_usd":0.007503,"usage":{"input_tokens":2000,"cache_creation_input_tokens":0,"cache_read_input_tokens":10,"output_tokens":100},"modelUsage":{"claude-sonnet-4-5-20250929":{"inputTokens":2000,"outputTokens":100,"cacheReadInputTokens":10,"cacheCreationInputTokens":0,"webSearchRequests":0,"costUSD":0.007503,"contextWindow":200000,"maxOutputTokens":16384}},"permission_denials":[],"terminal_reason":"max_turns","uuid":"<uuid>"}
+{"type":"result","subtype":"error_max_turns","is_error":true,"duration_ms": <n>,"duration_api_ms": <n>,"num_turns":2,"errors":["Reached maximum number of turns (2)"],"stop_reason":"tool_use","total_cost_usd":0.007503,"usage":{"input_tokens":2000,"cache_creation_input_tokens":0,"cache_read_input_tokens":10,"output_tokens":100},"modelUsage":{"claude-sonnet-4-5-20250929":{"inputTokens":2000,"outputTokens":100,"cacheReadInputTokens":10,"cacheCreationInputTokens":0,"webSearchRequests":0,"costUSD":0.007503,"contextWindow":200000,"maxOutputTokens":16384}},"permission_denials":[],"terminal_reason":"max_turns","session_id":"<uuid>","uuid":"<uuid>"}
 exit code 1
 
 stdout:
-{"type":"result","subtype":"error_max_budget_usd","is_error":true,"duration_ms": <n>,"duration_api_ms": <n>,"num_turns":2,"errors":["Reached maximum budget ($0.005)"],"stop_reason":null,"session_id":"<uuid>","total_cost_usd":0.007503,"usage":{"input_tokens":2000,"cache_creation_input_tokens":0,"cache_read_input_tokens":10,"output_tokens":100},"modelUsage":{"claude-sonnet-4-5-20250929":{"inputTokens":2000,"outputTokens":100,"cacheReadInputTokens":10,"cacheCreationInputTokens":0,"webSearchRequests":0,"costUSD":0.007503,"contextWindow":200000,"maxOutputTokens":16384}},"permission_denials":[],"terminal_reason":"budget_exhausted","uuid":"<uuid>"}
+{"type":"result","subtype":"error_max_budget_usd","is_error":true,"duration_ms": <n>,"duration_api_ms": <n>,"num_turns":2,"errors":["Reached maximum budget ($0.005)"],"stop_reason":null,"total_cost_usd":0.007503,"usage":{"input_tokens":2000,"cache_creation_input_tokens":0,"cache_read_input_tokens":10,"output_tokens":100},"modelUsage":{"claude-sonnet-4-5-20250929":{"inputTokens":2000,"outputTokens":100,"cacheReadInputTokens":10,"cacheCreationInputTokens":0,"webSearchRequests":0,"costUSD":0.007503,"contextWindow":200000,"maxOutputTokens":16384}},"permission_denials":[],"terminal_reason":"budget_exhausted","session_id":"<uuid>","uuid":"<uuid>"}
 exit code 1
 
 stdout:
-{"type":"result","subtype":"success","is_error":true,"duration_ms": <n>,"duration_api_ms": <n>,"num_turns":0,"result":"API Error: 400 scripted failure (request <request>)","stop_reason":"stop_sequence","session_id":"<uuid>","total_cost_usd":0.0,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0},"modelUsage":{},"permission_denials":[],"terminal_reason":"api_error","api_error_status":400,"uuid":"<uuid>"}
+{"type":"result","subtype":"success","is_error":true,"duration_ms": <n>,"duration_api_ms": <n>,"num_turns":0,"result":"API Error: 400 scripted failure (request <request>)","stop_reason":"stop_sequence","total_cost_usd":0.0,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0},"modelUsage":{},"permission_denials":[],"terminal_reason":"api_error","api_error_status":400,"session_id":"<uuid>","uuid":"<uuid>"}
 stderr:
 error: API error 400: scripted failure (request <request>)
 exit code 1
@@ -249,21 +249,6 @@ fn a_result_tells_of_an_interrupt() {
     let told =
         ["subtype", "is_error", "errors", "terminal_reason"].map(|key| result[key].to_string());
     insta::assert_snapshot!(told.join(" "), @r#""error_during_execution" true ["Request interrupted by user"] "aborted_streaming""#);
-}
-
-#[test]
-fn stream_json_does_not_work_yet_and_says_so() {
-    let world = World::new();
-    for option in ["--output-format", "--input-format"] {
-        for manner in [&[] as &[&str], &["-p"]] {
-            let arguments = manner.iter().copied().chain([option, "stream-json", "go"]);
-            let ended = world.ah(arguments).run().expect(2);
-            assert_eq!(
-                ended.stderr.lines().next(),
-                Some("error: `stream-json` does not work yet")
-            );
-        }
-    }
 }
 
 #[test]

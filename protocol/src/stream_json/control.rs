@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ah_agent::{Change, Controls};
-use ah_conversation::{Model, Models, PermissionMode, Servers, Thinking};
+use ah_conversation::{Model, Models, PermissionMode, ServerStatus, Servers, Thinking};
 use serde_json::{Map, Value, json};
 
 use super::speaker::Speaker;
@@ -42,10 +42,21 @@ impl Handles {
                 self.controls.request(Change::Thinking(thinking));
                 Ok(json!({}))
             }
-            Wish::McpStatus => Ok(json!({"mcpServers": self.statuses()})),
+            Wish::McpStatus => {
+                let statuses = self.servers.iter().flat_map(|servers| servers.status());
+                let statuses: Vec<_> = statuses.map(|status| told(&status)).collect();
+                Ok(json!({"mcpServers": statuses}))
+            }
+            Wish::McpReconnect { server } => self.of_servers(ServersWish::Reconnect(server)).await,
+            Wish::McpToggle { server, enabled } => {
+                self.of_servers(ServersWish::Toggle(server, enabled)).await
+            }
+            Wish::McpSetServers { servers } => self.of_servers(ServersWish::Set(servers)).await,
             Wish::McpMessage { server, message } => match self.pipes.deliver(&server, message) {
                 true => Ok(json!({})),
-                false => Err(Fault::new(format!("there is no server `{server}` in the host"))),
+                false => Err(Fault::new(format!(
+                    "there is no server `{server}` in the host"
+                ))),
             },
             Wish::ContextUsage => Ok(self.context_usage()),
             Wish::Introduction(listed) => Ok(introduction::part(&self.introduction, listed)),
@@ -55,9 +66,6 @@ impl Handles {
             Wish::Unknown { subtype, fault } => Err(unknown(&subtype, fault)),
             // Answered where the run is.
             Wish::Interrupt => Ok(json!({})),
-            Wish::McpReconnect { .. } | Wish::McpToggle { .. } | Wish::McpSetServers { .. } => {
-                Err(unknown("mcp", None))
-            }
         }
     }
 
@@ -84,22 +92,24 @@ impl Handles {
         Ok(json!({"model": resolved}))
     }
 
-    fn statuses(&self) -> Vec<Value> {
-        let statuses = self.servers.iter().flat_map(|servers| servers.status());
-        let status = |status: ah_conversation::ServerStatus| {
-            let mut told = Map::new();
-            told.insert("name".to_owned(), json!(status.name));
-            told.insert("status".to_owned(), json!(status.state.as_str()));
-            if let Some(error) = status.error {
-                told.insert("error".to_owned(), json!(error));
-            }
-            let tools: Vec<_> = { status.tools.iter() }
-                .map(|name| json!({"name": name}))
-                .collect();
-            told.insert("tools".to_owned(), json!(tools));
-            Value::Object(told)
+    async fn of_servers(&self, wish: ServersWish) -> Result<Value, Fault> {
+        let Some(servers) = &self.servers else {
+            return Err(Fault::new("there are no MCP servers"));
         };
-        statuses.map(status).collect()
+        match wish {
+            ServersWish::Reconnect(name) => servers.reconnect(&name).await,
+            ServersWish::Toggle(name, enabled) => servers.toggle(&name, enabled),
+            ServersWish::Set(wanted) => {
+                let change = servers.set(wanted.into_iter().collect()).await;
+                return Ok(json!({
+                    "added": change.added,
+                    "removed": change.removed,
+                    "errors": change.errors,
+                }));
+            }
+        }
+        .map_err(Fault::new)?;
+        Ok(json!({}))
     }
 
     fn context_usage(&self) -> Value {
@@ -123,6 +133,45 @@ impl Handles {
             "apiUsage": null,
         })
     }
+}
+
+/// What a host wants of the MCP servers.
+enum ServersWish {
+    Reconnect(String),
+    Toggle(String, bool),
+    Set(Map<String, Value>),
+}
+
+/// How a server is, in the words of the SDKs.
+fn told(status: &ServerStatus) -> Value {
+    let tools = status.tools.iter().map(|tool| {
+        let mut told = json!({"name": tool.own_name, "description": tool.description});
+        let hints = [
+            ("readOnly", tool.read_only),
+            ("destructive", tool.destructive),
+            ("openWorld", tool.open_world),
+        ];
+        for (name, hint) in hints {
+            if let Some(hint) = hint {
+                told["annotations"][name] = json!(hint);
+            }
+        }
+        told
+    });
+    let mut told = json!({
+        "name": status.name,
+        "status": status.state.as_str(),
+        "scope": status.scope.as_str(),
+        "config": status.config,
+        "tools": tools.collect::<Vec<_>>(),
+    });
+    if let Some(software) = &status.software {
+        told["serverInfo"] = json!(software);
+    }
+    if let Some(error) = &status.error {
+        told["error"] = json!(error);
+    }
+    told
 }
 
 /// What is said of a request that nobody here understands.

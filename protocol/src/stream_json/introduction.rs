@@ -34,17 +34,13 @@ pub(crate) fn part(introduction: &Introduction, listed: Listed) -> Value {
 
 fn commands(introduction: &Introduction) -> Value {
     let commands = introduction.commands.iter();
-    let command = |(name, description, hint): &(String, String, String)| {
-        json!({"name": name, "description": description, "argumentHint": hint})
-    };
+    let command = |(name, description, hint): &(String, String, String)| json!({"name": name, "description": description, "argumentHint": hint});
     commands.map(command).collect()
 }
 
 fn models(introduction: &Introduction) -> Value {
     let models = introduction.models.iter();
-    let model = |(value, shown, description): &(String, String, String)| {
-        json!({"value": value, "displayName": shown, "description": description})
-    };
+    let model = |(value, shown, description): &(String, String, String)| json!({"value": value, "displayName": shown, "description": description});
     models.map(model).collect()
 }
 

@@ -208,7 +208,10 @@ mod tests {
 
     #[test]
     fn moments_are_written_to_the_millisecond() {
-        assert_eq!(timestamp(Time(1_795_000_000_007)), "2026-11-18T11:06:40.007Z");
+        assert_eq!(
+            timestamp(Time(1_795_000_000_007)),
+            "2026-11-18T11:06:40.007Z"
+        );
         assert_eq!(timestamp(Time(i64::MAX)), Value::Null);
     }
 }

@@ -16,8 +16,9 @@ impl Totals {
     /// Adds what a run took.
     pub(crate) fn add(&mut self, models: &[Share]) {
         for share in models {
-            let is_same =
-                |known: &&mut Share| (&known.provider, &known.model) == (&share.provider, &share.model);
+            let is_same = |known: &&mut Share| {
+                (&known.provider, &known.model) == (&share.provider, &share.model)
+            };
             match self.shares.iter_mut().find(is_same) {
                 Some(known) => {
                     known.usage += share.usage;
@@ -260,16 +261,14 @@ mod tests {
             price: None,
             long_price: None,
         };
-        let subject = Subject {
-            session: "123e4567-e89b-12d3-a456-426614174000",
-            uuid: "u",
-            model: &model,
-            catalog: &Catalog::default(),
+        let circumstances = Circumstances {
             max_turns: Some(3),
             max_budget_usd: Some(0.5),
             while_speaking: true,
         };
-        result(outcome, &subject)
+        let mut totals = Totals::default();
+        totals.add(&outcome.models);
+        result(outcome, &totals, circumstances, &|_, _| model.clone())
     }
 
     #[test]
@@ -285,7 +284,6 @@ mod tests {
   "num_turns": 2,
   "result": "Done.",
   "stop_reason": "end_turn",
-  "session_id": "123e4567-e89b-12d3-a456-426614174000",
   "total_cost_usd": 0.00375,
   "usage": {
     "input_tokens": 1000,
@@ -315,8 +313,7 @@ mod tests {
     }
   ],
   "terminal_reason": "completed",
-  "api_error_status": null,
-  "uuid": "u"
+  "api_error_status": null
 }
 "#);
     }

@@ -19,7 +19,7 @@ use super::message::{error_kind, error_text};
 use super::output::Lines;
 use super::result::{Circumstances, Totals, not_begun, result};
 use super::speaker::Speaker;
-use super::wire::{self, Fault, Incoming, Initialize, Prompt, Priority, Return, Wish};
+use super::wire::{self, Fault, Incoming, Initialize, Priority, Prompt, Return, Wish};
 use super::{Pipes, Wanted};
 use crate::{Engaged, Engine, Ids, Refusal, Setting};
 
@@ -49,6 +49,8 @@ pub enum Served {
     Ended {
         /// Whether it was.
         is_error: bool,
+        /// Why the last run could not go on.
+        failure: Option<Failure>,
     },
     /// The session could not be opened.
     Refused,
@@ -98,6 +100,7 @@ pub async fn serve(
         stop: stop.clone(),
         totals: Totals::default(),
         is_error: false,
+        failure: None,
     };
     let served = server.work(next).await;
     link.close();
@@ -250,6 +253,8 @@ struct Server {
     totals: Totals,
     /// Whether the last result was an error.
     is_error: bool,
+    /// Why the last run could not go on.
+    failure: Option<Failure>,
 }
 
 impl Server {
@@ -298,7 +303,10 @@ impl Server {
             return Served::Lost(error);
         }
         let is_error = self.is_error || self.desk.is_faulty.get().is_some();
-        Served::Ended { is_error }
+        Served::Ended {
+            is_error,
+            failure: self.failure,
+        }
     }
 
     /// Answers what was asked for before the session was open, in its order.
@@ -322,7 +330,9 @@ impl Server {
         });
         let engaged = engaged.await?;
         speaker.name(&engaged.session_id, engaged.max_retries);
-        faults.iter().for_each(|fault| ah_agent::Frontend::notice(&**speaker, fault));
+        faults
+            .iter()
+            .for_each(|fault| ah_agent::Frontend::notice(&**speaker, fault));
         let settings = engaged.session.settings();
         let handles = Handles {
             controls: engaged.session.controls(),
@@ -352,6 +362,11 @@ impl Server {
         *lock(&self.desk.run) = Some(run.clone());
         engaged.session.take_changes();
         self.speaker.state("running");
+        // The host is told of all tools that the first request will have.
+        tokio::select! {
+            () = run.cancelled() => {}
+            () = engaged.session.prepare_tools() => {}
+        }
         let init = introduction::init(engaged, &self.engine.introduction());
         self.speaker.begin(init, prompt.uuid.clone());
         let content = match self.expanded(prompt.content).await {
@@ -361,10 +376,22 @@ impl Server {
                 return Ok(());
             }
         };
-        let outcome = engaged.session.run(content, &Stop::interrupt(run)).await;
+        let stop = Stop::interrupt(run);
+        let outcome = match local(&content) {
+            Some(Local::Compact(wanted)) => {
+                self.speaker.set_trigger("manual");
+                let outcome = engaged.session.compact_all(wanted, &stop).await;
+                self.speaker.set_trigger("auto");
+                outcome
+            }
+            None => engaged.session.run(content, &stop).await,
+        };
         *lock(&self.desk.run) = None;
         match outcome {
-            Ok(outcome) => self.ended(engaged, &outcome),
+            Ok(outcome) => {
+                self.ended(engaged, &outcome);
+                self.failure = outcome.failure;
+            }
             Err(error) => {
                 self.finish(not_begun(&error.to_string()));
                 return Err(error);
@@ -413,6 +440,23 @@ impl Server {
         self.speaker.say(result);
         self.speaker.state("idle");
     }
+}
+
+/// A prompt that we answer ourselves.
+enum Local<'a> {
+    /// The conversation is to be summarised, and what the summary is to heed.
+    Compact(Option<&'a str>),
+}
+
+fn local(content: &[ContentBlock]) -> Option<Local<'_>> {
+    let [ContentBlock::Text { text }] = content else {
+        return None;
+    };
+    let (name, wanted) = match text.trim().split_once(char::is_whitespace) {
+        Some((name, wanted)) => (name, Some(wanted.trim())),
+        None => (text.trim(), None),
+    };
+    (name == "/compact").then_some(Local::Compact(wanted))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

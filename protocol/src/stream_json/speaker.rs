@@ -13,9 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::link::Link;
-use super::message::{
-    content, details, head, is_cut, piece, status_kind, timestamp, tool_result,
-};
+use super::message::{content, details, head, is_cut, piece, status_kind, timestamp, tool_result};
 use super::{Asks, Wanted};
 
 /// Shows a run as lines to the host, and asks the host.
@@ -96,7 +94,10 @@ impl Speaker {
     /// Tells how busy the session is, to hosts that want to know.
     pub(crate) fn state(&self, state: &str) {
         if self.wanted.session_state {
-            self.system("session_state_changed", json!({"state": state, "sdk_host_only": true}));
+            self.system(
+                "session_state_changed",
+                json!({"state": state, "sdk_host_only": true}),
+            );
         }
     }
 
@@ -255,7 +256,10 @@ impl Speaker {
 
     /// What was cut off has not come as blocks.
     fn answer_stored(&self, message: &Message) {
-        let is_cut = message.response.as_ref().is_some_and(|it| is_cut(&it.stop_reason));
+        let is_cut = message
+            .response
+            .as_ref()
+            .is_some_and(|it| is_cut(&it.stop_reason));
         if is_cut {
             let told = self.lock().answer.told;
             for block in message.content.iter().skip(told) {
@@ -285,7 +289,10 @@ impl Speaker {
             let state = self.lock();
             (state.trigger, state.context_tokens)
         };
-        self.system("status", json!({"status": null, "compact_result": "success"}));
+        self.system(
+            "status",
+            json!({"status": null, "compact_result": "success"}),
+        );
         self.system(
             "compact_boundary",
             json!({"compact_metadata": {"trigger": trigger, "pre_tokens": tokens}}),
@@ -442,7 +449,11 @@ fn refused(why: &str) -> Answer {
 
 /// What the host says of a call.
 #[derive(Deserialize)]
-#[serde(tag = "behavior", rename_all = "lowercase", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "behavior",
+    rename_all = "lowercase",
+    rename_all_fields = "camelCase"
+)]
 enum Said {
     Allow {
         updated_input: Option<Value>,

@@ -119,19 +119,38 @@ impl Fault {
 pub(crate) enum Wish {
     Initialize(Box<Initialize>),
     Interrupt,
-    SetPermissionMode { mode: String },
-    SetModel { model: Option<String> },
-    SetMaxThinkingTokens { tokens: Option<u32> },
+    SetPermissionMode {
+        mode: String,
+    },
+    SetModel {
+        model: Option<String>,
+    },
+    SetMaxThinkingTokens {
+        tokens: Option<u32>,
+    },
     McpStatus,
-    McpReconnect { server: String },
-    McpToggle { server: String, enabled: bool },
-    McpSetServers { servers: Map<String, Value> },
-    McpMessage { server: String, message: Value },
+    McpReconnect {
+        server: String,
+    },
+    McpToggle {
+        server: String,
+        enabled: bool,
+    },
+    McpSetServers {
+        servers: Map<String, Value>,
+    },
+    McpMessage {
+        server: String,
+        message: Value,
+    },
     ContextUsage,
     /// Lists of the answer to `initialize`, one by one.
     Introduction(Listed),
     /// Something that is not known here, or lacks what it needs.
-    Unknown { subtype: String, fault: Option<String> },
+    Unknown {
+        subtype: String,
+        fault: Option<String>,
+    },
 }
 
 /// A part of what we tell of ourselves.
@@ -238,7 +257,10 @@ fn block(raw: &Value) -> ContentBlock {
         }))
     };
     let known = match raw.get("type").and_then(Value::as_str) {
-        Some("text") => raw.get("text").and_then(Value::as_str).map(ContentBlock::text),
+        Some("text") => raw
+            .get("text")
+            .and_then(Value::as_str)
+            .map(ContentBlock::text),
         Some("image") => image(),
         _ => None,
     };

@@ -38,6 +38,8 @@ type Job = Box<dyn FnOnce(&mut Database) + Send>;
 pub struct Session {
     id: SessionId,
     uuid: String,
+    /// The one that it was given since.
+    given_uuid: OnceLock<String>,
     path: PathBuf,
     outputs: PathBuf,
     clock: SystemClock,
@@ -191,6 +193,7 @@ impl Session {
         Ok(Self {
             id,
             uuid,
+            given_uuid: OnceLock::new(),
             path: path.to_owned(),
             outputs,
             clock: SystemClock::default(),
@@ -208,7 +211,7 @@ impl Session {
     /// The id by which programs know the session that want a UUID: the one given to [`Session::set_uuid`] by an
     /// earlier process or, without one, the bits of [`Session::id`].
     pub fn uuid(&self) -> &str {
-        &self.uuid
+        self.given_uuid.get().unwrap_or(&self.uuid)
     }
 
     /// The file that it is kept in.
@@ -264,12 +267,15 @@ impl Session {
         .await
     }
 
-    /// Makes `uuid` the id by which other programs know the session, from its next opening on.
+    /// Makes `uuid` the id by which other programs know the session. It can be given once.
     pub async fn set_uuid(&self, uuid: String) -> Result<(), StoreError> {
+        let given = uuid.clone();
         self.perform("cannot write", move |database| {
             database.set_context(context::UUID, &uuid)
         })
-        .await
+        .await?;
+        let _ = self.given_uuid.set(given);
+        Ok(())
     }
 
     /// Sends mail to the own session; durable when it returns.

@@ -10,9 +10,13 @@ use ah_agent::skills::Skills;
 use ah_agent::{git, project};
 use ah_conversation::{Embedded, ToolSpec};
 
+use crate::args::Manner;
 use crate::args::options::{LimitOptions, Options, PromptOptions};
 use crate::config::Config;
 use crate::error::CliError;
+
+/// The system prompt of a host that gives an empty one.
+const SHORTEST: &str = "You are an agent that works with the tools it is given.";
 
 /// The system prompt, block by block and part by part, and what the user should know of the files that it is made
 /// from. A prompt given on the command line replaces all of it; what is to be appended still comes last.
@@ -33,9 +37,14 @@ pub fn system_prompt(
             ("--system-prompt", given.as_str()),
             ("--append-system-prompt", append.unwrap_or_default()),
         ];
-        let parts = parts
+        let mut parts: Vec<_> = parts
             .into_iter()
-            .filter(|(_, text)| !text.trim().is_empty());
+            .filter(|(_, text)| !text.trim().is_empty())
+            .collect();
+        // Hosts give an empty one where their user has said nothing.
+        if parts.is_empty() && config.manner == Manner::DropIn {
+            parts.push(("built in", SHORTEST));
+        }
         // Each is sent as it was given.
         let block = |(source, text): (&str, &str)| {
             vec![Part {
@@ -43,7 +52,7 @@ pub fn system_prompt(
                 text: text.to_owned(),
             }]
         };
-        return Ok((parts.map(block).collect(), Vec::new()));
+        return Ok((parts.into_iter().map(block).collect(), Vec::new()));
     }
     let environment = &config.environment;
     let user_folders = match config.sources.user {

@@ -1,0 +1,341 @@
+//! Runs for programs: they get the messages of the Agent SDK, all of them or the result alone, and may drive the
+//! session by its protocol.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use ah_agent::Session;
+use ah_agent::skills::Skills;
+use ah_conversation::{Clock, MessageId, SessionId, Time};
+use ah_mcp::{SdkHost, SdkPipe};
+use ah_protocol::stream_json::{Asks, Pipe, Pipes, Served, Source, Streams, Wanted, serve};
+use ah_protocol::{Engaged, Engine, Ids, Introduction, Refusal, Setting};
+use ah_store::{SystemClock, uuid_of};
+use async_trait::async_trait;
+use futures_util::SinkExt as _;
+use serde_json::json;
+
+use super::signals::Signals;
+use super::{Opened, open};
+use crate::args::options::{Options, OutputFormat};
+use crate::assemble::{self, Catalogued, Shown};
+use crate::config::layers::Origin;
+use crate::config::{Config, Sourced};
+use crate::error::CliError;
+use crate::print::Outlet;
+use crate::{exit, extensions};
+
+/// The version of the program that the official SDKs know: what it does is what we do, and they read the digits.
+const STANDS_IN_FOR: &str = "2.1.329";
+
+/// Serves the program that has started us; gives the exit code.
+///
+/// # Errors
+///
+/// Where the session cannot be opened, or could not be kept.
+pub async fn perform(
+    source: Source,
+    fork_at: Option<u32>,
+    options: &Options,
+    config: &Config,
+    signals: &Signals,
+) -> Result<u8, CliError> {
+    let is_driven = matches!(source, Source::Lines(_));
+    let format = options.output.output_format.unwrap_or_default();
+    let kept = Kept::default();
+    let output: Box<dyn Write + Send> = match (format, options.output.verbose) {
+        (OutputFormat::StreamJson, _) => Box::new(io::stdout()),
+        (_, keeps_all) => Box::new(Keeper {
+            kept: kept.clone(),
+            keeps_all,
+        }),
+    };
+    let workshop = Arc::new(Workshop {
+        options: options.clone(),
+        config: config.clone(),
+        fork_at,
+        outlet: Outlet::new(signals.token().clone()),
+        refusal: OnceLock::new(),
+    });
+    let wanted = Wanted {
+        partial_messages: options.output.include_partial_messages,
+        replays: options.output.replay_user_messages,
+        session_state: config
+            .environment
+            .get("CLAUDE_CODE_SDK_READS_SESSION_STATE")
+            == Some("1"),
+        asks: match options.safety.permission_prompt_tool.as_deref() {
+            Some("stdio") => Asks::Host,
+            _ => Asks::Nobody,
+        },
+    };
+    let ids = Arc::new(SystemIds::default());
+    let streams = Streams { source, output };
+    let served = serve(streams, workshop.clone(), ids, wanted, signals.token()).await;
+    if format == OutputFormat::Json && !matches!(served, Served::Refused) {
+        kept.print(options.output.verbose)?;
+    }
+    let code = |reason| exit::code(config.manner, reason, signals.interrupt());
+    let interrupted = || code(&ah_conversation::ExitReason::Interrupted);
+    match served {
+        Served::Closed(fault) => Err(CliError::failure(fault).code(crate::error::OUTPUT_CLOSED)),
+        Served::Lost(error) => Err(error.into()),
+        Served::Refused => Err(workshop.refusal()),
+        Served::Ended { .. } if signals.interrupt().is_some() => Ok(interrupted()),
+        Served::Ended { failure, .. } if !is_driven && failure.is_some() => {
+            let failure = failure.expect("just looked at");
+            Err(CliError {
+                message: failure.to_string(),
+                hint: failure.hint(),
+                code: crate::error::FAILURE,
+            })
+        }
+        Served::Ended { is_error, .. } => Ok(u8::from(is_error)),
+    }
+}
+
+/// The lines of a run that is told only when it has ended.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<Vec<u8>>>>);
+
+struct Keeper {
+    kept: Kept,
+    keeps_all: bool,
+}
+
+impl Write for Keeper {
+    /// Takes one line.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut lines = self.kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.keeps_all {
+            lines.clear();
+        }
+        lines.push(line.trim_ascii_end().to_vec());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Kept {
+    /// Prints the last line, or all as one array.
+    fn print(&self, all: bool) -> io::Result<()> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = io::stdout().lock();
+        match (all, &lines[..]) {
+            (false, [.., last]) => out.write_all(last)?,
+            (false, []) => return Ok(()),
+            (true, lines) => {
+                out.write_all(b"[")?;
+                out.write_all(&lines.join(&b","[..]))?;
+                out.write_all(b"]")?;
+            }
+        }
+        out.write_all(b"\n")
+    }
+}
+
+/// Puts the session together once the program has said what it wants.
+struct Workshop {
+    options: Options,
+    config: Config,
+    fork_at: Option<u32>,
+    outlet: Outlet,
+    /// Why there is no session, with its exit code.
+    refusal: OnceLock<CliError>,
+}
+
+impl Workshop {
+    fn refusal(&self) -> CliError {
+        let refusal = self.refusal.get().cloned();
+        refusal.unwrap_or_else(|| CliError::failure("the session could not be opened"))
+    }
+
+    fn refuse(&self, error: CliError) -> Refusal {
+        let text = match &error.hint {
+            Some(hint) => format!("{} ({hint})", error.message),
+            None => error.message.clone(),
+        };
+        // The first one is told.
+        let _ = self.refusal.set(error);
+        Refusal { text }
+    }
+
+    async fn opened(&self, setting: Setting<'_>) -> Result<Engaged, CliError> {
+        let (mut options, mut config) = (self.options.clone(), self.config.clone());
+        let wishes = setting.wishes;
+        if let Some(prompt) = &wishes.system_prompt {
+            options.prompt.system_prompt = Some(prompt.joined());
+        }
+        if let Some(text) = &wishes.append_system_prompt {
+            options.prompt.append_system_prompt = Some(text.clone());
+        }
+        for rule in wishes.disallowed_tools.iter().flatten() {
+            let value = rule.parse();
+            let value = value.map_err(|fault| CliError::failure(format!("{rule}: {fault}")))?;
+            config.deny.push(Sourced {
+                value,
+                origin: Origin::CommandLine,
+            });
+        }
+        for name in &wishes.sdk_mcp_servers {
+            let entry = serde_json::from_value(json!({"type": "sdk", "name": name}));
+            let value = entry.map_err(|fault| CliError::failure(format!("{name}: {fault}")))?;
+            let origin = Origin::CommandLine;
+            config
+                .mcp_servers
+                .insert(name.clone(), Sourced { value, origin });
+        }
+        let (skills, warnings) = extensions::skills(&config);
+        let skills = Arc::new(skills);
+        let Opened { session, store } = open(
+            &options,
+            &config,
+            self.fork_at,
+            Shown {
+                skills: &skills,
+                active: None,
+                outlet: self.outlet.clone(),
+                host: Some(host(setting.pipes)),
+                frontend: Some(setting.frontend.clone()),
+                hooks: setting.hooks,
+            },
+        )
+        .await?;
+        for warning in warnings {
+            setting.frontend.notice(&warning);
+        }
+        for notice in store.take_notices().await {
+            setting.frontend.notice(&notice.to_string());
+        }
+        Ok(self.engaged(session, &store, &skills, &options, config))
+    }
+
+    fn engaged(
+        &self,
+        session: Session,
+        store: &ah_store::Session,
+        skills: &Skills,
+        options: &Options,
+        config: Config,
+    ) -> Engaged {
+        let source = assemble::credentials(&config).ok().flatten();
+        Engaged {
+            session_id: store.uuid().to_owned(),
+            cwd: config.environment.cwd().to_owned(),
+            servers: session.tools().servers().cloned(),
+            session,
+            max_turns: options.limits.max_turns,
+            max_budget_usd: options.limits.max_budget_usd,
+            max_retries: config.retries,
+            api_key_source: source.unwrap_or_else(|| "none".to_owned()),
+            skills: skills.iter().map(|skill| skill.name.clone()).collect(),
+            models: Arc::new(Catalogued::new(config, options.clone())),
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for Workshop {
+    fn introduction(&self) -> Introduction {
+        let config = &self.config;
+        let (commands, _) = extensions::commands(config);
+        let (skills, _) = extensions::skills(config);
+        let skills = skills.iter().filter(|skill| skill.is_command);
+        let compact = (
+            "compact".to_owned(),
+            "Put a summary in the place of all that was said".to_owned(),
+            "[what it is to heed]".to_owned(),
+        );
+        let commands = { commands.iter() }
+            .map(|command| {
+                let hint = command.argument_hint.clone().unwrap_or_default();
+                (command.name.clone(), command.description.clone(), hint)
+            })
+            .chain(skills.map(|skill| {
+                let none = String::new();
+                (skill.name.clone(), skill.description.clone(), none)
+            }))
+            .chain([compact]);
+        Introduction {
+            version: format!("{STANDS_IN_FOR} (ah {})", env!("CARGO_PKG_VERSION")),
+            commands: commands.collect(),
+            models: models(config),
+            agents: Vec::new(),
+            account: json!({
+                "apiKeySource": assemble::credentials(config).ok().flatten(),
+            }),
+        }
+    }
+
+    async fn open(&self, setting: Setting<'_>) -> Result<Engaged, Refusal> {
+        self.opened(setting)
+            .await
+            .map_err(|error| self.refuse(error))
+    }
+
+    async fn expand(&self, prompt: &str) -> Result<String, Refusal> {
+        let (skills, _) = extensions::skills(&self.config);
+        let given = self.options.prompt.skill.as_deref();
+        let expanded = extensions::expand(prompt, given, &skills, &self.config).await;
+        match expanded {
+            Ok(expanded) => Ok(expanded.text),
+            Err(error) => Err(self.refuse(error)),
+        }
+    }
+}
+
+/// The MCP servers that live in the program that drives this one.
+fn host(pipes: Pipes) -> SdkHost {
+    SdkHost::new(move |name| {
+        let Pipe { outbound, inbound } = pipes.pipe(name);
+        SdkPipe {
+            to_host: Box::pin(outbound.sink_map_err(io::Error::other)),
+            from_host: inbound,
+        }
+    })
+}
+
+/// The models that have a short name, and what they stand for.
+fn models(config: &Config) -> Vec<(String, String, String)> {
+    let default = config.model.value.clone();
+    let mut models = vec![(
+        "default".to_owned(),
+        "Default".to_owned(),
+        format!("the model of the settings, {default}"),
+    )];
+    if let Ok(catalog) = config.catalog() {
+        let aliases = catalog.aliases();
+        models.extend(aliases.map(|(alias, model)| {
+            let description = format!("{model}, by its short name");
+            (alias.to_owned(), alias.to_owned(), description)
+        }));
+    }
+    models
+}
+
+/// Time and ids of the system.
+#[derive(Default)]
+struct SystemIds(SystemClock);
+
+impl Clock for SystemIds {
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+
+    fn message_id(&self) -> MessageId {
+        self.0.message_id()
+    }
+}
+
+impl Ids for SystemIds {
+    fn fresh(&self) -> String {
+        self.of(&self.message_id())
+    }
+
+    fn of(&self, message: &MessageId) -> String {
+        uuid_of(&SessionId::from(message.as_str()))
+    }
+}
