@@ -378,7 +378,7 @@ mod tests {
             &reserved,
         );
         check(
-            &[("user", "call"), ("summary user", "overflow 979/1000")],
+            &[("user", "call"), ("summary user", "overflow 985/1000")],
             &Limits {
                 reserved_output: 974,
                 ..limits()

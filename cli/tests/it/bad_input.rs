@@ -106,7 +106,7 @@ hint: `ah --help` lists all options and commands
 exit code 2
 
 $ ah --output-format xml go
-error: invalid value `xml` for `--output-format <FORMAT>` [possible values: text, events, json]
+error: invalid value `xml` for `--output-format <FORMAT>` [possible values: text, events, json, stream-json]
 hint: `ah --help` lists all options and commands
 exit code 2
 
