@@ -113,9 +113,7 @@ impl Speaker {
 
     pub(crate) fn system(&self, subtype: &str, more: Value) {
         let mut line = json!({"type": "system", "subtype": subtype});
-        for (name, value) in more.as_object().into_iter().flatten() {
-            line[name] = value.clone();
-        }
+        add(&mut line, more);
         self.say(line);
     }
 
@@ -132,9 +130,7 @@ impl Speaker {
             "parent_tool_use_id": null,
             "timestamp": self.now(),
         });
-        for (name, value) in more.as_object().into_iter().flatten() {
-            line[name] = value.clone();
-        }
+        add(&mut line, more);
         self.say(line);
     }
 
@@ -436,6 +432,15 @@ impl Host for Speaker {
             Ok(Ok(said)) => said.answer(call),
             Ok(Err(fault)) => refused(&format!("the answer cannot be read: {fault}")),
             Err(fault) => refused(&format!("Error: {fault}")),
+        }
+    }
+}
+
+/// Adds the fields of an object to another.
+fn add(line: &mut Value, more: Value) {
+    if let Value::Object(more) = more {
+        for (name, value) in more {
+            line[name] = value;
         }
     }
 }
