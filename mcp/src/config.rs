@@ -26,6 +26,8 @@ pub struct ServerEntry {
     /// Headers of every request.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+    /// What the host of a server of the type `sdk` calls it.
+    pub name: Option<String>,
     /// How many milliseconds a call may take without a sign of progress.
     pub timeout: Option<u64>,
     /// Where it was found.
@@ -135,7 +137,7 @@ impl ServerEntry {
                 "stdio" => {
                     json!({"type": "stdio", "command": self.command, "args": self.args})
                 }
-                "sdk" => json!({"type": "sdk"}),
+                "sdk" => json!({"type": "sdk", "name": self.name}),
                 kind => json!({"type": kind, "url": self.url}),
             },
         })

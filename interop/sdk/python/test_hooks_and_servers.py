@@ -1,5 +1,6 @@
 """Code of the caller that runs in the middle of a run: hooks, and tools of servers in the process."""
 
+import pytest
 from claude_agent_sdk import HookMatcher, create_sdk_mcp_server, tool
 from conftest import Seen, bash, says, uses
 
@@ -145,6 +146,26 @@ async def test_a_tool_in_the_process(bench):
     assert seen.tool_result("two").is_error
     assert "no luck today" in str(seen.tool_result("two").content)
     assert {"name": "sums", "status": "connected"}.items() <= seen.init["mcp_servers"][0].items()
+
+
+async def test_servers_are_hidden_and_reconnected(bench):
+    async def state():
+        [server] = (await client.get_mcp_status())["mcpServers"]
+        return server["status"]
+
+    bench.plays(says("One."), says("Two."), says("Three."))
+    async with bench.client(mcp_servers=SERVERS) as client:
+        for enabled in [True, False, True]:
+            await client.toggle_mcp_server("sums", enabled)
+            assert await state() == ("connected" if enabled else "disabled")
+            await client.query("Go.")
+            await Seen().take(client.receive_response())
+        await client.reconnect_mcp_server("sums")
+        assert await state() == "connected"
+        with pytest.raises(Exception, match="there is no MCP server `nobody`"):
+            await client.reconnect_mcp_server("nobody")
+    offered = [{it["name"] for it in request["tools"]} for request in bench.requests]
+    assert ["mcp__sums__add" in names for names in offered] == [True, False, True]
 
 
 async def test_a_megabyte_from_a_tool_in_the_process(bench):

@@ -123,6 +123,36 @@ on('a tool in the process', async bench => {
   assert.ok(offered.includes('mcp__sums__add'));
 });
 
+on('servers are set and hidden while a session goes on', async bench => {
+  const server = name => sdk.createSdkMcpServer({
+    name,
+    tools: [sdk.tool('who', 'Says who it is.', {}, async () => ({
+      content: [{ type: 'text', text: `I am ${name}.` }],
+    }))],
+  });
+  await bench.plays(says('One.'), uses(['who', 'mcp__late__who', {}]), says('Two.'), says('Three.'));
+  const prompts = new Prompts();
+  const query = bench.query(prompts, { mcpServers: { early: server('early') }, allowedTools: ['mcp__late'] });
+  prompts.say('Hello.');
+  await answered(query);
+  const changed = await query.setMcpServers({ late: server('late'), dead: { command: '/no/such/program' } });
+  assert.deepEqual([changed.added.sort(), changed.removed], [['dead', 'late'], ['early']]);
+  assert.match(changed.errors.dead, /no program/);
+  prompts.say('Who is there?');
+  const seen = await answered(query);
+  assert.equal(textOf(seen.toolResult('who').content), 'I am late.');
+  await query.toggleMcpServer('late', false);
+  const states = (await query.mcpServerStatus()).map(it => [it.name, it.status]);
+  assert.deepEqual(states.sort(), [['dead', 'failed'], ['late', 'disabled']]);
+  prompts.say('And now?');
+  await answered(query);
+  prompts.end();
+  assert.equal((await query.next()).done, true);
+  const names = request => request.tools.map(it => it.name).filter(name => name.startsWith('mcp__'));
+  const offered = (await bench.requests()).map(names);
+  assert.deepEqual(offered, [['mcp__early__who'], ['mcp__late__who'], ['mcp__late__who'], []]);
+});
+
 on('several prompts, and what is changed between them', async bench => {
   const write = ['w', 'Write', { file_path: `${bench.cwd}/a.txt`, content: 'a' }];
   await bench.plays(says('One.'), uses(write), says('Written.'));

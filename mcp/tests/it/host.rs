@@ -171,7 +171,7 @@ async fn the_status_says_what_a_server_is() {
         ],
         "needs-auth is what a server over HTTP may be"
     );
-    assert_eq!(status[0].config, json!({"type": "sdk"}));
+    assert_eq!(status[0].config, sdk("calc"));
     assert_eq!(
         status[2].config,
         json!({"type": "stdio", "command": "no-such-program", "args": ["${MY_TOKEN}"]}),
