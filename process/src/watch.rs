@@ -211,7 +211,7 @@ impl Watch {
         loop {
             for news in self.wait() {
                 match news {
-                    News::Output => self.read(),
+                    News::Output => _ = self.read(),
                     News::Input => self.feed(),
                     News::Exit => return,
                     News::Request => self.end(Ending::Stopped),
@@ -270,16 +270,20 @@ impl Watch {
         }
     }
 
-    fn read(&mut self) {
+    /// Takes some of what is in the pipe, and says how many bytes.
+    fn read(&mut self) -> usize {
         let Some(pipe) = &mut self.output else {
-            return;
+            return 0;
         };
         match pipe.read(&mut self.buffer) {
-            Ok(0) => self.output = None,
-            Ok(length) => self.recorder.write(&self.buffer[..length]),
+            Ok(length @ 1..) => {
+                self.recorder.write(&self.buffer[..length]);
+                return length;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => self.output = None,
+            Ok(_) | Err(_) => self.output = None,
         }
+        0
     }
 
     fn feed(&mut self) {
@@ -297,14 +301,16 @@ impl Watch {
         }
     }
 
-    /// Takes what is in the pipe, and what others still write for a moment.
+    /// Takes what is in the pipe, however long that takes on a busy machine, and what others still write for a moment.
     fn drain(&mut self) {
         let end = Instant::now() + DRAIN;
+        let mut taken = 0;
         while let Some(pipe) = &self.output {
             let rest = end.saturating_duration_since(Instant::now());
             let mut polled = [PollFd::new(pipe, PollFlags::IN)];
             match poll_for(&mut polled, Some(rest)) {
-                Ok(1..) if !rest.is_zero() => self.read(),
+                // What the program wrote itself is among the first bytes that fill a pipe.
+                Ok(1..) if !rest.is_zero() || taken < PIPE => taken += self.read(),
                 Err(Errno::INTR) => {}
                 Ok(_) | Err(_) => return,
             }
