@@ -1,5 +1,5 @@
 //! Checks a call's input against its tool's schema, after mending what models often get wrong: numbers and booleans
-//! sent as text, and `path` under its other name.
+//! sent as text, and arguments under another name.
 
 use std::sync::OnceLock;
 
@@ -7,8 +7,11 @@ use ah_conversation::{Input, ToolSpec};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-/// Two names for the same argument: tools know one of them, models send either.
-const PATH_NAMES: [&str; 2] = ["path", "file_path"];
+/// Names for the same argument: tools know one of them, models send any.
+const SAME: [&[&str]; 2] = [
+    &["path", "file_path", "notebook_path"],
+    &["task_id", "bash_id", "shell_id"],
+];
 
 /// A tool's schema, compiled when it is first needed.
 #[derive(Debug, Default)]
@@ -65,13 +68,13 @@ fn mended(mut input: Map<String, Value>, schema: &Value) -> Map<String, Value> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return input;
     };
-    for [known, other] in [PATH_NAMES, [PATH_NAMES[1], PATH_NAMES[0]]] {
-        if properties.contains_key(known)
-            && !properties.contains_key(other)
-            && !input.contains_key(known)
-            && let Some(value) = input.shift_remove(other)
+    for names in SAME {
+        let mut known = names.iter().filter(|name| properties.contains_key(**name));
+        if let (Some(known), None) = (known.next(), known.next())
+            && !input.contains_key(*known)
+            && let Some(value) = names.iter().find_map(|other| input.shift_remove(*other))
         {
-            input.insert(known.to_owned(), value);
+            input.insert((*known).to_owned(), value);
         }
     }
     for (name, property) in properties {

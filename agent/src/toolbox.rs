@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Servers, Tool, ToolSpec};
+use ah_conversation::{Servers, Tool, ToolSpec, is_same_tool};
 
 use crate::schema::Schema;
 
@@ -111,9 +111,9 @@ impl Toolbox {
         self.specs = specs(&self.tools);
     }
 
-    /// The tool of this name, in any case: a session may have begun with a profile that writes it otherwise, and a
-    /// model repeats what it finds in the conversation. So it may know a tool before
-    /// its server has started.
+    /// The tool of this name, or of another one that it is known by: a session may have begun with a profile that names
+    /// it otherwise, and a model repeats what it finds in the conversation. So it may know a tool before its server has
+    /// started.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Entry>> {
         let named = |is_name: &dyn Fn(&str) -> bool| {
             let mut entries = self.tools.iter();
@@ -121,7 +121,7 @@ impl Toolbox {
         };
         let of_server = || self.servers.as_ref()?.find(name).map(Entry::new);
         named(&|known| known == name)
-            .or_else(|| named(&|known| known.eq_ignore_ascii_case(name)))
+            .or_else(|| named(&|known| is_same_tool(known, name)))
             .or_else(of_server)
     }
 }

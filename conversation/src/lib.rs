@@ -53,7 +53,7 @@ pub use models::Models;
 pub use next::{Skip, Step, next};
 pub use permission::{
     Behavior, Decision, Destination, Inquiry, PermissionMode, PermissionUpdate, Permissions,
-    Places, Rule, RuleError, RuleValue,
+    Places, Rule, RuleError, RuleValue, is_same_tool,
 };
 pub use provider::{
     BlockStart, Delta, Effort, ErrorClass, EventStream, FallbackNotice, Provider, ProviderError,

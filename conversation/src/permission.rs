@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub use mode::PermissionMode;
 use protected::is_protected;
 use rule::Match;
-pub use rule::{Rule, RuleError};
+pub use rule::{Rule, RuleError, is_same_tool};
 pub use update::{Behavior, Destination, PermissionUpdate, RuleValue};
 
 use crate::{Access, Asking, CommandLine, Effect, SimpleCommand, ToolUse};

@@ -13,12 +13,17 @@ use crate::{Access, CommandLine, SimpleCommand, ToolUse};
 
 /// The words by which rules speak of writing files, whatever tool does it.
 const WRITING: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
-/// Words of older rules, and what is said today.
-const ALIASES: [(&str, &str); 4] = [
+/// Names by which tools are known too: in older rules and conversations, and in our own naming.
+const ALIASES: [(&str, &str); 9] = [
     ("Task", "Agent"),
     ("FileRead", "Read"),
     ("FileWrite", "Write"),
     ("FileEdit", "Edit"),
+    ("Todo", "TodoWrite"),
+    ("BashOutput", "TaskOutput"),
+    ("AgentOutput", "TaskOutput"),
+    ("KillShell", "TaskStop"),
+    ("KillBash", "TaskStop"),
 ];
 
 /// A tool, or some of its calls: `Bash`, `Bash(git status:*)`, `Edit(src/**)`, `mcp__server`.
@@ -223,6 +228,11 @@ impl From<bool> for Match {
 }
 
 /// One name for those that mean the same: without case, and without underscores but in the names of servers' tools.
+/// Whether two names are those of one tool: in any case, and in the words of any time.
+pub fn is_same_tool(one: &str, other: &str) -> bool {
+    canonical(one) == canonical(other)
+}
+
 fn canonical(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     if name.starts_with("mcp__") {

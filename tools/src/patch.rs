@@ -1,0 +1,69 @@
+//! What was changed in a file, as the hunks of a unified diff, for displays and hosts.
+
+use std::ops::Range;
+
+use bstr::ByteSlice;
+use serde_json::{Value, json};
+use similar::TextDiff;
+
+use crate::details;
+
+/// How many unchanged lines are shown around a change.
+const CONTEXT: usize = 3;
+/// Between how many lines a diff is made; nobody looks at one of more.
+const MAX_LINES: usize = 2000;
+
+/// The hunks between two contents that differ nowhere but in these ranges: each with `oldStart`, `oldLines`, `newStart`,
+/// `newLines` and `lines`, which begin with a space, `-` or `+`. None where the change spreads too far.
+pub(crate) fn hunks(
+    old: &[u8],
+    new: &[u8],
+    old_range: Range<usize>,
+    new_range: Range<usize>,
+) -> Vec<Value> {
+    let start = lines_before(old, old_range.start);
+    let end = lines_behind(old, old_range.end);
+    let tail = end - old_range.end;
+    let first = old[..start].find_iter("\n").count() + 1;
+    let old = &old[start..end];
+    let new = &new[start..new_range.end + tail];
+    if old.lines().count() + new.lines().count() > MAX_LINES
+        || old.len() + new.len() > 2 * details::LIMIT
+    {
+        return Vec::new();
+    }
+    let (old, new) = (old.to_str_lossy(), new.to_str_lossy());
+    let diff = TextDiff::from_lines(&*old, &*new);
+    let hunk = |ops: &Vec<similar::DiffOp>| {
+        let (before, after) = (ops.first()?, ops.last()?);
+        let changes = ops.iter().flat_map(|op| diff.iter_changes(op));
+        let lines: Vec<_> = changes
+            .map(|change| {
+                let line = change.value().trim_end_matches(['\r', '\n']);
+                format!("{}{line}", change.tag())
+            })
+            .collect();
+        Some(json!({
+            "oldStart": first + before.old_range().start,
+            "oldLines": after.old_range().end - before.old_range().start,
+            "newStart": first + before.new_range().start,
+            "newLines": after.new_range().end - before.new_range().start,
+            "lines": lines,
+        }))
+    };
+    diff.grouped_ops(CONTEXT).iter().filter_map(hunk).collect()
+}
+
+/// Where the lines of context before the byte `at` begin.
+fn lines_before(content: &[u8], at: usize) -> usize {
+    let mut line_ends = content[..at].rfind_iter("\n");
+    line_ends.nth(CONTEXT).map_or(0, |end| end + 1)
+}
+
+/// Where the lines of context behind the byte `at` end.
+fn lines_behind(content: &[u8], at: usize) -> usize {
+    let mut line_ends = content[at..].find_iter("\n");
+    line_ends
+        .nth(CONTEXT)
+        .map_or(content.len(), |end| at + end + 1)
+}
