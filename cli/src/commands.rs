@@ -23,7 +23,7 @@ pub mod work;
 
 use std::io::Write as _;
 
-use ah_conversation::Time;
+use ah_conversation::{Time, is_same_tool};
 use ah_store::Sessions;
 use ah_tools::{Naming, Profile};
 use serde_json::Value;
@@ -86,12 +86,8 @@ pub fn perform(
 /// Whether a word is the name of a built-in tool, in any case.
 pub fn is_tool(word: &str) -> bool {
     let specs = environment::read(None)
-        .and_then(|environment| tools::specs(&environment, Profile::Default, Naming::Own));
-    specs.is_ok_and(|specs| {
-        specs
-            .iter()
-            .any(|spec| spec.name.eq_ignore_ascii_case(word))
-    })
+        .and_then(|environment| tools::specs(&environment, Profile::Sdk, Naming::Sdk));
+    specs.is_ok_and(|specs| specs.iter().any(|spec| is_same_tool(&spec.name, word)))
 }
 
 /// Whether a word is the name of a session of the working directory.

@@ -4,6 +4,7 @@
 //! `command`, and which programs it starts in `shell`; who may run it is decided elsewhere.
 
 mod command;
+mod report;
 mod shell;
 
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Access, CommandLine, Content, Context, DisplayKey, Environment, Input, Output, Tool, ToolSpec,
-    ToolUse, Truncation,
+    Access, CommandLine, Context, DisplayKey, Environment, Input, Output, Tool, ToolSpec, ToolUse,
+    Truncation,
 };
 use ah_process::{Command, Ending, Keep, Sandbox};
 use async_trait::async_trait;
@@ -73,7 +74,7 @@ impl Shell {
             deadline: None,
             keep,
             sandbox: self.sandbox.clone(),
-            note,
+            note: report::note,
         }
     }
 }
@@ -85,12 +86,7 @@ pub(crate) async fn to_end(child: Command, line: &str) -> Output {
         Ok(outcome) => Output {
             is_error: outcome.ending != Ending::Exited(0),
             details: Some(json!({ "command": line, "exit_code": outcome.ending.code() })),
-            content: match outcome.output {
-                Content::Bytes(bytes) if bytes.is_empty() => {
-                    Content::Bytes(b"(no output)".to_vec())
-                }
-                output => output,
-            },
+            content: report::shown(outcome.output),
         },
     }
 }
@@ -116,7 +112,8 @@ pub struct Bash {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
     shell: Shell,
-    jobs: Jobs,
+    jobs: Arc<Jobs>,
+    naming: Naming,
 }
 
 #[derive(Deserialize)]
@@ -130,31 +127,34 @@ struct Arguments {
 }
 
 impl Bash {
-    /// The tool, for commands in `workspace`. Its jobs end with it.
+    /// The tool, for commands in `workspace`. Its jobs end with it, and with the tools made of it.
     pub fn new(workspace: Arc<Workspace>, shell: Shell, naming: Naming) -> Self {
+        let mut properties = json!({
+            "command": { "type": "string", "description": "The command to run" },
+            "timeout": {
+                "type": "integer",
+                "description": "Milliseconds until it is ended, at most 600000",
+            },
+            "description": { "type": "string", "description": "What it does, in a few words" },
+            "run_in_background": {
+                "type": "boolean",
+                "description": "Go on at once and let it run",
+            },
+        });
+        if naming == Naming::Own {
+            properties["job"] = json!({
+                "type": "string",
+                "description": "The job that `command` is for: `output`, `wait` or `stop`",
+            });
+        }
         let schema = json!({
             "type": "object",
-            "properties": {
-                "command": { "type": "string", "description": "The command to run" },
-                "timeout": {
-                    "type": "integer",
-                    "description": "Milliseconds until it is ended, at most 600000",
-                },
-                "description": { "type": "string", "description": "What it does, in a few words" },
-                "run_in_background": {
-                    "type": "boolean",
-                    "description": "Go on at once and let it run",
-                },
-                "job": {
-                    "type": "string",
-                    "description": "The job that `command` is for: `output`, `wait` or `stop`",
-                },
-            },
+            "properties": properties,
             "required": ["command"],
         });
         let spec = ToolSpec {
             name: naming.pick("bash", "Bash").into(),
-            description: include_str!("bash.md").trim_end().into(),
+            description: naming.describe(include_str!("bash.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation {
@@ -167,8 +167,14 @@ impl Bash {
             spec,
             workspace,
             shell,
-            jobs: Jobs::default(),
+            jobs: Arc::default(),
+            naming,
         }
+    }
+
+    /// The commands that it lets run beside the conversation.
+    pub(crate) fn jobs(&self) -> Arc<Jobs> {
+        self.jobs.clone()
     }
 
     async fn run_to_end(&self, line: &str, timeout: Duration, context: &Context) -> Output {
@@ -177,7 +183,13 @@ impl Bash {
             deadline: Some(timeout),
             ..self.shell.command(line, self.workspace.cwd(), keep)
         };
-        to_end(child, line).await
+        match child.run().await {
+            Err(fault) => Output::error(fault.to_string()),
+            Ok(outcome) => {
+                let parsed = shell::parse(line, &|name| self.workspace.resolve(name));
+                report::report(outcome, &parsed.line, self.naming)
+            }
+        }
     }
 
     async fn run_beside(&self, call: &ToolUse, arguments: &Arguments, context: &Context) -> Output {
@@ -193,7 +205,27 @@ impl Bash {
                 .shell
                 .command(&arguments.command, self.workspace.cwd(), keep)
         };
-        self.jobs.start(call.id.as_str(), child).await
+        let line = arguments.command.as_str();
+        self.jobs.start(call.id.as_str(), line, child).await
+    }
+
+    /// Does what `request` says of a job: `output`, `wait` or `stop`.
+    async fn ask(&self, job: &str, request: &str, patience: Duration) -> Output {
+        let news = match request.trim() {
+            "output" => self.jobs.news(job, Duration::ZERO).await,
+            "wait" => self.jobs.news(job, patience).await,
+            "stop" => self.jobs.stop(job).await,
+            other => Err(format!(
+                "a job is asked for `output`, `wait` or `stop`, not `{other}`"
+            )),
+        };
+        match news {
+            Ok(news) => Output {
+                is_error: news.has_failed(),
+                ..news.into_output(job)
+            },
+            Err(fault) => Output::error(fault),
+        }
     }
 }
 
@@ -236,20 +268,9 @@ impl Tool for Bash {
         }
         let timeout = Duration::from_millis(timeout);
         match &arguments.job {
-            Some(job) => self.jobs.ask(job, &arguments.command, timeout).await,
+            Some(job) => self.ask(job, &arguments.command, timeout).await,
             None if arguments.run_in_background => self.run_beside(call, &arguments, context).await,
             None => self.run_to_end(&arguments.command, timeout, context).await,
         }
-    }
-}
-
-/// The last line of a command's output.
-fn note(ending: Ending) -> Option<String> {
-    let code = ending.code();
-    match ending {
-        Ending::Exited(0) | Ending::Stopped => None,
-        Ending::Exited(_) => Some(format!("exit code: {code}")),
-        Ending::Killed(signal) => Some(format!("exit code: {code} (killed by signal {signal})")),
-        Ending::TimedOut(time) => Some(format!("error: timed out after {} ms", time.as_millis())),
     }
 }

@@ -1,12 +1,11 @@
 //! The `edit` tool: one piece of a file replaced by another, in bytes, so that what is not meant stays as it is.
 
 mod nearest;
-mod patch;
 mod replace;
 
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use ah_conversation::{
     Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
@@ -15,11 +14,13 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
-use self::replace::{Edited, Mismatch};
+use self::replace::Mismatch;
 use crate::blocking::{self, Stop};
-use crate::file;
 use crate::naming::Naming;
+use crate::read::Read;
+use crate::seen::{Seen, Stamp};
 use crate::workspace::Workspace;
+use crate::{details, file, patch};
 
 /// How large a file may be, since all of it is held twice.
 const MAX_BYTES: u64 = 256 << 20;
@@ -28,6 +29,8 @@ const MAX_BYTES: u64 = 256 << 20;
 pub struct Edit {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
+    naming: Naming,
+    seen: Weak<Seen>,
 }
 
 #[derive(Deserialize)]
@@ -56,7 +59,7 @@ impl Edit {
         });
         let spec = ToolSpec {
             name: naming.pick("edit", "Edit").into(),
-            description: include_str!("edit.md").trim_end().into(),
+            description: naming.describe(include_str!("edit.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation {
@@ -65,7 +68,19 @@ impl Edit {
             },
             key: Some(DisplayKey::Path(path)),
         };
-        Self { spec, workspace }
+        Self {
+            spec,
+            workspace,
+            naming,
+            seen: Weak::new(),
+        }
+    }
+
+    /// The same tool, which changes only what `read` has read, as long as that is there.
+    #[must_use]
+    pub fn after(self, read: &Read) -> Self {
+        let seen = Arc::downgrade(read.seen());
+        Self { seen, ..self }
     }
 }
 
@@ -76,20 +91,27 @@ impl Tool for Edit {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        let path = self.workspace.argument(input);
-        vec![path.map_or(Access::Unknown, Access::Write)]
+        let path = self.workspace.argument(input, self.naming);
+        path.map(Access::Write).into_iter().collect()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let workspace = self.workspace.clone();
-        blocking::answer(call, move |arguments, stop| {
-            edit(&workspace, &arguments, stop)
+        let (workspace, naming) = (self.workspace.clone(), self.naming);
+        let seen = self.seen.upgrade();
+        blocking::answer(call, move |arguments: Arguments, stop| {
+            naming.check(&arguments.path, &workspace)?;
+            edit(&workspace, seen.as_deref(), &arguments, stop)
         })
         .await
     }
 }
 
-fn edit(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
+fn edit(
+    workspace: &Workspace,
+    seen: Option<&Seen>,
+    arguments: &Arguments,
+    stop: &Stop,
+) -> Result<Output, String> {
     let Arguments {
         path: typed,
         old_string: old,
@@ -106,12 +128,31 @@ fn edit(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
     workspace.check_readable(&path)?;
     workspace.check_writable(&path)?;
     let content = content(workspace, typed, &path)?;
-    let edited = replace::replace(&content, old, new, replace_all.unwrap_or(false))
+    seen.map_or(Ok(()), |seen| seen.check(typed, &path))?;
+    let all = replace_all.unwrap_or(false);
+    let edited = replace::replace(&content, old, new, all)
         .map_err(|mismatch| tell(&mismatch, typed, &content, old, new))?;
     stop.check()?;
     file::replace(&path, &edited.content)
         .map_err(|error| format!("cannot write `{typed}`: {error}"))?;
-    Ok(report(&path, old, new, &content, &edited))
+    if let Some(seen) = seen {
+        seen.note(&path, Stamp::of(&path));
+    }
+    let details = json!({
+        "filePath": path.to_string_lossy(),
+        "oldString": details::start(old),
+        "newString": details::start(new),
+        "originalFile": details::whole(&content),
+        "structuredPatch": patch::hunks(
+            &content,
+            &edited.content,
+            edited.old_range,
+            edited.new_range,
+        ),
+        "userModified": false,
+        "replaceAll": all,
+    });
+    Ok(Output::text(report(old, new, edited.replacements)).with_details(details))
 }
 
 fn content(workspace: &Workspace, typed: &str, path: &Path) -> Result<Vec<u8>, String> {
@@ -151,19 +192,14 @@ fn tell(mismatch: &Mismatch, typed: &str, content: &[u8], old: &str, new: &str) 
     }
 }
 
-fn report(path: &Path, old: &str, new: &str, content: &[u8], edited: &Edited) -> Output {
+/// What was taken out and what was put in, in lines.
+fn report(old: &str, new: &str, replacements: usize) -> String {
     let removed = old.lines().map(|line| format!("- {line}\n"));
     let added = new.lines().map(|line| format!("+ {line}\n"));
     let mut text: String = removed.chain(added).collect();
-    match edited.replacements {
+    match replacements {
         1 => _ = text.pop(),
         count => text.push_str(&format!("[{count} occurrences]")),
     }
-    Output::text(text).with_details(json!({
-        "path": path.to_string_lossy(),
-        "old_lines": old.lines().count(),
-        "new_lines": new.lines().count(),
-        "replacements": edited.replacements,
-        "patch": patch::hunks(content, edited),
-    }))
+    text
 }

@@ -1,7 +1,8 @@
 //! The `glob` tool: files by their names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ah_conversation::{
     Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::blocking::{self, Stop};
+use crate::details;
 use crate::file::Fault;
 use crate::naming::Naming;
 use crate::walk::{self, Walk};
@@ -25,6 +27,7 @@ const SHOWN: usize = 1000;
 pub struct Glob {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
+    naming: Naming,
 }
 
 #[derive(Deserialize)]
@@ -46,13 +49,17 @@ impl Glob {
         });
         let spec = ToolSpec {
             name: naming.pick("glob", "Glob").into(),
-            description: include_str!("glob.md").trim_end().into(),
+            description: naming.describe(include_str!("glob.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation::DEFAULT,
             key: Some(DisplayKey::Text("pattern".into())),
         };
-        Self { spec, workspace }
+        Self {
+            spec,
+            workspace,
+            naming,
+        }
     }
 }
 
@@ -69,15 +76,17 @@ impl Tool for Glob {
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let workspace = self.workspace.clone();
+        let (workspace, naming) = (self.workspace.clone(), self.naming);
         blocking::answer(call, move |arguments, stop| {
-            glob(&workspace, &arguments, stop)
+            let started = Instant::now();
+            let found = glob(&workspace, &arguments, stop)?;
+            Ok(report(&workspace, &found, naming, started.elapsed()))
         })
         .await
     }
 }
 
-fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
+fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Walk, String> {
     let Arguments { pattern, path } = arguments;
     let scope = Scope::of(pattern, path.as_deref());
     let matcher = scope
@@ -98,11 +107,10 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
     }
     if let Some(embedded) = workspace.embedded_at(&root) {
         let files = embedded.files(&root).map(|(path, _)| path);
-        let found = Walk {
+        return Ok(Walk {
             files: files.filter(|path| is_match(path)).collect(),
             faults: Vec::new(),
-        };
-        return Ok(report(workspace, &found));
+        });
     }
     let mut builder = WalkBuilder::new(&root);
     builder.hidden(!scope.names_hidden());
@@ -111,12 +119,17 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
         !is_folder && is_match(entry.path())
     });
     stop.check()?;
-    Ok(report(workspace, &found))
+    Ok(found)
 }
 
-fn report(workspace: &Workspace, found: &Walk) -> Output {
+/// The paths that were found; in the naming of the SDKs absolute, since only such can be read there.
+fn report(workspace: &Workspace, found: &Walk, naming: Naming, time: Duration) -> Output {
     let shown = found.files.iter().take(SHOWN);
-    let paths: Vec<_> = shown.map(|path| workspace.show(path)).collect();
+    let show = |path: &PathBuf| match naming {
+        Naming::Own => workspace.show(path),
+        Naming::Sdk => path.to_string_lossy().into_owned(),
+    };
+    let paths: Vec<_> = shown.map(show).collect();
     let count = found.files.len();
     let mut text = match count {
         0 => "no files match".to_owned(),
@@ -129,7 +142,15 @@ fn report(workspace: &Workspace, found: &Walk) -> Output {
         ));
     }
     text.push_str(&walk::remark(&found.faults));
-    Output::text(text).with_details(json!({ "count": count, "shown": paths.len() }))
+    let (told, is_told) = details::lines(&paths);
+    Output::text(text).with_details(json!({
+        "durationMs": u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+        "numFiles": told.len(),
+        "filenames": told,
+        "truncated": count > SHOWN || !is_told,
+        "totalMatches": count,
+        "countIsComplete": found.faults.is_empty(),
+    }))
 }
 
 /// A pattern taken apart: where to begin, and what to match below.

@@ -14,10 +14,11 @@ use ignore::WalkBuilder;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::search::Search;
 use crate::blocking::{self, Stop};
+use crate::details;
 use crate::file::Fault;
 use crate::naming::Naming;
 use crate::walk::{self, Walk};
@@ -53,6 +54,8 @@ struct Arguments {
     numbers: Option<bool>,
     #[serde(rename = "-i")]
     ignore_case: Option<bool>,
+    #[serde(rename = "-o")]
+    matches_only: Option<bool>,
     multiline: Option<bool>,
     #[serde(default, deserialize_with = "blocking::count")]
     head_limit: Option<u64>,
@@ -96,6 +99,7 @@ impl Grep {
                 "-C": count("Lines to show around each match, in mode content"),
                 "-n": switch("Number the lines, in mode content (default true)"),
                 "-i": switch("Ignore case"),
+                "-o": switch("Show only what matches, each match on a line of its own, in mode content"),
                 "multiline": switch("Let a match span lines"),
                 "head_limit": count("Show at most so many lines of output; absent or 0: all"),
                 "offset": count("Pass over so many lines of output first"),
@@ -104,7 +108,7 @@ impl Grep {
         });
         let spec = ToolSpec {
             name: naming.pick("grep", "Grep").into(),
-            description: include_str!("grep.md").trim_end().into(),
+            description: naming.describe(include_str!("grep.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation::DEFAULT,
@@ -151,7 +155,7 @@ fn grep(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
     let mut found = search.search(workspace, &files, wanted, stop);
     stop.check()?;
     found.faults.splice(0..0, faults);
-    Ok(report(&found, offset, limit))
+    Ok(report(&found, arguments.output_mode, offset, limit))
 }
 
 /// The files that are to be searched; a file named outright is, whatever it is called.
@@ -200,7 +204,7 @@ fn types(name: Option<&str>) -> Result<Types, String> {
 }
 
 /// The lines of the page, and a remark on what else there is.
-fn report(found: &search::Found, offset: u64, limit: Option<u64>) -> Output {
+fn report(found: &search::Found, mode: OutputMode, offset: u64, limit: Option<u64>) -> Output {
     let lines = found.text.lines().count() as u64;
     let first = offset.min(lines);
     let last = limit.map_or(lines, |limit| (first + limit).min(lines));
@@ -210,12 +214,18 @@ fn report(found: &search::Found, offset: u64, limit: Option<u64>) -> Output {
     if text.last() == Some(&b'\n') {
         text.pop();
     }
+    let is_cut = last < lines || found.more;
+    let mut details = told(mode, &text.to_str_lossy());
+    if let Some(limit) = limit.filter(|_| is_cut) {
+        details["appliedLimit"] = json!(limit);
+    }
+    if offset > 0 {
+        details["appliedOffset"] = json!(offset);
+    }
     let remark = match (lines, last - first) {
         (0, _) => "no matches".to_owned(),
         (_, 0) => format!("[no output behind line {lines}]"),
-        _ if last < lines || (found.more && limit.is_some()) => {
-            format!("\n[more: set offset to {last}]")
-        }
+        _ if is_cut && limit.is_some() => format!("\n[more: set offset to {last}]"),
         _ if found.more => "\n[more: narrow the search, or set head_limit and offset]".to_owned(),
         _ => String::new(),
     };
@@ -224,6 +234,35 @@ fn report(found: &search::Found, offset: u64, limit: Option<u64>) -> Output {
     Output {
         content: ah_conversation::Content::Bytes(text),
         is_error: false,
-        details: Some(json!({ "lines": last - first, "more": last < lines || found.more })),
+        details: Some(details),
+    }
+}
+
+/// What is told to programs of a page of output.
+fn told(mode: OutputMode, page: &str) -> Value {
+    let lines: Vec<_> = page.lines().collect();
+    let counts = || {
+        let counts = lines.iter().filter_map(|line| line.rsplit(':').next());
+        counts.filter_map(|count| count.parse::<u64>().ok())
+    };
+    match mode {
+        OutputMode::FilesWithMatches => {
+            let (names, _) = details::lines(&lines);
+            json!({ "mode": "files_with_matches", "filenames": names, "numFiles": lines.len() })
+        }
+        OutputMode::Content => json!({
+            "mode": "content",
+            "filenames": [],
+            "numFiles": 0,
+            "content": details::start(page),
+            "numLines": lines.len(),
+        }),
+        OutputMode::Count => json!({
+            "mode": "count",
+            "filenames": [],
+            "numFiles": lines.len(),
+            "content": details::start(page),
+            "numMatches": counts().sum::<u64>(),
+        }),
     }
 }

@@ -23,8 +23,6 @@ const JPEG_QUALITIES: [u8; 3] = [85, 60, 30];
 pub(crate) struct Picture {
     /// What is sent.
     pub(crate) image: Image,
-    /// How many bytes that is before base64.
-    pub(crate) bytes: usize,
     /// The width and height that it was scaled from and to; `None` if it kept them.
     pub(crate) scaled: Option<[(u32, u32); 2]>,
 }
@@ -93,7 +91,6 @@ fn encoded(content: &[u8], format: ImageFormat, scaled: Option<[(u32, u32); 2]>)
             media_type: format.to_mime_type().into(),
             data: BASE64_STANDARD.encode(content),
         },
-        bytes: content.len(),
         scaled,
     }
 }

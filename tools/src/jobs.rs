@@ -10,10 +10,15 @@ use std::time::Duration;
 
 use ah_conversation::{Content, Output};
 use ah_process::{Child, Command, Ending};
-use serde_json::json;
+use bstr::ByteSlice;
+use serde_json::{Value, json};
+
+use crate::details;
 
 /// How much of a job's output is given at once.
 const AT_ONCE: u64 = 256 * 1024;
+/// What hosts of the official SDKs know such a job as.
+pub(crate) const TASK_TYPE: &str = "local_bash";
 
 /// The jobs of a session, by name.
 #[derive(Default)]
@@ -21,6 +26,8 @@ pub(crate) struct Jobs(Mutex<HashMap<String, Arc<Job>>>);
 
 struct Job {
     child: Child,
+    /// The command, as it was typed.
+    line: String,
     path: PathBuf,
     /// How much of the file was given.
     given: Mutex<u64>,
@@ -33,8 +40,8 @@ impl Drop for Job {
 }
 
 impl Jobs {
-    /// Starts a job; its output goes to the command's file at once.
-    pub(crate) async fn start(&self, name: &str, command: Command) -> Output {
+    /// Starts the command `line` as a job; its output goes to the command's file at once.
+    pub(crate) async fn start(&self, name: &str, line: &str, command: Command) -> Output {
         let path = command.keep.path.clone();
         // A job of this name would take the new one's file away when it ends.
         drop(lock(&self.0).remove(name));
@@ -45,6 +52,7 @@ impl Jobs {
         let shown = path.display().to_string();
         let job = Job {
             child,
+            line: line.to_owned(),
             path,
             given: Mutex::new(0),
         };
@@ -52,51 +60,58 @@ impl Jobs {
         Output::text(format!(
             "started in the background as job {name}; it writes to {shown}"
         ))
-        .with_details(json!({ "job": name, "path": shown }))
+        .with_details(json!({
+            "stdout": "",
+            "stderr": "",
+            "interrupted": false,
+            "isImage": false,
+            "backgroundTaskId": name,
+            "path": shown,
+        }))
     }
 
-    /// Does what `request` says: `output`, `wait` or `stop`.
-    pub(crate) async fn ask(&self, name: &str, request: &str, patience: Duration) -> Output {
-        let job = lock(&self.0).get(name).cloned();
-        let Some(job) = job else {
-            return Output::error(format!(
-                "there is no job {name}; if there was one, it ended with the earlier process of this session"
-            ));
-        };
-        match request.trim() {
-            "output" => {}
-            "wait" => {
-                // If its time is not enough, the answer says so.
-                let _ = tokio::time::timeout(patience, job.child.wait()).await;
-            }
-            "stop" => {
-                job.child.stop();
-                job.child.wait().await;
-            }
-            other => {
-                return Output::error(format!(
-                    "a job is asked for `output`, `wait` or `stop`, not `{other}`"
-                ));
-            }
-        }
-        match tokio::task::spawn_blocking(move || job.news()).await {
-            Ok(Ok(news)) => news.into_output(name),
-            Ok(Err(fault)) => unreadable(name, &fault),
-            Err(fault) => unreadable(name, &fault),
-        }
+    /// What the job has written since it was last asked, at once or when it has ended or `patience` is over.
+    pub(crate) async fn news(&self, name: &str, patience: Duration) -> Result<News, String> {
+        let job = self.find(name)?;
+        // If its time is not enough, the news say so.
+        let _ = tokio::time::timeout(patience, job.child.wait()).await;
+        told(name, job).await
+    }
+
+    /// Ends the job and all that it started; what it has written since it was last asked.
+    pub(crate) async fn stop(&self, name: &str) -> Result<News, String> {
+        let job = self.find(name)?;
+        job.child.stop();
+        job.child.wait().await;
+        told(name, job).await
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<Job>, String> {
+        lock(&self.0).get(name).cloned().ok_or_else(|| {
+            format!("there is no job {name}; if there was one, it ended with the earlier process of this session")
+        })
     }
 }
 
-fn unreadable(name: &str, fault: &dyn std::error::Error) -> Output {
-    Output::error(format!("cannot read the output of job {name}: {fault}"))
+async fn told(name: &str, job: Arc<Job>) -> Result<News, String> {
+    let unreadable =
+        |fault: &dyn std::error::Error| format!("cannot read the output of job {name}: {fault}");
+    match tokio::task::spawn_blocking(move || job.news()).await {
+        Ok(Ok(news)) => Ok(news),
+        Ok(Err(fault)) => Err(unreadable(&fault)),
+        Err(fault) => Err(unreadable(&fault)),
+    }
 }
 
 /// What a job has written since it was last asked.
-struct News {
+pub(crate) struct News {
+    /// The command, as it was typed.
+    pub(crate) line: String,
+    /// How it ended; `None` while it runs.
+    pub(crate) ending: Option<Ending>,
     bytes: Vec<u8>,
     has_more: bool,
     left_out: u64,
-    ending: Option<Ending>,
 }
 
 impl Job {
@@ -126,6 +141,7 @@ impl Job {
         }
         *given += bytes.len() as u64;
         Ok(News {
+            line: self.line.clone(),
             has_more: len > *given,
             bytes,
             left_out,
@@ -149,13 +165,23 @@ impl Job {
 }
 
 impl News {
-    fn into_output(self, job: &str) -> Output {
-        let mut bytes = self.bytes;
+    /// Whether the job has ended in another way than it should.
+    pub(crate) fn has_failed(&self) -> bool {
+        !matches!(
+            self.ending,
+            None | Some(Ending::Exited(0) | Ending::Stopped)
+        )
+    }
+
+    /// The news, with how the job `name` fares in the last line.
+    pub(crate) fn into_output(self, name: &str) -> Output {
+        let details = self.details(name);
         let end = match self.ending {
             None => "still running".to_owned(),
             Some(_) if self.has_more => "ended; more output follows".to_owned(),
             Some(ending) => ended(ending, self.left_out),
         };
+        let mut bytes = self.bytes;
         if bytes.is_empty() {
             bytes.extend_from_slice(b"(no new output)");
         }
@@ -165,16 +191,29 @@ impl News {
         bytes.extend_from_slice(format!("[{end}]").as_bytes());
         Output {
             content: Content::Bytes(bytes),
-            is_error: !matches!(
-                self.ending,
-                None | Some(Ending::Exited(0) | Ending::Stopped)
-            ),
-            details: Some(json!({
-                "job": job,
-                "running": self.ending.is_none(),
-                "exit_code": self.ending.map(Ending::code),
-            })),
+            is_error: false,
+            details: Some(details),
         }
+    }
+
+    fn details(&self, name: &str) -> Value {
+        let (retrieval, status) = match self.ending {
+            None => ("not_ready", "running"),
+            Some(Ending::Stopped) => ("success", "killed"),
+            Some(_) if self.has_failed() => ("success", "failed"),
+            Some(_) => ("success", "completed"),
+        };
+        json!({
+            "retrieval_status": retrieval,
+            "task": {
+                "task_id": name,
+                "task_type": TASK_TYPE,
+                "status": status,
+                "description": self.line,
+                "output": details::start(&self.bytes.to_str_lossy()),
+                "exitCode": self.ending.map(Ending::code),
+            },
+        })
     }
 }
 

@@ -12,6 +12,7 @@ mod ask;
 mod bash;
 mod blocking;
 mod blocks;
+mod details;
 mod edit;
 mod executable;
 mod file;
@@ -24,10 +25,14 @@ mod layered;
 mod lua;
 mod missing;
 mod naming;
+mod patch;
 mod pdf;
 mod plan;
 mod read;
+mod seen;
 mod stored;
+mod task_output;
+mod task_stop;
 mod walk;
 mod workspace;
 mod write;
@@ -45,17 +50,21 @@ pub use naming::Naming;
 pub use plan::{EnterPlan, ExitPlan};
 pub use read::Read;
 pub use stored::Stored;
+pub use task_output::TaskOutput;
+pub use task_stop::TaskStop;
 pub use workspace::Workspace;
 pub use write::Write;
 
 /// Which tools there are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// All.
+    /// Those that work of our own is done with.
     #[default]
     Default,
     /// The four that suffice: files are read, written and edited, and the shell does the rest.
     Minimal,
+    /// All that users of the official Agent SDKs expect.
+    Sdk,
 }
 
 /// What the built-in tools need.
@@ -78,21 +87,34 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
         store,
         has_person,
     } = around;
+    let bash = Bash::new(workspace.clone(), shell, naming);
+    let read = Read::new(workspace.clone(), naming);
+    let mut write = Write::new(workspace.clone(), naming);
+    let mut edit = Edit::new(workspace.clone(), naming);
+    let mut of_jobs: Vec<Arc<dyn Tool>> = Vec::new();
+    if naming == Naming::Sdk {
+        write = write.after(&read);
+        edit = edit.after(&read);
+        of_jobs.push(Arc::new(TaskOutput::new(&bash)));
+        of_jobs.push(Arc::new(TaskStop::new(&bash)));
+    }
     let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(Read::new(workspace.clone(), naming)),
-        Arc::new(Write::new(workspace.clone(), naming)),
-        Arc::new(Edit::new(workspace.clone(), naming)),
-        Arc::new(Bash::new(workspace.clone(), shell, naming)),
+        Arc::new(read),
+        Arc::new(write),
+        Arc::new(edit),
+        Arc::new(bash),
     ];
-    if profile == Profile::Default {
-        tools.push(Arc::new(Grep::new(workspace.clone(), naming)));
-        tools.push(Arc::new(Glob::new(workspace, naming)));
-        tools.push(Arc::new(Stored::new(store)));
-        if has_person {
-            tools.push(Arc::new(Ask::new(naming)));
-            tools.push(Arc::new(EnterPlan::new(naming)));
-            tools.push(Arc::new(ExitPlan::new(naming)));
-        }
+    if profile == Profile::Minimal {
+        return tools;
+    }
+    tools.extend(of_jobs);
+    tools.push(Arc::new(Grep::new(workspace.clone(), naming)));
+    tools.push(Arc::new(Glob::new(workspace, naming)));
+    tools.push(Arc::new(Stored::new(store)));
+    if has_person {
+        tools.push(Arc::new(Ask::new(naming)));
+        tools.push(Arc::new(EnterPlan::new(naming)));
+        tools.push(Arc::new(ExitPlan::new(naming)));
     }
     tools
 }

@@ -18,10 +18,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::blocking::{self, Stop, Stoppable};
+use crate::details;
 use crate::file::Fault;
 use crate::image;
 use crate::naming::Naming;
 use crate::pdf;
+use crate::seen::{Seen, Stamp};
 use crate::workspace::{Opened, Workspace};
 
 /// How many bytes are looked at to tell what a file is.
@@ -33,6 +35,8 @@ const MAX_WHOLE: usize = 64 << 20;
 pub struct Read {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
+    naming: Naming,
+    seen: Arc<Seen>,
 }
 
 #[derive(Deserialize)]
@@ -62,7 +66,7 @@ impl Read {
         });
         let spec = ToolSpec {
             name: naming.pick("read", "Read").into(),
-            description: include_str!("read.md").trim_end().into(),
+            description: naming.describe(include_str!("read.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation {
@@ -71,7 +75,17 @@ impl Read {
             },
             key: Some(DisplayKey::Path(path)),
         };
-        Self { spec, workspace }
+        Self {
+            spec,
+            workspace,
+            naming,
+            seen: Arc::default(),
+        }
+    }
+
+    /// The files that it has read.
+    pub(crate) fn seen(&self) -> &Arc<Seen> {
+        &self.seen
     }
 }
 
@@ -82,41 +96,50 @@ impl Tool for Read {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        let path = self.workspace.argument(input);
+        let path = self.workspace.argument(input, self.naming);
         path.map(Access::Read).into_iter().collect()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let workspace = self.workspace.clone();
-        blocking::answer(call, move |arguments, stop| {
-            read(&workspace, &arguments, stop)
+        let (workspace, naming, seen) = (self.workspace.clone(), self.naming, self.seen.clone());
+        blocking::answer(call, move |arguments: Arguments, stop| {
+            naming.check(&arguments.path, &workspace)?;
+            let path = workspace.resolve(&arguments.path);
+            let stamp = Stamp::of(&path);
+            let output = read(&workspace, &path, &arguments, stop)?;
+            seen.note(&path, stamp);
+            Ok(output)
         })
         .await
     }
 }
 
-fn read(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
+fn read(
+    workspace: &Workspace,
+    path: &Path,
+    arguments: &Arguments,
+    stop: &Stop,
+) -> Result<Output, String> {
     let typed = arguments.path.as_str();
-    let path = workspace.resolve(typed);
-    workspace.check_readable(&path)?;
+    workspace.check_readable(path)?;
     let Opened {
         source: mut file,
         len: size,
-    } = match workspace.open(&path) {
+    } = match workspace.open(path) {
         Ok(opened) => opened,
-        Err(Fault::Directory) => return directory::list(workspace, typed, &path),
-        Err(fault) => return Err(fault.tell(workspace, typed, &path)),
+        Err(Fault::Directory) => return directory::list(workspace, typed, path),
+        Err(fault) => return Err(fault.tell(workspace, typed, path)),
     };
     let failed = |error| format!("cannot read `{typed}`: {error}");
     let start = part(&mut file, PROBE).map_err(failed)?;
     file.rewind().map_err(failed)?;
     let source = Stoppable { source: file, stop };
     if let Some(format) = image::sniff(&start) {
-        return picture(&path, typed, &whole(source, typed)?, format);
+        return picture(path, typed, &whole(source, typed)?, format);
     }
     if pdf::is_pdf(&start) {
         let content = whole(source, typed)?;
-        return pages(&path, typed, &content, arguments.pages.as_deref(), stop);
+        return pages(path, typed, &content, arguments.pages.as_deref(), stop);
     }
     if let Some(reason) = text::why_binary(&start) {
         return Err(format!(
@@ -134,12 +157,8 @@ fn read(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
             lines.skipped, window.first
         ));
     }
-    Ok(Output::text(lines.text).with_details(json!({
-        "path": path.to_string_lossy(),
-        "line_count": lines.count,
-        "start_line": window.first,
-        "more": lines.more,
-    })))
+    let details = lines.details(path, window.first);
+    Ok(Output::text(lines.text).with_details(details))
 }
 
 /// At most so many of the next bytes.
@@ -168,11 +187,25 @@ fn picture(
 ) -> Result<Output, String> {
     let picture = image::fit(content, format)
         .map_err(|error| format!("`{typed}` is no picture that can be shown: {error}"))?;
-    let details = json!({
-        "path": path.to_string_lossy(),
-        "bytes": picture.bytes,
-        "media_type": picture.image.media_type,
+    let data = Some(&picture.image.data).filter(|data| data.len() <= details::LIMIT);
+    let mut details = json!({
+        "type": "image",
+        "file": {
+            "filePath": path.to_string_lossy(),
+            // A larger one stands in the result alone.
+            "base64": data.map_or("", String::as_str),
+            "type": picture.image.media_type,
+            "originalSize": content.len(),
+        },
     });
+    if let Some([(width, height), (to_width, to_height)]) = picture.scaled {
+        details["file"]["dimensions"] = json!({
+            "originalWidth": width,
+            "originalHeight": height,
+            "displayWidth": to_width,
+            "displayHeight": to_height,
+        });
+    }
     let remark = picture
         .scaled
         .map(|[(width, height), (to_width, to_height)]| {
@@ -202,11 +235,15 @@ fn pages(
         text.push_str("\n[there are more pages: choose them with `pages`]");
     }
     Ok(Output::text(text).with_details(json!({
-        "path": path.to_string_lossy(),
-        "bytes": content.len(),
-        "media_type": "application/pdf",
-        "first_page": first,
-        "last_page": last,
-        "page_count": pages.count,
+        "type": "parts",
+        "file": {
+            "filePath": path.to_string_lossy(),
+            "originalSize": content.len(),
+            "count": last + 1 - first,
+            // Their text stands in the result.
+            "outputDir": "",
+        },
+        "firstPage": first,
+        "pageCount": pages.count,
     })))
 }

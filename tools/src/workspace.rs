@@ -14,6 +14,7 @@ use ah_conversation::{Embedded, EmbeddedEntry, Input};
 use ah_process::Confinement;
 
 use crate::file::{self, Fault};
+use crate::naming::Naming;
 
 /// How many symbolic links one path may lead through, as in the kernel.
 const MAX_LINKS: usize = 40;
@@ -164,10 +165,11 @@ impl Workspace {
         }
     }
 
-    /// What the path argument of a call means, if it has one.
-    pub(crate) fn argument(&self, input: &Input) -> Option<PathBuf> {
-        let path = input.text("path").or_else(|| input.text("file_path"))?;
-        Some(self.resolve(path))
+    /// What the path argument of a call means, if it has one that may be given so.
+    pub(crate) fn argument(&self, input: &Input, naming: Naming) -> Option<PathBuf> {
+        let names = ["path", "file_path", "notebook_path"];
+        let path = names.iter().find_map(|name| input.text(name))?;
+        naming.takes(path).then(|| self.resolve(path))
     }
 
     /// The path as it is shown: relative to the working directory where it lies below it.

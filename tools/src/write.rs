@@ -1,24 +1,32 @@
 //! The `write` tool: the whole content of a file, put in its place at once.
 
 use std::fs;
-use std::sync::Arc;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
 use ah_conversation::{
     Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
+use bstr::ByteSlice;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::blocking::{self, Stop};
 use crate::file::{self, Fault};
 use crate::naming::Naming;
+use crate::read::Read;
+use crate::seen::{Seen, Stamp};
 use crate::workspace::Workspace;
+use crate::{details, patch};
 
 /// The tool.
 pub struct Write {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
+    naming: Naming,
+    seen: Weak<Seen>,
 }
 
 #[derive(Deserialize)]
@@ -42,7 +50,7 @@ impl Write {
         });
         let spec = ToolSpec {
             name: naming.pick("write", "Write").into(),
-            description: include_str!("write.md").trim_end().into(),
+            description: naming.describe(include_str!("write.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation {
@@ -51,7 +59,19 @@ impl Write {
             },
             key: Some(DisplayKey::Path(path)),
         };
-        Self { spec, workspace }
+        Self {
+            spec,
+            workspace,
+            naming,
+            seen: Weak::new(),
+        }
+    }
+
+    /// The same tool, which replaces only what `read` has read, as long as that is there.
+    #[must_use]
+    pub fn after(self, read: &Read) -> Self {
+        let seen = Arc::downgrade(read.seen());
+        Self { seen, ..self }
     }
 }
 
@@ -62,20 +82,36 @@ impl Tool for Write {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        let path = self.workspace.argument(input);
-        vec![path.map_or(Access::Unknown, Access::Write)]
+        let path = self.workspace.argument(input, self.naming);
+        path.map(Access::Write).into_iter().collect()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let workspace = self.workspace.clone();
-        blocking::answer(call, move |arguments, stop| {
-            write(&workspace, &arguments, stop)
+        let (workspace, naming) = (self.workspace.clone(), self.naming);
+        let seen = self.seen.upgrade();
+        blocking::answer(call, move |arguments: Arguments, stop| {
+            naming.check(&arguments.path, &workspace)?;
+            let written = write(&workspace, seen.as_deref(), &arguments, stop)?;
+            Ok(report(&written, &arguments.content, naming))
         })
         .await
     }
 }
 
-fn write(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
+/// A file that was written.
+struct Written {
+    path: PathBuf,
+    is_new: bool,
+    /// What it held before, unless that was too much.
+    old: Option<Vec<u8>>,
+}
+
+fn write(
+    workspace: &Workspace,
+    seen: Option<&Seen>,
+    arguments: &Arguments,
+    stop: &Stop,
+) -> Result<Written, String> {
     let Arguments {
         path: typed,
         content,
@@ -87,6 +123,7 @@ fn write(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Ou
         Err(Fault::Missing) => true,
         Err(fault) => return Err(fault.tell(workspace, typed, &path)),
     };
+    seen.map_or(Ok(()), |seen| seen.check(typed, &path))?;
     let failed = |error| format!("cannot write `{typed}`: {error}");
     if let Some(folder) = path.parent() {
         if let Some(file) = folder.ancestors().find(|above| above.is_file()) {
@@ -95,14 +132,50 @@ fn write(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Ou
         }
         fs::create_dir_all(folder).map_err(failed)?;
     }
+    let old = match is_new {
+        true => None,
+        false => small(workspace, &path),
+    };
     stop.check()?;
     file::replace(&path, content.as_bytes()).map_err(failed)?;
+    if let Some(seen) = seen {
+        seen.note(&path, Stamp::of(&path));
+    }
+    Ok(Written { path, is_new, old })
+}
+
+/// The content of a file that is there, if it may be read and is so small that it can be told.
+fn small(workspace: &Workspace, path: &Path) -> Option<Vec<u8>> {
+    workspace.check_readable(path).ok()?;
+    let (file, _) = file::open(path).ok()?;
+    let mut content = Vec::new();
+    file.take(details::LIMIT as u64 + 1)
+        .read_to_end(&mut content)
+        .ok()?;
+    (content.len() <= details::LIMIT).then_some(content)
+}
+
+fn report(written: &Written, content: &str, naming: Naming) -> Output {
+    let Written { path, is_new, old } = written;
     let lines = content.matches('\n').count() + 1;
-    let details = json!({
-        "path": path.to_string_lossy(),
-        "bytes": content.len(),
-        "line_count": lines,
-        "created": is_new,
+    let (kind, done) = match is_new {
+        true => ("create", "created"),
+        false => ("update", "updated"),
+    };
+    let text = match naming {
+        Naming::Own => format!("{lines} lines"),
+        Naming::Sdk => format!("{done} {} ({lines} lines)", path.display()),
+    };
+    let hunks = old.as_ref().map(|old| {
+        let new = content.as_bytes();
+        patch::hunks(old, new, 0..old.len(), 0..new.len())
     });
-    Ok(Output::text(format!("{lines} lines")).with_details(details))
+    Output::text(text).with_details(json!({
+        "type": kind,
+        "filePath": path.to_string_lossy(),
+        "content": details::start(content),
+        "structuredPatch": hunks.unwrap_or_default(),
+        "originalFile": old.as_ref().map(|old| old.to_str_lossy()),
+        "userModified": false,
+    }))
 }

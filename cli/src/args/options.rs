@@ -376,13 +376,14 @@ pub enum InputFormat {
 }
 
 /// A set of tools.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Profile {
-    /// All built-in tools
-    #[default]
+    /// The tools of ah's own manner
     Default,
     /// read, write, edit and bash
     Minimal,
+    /// All that users of the official Agent SDKs expect, under the names that they know; so it is with -p
+    Sdk,
 }
 
 /// Whether the tool calls of one answer run together.

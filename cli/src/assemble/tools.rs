@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_agent::skills::{Skill, SkillTool, SkillToolNames, Skills};
-use ah_conversation::{Layer, Store};
+use ah_conversation::{Layer, Store, is_same_tool};
 use ah_tools::{
-    Bench, HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Shell, Surroundings,
-    ToolOrigin, Workspace,
+    Bench, HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Naming, Profile, Shell,
+    Surroundings, ToolOrigin, Workspace,
 };
 
 use crate::args::Manner;
@@ -84,13 +84,13 @@ pub async fn layered(
         layer: Layer::BuiltIn,
         path: None,
     };
-    let profile = options.tools.profile.unwrap_or_default().into();
-    for tool in ah_tools::builtin(profile, config.manner.into(), around) {
+    let (profile, naming) = profile(options, config.manner);
+    for tool in ah_tools::builtin(profile, naming, around) {
         tools.add(tool, built_in());
     }
-    let names = match config.manner {
-        Manner::Own => SkillToolNames::OWN,
-        Manner::DropIn => SkillToolNames::SDK,
+    let names = match naming {
+        Naming::Own => SkillToolNames::OWN,
+        Naming::Sdk => SkillToolNames::SDK,
     };
     if let Some(tool) = SkillTool::new(sources.skills.clone(), names) {
         tools.add(Arc::new(tool), built_in());
@@ -108,6 +108,20 @@ pub async fn layered(
     }
     tools.retain(|tool| is_wanted(tool, options, config));
     (tools, warnings)
+}
+
+/// Which built-in tools there are, and under which names.
+fn profile(options: &Options, manner: Manner) -> (Profile, Naming) {
+    let profile = match (options.tools.profile, manner) {
+        (Some(profile), _) => profile.into(),
+        (None, Manner::Own) => Profile::Default,
+        (None, Manner::DropIn) => Profile::Sdk,
+    };
+    let naming = match (profile, manner) {
+        (Profile::Sdk, _) | (_, Manner::DropIn) => Naming::Sdk,
+        (Profile::Default | Profile::Minimal, Manner::Own) => Naming::Own,
+    };
+    (profile, naming)
 }
 
 /// The folders that may hold tools. What came with a project that is not trusted does not count.
@@ -163,7 +177,7 @@ fn is_wanted(tool: &LayeredTool, options: &Options, config: &Config) -> bool {
         None => true,
         Some(lists) => {
             let mut names = lists.iter().flat_map(|list| names(list));
-            names.any(|listed| listed.eq_ignore_ascii_case(name) || listed == "default")
+            names.any(|listed| is_same_tool(listed, name) || listed == "default")
         }
     };
     (is_named || is_listed) && !config.deny.iter().any(|rule| rule.value.covers_tool(name))

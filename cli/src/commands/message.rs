@@ -18,8 +18,8 @@ impl Keys {
     /// Those of the built-in tools, under both their names.
     pub fn of(config: &Config) -> Result<Self, CliError> {
         let mut keys = HashMap::new();
-        for naming in [Naming::Own, Naming::Sdk] {
-            for spec in tools::specs(&config.environment, Profile::Default, naming)? {
+        for (profile, naming) in [(Profile::Default, Naming::Own), (Profile::Sdk, Naming::Sdk)] {
+            for spec in tools::specs(&config.environment, profile, naming)? {
                 if let Some(key) = spec.key {
                     keys.insert(spec.name, key.argument().to_owned());
                 }

@@ -187,20 +187,12 @@ impl From<options::Profile> for Profile {
         match profile {
             options::Profile::Default => Self::Default,
             options::Profile::Minimal => Self::Minimal,
+            options::Profile::Sdk => Self::Sdk,
         }
     }
 }
 
 impl From<Manner> for ah_mcp::Naming {
-    fn from(manner: Manner) -> Self {
-        match manner {
-            Manner::Own => Self::Own,
-            Manner::DropIn => Self::Sdk,
-        }
-    }
-}
-
-impl From<Manner> for Naming {
     fn from(manner: Manner) -> Self {
         match manner {
             Manner::Own => Self::Own,

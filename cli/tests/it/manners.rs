@@ -85,8 +85,8 @@ fn tools_have_the_names_that_each_reader_knows() {
     });
     insta::assert_snapshot!(names.join("\n"), @"
 read write edit bash grep glob result skill
-Read Write Edit Bash Grep Glob result Skill
-Read Write Edit Bash Grep Glob result Skill
+Read Write Edit Bash TaskOutput TaskStop Grep Glob result Skill
+Read Write Edit Bash TaskOutput TaskStop Grep Glob result Skill
 ");
 }
 
@@ -137,7 +137,8 @@ fn what_changes_something_runs_for_a_person_and_needs_permission_for_a_program()
     }
     let world = World::new();
     world.write("notes", "one\n");
-    let server = Server::new([uses("Read", json!({"file_path": "notes"})), says("Done.")]);
+    let notes = world.file("notes");
+    let server = Server::new([uses("Read", json!({"file_path": notes})), says("Done.")]);
     asking(&world, &server, &["-p", "go"]).run().expect(0);
     let messages = server.requests()[1].body["messages"].to_string();
     assert!(messages.contains("1\\tone"), "{messages}");

@@ -32,6 +32,7 @@ pub(super) struct Search {
     mode: OutputMode,
     has_context: bool,
     names_files: bool,
+    matches_only: bool,
 }
 
 /// What a search found.
@@ -85,6 +86,7 @@ impl Search {
             mode: arguments.output_mode,
             has_context: before + after > 0,
             names_files: !is_single_file,
+            matches_only: arguments.matches_only.unwrap_or(false),
         })
     }
 
@@ -200,6 +202,7 @@ impl Search {
             OutputMode::Content => {
                 let mut printer = StandardBuilder::new()
                     .path(self.names_files)
+                    .only_matching(self.matches_only)
                     .max_columns(Some(MAX_COLUMNS))
                     .max_columns_preview(true)
                     .build_no_color(output);

@@ -25,10 +25,10 @@ pub(super) fn list(workspace: &Workspace, typed: &str, path: &Path) -> Result<Ou
     if count > LISTED {
         text.push_str(&format!("\n[{} more]", count - LISTED));
     }
-    Ok(
-        Output::text(text)
-            .with_details(json!({ "path": path.to_string_lossy(), "entries": count })),
-    )
+    Ok(Output::text(text).with_details(json!({
+        "type": "directory",
+        "file": { "filePath": path.to_string_lossy(), "count": count },
+    })))
 }
 
 fn names(workspace: &Workspace, path: &Path) -> io::Result<Vec<String>> {

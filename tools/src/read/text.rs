@@ -2,10 +2,18 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use bstr::ByteSlice;
+use serde_json::{Value, json};
+
+use crate::details;
 
 /// How many bytes of one line are given, and of all lines together.
 const LINE_BYTES: usize = 10_000;
 const TEXT_BYTES: usize = 8 << 20;
+/// How much of a file is looked at behind the lines that are given, to tell how many it has.
+const COUNTED: u64 = 16 << 20;
 
 /// Which lines are wanted.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +35,36 @@ pub(super) struct Lines {
     pub(super) skipped: u64,
     /// Whether the file goes on behind them.
     pub(super) more: bool,
+    /// The lines as they are in the file, but for their ends, as many as are of use to a program.
+    pub(super) plain: Vec<u8>,
+    /// How many line ends follow, as far as one looked.
+    pub(super) rest: u64,
+    /// Whether the last line that is given has an end.
+    pub(super) is_ended: bool,
+}
+
+impl Lines {
+    /// What is told to programs. They take what stands between line ends for a line, so that a line end at the end of
+    /// the file begins one more, which is empty.
+    pub(super) fn details(&self, path: &Path, first: u64) -> Value {
+        let last = u64::from(!self.more && (self.is_ended || self.count == 0));
+        let plain = self.plain.to_str_lossy();
+        let content = match self.more || !self.is_ended {
+            true => plain.strip_suffix('\n').unwrap_or(&plain),
+            false => &plain,
+        };
+        let total = self.skipped + self.count + last;
+        json!({
+            "type": "text",
+            "file": {
+                "filePath": path.to_string_lossy(),
+                "content": details::start(content),
+                "numLines": self.count + last,
+                "startLine": first,
+                "totalLines": total + if self.more { self.rest + 1 } else { 0 },
+            },
+        })
+    }
 }
 
 /// Why a file that starts like this is not text: a phrase to put behind the fact, possibly empty.
@@ -57,13 +95,14 @@ pub(super) fn read(source: impl Read, window: Window) -> io::Result<Lines> {
         if read == 0 {
             break;
         }
-        let left_out = match (line.last(), source.fill_buf()?.first()) {
-            (Some(b'\n'), _) | (_, None) => 0,
+        let (left_out, is_ended) = match (line.last(), source.fill_buf()?.first()) {
+            (Some(b'\n'), _) => (0, true),
+            (_, None) => (0, false),
             (_, Some(b'\n')) => {
                 source.consume(1);
-                0
+                (0, true)
             }
-            _ => source.skip_until(b'\n')?,
+            _ => (source.skip_until(b'\n')?, true),
         };
         let number = window.first + lines.count;
         if number == 1 && line.starts_with(b"\xef\xbb\xbf") {
@@ -73,11 +112,39 @@ pub(super) fn read(source: impl Read, window: Window) -> io::Result<Lines> {
             lines.text.push('\n');
         }
         is_lossy |= push_line(&mut lines.text, number, &line, left_out);
+        push_plain(&mut lines.plain, &line);
+        lines.is_ended = is_ended;
         lines.count += 1;
     }
     lines.more = !source.fill_buf()?.is_empty();
+    if lines.more {
+        count_rest(&mut lines, source)?;
+    }
     push_remarks(&mut lines, window, is_lossy);
     Ok(lines)
+}
+
+/// Adds one line, if there still is use for it.
+fn push_plain(plain: &mut Vec<u8>, line: &[u8]) {
+    if plain.len() < details::LIMIT {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        plain.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
+        plain.push(b'\n');
+    }
+}
+
+/// Counts the lines behind those that are given.
+fn count_rest(lines: &mut Lines, source: impl BufRead) -> io::Result<()> {
+    let mut source = source.take(COUNTED);
+    loop {
+        let part = source.fill_buf()?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        lines.rest += part.find_iter("\n").count() as u64;
+        let len = part.len();
+        source.consume(len);
+    }
 }
 
 /// Adds one line, and says whether bytes of it were not UTF-8.

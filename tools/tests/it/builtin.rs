@@ -24,11 +24,16 @@ async fn profiles_have_their_tools() {
              grep(pattern) glob(pattern) result(tool_use_id)",
         ),
         (
-            Profile::Default,
+            Profile::Sdk,
             Naming::Sdk,
             "Read(file_path) Write(file_path, content) Edit(file_path, old_string, new_string) \
-             Bash(command) Grep(pattern) Glob(pattern) result(tool_use_id) AskUserQuestion(questions) \
-             EnterPlanMode() ExitPlanMode()",
+             Bash(command) TaskOutput(task_id) TaskStop(task_id) Grep(pattern) Glob(pattern) \
+             result(tool_use_id) AskUserQuestion(questions) EnterPlanMode() ExitPlanMode()",
+        ),
+        (
+            Profile::Minimal,
+            Naming::Sdk,
+            "Read(file_path) Write(file_path, content) Edit(file_path, old_string, new_string) Bash(command)",
         ),
         (
             Profile::Minimal,

@@ -110,21 +110,26 @@ fn mode_and_link_are_kept() {
 #[test]
 fn what_was_done_is_told_in_lines_and_hunks() {
     let folder = Folder::with(&[("f", "1\n2\n3\n4\n5\nx = 1\n7\n8\n9\n10\n")]);
-    let tool = Edit::new(folder.workspace(), Naming::Sdk);
+    let tool = Edit::new(folder.workspace(), Naming::Own);
     let output = run(
         &tool,
-        json!({"file_path": "f", "old_string": "5\nx = 1", "new_string": "5\nx = 2\ny = 3"}),
+        json!({"path": "f", "old_string": "5\nx = 1", "new_string": "5\nx = 2\ny = 3"}),
     );
     assert_eq!(text(&output), "- 5\n- x = 1\n+ 5\n+ x = 2\n+ y = 3");
-    let details = output.details.unwrap();
-    assert_eq!(details["old_lines"], 2);
-    assert_eq!(details["new_lines"], 3);
     assert_eq!(
-        details["patch"],
-        json!([{
-            "old_start": 3, "old_lines": 7, "new_start": 3, "new_lines": 8,
-            "lines": [" 3", " 4", " 5", "-x = 1", "+x = 2", "+y = 3", " 7", " 8", " 9"],
-        }])
+        output.details.unwrap(),
+        json!({
+            "filePath": folder.workspace().cwd().join("f").to_str(),
+            "oldString": "5\nx = 1",
+            "newString": "5\nx = 2\ny = 3",
+            "originalFile": "1\n2\n3\n4\n5\nx = 1\n7\n8\n9\n10\n",
+            "structuredPatch": [{
+                "oldStart": 3, "oldLines": 7, "newStart": 3, "newLines": 8,
+                "lines": [" 3", " 4", " 5", "-x = 1", "+x = 2", "+y = 3", " 7", " 8", " 9"],
+            }],
+            "userModified": false,
+            "replaceAll": false,
+        })
     );
     let told = edit(
         &folder,

@@ -38,7 +38,7 @@ fn fixture() -> Folder {
 }
 
 /// Tool input, the same for `rg`, and what both print.
-const CASES: [(&str, &str, &str); 14] = [
+const CASES: [(&str, &str, &str); 18] = [
     (
         r#"{"pattern": "fn"}"#,
         "-l fn",
@@ -108,14 +108,37 @@ const CASES: [(&str, &str, &str); 14] = [
         "2:impl A {",
     ),
     (
+        r#"{"pattern": "fn \\w+", "output_mode": "content", "-o": true}"#,
+        r"-n -o fn\s\w+",
+        "README.md:3:fn in\ncrlf.txt:2:fn two\nlatin1.txt:1:fn caf\nsrc/deep/lib.rs:3:fn new\n\
+         src/main.rs:1:fn main\nsrc/main.rs:5:fn run\nsrc/main.rs:9:fn last",
+    ),
+    (
+        r#"{"pattern": "FN", "output_mode": "count", "-i": true, "type": "md"}"#,
+        "-c -i -t md FN",
+        "README.md:1",
+    ),
+    (
+        r#"{"pattern": "A", "output_mode": "content", "-A": 1, "-B": 2, "path": "src/deep"}"#,
+        "-n -A1 -B2 A src/deep",
+        "src/deep/lib.rs:1:struct A;\nsrc/deep/lib.rs:2:impl A {\nsrc/deep/lib.rs:3:    fn new() -> A {\n\
+         src/deep/lib.rs:4:        A\nsrc/deep/lib.rs-5-    }",
+    ),
+    (
+        r#"{"pattern": "\\(\\) \\{\n", "multiline": true}"#,
+        r"-l -U --multiline-dotall \(\)\s\{\n",
+        "src/main.rs",
+    ),
+    (
         r#"{"pattern": "fn", "path": "data.bin", "output_mode": "content"}"#,
         "-n fn data.bin",
         "binary file matches (found \"\\0\" byte around offset 10)",
     ),
 ];
 
+/// 04 e and T6. What is expected here is what `rg` printed; where it is installed, it is asked again.
 #[test]
-fn the_output_is_that_of_rg() {
+fn port_04_e_the_output_is_that_of_rg() {
     let folder = fixture();
     for (input, same_for_rg, expected) in CASES {
         let output = grep(&folder, serde_json::from_str(input).unwrap());

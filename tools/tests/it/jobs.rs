@@ -28,7 +28,9 @@ async fn a_job_is_polled_bit_by_bit() {
         text(&started),
         format!("started in the background as job job; it writes to {file}")
     );
-    assert_eq!(started.details, Some(json!({ "job": "job", "path": file })));
+    let details = started.details.unwrap();
+    assert_eq!(details["backgroundTaskId"], "job");
+    assert_eq!(details["path"], file);
 
     appears(&folder, "first").await;
     let mut seen = String::new();
@@ -44,8 +46,11 @@ async fn a_job_is_polled_bit_by_bit() {
     folder.put("go", "");
     let ended = ask(&tool, &folder, "wait").await;
     assert_eq!(text(&ended), "error: two\n[ended, exit code: 3]");
-    let details = json!({ "job": "job", "running": false, "exit_code": 3 });
-    assert_eq!(ended.details, Some(details));
+    let task = &ended.details.unwrap()["task"];
+    assert_eq!(
+        (&task["status"], &task["exitCode"]),
+        (&json!("failed"), &json!(3))
+    );
     assert_eq!(
         text(&ask(&tool, &folder, "output").await),
         "error: (no new output)\n[ended, exit code: 3]"

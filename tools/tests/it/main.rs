@@ -15,5 +15,6 @@ mod lua;
 mod read;
 mod read_pdf;
 mod read_picture;
+mod sdk;
 mod stored;
 mod write;

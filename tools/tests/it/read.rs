@@ -199,7 +199,7 @@ fn paths_mean_what_a_shell_takes_them_for() {
     ]);
     std::os::unix::fs::symlink(folder.path("work/a"), folder.path("work/link")).unwrap();
     let workspace = Workspace::new(&folder.path("work"), Some(folder.path("home")), &[]).into();
-    let tool = Read::new(workspace, Naming::Sdk);
+    let tool = Read::new(workspace, Naming::Own);
     let absolute = folder.path("work/a/f");
     for (path, expected) in [
         ("~/notes", "1\tn"),

@@ -89,7 +89,7 @@ fn strings_become_words_lines_and_paragraphs_by_their_places() {
 }
 
 #[test]
-fn pages_are_chosen() {
+fn port_04_h_pages_are_chosen() {
     let folder = Folder::new();
     let pages: Vec<_> = (1..=25).map(|number| format!("({number}) Tj")).collect();
     put(

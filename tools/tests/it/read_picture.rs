@@ -63,9 +63,12 @@ fn small_pictures_are_sent_as_they_are_whatever_their_name() {
         assert_eq!(text(&output), format!("[{media_type}]"));
         assert_eq!(BASE64_STANDARD.decode(&image(&output).data).unwrap(), bytes);
         let path = folder.workspace().cwd().join("picture.txt");
+        let file = json!({
+            "filePath": path, "base64": BASE64_STANDARD.encode(&bytes), "type": media_type, "originalSize": bytes.len(),
+        });
         assert_eq!(
             output.details.unwrap(),
-            json!({"path": path, "bytes": bytes.len(), "media_type": media_type})
+            json!({"type": "image", "file": file})
         );
     }
 }

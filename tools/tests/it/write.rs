@@ -23,14 +23,30 @@ fn folders_are_made_and_lines_counted() {
     assert_eq!(write(&folder, "a/b/c.txt", ""), "1 lines");
     assert_eq!(folder.get("a/b/c.txt"), "");
 
-    let tool = Write::new(folder.workspace(), Naming::Sdk);
-    let output = run(&tool, json!({"file_path": "d", "content": "é\n"}));
+    let tool = Write::new(folder.workspace(), Naming::Own);
     let path = folder.workspace().cwd().join("d");
+    let details = |content: &str| {
+        run(&tool, json!({"path": "d", "content": content}))
+            .details
+            .unwrap()
+    };
     assert_eq!(
-        output.details.unwrap(),
-        json!({"path": path.to_str(), "bytes": 3, "line_count": 2, "created": true})
+        details("é\n"),
+        json!({
+            "type": "create", "filePath": path.to_str(), "content": "é\n", "structuredPatch": [],
+            "originalFile": null, "userModified": false,
+        })
     );
-    let access = tool.access(&json!({"file_path": "d", "content": ""}).into());
+    assert_eq!(
+        details("e\n"),
+        json!({
+            "type": "update", "filePath": path.to_str(), "content": "e\n", "originalFile": "é\n", "userModified": false,
+            "structuredPatch": [
+                {"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": ["-é", "+e"]},
+            ],
+        })
+    );
+    let access = tool.access(&json!({"path": "d", "content": ""}).into());
     assert_eq!(access, [Access::Write(path)]);
 }
 

@@ -1,0 +1,358 @@
+//! The tools as the hosts of the official Agent SDKs know them: names, inputs, texts and details. Tests named `port_04_…`
+//! show the check of that letter.
+
+use ah_conversation::{Context, Environment, Output, Tool, ToolUse};
+use ah_testkit::world::Session;
+use ah_tools::{
+    Edit, Glob, Grep, Naming, Profile, Read, Shell, Surroundings, TaskOutput, TaskStop, Write,
+    builtin,
+};
+use serde_json::{Value, json};
+
+use crate::bash::{appears, bash_of, call, ends};
+use crate::folder::{Folder, run, text};
+
+/// The absolute path of a file in the folder.
+fn at(folder: &Folder, name: &str) -> String {
+    let path = folder.workspace().cwd().join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+/// `read`, `write` and `edit` as a session has them: the last two after the first.
+fn file_tools(folder: &Folder) -> (Read, Write, Edit) {
+    let read = Read::new(folder.workspace(), Naming::Sdk);
+    let write = Write::new(folder.workspace(), Naming::Sdk).after(&read);
+    let edit = Edit::new(folder.workspace(), Naming::Sdk).after(&read);
+    (read, write, edit)
+}
+
+fn tools(folder: &Folder) -> Vec<std::sync::Arc<dyn Tool>> {
+    let around = Surroundings {
+        workspace: folder.workspace(),
+        shell: Shell::new(&Environment::default()),
+        store: std::sync::Arc::new(Session::in_memory(&folder.path("")).unwrap()),
+    };
+    builtin(Profile::Sdk, Naming::Sdk, around)
+}
+
+/// 04 a and b: each tool has exactly the inputs of the catalogue, in a schema that an endpoint takes.
+#[test]
+fn port_04_a_b_every_tool_has_its_schema() {
+    let folder = Folder::new();
+    let shown = tools(&folder).into_iter().map(|tool| {
+        let spec = tool.spec();
+        let schema = &*spec.input_schema;
+        assert_eq!(schema["type"], "object", "{}", spec.name);
+        assert!(!spec.description.contains("{{"), "{}", spec.name);
+        assert!(jsonschema::meta::is_valid(schema), "{}", spec.name);
+        let text = serde_json::to_string(schema).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), *schema);
+        let required = schema["required"].as_array().unwrap();
+        let names = schema["properties"].as_object().unwrap().keys();
+        let names = names.map(|name| match required.contains(&json!(name)) {
+            true => format!("{name}*"),
+            false => name.clone(),
+        });
+        format!("{}: {}", spec.name, names.collect::<Vec<_>>().join(" "))
+    });
+    insta::assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @"
+    Read: file_path* offset limit pages
+    Write: file_path* content*
+    Edit: file_path* old_string* new_string* replace_all
+    Bash: command* timeout description run_in_background
+    TaskOutput: task_id* block timeout
+    TaskStop: task_id*
+    Grep: pattern* path glob type output_mode -A -B -C -n -i -o multiline head_limit offset
+    Glob: pattern* path
+    result: tool_use_id* offset limit
+    ");
+}
+
+#[tokio::test]
+async fn port_04_c_a_timeout_over_the_limit_is_refused_and_one_below_is_kept() {
+    let folder = Folder::new();
+    let tool = bash_of(&folder, Naming::Sdk);
+    let run = async |input: Value| call(&tool, &folder, "call", input).await;
+    let refused = run(json!({"command": "touch ran", "timeout": 600_001})).await;
+    assert!(
+        refused.is_error && text(&refused).contains("600000"),
+        "{refused:?}"
+    );
+    assert!(!folder.path("ran").exists());
+    let ended = run(json!({"command": "echo a; sleep 1000", "timeout": 200})).await;
+    assert_eq!(
+        text(&ended),
+        "error: Exit code 124\n[timed out after 200 ms]\na"
+    );
+    assert_eq!(ended.details.unwrap()["interrupted"], true);
+}
+
+#[test]
+fn port_04_d_edit_takes_one_match_or_all() {
+    for (content, old, all, expected) in [
+        ("a b c", "x", false, "error: old_string is not in"),
+        ("a b c", "x", true, "error: old_string is not in"),
+        ("a b c", "b", false, "a X c"),
+        ("a b c", "b", true, "a X c"),
+        ("b b b", "b", false, "error: old_string is 3 times in"),
+        ("b b b", "b", true, "X X X"),
+        (
+            "b",
+            "X",
+            true,
+            "error: old_string and new_string are the same",
+        ),
+    ] {
+        let folder = Folder::with(&[("f", content)]);
+        let (read, _, edit) = file_tools(&folder);
+        let path = at(&folder, "f");
+        run(&read, json!({ "file_path": path }));
+        let output = run(
+            &edit,
+            json!({"file_path": path, "old_string": old, "new_string": "X", "replace_all": all}),
+        );
+        let told = match output.is_error {
+            true => text(&output),
+            false => folder.get("f"),
+        };
+        assert!(told.starts_with(expected), "{content} {old} {all}: {told}");
+    }
+}
+
+#[test]
+fn port_04_i_relative_paths_are_refused_and_touch_nothing() {
+    let folder = Folder::with(&[("f", "text\n")]);
+    let (read, write, edit) = file_tools(&folder);
+    let cases: [(&dyn Tool, Value); 3] = [
+        (&read, json!({"file_path": "f"})),
+        (&write, json!({"file_path": "f", "content": "x"})),
+        (
+            &edit,
+            json!({"file_path": "f", "old_string": "t", "new_string": "x"}),
+        ),
+    ];
+    for (tool, input) in cases {
+        assert_eq!(
+            tool.access(&input.clone().into()),
+            [],
+            "{}",
+            tool.spec().name
+        );
+        let path = at(&folder, "f");
+        assert_eq!(
+            text(&run(tool, input)),
+            format!("error: `f` is a relative path, and it has to be absolute: `{path}`?")
+        );
+    }
+    assert_eq!(folder.get("f"), "text\n");
+}
+
+#[tokio::test]
+async fn port_04_j_a_command_in_the_background_is_named_asked_and_stopped() {
+    let folder = Folder::new();
+    let bash = bash_of(&folder, Naming::Sdk);
+    let (output, stop) = (TaskOutput::new(&bash), TaskStop::new(&bash));
+    let ask = async |tool: &dyn Tool, input: Value| call(tool, &folder, "ask", input).await;
+    let line = "echo one; touch first; until [ -e go ]; do sleep 0.01; done; echo two; exit 3";
+    let started = call(
+        &bash,
+        &folder,
+        "task",
+        json!({"command": line, "run_in_background": true}),
+    )
+    .await;
+    let details = started.details.unwrap();
+    assert_eq!(details["backgroundTaskId"], "task");
+    appears(&folder, "first").await;
+    let mut seen = String::new();
+    while !seen.contains("one") {
+        seen = text(&ask(&output, json!({"task_id": "task", "block": false})).await);
+    }
+    assert_eq!(seen, "one\n[still running]");
+
+    folder.put("go", "");
+    let ended = ask(&output, json!({"task_id": "task", "timeout": 20_000})).await;
+    assert_eq!(text(&ended), "two\n[ended, exit code: 3]");
+    insta::assert_snapshot!(ended.details.unwrap(), @r#"{"retrieval_status":"success","task":{"task_id":"task","task_type":"local_bash","status":"failed","description":"echo one; touch first; until [ -e go ]; do sleep 0.01; done; echo two; exit 3","output":"two\n","exitCode":3}}"#);
+
+    let line = "echo $$ >pid.new; mv pid.new pid; exec sleep 1000";
+    call(
+        &bash,
+        &folder,
+        "other",
+        json!({"command": line, "run_in_background": true}),
+    )
+    .await;
+    appears(&folder, "pid").await;
+    // By its old name it does not wait.
+    let old = ToolUse {
+        id: "old".into(),
+        name: "BashOutput".into(),
+        input: json!({"task_id": "other"}).into(),
+    };
+    let context = Context::new(folder.path("out/old"));
+    assert!(text(&output.run(&old, &context).await).ends_with("[still running]"));
+    let stopped = ask(&stop, json!({"task_id": "other"})).await;
+    assert_eq!(text(&stopped), format!("stopped task other: {line}"));
+    insta::assert_snapshot!(stopped.details.unwrap(), @r#"{"message":"stopped task other: echo $$ >pid.new; mv pid.new pid; exec sleep 1000","task_id":"other","task_type":"local_bash","command":"echo $$ >pid.new; mv pid.new pid; exec sleep 1000"}"#);
+    ends(folder.get("pid").trim()).await;
+    let again = ask(&stop, json!({"task_id": "other"})).await;
+    assert_eq!(text(&again), format!("stopped task other: {line}"));
+    let nobody = ask(&stop, json!({"task_id": "nobody"})).await;
+    assert!(nobody.is_error && text(&nobody).contains("there is no job nobody"));
+}
+
+#[tokio::test]
+async fn a_command_gives_its_output_without_the_last_line_end_and_its_failure_first() {
+    let folder = Folder::new();
+    let tool = bash_of(&folder, Naming::Sdk);
+    for (command, expected, silent) in [
+        ("echo out; echo err >&2", "out\nerr", false),
+        ("true", "(no output)", false),
+        ("mkdir -p a/b && cd a", "(no output)", true),
+        ("echo oops >&2; exit 3", "error: Exit code 3\noops", false),
+        ("exit 3", "error: Exit code 3", false),
+        ("printf half; false", "error: Exit code 1\nhalf", false),
+        (
+            "echo exit code: 1; exit 1",
+            "error: Exit code 1\nexit code: 1",
+            false,
+        ),
+        (
+            "kill -9 $$",
+            "error: Exit code 137\n[killed by signal 9]",
+            false,
+        ),
+    ] {
+        let output = call(&tool, &folder, "call", json!({ "command": command })).await;
+        assert_eq!(text(&output), expected, "{command}");
+        let details = output.details.unwrap();
+        assert_eq!(details["noOutputExpected"], silent, "{command}");
+        assert_eq!(details["stderr"], "", "{command}");
+    }
+    let output = call(&tool, &folder, "call", json!({ "command": "echo hi" })).await;
+    insta::assert_snapshot!(output.details.unwrap(), @r#"{"stdout":"hi","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false,"exit_code":0}"#);
+    // What is long is told in part, with the file that has it whole.
+    let output = call(&tool, &folder, "long", json!({ "command": "seq 100000" })).await;
+    let details = output.details.unwrap();
+    assert_eq!(details["stdout"].as_str().unwrap().len(), 30_000);
+    assert_eq!(
+        details["persistedOutputPath"],
+        json!(folder.path("out/long"))
+    );
+    assert_eq!(details["persistedOutputSize"], 588_895);
+}
+
+#[test]
+fn what_was_read_is_told_as_it_is() {
+    let folder = Folder::new();
+    let (read, ..) = file_tools(&folder);
+    for (content, more, expected) in [
+        ("abc\n", json!({}), "abc\n|2|1|2"),
+        ("one\ntwo\n", json!({}), "one\ntwo\n|3|1|3"),
+        ("one\ntwo", json!({}), "one\ntwo|2|1|2"),
+        ("", json!({}), "|1|1|1"),
+        (
+            "1\n2\n3\n4\n",
+            json!({"offset": 2, "limit": 2}),
+            "2\n3|2|2|5",
+        ),
+        ("1\n2\n3\n4", json!({"offset": 2, "limit": 2}), "2\n3|2|2|4"),
+        ("1\n2\n3\n4", json!({"offset": 4}), "4|1|4|4"),
+        ("1\r\n2\r\n", json!({}), "1\n2\n|3|1|3"),
+    ] {
+        folder.put("f", content);
+        let path = at(&folder, "f");
+        let mut input = more;
+        input["file_path"] = json!(path);
+        let details = run(&read, input.clone()).details.unwrap();
+        assert_eq!(
+            (&details["type"], &details["file"]["filePath"]),
+            (&json!("text"), &json!(path))
+        );
+        let file = &details["file"];
+        let told = format!(
+            "{}|{}|{}|{}",
+            file["content"].as_str().unwrap(),
+            file["numLines"],
+            file["startLine"],
+            file["totalLines"]
+        );
+        assert_eq!(told, expected, "{content:?} {input}");
+    }
+}
+
+#[test]
+fn a_file_is_changed_only_as_it_was_read() {
+    let folder = Folder::with(&[("f", "one\n"), ("g", "one\n")]);
+    let (read, write, edit) = file_tools(&folder);
+    let (f, new) = (at(&folder, "f"), at(&folder, "new"));
+    let writing = |path: &str| text(&run(&write, json!({"file_path": path, "content": "two\n"})));
+    let editing = |path: &str, old: &str, new: &str| {
+        let input = json!({"file_path": path, "old_string": old, "new_string": new});
+        text(&run(&edit, input))
+    };
+    let unread = format!("error: `{f}` has not been read yet: read it before you change it");
+    assert_eq!(writing(&f), unread);
+    assert_eq!(editing(&f, "one", "two"), unread);
+    // A failed reading is none.
+    run(&read, json!({"file_path": f, "offset": 9}));
+    assert_eq!(editing(&f, "one", "two"), unread);
+    run(&read, json!({"file_path": f, "limit": 1}));
+    assert_eq!(editing(&f, "one", "two"), "- one\n+ two");
+    // What it has written itself it knows.
+    assert_eq!(editing(&f, "two", "three"), "- two\n+ three");
+    assert_eq!(writing(&f), format!("updated {f} (2 lines)"));
+    folder.put("f", "somebody else's\n");
+    let changed = format!("error: `{f}` has been changed since you read it: read it again");
+    assert_eq!(editing(&f, "else", "x"), changed);
+    assert_eq!(writing(&f), changed);
+    assert_eq!(folder.get("f"), "somebody else's\n");
+    // A new file needs no reading, and may be changed at once.
+    assert_eq!(writing(&new), format!("created {new} (2 lines)"));
+    assert_eq!(editing(&new, "two", "2"), "- two\n+ 2");
+    // Where nothing reads, nothing has to be read.
+    drop(read);
+    let g = at(&folder, "g");
+    assert_eq!(editing(&g, "one", "1"), "- one\n+ 1");
+}
+
+#[test]
+fn searches_tell_programs_what_they_found() {
+    let folder = Folder::with(&[
+        ("a.rs", "fn one\nfn two\n"),
+        ("b.rs", "fn three\n"),
+        ("c.md", ""),
+    ]);
+    let grep = Grep::new(folder.workspace(), Naming::Sdk);
+    let details = |output: Output| output.details.unwrap().to_string();
+    let grepped = |input: Value| details(run(&grep, input));
+    insta::assert_snapshot!(
+        [
+            grepped(json!({"pattern": "fn"})),
+            grepped(json!({"pattern": "fn", "output_mode": "count"})),
+            grepped(json!({"pattern": "fn", "output_mode": "content", "head_limit": 1, "offset": 1})),
+            grepped(json!({"pattern": "absent"})),
+        ]
+        .join("\n"),
+        @r#"
+        {"mode":"files_with_matches","filenames":["a.rs","b.rs"],"numFiles":2}
+        {"mode":"count","filenames":[],"numFiles":2,"content":"a.rs:2\nb.rs:1","numMatches":3}
+        {"mode":"content","filenames":[],"numFiles":0,"content":"a.rs:2:fn two","numLines":1,"appliedLimit":1,"appliedOffset":1}
+        {"mode":"files_with_matches","filenames":[],"numFiles":0}
+        "#
+    );
+    let glob = Glob::new(folder.workspace(), Naming::Sdk);
+    let output = run(&glob, json!({"pattern": "*.rs"}));
+    let (a, b) = (at(&folder, "a.rs"), at(&folder, "b.rs"));
+    assert_eq!(text(&output), format!("{a}\n{b}"));
+    let mut told = output.details.unwrap();
+    assert!(told["durationMs"].take().is_u64());
+    assert_eq!(
+        told,
+        json!({
+            "durationMs": null, "numFiles": 2, "filenames": [a, b], "truncated": false, "totalMatches": 2,
+            "countIsComplete": true,
+        })
+    );
+}
