@@ -180,8 +180,7 @@ impl Session {
             self.note(batch, &starting).await?;
             for at in starting {
                 self.emit_start(batch, at);
-                let context = Context::new(self.ports.store.spool_path(&batch.calls[at].call.id));
-                let run = batch.calls[at].run(context);
+                let run = batch.calls[at].run(self.context(&batch.calls[at].call));
                 let done = self.observe(&batch.calls[at], run);
                 running.push(done.map(move |done| (at, done)));
             }
@@ -198,6 +197,15 @@ impl Session {
                 stop.halt(ExitReason::EndTurn);
             }
             self.finish(batch, at, done);
+        }
+    }
+
+    /// What a call may use.
+    fn context(&self, call: &ToolUse) -> Context {
+        let former = self.transcript.last_success(&call.name);
+        Context {
+            former: former.and_then(|result| result.details.clone()),
+            ..Context::new(self.ports.store.spool_path(&call.id))
         }
     }
 

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 pub use mode::PermissionMode;
 use protected::is_protected;
 use rule::Match;
+pub(crate) use rule::canonical as canonical_tool;
 pub use rule::{Rule, RuleError, is_same_tool};
 pub use update::{Behavior, Destination, PermissionUpdate, RuleValue};
 

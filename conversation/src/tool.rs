@@ -143,6 +143,9 @@ pub struct Context {
     pub spool: PathBuf,
     /// Where it tells how far it is.
     pub progress: ProgressSink,
+    /// The details of the last success of this tool that the model still sees: what a tool knows of before stands in
+    /// the conversation.
+    pub former: Option<Value>,
 }
 
 impl Context {
@@ -151,6 +154,7 @@ impl Context {
         Self {
             spool,
             progress: ProgressSink::default(),
+            former: None,
         }
     }
 }

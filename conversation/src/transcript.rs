@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::permission::canonical_tool;
 use crate::{
     ContentBlock, Cost, Limits, Message, MessageId, Origin, Role, ToolResult, ToolUse, ToolUseId,
     Usage, estimate_message,
@@ -18,6 +19,8 @@ pub struct Transcript {
     messages: Vec<Arc<Message>>,
     calls: HashMap<ToolUseId, CallState>,
     places: Places,
+    /// Which message has the last success of each tool.
+    successes: HashMap<String, usize>,
 }
 
 /// What the decisions ask of the messages, so that none of them has to go through all: it follows from them alone.
@@ -54,15 +57,14 @@ pub enum CallState {
 impl Transcript {
     /// A transcript of `messages`, root first, and of the journal's `calls`.
     pub fn new(messages: Vec<Arc<Message>>, calls: HashMap<ToolUseId, CallState>) -> Self {
-        let mut places = Places::default();
-        for (at, message) in messages.iter().enumerate() {
-            places.note(at, message);
-        }
-        Self {
-            messages,
+        let mut transcript = Self {
             calls,
-            places,
+            ..Self::default()
+        };
+        for message in messages {
+            transcript.add(message);
         }
+        transcript
     }
 
     /// All messages, root first.
@@ -80,7 +82,15 @@ impl Transcript {
         if message.tool_results().next().is_some() {
             self.calls.clear();
         }
-        self.places.note(self.messages.len(), &message);
+        self.add(message);
+    }
+
+    fn add(&mut self, message: Arc<Message>) {
+        let at = self.messages.len();
+        self.places.note(at, &message);
+        let successes = message.tool_results().filter(|result| !result.is_error);
+        let names = successes.map(|result| (canonical_tool(&result.tool_name), at));
+        self.successes.extend(names);
         self.messages.push(message);
     }
 
@@ -139,12 +149,7 @@ impl Transcript {
             return self.messages.clone();
         };
         let summary = &self.messages[at];
-        let kept = match &summary.origin {
-            Origin::Summary {
-                kept_from: Some(first),
-            } => self.position_before(at, first).unwrap_or(at),
-            _ => at,
-        };
+        let kept = self.view_start();
         let mut view = Vec::with_capacity(self.messages.len() - kept);
         view.push(summary.clone());
         view.extend(
@@ -155,6 +160,29 @@ impl Transcript {
         );
         view.extend_from_slice(&self.messages[at + 1..]);
         view
+    }
+
+    /// The last success of the tool `name` that the model still sees.
+    pub fn last_success(&self, name: &str) -> Option<&ToolResult> {
+        let name = canonical_tool(name);
+        let at = *self.successes.get(&name)?;
+        let results = self.messages[at].tool_results();
+        let of_tool =
+            |result: &&ToolResult| !result.is_error && canonical_tool(&result.tool_name) == name;
+        (at >= self.view_start()).then(|| results.filter(of_tool).last())?
+    }
+
+    /// The oldest message of the view, but for a summary that stands before it there.
+    fn view_start(&self) -> usize {
+        let Some(at) = self.places.summary else {
+            return 0;
+        };
+        match &self.messages[at].origin {
+            Origin::Summary {
+                kept_from: Some(first),
+            } => self.position_before(at, first).unwrap_or(at),
+            _ => at,
+        }
     }
 
     fn position_before(&self, end: usize, id: &MessageId) -> Option<usize> {
@@ -293,6 +321,43 @@ mod tests {
             ),
         ] {
             assert_eq!(ids(&transcript(line).view()), view, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_last_success_of_a_tool_is_one_that_the_model_sees() {
+        for (line, expected) in [
+            ("user assistant:tool_use(a)", None),
+            ("user assistant:tool_use(a) results", Some("m2")),
+            (
+                "user assistant:tool_use(a) results assistant:tool_use(b) results",
+                Some("m4"),
+            ),
+            ("user assistant:tool_use(a) results summary", None),
+            (
+                "user assistant:tool_use(a) results summary(1) user",
+                Some("m2"),
+            ),
+            (
+                "user assistant:tool_use(a) results user summary(3) user",
+                None,
+            ),
+        ] {
+            let transcript = transcript(line);
+            let found = transcript.last_success("tool");
+            let messages = transcript.messages().iter();
+            let of = |result: &ToolResult| {
+                let mut messages = messages.clone();
+                let holds = |message: &&Arc<Message>| {
+                    message
+                        .tool_results()
+                        .any(|other| std::ptr::eq(other, result))
+                };
+                messages
+                    .find(holds)
+                    .map(|message| message.id.as_str().to_owned())
+            };
+            assert_eq!(found.and_then(of).as_deref(), expected, "{line}");
         }
     }
 

@@ -233,7 +233,8 @@ pub fn is_same_tool(one: &str, other: &str) -> bool {
     canonical(one) == canonical(other)
 }
 
-fn canonical(name: &str) -> String {
+/// The one of a tool's names by which it is told from others.
+pub(crate) fn canonical(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     if name.starts_with("mcp__") {
         return name;
