@@ -3,7 +3,6 @@
 mod nearest;
 mod replace;
 
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
@@ -156,20 +155,10 @@ fn edit(
 }
 
 fn content(workspace: &Workspace, typed: &str, path: &Path) -> Result<Vec<u8>, String> {
-    let (file, metadata) = file::open(path).map_err(|fault| fault.tell(workspace, typed, path))?;
-    let mut content = Vec::new();
-    if metadata.len() <= MAX_BYTES {
-        file.take(MAX_BYTES + 1)
-            .read_to_end(&mut content)
-            .map_err(|error| format!("cannot read `{typed}`: {error}"))?;
-    }
-    if metadata.len().max(content.len() as u64) > MAX_BYTES {
-        return Err(format!(
-            "`{typed}` is too large to edit: {} bytes of at most {MAX_BYTES}",
-            metadata.len()
-        ));
-    }
-    Ok(content)
+    let content = file::content(path, MAX_BYTES);
+    content
+        .map_err(|fault| fault.tell(workspace, typed, path))?
+        .ok_or_else(|| format!("`{typed}` is too large to edit: more than {MAX_BYTES} bytes"))
 }
 
 fn tell(mismatch: &Mismatch, typed: &str, content: &[u8], old: &str, new: &str) -> String {

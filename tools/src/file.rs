@@ -1,7 +1,7 @@
 //! Opens and replaces files as every file tool must: never waiting on a pipe or device, never leaving half a file.
 
 use std::fs::{self, File, Metadata, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -45,6 +45,14 @@ pub(crate) fn open(path: &Path) -> Result<(File, Metadata), Fault> {
     let file = open_without_links(path)?;
     let metadata = check_regular(file.metadata()?)?;
     Ok((file, metadata))
+}
+
+/// The content of the regular file at `path`; none, if it has more than `limit` bytes.
+pub(crate) fn content(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Fault> {
+    let (file, _) = open(path)?;
+    let mut content = Vec::new();
+    file.take(limit + 1).read_to_end(&mut content)?;
+    Ok((content.len() as u64 <= limit).then_some(content))
 }
 
 /// Opens what is at a resolved path. It has no symbolic links, so one that is met was put there since, to lead elsewhere.

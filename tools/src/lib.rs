@@ -25,6 +25,8 @@ mod layered;
 mod lua;
 mod missing;
 mod naming;
+mod notebook;
+mod notebook_edit;
 mod patch;
 mod pdf;
 mod plan;
@@ -33,6 +35,7 @@ mod seen;
 mod stored;
 mod task_output;
 mod task_stop;
+mod todo;
 mod walk;
 mod workspace;
 mod write;
@@ -47,11 +50,13 @@ pub use grep::Grep;
 pub use layered::{Layered, LayeredTool, ToolOrigin};
 pub use lua::{LuaFiles, LuaSurroundings, LuaTool, LuaTools};
 pub use naming::Naming;
+pub use notebook_edit::NotebookEdit;
 pub use plan::{EnterPlan, ExitPlan};
 pub use read::Read;
 pub use stored::Stored;
 pub use task_output::TaskOutput;
 pub use task_stop::TaskStop;
+pub use todo::Todo;
 pub use workspace::Workspace;
 pub use write::Write;
 
@@ -92,6 +97,7 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
     let mut write = Write::new(workspace.clone(), naming);
     let mut edit = Edit::new(workspace.clone(), naming);
     let mut of_jobs: Vec<Arc<dyn Tool>> = Vec::new();
+    let notebook = NotebookEdit::new(workspace.clone(), &read);
     if naming == Naming::Sdk {
         write = write.after(&read);
         edit = edit.after(&read);
@@ -110,6 +116,10 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
     tools.extend(of_jobs);
     tools.push(Arc::new(Grep::new(workspace.clone(), naming)));
     tools.push(Arc::new(Glob::new(workspace, naming)));
+    if profile == Profile::Sdk {
+        tools.push(Arc::new(notebook));
+    }
+    tools.push(Arc::new(Todo::new(naming)));
     tools.push(Arc::new(Stored::new(store)));
     if has_person {
         tools.push(Arc::new(Ask::new(naming)));

@@ -1,8 +1,10 @@
-//! The `read` tool: a file as the model can use it, as numbered lines, a picture or the text of a PDF.
+//! The `read` tool: a file as the model can use it, as numbered lines, a picture, the text of a PDF or the cells of a
+//! notebook.
 //!
-//! What a file is, its bytes say, not its name. However large it is, no more of it is held than is given back.
+//! What a file is, its bytes say, not its name; only a notebook would be a text by its bytes. However large it is, no more of it is held than is given back.
 
 mod directory;
+mod notebook;
 mod text;
 
 use std::io::{self, Read as _, Seek as _};
@@ -22,6 +24,7 @@ use crate::details;
 use crate::file::Fault;
 use crate::image;
 use crate::naming::Naming;
+use crate::notebook::Notebook;
 use crate::pdf;
 use crate::seen::{Seen, Stamp};
 use crate::workspace::{Opened, Workspace};
@@ -150,7 +153,26 @@ fn read(
         first: arguments.offset.unwrap_or(1).max(1),
         limit: arguments.limit.filter(|limit| *limit > 0),
     };
-    let lines = text::read(source, window).map_err(failed)?;
+    if path.extension().is_some_and(|ending| ending == "ipynb") {
+        let content = whole(source, typed)?;
+        let text = String::from_utf8_lossy(&content);
+        return match Notebook::parse(&text) {
+            Ok(notebook) => Ok(notebook::view(path, &notebook, window)),
+            // Then it is a text as any other, which can be repaired.
+            Err(_) => lines(path, typed, content.as_slice(), window),
+        };
+    }
+    lines(path, typed, source, window)
+}
+
+fn lines(
+    path: &Path,
+    typed: &str,
+    source: impl io::Read,
+    window: text::Window,
+) -> Result<Output, String> {
+    let lines =
+        text::read(source, window).map_err(|error| format!("cannot read `{typed}`: {error}"))?;
     if lines.count == 0 && window.first > 1 {
         return Err(format!(
             "`{typed}` has only {} lines; there is no line {}",

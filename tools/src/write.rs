@@ -1,7 +1,6 @@
 //! The `write` tool: the whole content of a file, put in its place at once.
 
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -147,12 +146,7 @@ fn write(
 /// The content of a file that is there, if it may be read and is so small that it can be told.
 fn small(workspace: &Workspace, path: &Path) -> Option<Vec<u8>> {
     workspace.check_readable(path).ok()?;
-    let (file, _) = file::open(path).ok()?;
-    let mut content = Vec::new();
-    file.take(details::LIMIT as u64 + 1)
-        .read_to_end(&mut content)
-        .ok()?;
-    (content.len() <= details::LIMIT).then_some(content)
+    file::content(path, details::LIMIT as u64).ok()?
 }
 
 fn report(written: &Written, content: &str, naming: Naming) -> Output {

@@ -80,6 +80,41 @@ fn a_command_that_ignores_its_time_is_ended() {
     world.assert_nothing_runs();
 }
 
+/// T8: the list is what the conversation says, in the next run, and on another branch.
+#[test]
+fn a_list_of_todos_is_that_of_its_branch() {
+    let listing = |content: &str| {
+        uses(
+            "todo",
+            json!({"todos": [{"content": content, "status": "pending"}]}),
+        )
+    };
+    let turns = ["one", "two", "three"].map(|content| [listing(content), says("Done.")]);
+    let world = World::new();
+    let server = Server::new(turns.concat());
+    run(&world, &server, "go");
+    run(&world, &server, "go on");
+    world
+        .asking(&server, ["-m", "sonnet", "@1", "again"])
+        .run()
+        .expect(0);
+    let connection = open_sound(&world.database());
+    let sql = "SELECT details ->> '$.oldTodos[0].content', details ->> '$.newTodos[0].content'
+               FROM content_blocks WHERE block_type = 'tool_result' ORDER BY rowid";
+    let mut statement = connection.prepare(sql).unwrap();
+    let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let lists: Vec<(Option<String>, String)> = statement
+        .query_map([], pair)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let expected = [(None, "one"), (Some("one"), "two"), (None, "three")];
+    let told = lists
+        .iter()
+        .map(|(old, new)| (old.as_deref(), new.as_str()));
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_job_ends_with_its_run() {
     let world = World::new();

@@ -21,14 +21,15 @@ async fn profiles_have_their_tools() {
             Profile::Default,
             Naming::Own,
             "read(path) write(path, content) edit(path, old_string, new_string) bash(command) \
-             grep(pattern) glob(pattern) result(tool_use_id)",
+             grep(pattern) glob(pattern) todo(todos) result(tool_use_id)",
         ),
         (
             Profile::Sdk,
             Naming::Sdk,
             "Read(file_path) Write(file_path, content) Edit(file_path, old_string, new_string) \
              Bash(command) TaskOutput(task_id) TaskStop(task_id) Grep(pattern) Glob(pattern) \
-             result(tool_use_id) AskUserQuestion(questions) EnterPlanMode() ExitPlanMode()",
+             NotebookEdit(notebook_path, new_source) TodoWrite(todos) result(tool_use_id) \
+             AskUserQuestion(questions) EnterPlanMode() ExitPlanMode()",
         ),
         (
             Profile::Minimal,

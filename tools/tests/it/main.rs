@@ -12,6 +12,7 @@ mod glob;
 mod grep;
 mod jobs;
 mod lua;
+mod notebook;
 mod read;
 mod read_pdf;
 mod read_picture;

@@ -4,8 +4,8 @@
 use ah_conversation::{Context, Environment, Output, Tool, ToolUse};
 use ah_testkit::world::Session;
 use ah_tools::{
-    Edit, Glob, Grep, Naming, Profile, Read, Shell, Surroundings, TaskOutput, TaskStop, Write,
-    builtin,
+    Edit, Glob, Grep, Naming, Profile, Read, Shell, Surroundings, TaskOutput, TaskStop, Todo,
+    Write, builtin,
 };
 use serde_json::{Value, json};
 
@@ -13,13 +13,13 @@ use crate::bash::{appears, bash_of, call, ends};
 use crate::folder::{Folder, run, text};
 
 /// The absolute path of a file in the folder.
-fn at(folder: &Folder, name: &str) -> String {
+pub fn at(folder: &Folder, name: &str) -> String {
     let path = folder.workspace().cwd().join(name);
     path.to_str().unwrap().to_owned()
 }
 
 /// `read`, `write` and `edit` as a session has them: the last two after the first.
-fn file_tools(folder: &Folder) -> (Read, Write, Edit) {
+pub fn file_tools(folder: &Folder) -> (Read, Write, Edit) {
     let read = Read::new(folder.workspace(), Naming::Sdk);
     let write = Write::new(folder.workspace(), Naming::Sdk).after(&read);
     let edit = Edit::new(folder.workspace(), Naming::Sdk).after(&read);
@@ -31,6 +31,7 @@ fn tools(folder: &Folder) -> Vec<std::sync::Arc<dyn Tool>> {
         workspace: folder.workspace(),
         shell: Shell::new(&Environment::default()),
         store: std::sync::Arc::new(Session::in_memory(&folder.path("")).unwrap()),
+        has_person: true,
     };
     builtin(Profile::Sdk, Naming::Sdk, around)
 }
@@ -64,7 +65,12 @@ fn port_04_a_b_every_tool_has_its_schema() {
     TaskStop: task_id*
     Grep: pattern* path glob type output_mode -A -B -C -n -i -o multiline head_limit offset
     Glob: pattern* path
+    NotebookEdit: notebook_path* cell_id new_source* cell_type edit_mode
+    TodoWrite: todos*
     result: tool_use_id* offset limit
+    AskUserQuestion: questions* answers
+    EnterPlanMode: 
+    ExitPlanMode: plan
     ");
 }
 
@@ -354,5 +360,45 @@ fn searches_tell_programs_what_they_found() {
             "durationMs": null, "numFiles": 2, "filenames": [a, b], "truncated": false, "totalMatches": 2,
             "countIsComplete": true,
         })
+    );
+}
+
+#[tokio::test]
+async fn a_list_tells_what_it_was_and_what_it_is() {
+    let call = ToolUse {
+        id: "call".into(),
+        name: "TodoWrite".into(),
+        input: json!({"todos": [
+            {"content": "Read the code", "status": "completed", "activeForm": "Reading the code"},
+            {"content": "Run the tests", "status": "in_progress", "activeForm": "Running the tests"},
+            {"content": "Write it down", "status": "pending", "activeForm": "Writing it down"},
+        ]})
+        .into(),
+    };
+    let former = json!([{"content": "Read the code", "status": "pending", "activeForm": "Reading the code"}]);
+    let context = Context {
+        former: Some(json!({ "oldTodos": [], "newTodos": former })),
+        ..Context::new(std::path::PathBuf::new())
+    };
+    let output = Todo::new(Naming::Sdk).run(&call, &context).await;
+    insta::assert_snapshot!(text(&output), @"
+    [x] Read the code
+    [>] Running the tests
+    [ ] Write it down
+    ");
+    let mut details = output.details.unwrap();
+    assert_eq!(details["oldTodos"].take(), former);
+    assert_eq!(details["newTodos"].take(), call.input.to_value()["todos"]);
+    let empty = ToolUse {
+        input: json!({"todos": []}).into(),
+        ..call
+    };
+    let output = Todo::new(Naming::Sdk)
+        .run(&empty, &Context::new(std::path::PathBuf::new()))
+        .await;
+    assert_eq!(text(&output), "the list is empty");
+    assert_eq!(
+        output.details,
+        Some(json!({ "oldTodos": [], "newTodos": [] }))
     );
 }

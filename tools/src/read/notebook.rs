@@ -1,0 +1,195 @@
+//! A Jupyter notebook for the model: cell by cell, with what each put out.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use ah_conversation::{Content, Output, ResultBlock};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+use super::text::Window;
+use crate::notebook::{Cell, Notebook, joined};
+use crate::{details, image};
+
+/// How many bytes of the text of one output are shown, of a whole notebook with pictures, and how many pictures.
+const OUTPUT_BYTES: usize = 10_000;
+const TEXT_BYTES: usize = 50_000;
+const PICTURES: usize = 10;
+
+/// The blocks of the view so far.
+#[derive(Default)]
+struct View {
+    blocks: Vec<ResultBlock>,
+    text: String,
+    pictures: usize,
+}
+
+/// The cells of the window, which counts cells here.
+pub(super) fn view(path: &Path, notebook: &Notebook<'_>, window: Window) -> Output {
+    let skip = usize::try_from(window.first - 1).unwrap_or(usize::MAX);
+    let take = window.limit.unwrap_or(u64::MAX);
+    let take = usize::try_from(take).unwrap_or(usize::MAX);
+    let mut view = View::default();
+    if notebook.cells.is_empty() {
+        view.text.push_str("[the notebook has no cells]\n");
+    }
+    for cell in notebook.cells.iter().skip(skip).take(take) {
+        view.push(cell);
+    }
+    let cells = notebook
+        .cells
+        .iter()
+        .map(|cell| told(cell, &notebook.language));
+    let mut cells: Vec<_> = cells.collect();
+    if json!(cells).to_string().len() > details::LIMIT {
+        cells.clear();
+    }
+    Output {
+        content: view.finish(),
+        is_error: false,
+        details: Some(json!({
+            "type": "notebook",
+            "file": { "filePath": path.to_string_lossy(), "cells": cells },
+        })),
+    }
+}
+
+impl View {
+    fn push(&mut self, cell: &Cell) {
+        let run = cell
+            .run()
+            .map_or_else(String::new, |run| format!(", run {run}"));
+        self.line(&format!("[cell {}: {}{run}]", cell.id, cell.kind()));
+        self.line(&cell.source());
+        for output in cell.outputs() {
+            self.line(&format!("[output of {}]", cell.id));
+            let text = text_of(output);
+            let start = &text[..text.floor_char_boundary(OUTPUT_BYTES)];
+            self.line(start.trim_end_matches('\n'));
+            if start.len() < text.len() {
+                self.line(&format!("[{} more bytes]", text.len() - start.len()));
+            }
+            self.picture(output);
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.text.push_str(text);
+            self.text.push('\n');
+        }
+    }
+
+    fn picture(&mut self, output: &Value) {
+        let Some((_, data)) = picture_of(output) else {
+            return;
+        };
+        self.pictures += 1;
+        if self.pictures > PICTURES {
+            return self.line("[a picture that is not shown, for there are many]");
+        }
+        let bytes = BASE64_STANDARD.decode(data.replace('\n', ""));
+        let format = bytes.as_deref().ok().and_then(image::sniff);
+        let fitted = bytes
+            .ok()
+            .zip(format)
+            .map(|(bytes, format)| image::fit(&bytes, format));
+        match fitted {
+            Some(Ok(picture)) => {
+                self.close();
+                self.blocks.push(ResultBlock::Image(picture.image));
+            }
+            Some(Err(_)) | None => self.line("[a picture that cannot be shown]"),
+        }
+    }
+
+    /// Ends a block of text.
+    fn close(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        let text = text.trim_end_matches('\n').to_owned();
+        if !text.is_empty() {
+            self.blocks.push(ResultBlock::Text { text });
+        }
+    }
+
+    fn finish(mut self) -> Content {
+        // Text alone is cut to what a model is shown by others.
+        if self.blocks.is_empty() {
+            let text = self.text.trim_end_matches('\n');
+            return Content::Bytes(text.as_bytes().to_vec());
+        }
+        self.close();
+        let mut room = TEXT_BYTES;
+        for block in &mut self.blocks {
+            if let ResultBlock::Text { text } = block {
+                let end = text.floor_char_boundary(room);
+                room -= end;
+                if end < text.len() {
+                    let left_out = text.len() - end;
+                    text.truncate(end);
+                    let _ = write!(
+                        text,
+                        "\n[{left_out} more bytes: read part of the cells with offset and limit]"
+                    );
+                }
+            }
+        }
+        Content::Blocks(self.blocks)
+    }
+}
+
+/// The text of an output: what was printed, what came of the last line, or what went wrong.
+fn text_of(output: &Value) -> String {
+    match output["output_type"].as_str() {
+        Some("stream") => joined(output.get("text")),
+        Some("error") => {
+            let of = |name: &str| output[name].as_str().unwrap_or_default().to_owned();
+            let trace = output["traceback"].as_array().into_iter().flatten();
+            let trace: Vec<_> = trace
+                .filter_map(Value::as_str)
+                .map(without_colours)
+                .collect();
+            format!("{}: {}\n{}", of("ename"), of("evalue"), trace.join("\n"))
+        }
+        _ => joined(output["data"].get("text/plain")),
+    }
+}
+
+/// The picture of an output and its kind, in base64.
+fn picture_of(output: &Value) -> Option<(&'static str, String)> {
+    let kinds = ["image/png", "image/jpeg"].into_iter();
+    let mut pictures =
+        kinds.filter_map(|kind| Some((kind, joined(Some(output["data"].get(kind)?)))));
+    pictures.next()
+}
+
+/// A text without the sequences by which a terminal is told to change colours.
+fn without_colours(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, sequence)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        let end = sequence.find(|c: char| c.is_ascii_alphabetic());
+        rest = end.map_or("", |end| &sequence[end + 1..]);
+    }
+    plain + rest
+}
+
+/// A cell as hosts of the official SDKs know it.
+fn told(cell: &Cell, language: &str) -> Value {
+    let output = |output: &Value| {
+        let mut told = json!({ "output_type": output["output_type"], "text": text_of(output) });
+        if let Some((kind, data)) = picture_of(output) {
+            told["image"] = json!({ "image_data": data, "media_type": kind });
+        }
+        told
+    };
+    let mut told = json!({ "cellType": cell.kind(), "source": cell.source(), "cell_id": cell.id });
+    if cell.kind() == "code" {
+        told["language"] = json!(language);
+        told["execution_count"] = json!(cell.run());
+        told["outputs"] = cell.outputs().iter().map(output).collect();
+    }
+    told
+}
