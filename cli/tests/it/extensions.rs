@@ -154,7 +154,10 @@ fn a_tool_of_a_higher_layer_takes_the_place_of_one_below() {
         .iter()
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["read", "write", "edit", "glob", "result", "skill"]);
+    assert_eq!(
+        names,
+        ["read", "write", "edit", "glob", "todo", "result", "skill"]
+    );
     let (told, _) = asked(
         &world,
         &["-t", "grep=", "-t", "added=echo", "--tools", "read", "go"],

@@ -46,14 +46,14 @@ fn the_tools_can_be_chosen() {
     ];
     let lines = cases.map(|arguments| format!("{}: {}", arguments.join(" "), tools(arguments)));
     insta::assert_snapshot!(lines.join("\n"), @"
-go: read write edit bash grep glob result skill
+go: read write edit bash grep glob todo result skill
 --profile minimal go: read write edit bash skill
 --tools read,Bash go: read bash
 --tools read bash go read: read bash
 --tools  go: 
---tools default go: read write edit bash grep glob result skill
---disallowed-tools bash,edit go: read write grep glob result skill
---disallowedTools Bash Write Read(secret/**) go: read edit grep glob result skill
+--tools default go: read write edit bash grep glob todo result skill
+--disallowed-tools bash,edit go: read write grep glob todo result skill
+--disallowedTools Bash Write Read(secret/**) go: read edit grep glob todo result skill
 -p --tools Read,Bash go: Read Bash
 ");
 }

@@ -95,7 +95,7 @@ fn a_list_of_todos_is_that_of_its_branch() {
     run(&world, &server, "go");
     run(&world, &server, "go on");
     world
-        .asking(&server, ["-m", "sonnet", "@1", "again"])
+        .asking(&server, ["-m", "sonnet", "@0", "again"])
         .run()
         .expect(0);
     let connection = open_sound(&world.database());

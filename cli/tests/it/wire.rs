@@ -360,7 +360,7 @@ fn options_and_settings_reach_the_request() {
     };
     let pages: Vec<_> = server.requests().into_iter().map(page).collect();
     insta::assert_snapshot!(pages.join("\n"), @r#"
-{"model":"claude-sonnet-4-5-20250929","max_tokens":9000,"stream":true,"temperature":0.5,"stop_sequences":["END"]}, 8 tools, # Environment
+{"model":"claude-sonnet-4-5-20250929","max_tokens":9000,"stream":true,"temperature":0.5,"stop_sequences":["END"]}, 9 tools, # Environment
 {"model":"claude-opus-4-6","max_tokens":41768,"stream":true,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"stop_sequences":["END"]}, 0 tools, # Environment
 {"model":"claude-haiku-4-5-20251001","max_tokens":41768,"stream":true,"thinking":{"type":"enabled","budget_tokens":32768},"stop_sequences":["END"]}, 0 tools, # Environment
 {"model":"claude-sonnet-4-5-20250929","max_tokens":11000,"stream":true,"thinking":{"type":"enabled","budget_tokens":2000},"stop_sequences":["END"]}, 0 tools, In Latin.

@@ -70,7 +70,7 @@ fn port_04_a_b_every_tool_has_its_schema() {
     result: tool_use_id* offset limit
     AskUserQuestion: questions* answers
     EnterPlanMode: 
-    ExitPlanMode: plan
+    ExitPlanMode: plan allowedPrompts
     ");
 }
 
