@@ -420,7 +420,7 @@ fn the_system_prompt_is_made_of_layers() {
         lines.join("\n")
     };
     insta::assert_snapshot!(ask(&["--must-produce", "AGENTS.md", "--timeout", "90"]), @"
-Tools: read, write, edit, bash, grep, glob, result, skill.
+Tools: read, write, edit, bash, grep, glob, todo, result, skill.
 # <home>/.claude/CLAUDE.md
 The user's word.
 # <project>/CLAUDE.md
@@ -448,13 +448,18 @@ Instructions for special tasks. When a task is what a description speaks of, rea
 <description>How to write a tool for ah, as an executable or in Lua. Use when asked to add, change or repair a tool of this agent, or to make a script available as one.</description>
 <location>/zip/embed/sys/skills/ah-tools.md</location>
 </skill>
+<skill>
+<name>pr</name>
+<description>Opens a pull request for the current branch, brings it up to date and follows its checks until they pass. Use when asked to open or finish a pull request.</description>
+<location>/zip/embed/sys/skills/pr.md</location>
+</skill>
 </available_skills>
 Before you finish, the file `AGENTS.md` must exist: producing it is part of the task.
 You have 90 seconds for the whole task.
 The last word.
 ");
     insta::assert_snapshot!(ask(&["--setting-sources", ""]), @"
-Tools: read, write, edit, bash, grep, glob, result, skill.
+Tools: read, write, edit, bash, grep, glob, todo, result, skill.
 -- --
 # Environment
 Working directory: <project>/part
@@ -473,6 +478,11 @@ Instructions for special tasks. When a task is what a description speaks of, rea
 <name>ah-tools</name>
 <description>How to write a tool for ah, as an executable or in Lua. Use when asked to add, change or repair a tool of this agent, or to make a script available as one.</description>
 <location>/zip/embed/sys/skills/ah-tools.md</location>
+</skill>
+<skill>
+<name>pr</name>
+<description>Opens a pull request for the current branch, brings it up to date and follows its checks until they pass. Use when asked to open or finish a pull request.</description>
+<location>/zip/embed/sys/skills/pr.md</location>
 </skill>
 </available_skills>
 The last word.
@@ -520,9 +530,9 @@ bash (<n>s)
 error: the request is not what turn 2 of the scenario `claude-sonnet-4-5-20250929` expects: it differs from the recorded one:
 --- scenario
 +++ request
-@@ -39,4 +39,4 @@
+@@ -44,4 +44,4 @@
  </available_skills>
- tools: read write edit bash grep glob result skill
+ tools: read write edit bash grep glob todo result skill
  messages: 3
 -tool_result bash ok: one
 +tool_result bash ok: two
