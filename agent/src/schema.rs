@@ -157,6 +157,36 @@ mod tests {
     }
 
     #[test]
+    fn an_argument_may_have_the_name_of_another_time() {
+        let spec = ToolSpec {
+            name: "TaskStop".into(),
+            description: String::new(),
+            input_schema: Arc::new(json!({
+                "type": "object",
+                "properties": {"task_id": {"type": "string"}},
+                "required": ["task_id"],
+            })),
+            guidance: None,
+            truncation: Truncation::DEFAULT,
+            key: None,
+        };
+        for (input, expected) in [
+            (json!({"shell_id": "a"}), r#"{"task_id":"a"}"#),
+            (
+                json!({"bash_id": "a", "filter": "x"}),
+                r#"{"filter":"x","task_id":"a"}"#,
+            ),
+            (
+                json!({"task_id": "a", "shell_id": "b"}),
+                r#"{"task_id":"a","shell_id":"b"}"#,
+            ),
+        ] {
+            let checked = Schema::default().check(&spec, &input.into()).unwrap();
+            assert_eq!(checked.to_value().to_string(), expected);
+        }
+    }
+
+    #[test]
     fn unknown_arguments_are_passed_on() {
         assert_eq!(
             check(&json!({"path": "x", "mode": "b", "why": 1})),

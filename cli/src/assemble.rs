@@ -17,7 +17,6 @@ use ah_conversation::{
 use ah_mcp::{RemoteServers, SdkHost, Transport};
 use ah_provider::anthropic::Patience;
 use ah_provider::fallback::Fallback;
-use ah_provider::retry::Policy;
 use ah_provider::script::normal::Normal;
 use ah_provider::script::record::Recording;
 use ah_store::{Session, SystemClock};
@@ -68,10 +67,8 @@ fn with_fallback(
     options: &Options,
     name: &str,
 ) -> Result<Arc<dyn Provider>, CliError> {
-    let impatient = Config {
-        retries: config.retries.min(RETRIES_BEFORE_FALLBACK),
-        ..config.clone()
-    };
+    let mut impatient = config.clone();
+    impatient.retry.retries = config.retry.retries.min(RETRIES_BEFORE_FALLBACK);
     let first = connect(&impatient, options, &config.model.value)?;
     let second = connect(config, options, name)?;
     let (asked, other) = (first.model(), second.model());
@@ -143,10 +140,7 @@ fn asking<T>(
             .as_ref()
             .map(|count| count.value.get()),
         patience: Patience::default(),
-        retry: Policy {
-            retries: config.retries,
-            ..Policy::default()
-        },
+        retry: config.retry,
         seed: SystemClock::default().now().0.unsigned_abs(),
     });
     answer.map_err(|error| CliError {

@@ -14,16 +14,18 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_conversation::{Effort, Embedded, Environment, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
+use ah_provider::retry::Policy;
 use ah_provider::route::NamedServer;
 use ah_work::settings::Settings as WorkSettings;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::Manner;
-use crate::args::options::{Concurrency, InputFormat, Options};
+use crate::args::options::{Concurrency, InputFormat, Options, Profile};
 use crate::error::CliError;
 use crate::overlay::Overlay;
 use crate::trust::{Grounds, Memory, Reason, Trust};
@@ -106,8 +108,8 @@ pub struct Config {
     pub directories: Vec<Sourced<PathBuf>>,
     /// Whether the key is the one that `.env` holds.
     pub key_from_dot_env: bool,
-    /// How often a failed request is sent again.
-    pub retries: u32,
+    /// How often and how soon a failed request is sent again.
+    pub retry: Policy,
     /// The settings files in force, the first one counting most.
     pub files: Vec<PathBuf>,
     /// What the user should know of the settings.
@@ -167,6 +169,7 @@ impl Config {
             options.settings.settings.as_deref(),
             overlay.settings.as_deref(),
         );
+        layers.extend(is_plain(options).then(plain));
         let mut trust = trust(options, &folders, &layers, &environment, &mut warnings);
         if !trust.is_given() {
             restrict(&mut layers, &mut trust, sources, &folders);
@@ -215,7 +218,7 @@ impl Config {
                 &settings.permissions.deny
             })?,
             key_from_dot_env,
-            retries: retries(manner, &environment)?,
+            retry: retry(manner, is_plain(options), &environment)?,
             files: files(&layers),
             warnings,
             embedded: Arc::new(embedded(overlay)),
@@ -506,15 +509,41 @@ fn restrict(layers: &mut [Layer], trust: &mut Trust, sources: Sources, folders: 
     }
 }
 
-fn retries(manner: Manner, environment: &Environment) -> Result<u32, CliError> {
+/// Whether the run is to be as one of a plain loop.
+fn is_plain(options: &Options) -> bool {
+    options.tools.profile == Some(Profile::PlainRepl)
+}
+
+/// What a plain loop has where nobody says otherwise.
+fn plain() -> Layer {
+    Layer {
+        origin: Origin::BuiltIn,
+        is_of_project: false,
+        settings: Settings {
+            max_conversation_messages: Some(50),
+            max_tool_result_chars: Some(40_000),
+            ..Settings::default()
+        },
+    }
+}
+
+fn retry(manner: Manner, is_plain: bool, environment: &Environment) -> Result<Policy, CliError> {
     const VARIABLE: &str = "CLAUDE_CODE_MAX_RETRIES";
-    match (manner, environment.get(VARIABLE)) {
-        (Manner::Own, _) => Ok(3),
-        (Manner::DropIn, None) => Ok(10),
+    let usual = Policy::default();
+    let retries = match (manner, environment.get(VARIABLE)) {
+        _ if is_plain => {
+            return Ok(Policy {
+                retries: 5,
+                first_delay: Duration::from_secs(10),
+            });
+        }
+        (Manner::Own, _) => usual.retries,
+        (Manner::DropIn, None) => 10,
         (Manner::DropIn, Some(text)) => text.trim().parse().map_err(|_| {
             CliError::failure(format!("{VARIABLE} is `{text}`, which is not a number"))
-        }),
-    }
+        })?,
+    };
+    Ok(Policy { retries, ..usual })
 }
 
 fn files(layers: &[Layer]) -> Vec<PathBuf> {

@@ -70,6 +70,8 @@ pub enum Profile {
     Minimal,
     /// All that users of the official Agent SDKs expect.
     Sdk,
+    /// The three that a plain loop has: files are read and written whole.
+    Plain,
 }
 
 /// What the built-in tools need.
@@ -104,13 +106,12 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
         of_jobs.push(Arc::new(TaskOutput::new(&bash)));
         of_jobs.push(Arc::new(TaskStop::new(&bash)));
     }
-    let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(read),
-        Arc::new(write),
-        Arc::new(edit),
-        Arc::new(bash),
-    ];
-    if profile == Profile::Minimal {
+    let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(read), Arc::new(write)];
+    if profile != Profile::Plain {
+        tools.push(Arc::new(edit));
+    }
+    tools.push(Arc::new(bash));
+    if matches!(profile, Profile::Minimal | Profile::Plain) {
         return tools;
     }
     tools.extend(of_jobs);

@@ -384,6 +384,8 @@ pub enum Profile {
     Minimal,
     /// All that users of the official Agent SDKs expect, under the names that they know; so it is with -p
     Sdk,
+    /// read, write and bash, for a plain loop: 40000 characters of a result, 50 messages, retries from 10 s on
+    PlainRepl,
 }
 
 /// Whether the tool calls of one answer run together.

@@ -119,7 +119,7 @@ fn profile(options: &Options, manner: Manner) -> (Profile, Naming) {
     };
     let naming = match (profile, manner) {
         (Profile::Sdk, _) | (_, Manner::DropIn) => Naming::Sdk,
-        (Profile::Default | Profile::Minimal, Manner::Own) => Naming::Own,
+        (Profile::Default | Profile::Minimal | Profile::Plain, Manner::Own) => Naming::Own,
     };
     (profile, naming)
 }

@@ -188,6 +188,7 @@ impl From<options::Profile> for Profile {
             options::Profile::Default => Self::Default,
             options::Profile::Minimal => Self::Minimal,
             options::Profile::Sdk => Self::Sdk,
+            options::Profile::PlainRepl => Self::Plain,
         }
     }
 }

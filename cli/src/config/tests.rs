@@ -197,10 +197,16 @@ fn the_manner_decides_what_happens_unasked() {
             .resolve("project", &Options::default(), manner)
             .unwrap();
         assert_eq!(
-            (config.permission_mode.value, config.retries),
+            (config.permission_mode.value, config.retry.retries),
             (mode, retries)
         );
     }
+    let plain = options(|options| options.tools.profile = Some(Profile::PlainRepl));
+    let config = world.resolve("project", &plain, Manner::Own).unwrap();
+    assert_eq!(config.retry.retries, 5);
+    assert_eq!(config.retry.first_delay.as_secs(), 10);
+    assert_eq!(config.max_conversation_messages.unwrap().value, 50);
+    assert_eq!(config.max_tool_result_chars.unwrap().value, 40_000);
     let asked = options(|options| options.safety.permission_mode = Some(PermissionMode::Plan));
     let config = world.resolve("project", &asked, Manner::Own).unwrap();
     assert!(!config.is_unasked_by_default());

@@ -27,9 +27,14 @@ fn tools(arguments: &[&str]) -> String {
 
 #[test]
 fn the_tools_can_be_chosen() {
-    let cases: [&[&str]; 9] = [
+    let cases: [&[&str]; 14] = [
         &["go"],
         &["--profile", "minimal", "go"],
+        &["--profile", "plain-repl", "go"],
+        &["--profile", "sdk", "go"],
+        &["-p", "go"],
+        &["-p", "--profile", "minimal", "go"],
+        &["-p", "--tools", "BashOutput,KillShell", "go"],
         &["--tools", "read,Bash", "go"],
         &["--tools", "read", "bash", "go", "read"],
         &["--tools", "", "go"],
@@ -48,6 +53,11 @@ fn the_tools_can_be_chosen() {
     insta::assert_snapshot!(lines.join("\n"), @"
 go: read write edit bash grep glob todo result skill
 --profile minimal go: read write edit bash skill
+--profile plain-repl go: read write bash skill
+--profile sdk go: Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result Skill
+-p go: Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result Skill
+-p --profile minimal go: Read Write Edit Bash Skill
+-p --tools BashOutput,KillShell go: TaskOutput TaskStop
 --tools read,Bash go: read bash
 --tools read bash go read: read bash
 --tools  go: 

@@ -482,3 +482,22 @@ fn what_is_no_rule_is_refused() {
         assert!(text.parse::<Rule>().is_err(), "{text}");
     }
 }
+
+#[test]
+fn a_tool_is_known_by_the_names_of_any_time() {
+    for (one, other, is_same) in [
+        ("Bash", "bash", true),
+        ("BashOutput", "TaskOutput", true),
+        ("KillShell", "TaskStop", true),
+        ("KillBash", "KillShell", true),
+        ("todo", "TodoWrite", true),
+        ("Task", "Agent", true),
+        ("TaskOutput", "TaskStop", false),
+        ("Bash", "BashOutput", false),
+        ("mcp__a__task", "mcp__a__agent", false),
+    ] {
+        assert_eq!(is_same_tool(one, other), is_same, "{one} {other}");
+    }
+    let rule: Rule = "KillBash".parse().expect("a rule");
+    assert!(rule.covers_tool("TaskStop") && !rule.covers_tool("Bash"));
+}

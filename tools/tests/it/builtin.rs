@@ -37,6 +37,11 @@ async fn profiles_have_their_tools() {
             "Read(file_path) Write(file_path, content) Edit(file_path, old_string, new_string) Bash(command)",
         ),
         (
+            Profile::Plain,
+            Naming::Own,
+            "read(path) write(path, content) bash(command)",
+        ),
+        (
             Profile::Minimal,
             Naming::Own,
             "read(path) write(path, content) edit(path, old_string, new_string) bash(command)",

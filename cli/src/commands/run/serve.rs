@@ -229,7 +229,7 @@ impl Workshop {
             session,
             max_turns: options.limits.max_turns,
             max_budget_usd: options.limits.max_budget_usd,
-            max_retries: config.retries,
+            max_retries: config.retry.retries,
             api_key_source: source.unwrap_or_else(|| "none".to_owned()),
             skills: skills.iter().map(|skill| skill.name.clone()).collect(),
             models: Arc::new(Catalogued::new(config, options.clone())),
