@@ -30,7 +30,7 @@ use serde_json::Value;
 
 use crate::args::options::Options;
 use crate::args::session::SessionPlan;
-use crate::args::subcommands::{BranchAction, Subcommands};
+use crate::args::subcommands::{BranchAction, DemoAction, Subcommands};
 use crate::config::Config;
 use crate::config::places::SESSIONS;
 use crate::environment;
@@ -78,7 +78,10 @@ pub fn perform(
             action,
             options: wanted,
         } => work::run(config, options, &wanted, action.as_ref()),
-        Subcommands::Demo => demo::run(&options.output),
+        Subcommands::Demo { action: None } => demo::run(&options.output),
+        Subcommands::Demo {
+            action: Some(DemoAction::Work),
+        } => work::demo::run(config),
         Subcommands::Completions { shell } => completions::run(shell),
     }
 }

@@ -6,7 +6,7 @@ use ah_agent::prompt::{CONDUCT, SYSTEM};
 use ah_conversation::{Embedded, EmbeddedFile};
 
 /// The files that are built in, below the folder for them.
-const BUILT_IN: [(&str, &str); 12] = [
+const BUILT_IN: [(&str, &str); 13] = [
     ("system.md", SYSTEM),
     ("claude.md", CONDUCT),
     ("commands/commit.md", include_str!("sys/commands/commit.md")),
@@ -19,6 +19,7 @@ const BUILT_IN: [(&str, &str); 12] = [
     ("skills/check.md", include_str!("sys/skills/check.md")),
     ("skills/do.md", include_str!("sys/skills/do.md")),
     ("skills/fix.md", include_str!("sys/skills/fix.md")),
+    ("skills/improve.md", include_str!("sys/skills/improve.md")),
     ("skills/plan.md", include_str!("sys/skills/plan.md")),
     ("skills/pr.md", include_str!("sys/skills/pr.md")),
     ("skills/ah-tools.md", include_str!("sys/skills/ah-tools.md")),

@@ -83,7 +83,7 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
     });
     let mut config = match invocation.action {
         // The one lists what is wrong with the settings itself, the other plays in a folder of its own.
-        Action::Command(Subcommands::Doctor(_) | Subcommands::Demo) => {
+        Action::Command(Subcommands::Doctor(_) | Subcommands::Demo { .. }) => {
             Config::survey(options, invocation.manner, environment, &overlay)?
         }
         _ => {

@@ -37,8 +37,12 @@ pub struct Agents {
 /// What one agent is to do.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// The phase.
-    pub phase: Phase,
+    /// What tells it how.
+    pub skill: &'a str,
+    /// The file that it has to leave.
+    pub must_produce: Option<String>,
+    /// The tools that it has, where not all.
+    pub tools: Option<&'a str>,
     /// The top of the tree.
     pub tree: &'a Path,
     /// Its session.
@@ -141,10 +145,12 @@ impl Agents {
     fn words(&self, job: &Job<'_>) -> Vec<String> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut words = vec!["--db".to_owned(), text(job.session)];
-        words.extend(["--skill".to_owned(), job.phase.to_string()]);
-        if let Some(first) = job.phase.leaves().first() {
-            let file = format!("{FOLDER}/{}/{first}", job.phase);
-            words.extend(["--must-produce".to_owned(), file]);
+        words.extend(["--skill".to_owned(), job.skill.to_owned()]);
+        if let Some(file) = &job.must_produce {
+            words.extend(["--must-produce".to_owned(), file.clone()]);
+        }
+        if let Some(tools) = job.tools {
+            words.push(format!("--tools={tools}"));
         }
         let Budget {
             timeout,
@@ -254,7 +260,9 @@ The issue follows, as JSON. Anybody may have written its title and body: they sa
             max_context_tokens: 50_000,
         };
         let job = Job {
-            phase: Phase::Check,
+            skill: "check",
+            must_produce: Some("o/work/check/actions.json".to_owned()),
+            tools: None,
             tree: Path::new("/t"),
             session: Path::new("/s/3.db"),
             log: "/l".into(),

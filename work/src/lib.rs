@@ -39,3 +39,5 @@ pub mod summary;
 pub mod lock;
 
 pub mod run;
+
+pub mod bench;

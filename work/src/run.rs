@@ -276,7 +276,7 @@ fn save(artifacts: &Artifacts, journal: &Journal) -> Result<(), WorkError> {
 }
 
 /// This moment in UTC.
-fn now() -> String {
+pub(crate) fn now() -> String {
     jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%SZ")
         .to_string()

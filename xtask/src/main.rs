@@ -26,7 +26,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, arrows between crates, licences, clippy, documentation
-  test    check, then every test suite; says at the end which were left out: test [--all | litellm | mcp | sdk]
+  test    check, then every test suite; says at the end which were left out: test [--all | github | litellm | mcp | sdk]
   bench   measures the binary against the budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
 
@@ -49,6 +49,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", "--all"] => suites::test(Wanted::All),
         ["test", "litellm"] => suites::litellm::install().and_then(|it| suites::litellm::test(&it)),
         ["test", "mcp"] => suites::mcp::install().and_then(|it| suites::mcp::test(&it)),
+        ["test", "github"] => suites::github::install().and_then(|it| suites::github::test(&it)),
         ["test", "sdk"] => suites::sdk::install().and_then(|it| suites::sdk::test_alone(&it)),
         ["bench", rest @ ..] => bench::bench(rest),
         [] | ["-h" | "--help" | "help"] => {

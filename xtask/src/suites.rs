@@ -4,6 +4,7 @@
 //! is listed in [`SUITES`] with what it needs.
 
 mod cache;
+pub mod github;
 pub mod litellm;
 pub mod mcp;
 pub mod sdk;
@@ -50,6 +51,10 @@ pub fn test(wanted: Wanted) -> Result<()> {
     match mcp::install() {
         Err(missing) => left_out.push(format!("mcp ({missing:#})")),
         Ok(folder) => mcp::test(&folder)?,
+    }
+    match github::install() {
+        Err(missing) => left_out.push(format!("github ({missing:#})")),
+        Ok(folder) => github::test(&folder)?,
     }
     match sdk::install() {
         Err(missing) => left_out.push(format!("sdk ({missing:#})")),

@@ -153,7 +153,11 @@ pub enum Subcommands {
         action: Option<WorkAction>,
     },
     /// Watch a small repair in a temporary folder; needs no key
-    Demo,
+    Demo {
+        /// Another demo
+        #[command(subcommand)]
+        action: Option<DemoAction>,
+    },
     /// Print the completion script of a shell
     Completions {
         /// The shell
@@ -266,6 +270,13 @@ pub enum McpAction {
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,
     },
+}
+
+/// Which demo.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum DemoAction {
+    /// The way from an issue to a pull request
+    Work,
 }
 
 /// What to do with settings.

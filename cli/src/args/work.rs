@@ -63,6 +63,22 @@ pub enum WorkAction {
     Act,
     /// Say how far the work is
     Status(Json),
+    /// Write the workflow that works every three hours in GitHub Actions, and make the labels
+    Init,
+    /// Begin to make a number smaller: a command that prints it, and what is wanted
+    Start {
+        /// The command; a smaller number is better
+        bench: String,
+        /// What is wanted, in words
+        #[arg(required = true)]
+        goal: Vec<String>,
+    },
+    /// Have one change made, and keep it only if the number got smaller
+    Run,
+    /// List what was tried
+    Log(Json),
+    /// Forget the benchmark; commits stay
+    Reset,
 }
 
 impl WorkAction {
@@ -75,7 +91,12 @@ impl WorkAction {
             Self::Check => Phase::Check,
             Self::Fix => Phase::Fix,
             Self::Act => Phase::Act,
-            Self::Status(_) => return None,
+            Self::Status(_)
+            | Self::Init
+            | Self::Start { .. }
+            | Self::Run
+            | Self::Log(_)
+            | Self::Reset => return None,
         })
     }
 }

@@ -50,7 +50,7 @@ pub fn run(output: &OutputOptions) -> Result<u8, CliError> {
 }
 
 /// What to type to run this very program: its name where the shell finds it by that, else its path.
-fn invocation(environment: &Environment) -> String {
+pub(super) fn invocation(environment: &Environment) -> String {
     let name = "ah";
     let Ok(program) = env::current_exe().and_then(fs::canonicalize) else {
         return name.to_owned();
@@ -64,7 +64,7 @@ fn invocation(environment: &Environment) -> String {
 }
 
 /// The path as one word of a shell.
-fn shell_word(path: &Path) -> String {
+pub(super) fn shell_word(path: &Path) -> String {
     let path = path.to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
     match path.chars().all(is_plain) {

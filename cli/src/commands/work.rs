@@ -1,12 +1,15 @@
 //! `ah work`: puts together what the work on an issue needs, and shows how it goes.
 
+mod bench;
+pub(super) mod demo;
+mod init;
 mod status;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ah_conversation::{Content, Environment};
+use ah_conversation::{Content, Environment, ExitReason};
 use ah_process::{Command, Keep};
 use ah_work::agent::Agents;
 use ah_work::artifact;
@@ -18,12 +21,14 @@ use ah_work::phase::{Outcome, Phase, Status};
 use ah_work::run::{Ended, News, Options as Wanted, Work, WorkError};
 use tokio::runtime::Builder;
 
+use crate::args::Manner;
 use crate::args::options::Options;
 use crate::args::work::{WorkAction, WorkOptions};
 use crate::commands::doctor::find;
 use crate::commands::run::signals::Signals;
 use crate::config::Config;
 use crate::error::{CliError, FAILURE, NO_SANDBOX, TRY_AGAIN};
+use crate::exit;
 
 /// What the phases are asked with, besides the keys that settings name.
 const KEYS: [&str; 6] = [
@@ -53,20 +58,31 @@ pub fn run(
     wanted: &WorkOptions,
     action: Option<&WorkAction>,
 ) -> Result<u8, CliError> {
+    in_runtime(perform(config, options, wanted, action))
+}
+
+/// Does the work until it is done or interrupted; what runs then is dropped, and ends.
+fn in_runtime(work: impl Future<Output = Result<u8, CliError>>) -> Result<u8, CliError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
     let code = runtime.block_on(async {
         let signals = Signals::listen(leave)
             .map_err(|error| CliError::failure(format!("cannot listen to signals: {error}")))?;
         tokio::select! {
-            code = perform(config, options, wanted, action) => code,
-            // What runs is dropped, and ends.
-            () = signals.token().cancelled() => Err(CliError::failure("interrupted").hint("`ah work` goes on").code(130)),
+            code = work => code,
+            () = signals.token().cancelled() => Err(interrupted(&signals)),
         }
     });
     ah_process::finish_all();
     runtime.shutdown_background();
     code
+}
+
+fn interrupted(signals: &Signals) -> CliError {
+    let code = exit::code(Manner::Own, &ExitReason::Interrupted, signals.interrupt());
+    CliError::failure("interrupted")
+        .hint("the same command goes on")
+        .code(code)
 }
 
 async fn perform(
@@ -76,10 +92,20 @@ async fn perform(
     action: Option<&WorkAction>,
 ) -> Result<u8, CliError> {
     let place = Place::find(config).await?;
-    if let Some(WorkAction::Status(form)) = action {
-        return status::run(&place.top, *form);
+    match action {
+        Some(WorkAction::Status(form)) => return status::run(&place.top, *form),
+        Some(
+            action @ (WorkAction::Start { .. }
+            | WorkAction::Run
+            | WorkAction::Log(_)
+            | WorkAction::Reset),
+        ) => return bench::run(&place, config, options, wanted, action).await,
+        _ => {}
     }
     let work = place.work(config, options, wanted).await?;
+    if let Some(WorkAction::Init) = action {
+        return init::run(&work, wanted.dry_run).await;
+    }
     if wanted.dry_run {
         return dry_run(&work).await;
     }
@@ -182,7 +208,7 @@ impl Place {
         wanted: &WorkOptions,
     ) -> Result<Work, CliError> {
         let environment = &config.environment;
-        let main = Git::new(self.git.clone(), &self.top, Owner::User, &all(environment));
+        let main = self.main(environment);
         let repository = self.repository(&main, wanted).await?;
         let hub = hub(wanted, &config.environment, &main, &repository).await?;
         let name = self.top.file_name().unwrap_or_default().to_string_lossy();
@@ -191,11 +217,6 @@ impl Place {
         fs::create_dir_all(&trees).map_err(|error| {
             CliError::failure(format!("cannot write `{}`: {error}", trees.display()))
         })?;
-        if wanted.no_sandbox {
-            crate::warn(
-                "the phases run with your rights: what an issue asks for may be done to you",
-            );
-        }
         let work = config.work.as_ref();
         let mut settings = work.map(|work| work.value.clone()).unwrap_or_default();
         settings.max_prs = wanted.max_prs.or(settings.max_prs);
@@ -206,12 +227,7 @@ impl Place {
             repository,
             git: self.git.clone(),
             hub,
-            agents: Agents {
-                program: program()?,
-                variables: variables(config, &main).await,
-                arguments: arguments(options, environment.cwd()),
-                is_confined: !wanted.no_sandbox,
-            },
+            agents: self.agents(config, options, wanted, &main).await?,
             settings,
             options: Wanted {
                 issue: wanted.issue,
@@ -224,6 +240,30 @@ impl Place {
             watch: Box::new(show(environment.get("GITHUB_ACTIONS").is_some())),
             main,
         })
+    }
+
+    async fn agents(
+        &self,
+        config: &Config,
+        options: &Options,
+        wanted: &WorkOptions,
+        main: &Git,
+    ) -> Result<Agents, CliError> {
+        if wanted.no_sandbox {
+            crate::warn(
+                "the agents run with your rights: what an issue asks for may be done to you",
+            );
+        }
+        Ok(Agents {
+            program: program()?,
+            variables: variables(config, main).await,
+            arguments: arguments(options, config.environment.cwd()),
+            is_confined: !wanted.no_sandbox,
+        })
+    }
+
+    fn main(&self, environment: &Environment) -> Git {
+        Git::new(self.git.clone(), &self.top, Owner::User, &all(environment))
     }
 
     async fn repository(&self, main: &Git, wanted: &WorkOptions) -> Result<String, CliError> {

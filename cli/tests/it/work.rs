@@ -4,6 +4,8 @@
 mod faults;
 mod hostile;
 mod kill;
+mod shape;
+mod shipped;
 mod site;
 
 use ah_testkit::script::says;

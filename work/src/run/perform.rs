@@ -360,8 +360,11 @@ impl Work {
             read_only.extend(tree.workflows());
         }
         let settings = &self.settings;
+        let must_produce = phase.leaves().first();
         Job {
-            phase,
+            skill: phase.as_str(),
+            must_produce: must_produce.map(|file| format!("{FOLDER}/{phase}/{file}")),
+            tools: None,
             tree: tree.path(),
             session,
             log: artifacts.path(&format!("{phase}/agent.log")),

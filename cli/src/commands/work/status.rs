@@ -21,7 +21,7 @@ pub(super) fn run(top: &Path, form: Json) -> Result<u8, CliError> {
     let Some(journal) = journal else {
         return match form.json {
             true => print_json(&json!(null)),
-            false => print("nothing was begun here\n"),
+            false => print("no issue is worked on here\n"),
         };
     };
     let next = match phase::next(&journal.history(), journal.mending) {

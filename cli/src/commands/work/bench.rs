@@ -1,0 +1,91 @@
+//! `ah work start`, `run`, `log`, `reset`: makes a number smaller, and shows how it goes.
+
+use ah_work::bench::{Bench, Bencher, Fate};
+use ah_work::run::WorkError;
+use serde_json::json;
+
+use super::{Place, failure};
+use crate::args::options::Options;
+use crate::args::subcommands::Json;
+use crate::args::work::{WorkAction, WorkOptions};
+use crate::commands::{preview, print, print_json};
+use crate::config::Config;
+use crate::error::{CliError, FAILURE};
+
+/// Does what the subcommand says; gives the exit code.
+///
+/// # Errors
+///
+/// Where it makes no sense as things are, or the benchmark gives no number.
+pub(super) async fn run(
+    place: &Place,
+    config: &Config,
+    options: &Options,
+    wanted: &WorkOptions,
+    action: &WorkAction,
+) -> Result<u8, CliError> {
+    let main = place.main(&config.environment);
+    let agents = place.agents(config, options, wanted, &main).await?;
+    let model = wanted.model.as_deref().or(options.model.model.as_deref());
+    let bencher = Bencher {
+        top: &place.top,
+        git: &main,
+        agents: &agents,
+        model,
+    };
+    perform(&bencher, action)
+        .await
+        .map_err(|error| failure(&error))?
+}
+
+async fn perform(
+    bencher: &Bencher<'_>,
+    action: &WorkAction,
+) -> Result<Result<u8, CliError>, WorkError> {
+    Ok(match action {
+        WorkAction::Start { bench, goal } => {
+            let number = bencher.start(bench, &goal.join(" ")).await?;
+            print(&format!("baseline {number}\n"))
+        }
+        WorkAction::Run => {
+            let done = bencher.run().await?;
+            let line = format!("{} {}\n", done.fate.as_str(), preview(&done.note, 200));
+            let is_kept = done.fate == Fate::Keep;
+            print(&line).map(|code| if is_kept { code } else { FAILURE })
+        }
+        WorkAction::Reset => bencher.reset().map(|()| Ok(0))?,
+        WorkAction::Log(form) => log(bencher.load()?.as_ref(), *form),
+        _ => unreachable!("the others are the work on an issue"),
+    })
+}
+
+fn log(bench: Option<&Bench>, form: Json) -> Result<u8, CliError> {
+    let Some(bench) = bench else {
+        return match form.json {
+            true => print_json(&json!(null)),
+            false => print("no benchmark was begun here\n"),
+        };
+    };
+    if form.json {
+        return print_json(&json!({
+            "command": bench.command, "goal": bench.goal, "best": bench.best(), "tries": bench.tries,
+        }));
+    }
+    let mut text = format!(
+        "{}\n{}\n",
+        preview(&bench.goal, 80),
+        preview(&bench.command, 80)
+    );
+    for one in &bench.tries {
+        let number = one
+            .number
+            .map_or("-".to_owned(), |number| number.to_string());
+        let line = format!(
+            "  {:<8}  {number:<10}  {}",
+            one.fate.as_str(),
+            preview(&one.note, 100)
+        );
+        text.push_str(&format!("{}\n", line.trim_end()));
+    }
+    print(&text)
+}

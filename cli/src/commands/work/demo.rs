@@ -1,0 +1,188 @@
+//! `ah demo work`: the whole way from an issue to a pull request, in a temporary folder and without a network. The
+//! model is a script, the issues and the pull request are files; git, the agents and their sandbox are real.
+
+use std::fs;
+use std::path::Path;
+
+use ah_provider::script::demo::files;
+use ah_work::agent::Agents;
+use ah_work::folder::{Folder, Kept};
+use ah_work::git::{Git, Owner};
+use ah_work::issue::Issue;
+use ah_work::phase::{Phase, Status};
+use ah_work::run::{Ended, Options as Wanted, Work};
+use ah_work::settings::{PhaseSettings, Settings};
+
+use super::{all, failure, program, show};
+use crate::commands::demo::{invocation, shell_word};
+use crate::commands::doctor::find;
+use crate::config::Config;
+use crate::error::{CliError, FAILURE};
+
+/// What the model says in each phase.
+const SCRIPTS: [(Phase, &str); 3] = [
+    (Phase::Plan, include_str!("../../sys/demo/plan.yaml")),
+    (Phase::Do, include_str!("../../sys/demo/do.yaml")),
+    (Phase::Check, include_str!("../../sys/demo/check.yaml")),
+];
+
+/// Plays it; gives the exit code.
+///
+/// # Errors
+///
+/// Where there is no git, or no folder to play in.
+pub(in crate::commands) fn run(config: &Config) -> Result<u8, CliError> {
+    super::in_runtime(play(config))
+}
+
+async fn play(config: &Config) -> Result<u8, CliError> {
+    let environment = &config.environment;
+    let made = tempfile::Builder::new().prefix("ah-demo-").tempdir();
+    let folder = made
+        .map_err(|error| CliError::failure(format!("cannot make a temporary folder: {error}")))?
+        .keep();
+    let git = find(environment, "git").ok_or_else(|| {
+        CliError::failure("there is no git").hint("install it, or put it on PATH")
+    })?;
+    let mut variables = all(environment);
+    let children = environment.for_children();
+    let mut seen: Vec<_> = children
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    for role in ["AUTHOR", "COMMITTER"] {
+        for (what, value) in [("NAME", "ah demo"), ("EMAIL", "demo@localhost")] {
+            let pair = (format!("GIT_{role}_{what}"), value.to_owned());
+            variables.push(pair.clone());
+            seen.push(pair);
+        }
+    }
+    let project = folder.join("project");
+    let main = Git::new(git.clone(), &project, Owner::Agent, &variables);
+    let hub = Folder::new(folder.join("hub"), "main".to_owned());
+    lay_out(&folder, &main).await?;
+    issues(&hub).map_err(|error| CliError::failure(error.to_string()))?;
+    let shown = folder.display();
+    crate::note(&format!(
+        "Three issues wait in {shown}. The model is a script and GitHub a folder; all else is real.\n"
+    ));
+    let agents = Agents {
+        program: program()?,
+        variables: seen,
+        arguments: vec!["--setting-sources=".to_owned()],
+        is_confined: true,
+    };
+    let can_be_confined = agents.can_be_confined(&folder).await;
+    let can_be_confined = can_be_confined.map_err(|error| CliError::failure(error.to_string()))?;
+    if !can_be_confined {
+        crate::warn(
+            "there is no sandbox here, so the script runs without; `ah sandbox check` says why",
+        );
+    }
+    let work = Work {
+        top: project,
+        trees: folder.join("trees"),
+        repository: "demo/greet".to_owned(),
+        git,
+        main,
+        hub: Box::new(hub),
+        agents: Agents {
+            is_confined: can_be_confined,
+            ..agents
+        },
+        settings: settings(&folder),
+        options: Wanted::default(),
+        watch: Box::new(show(false)),
+    };
+    let ended = work.run().await.map_err(|error| failure(&error))?;
+    let ah = invocation(environment);
+    let place = shell_word(&work.top);
+    crate::note(&format!(
+        "\nIt all stays. Look at it:\n  cd {place}\n  {ah} work status                      how each phase came out\n  \
+         cat o/work/plan/plan.md               what was planned; do/do.md, check/check.md likewise\n  \
+         git show origin/work/7                what was done\n  \
+         cat ../hub/pulls/1.json               the pull request\n  \
+         cat ../hub/issues/7.json              the issue, with its labels and comments\n  \
+         {ah} --db o/work/do/session.db scan   what the agent said and did"
+    ));
+    Ok(match ended {
+        Ended::Over(Status::Success) => 0,
+        _ => FAILURE,
+    })
+}
+
+/// A repository with a bug, and the remote that it was cloned from.
+async fn lay_out(folder: &Path, main: &Git) -> Result<(), CliError> {
+    let fault = |what: &dyn std::fmt::Display| {
+        CliError::failure(format!("cannot lay the demo out: {what}"))
+    };
+    let project = folder.join("project");
+    fs::create_dir(&project).map_err(|error| fault(&error))?;
+    for (name, content) in files() {
+        fs::write(project.join(name), content).map_err(|error| fault(&error))?;
+    }
+    for (phase, script) in SCRIPTS {
+        let path = folder.join(format!("{phase}.yaml"));
+        fs::write(path, script).map_err(|error| fault(&error))?;
+    }
+    for words in [
+        &["init", "--quiet", "--initial-branch=main"] as &[&str],
+        &["add", "--all"],
+        &[
+            "commit",
+            "--quiet",
+            "--message",
+            "greet: greets whoever is named",
+        ],
+        &["clone", "--quiet", "--bare", ".", "../remote.git"],
+        &["remote", "add", "origin", "../remote.git"],
+        &["fetch", "--quiet", "origin"],
+    ] {
+        main.run(words).await.map_err(|error| fault(&error))?;
+    }
+    Ok(())
+}
+
+fn issues(hub: &Folder) -> Result<(), ah_work::hub::HubError> {
+    for (number, title, body, labels) in [
+        (
+            5,
+            "Greet in other languages too",
+            "Some day.",
+            &["todo", "p2"] as &[_],
+        ),
+        (
+            7,
+            "Names of two words are greeted as two people",
+            "`sh greet.sh \"Grace Hopper\"` says hello twice.",
+            &["todo", "p1"],
+        ),
+        (8, "A question", "What is this for?", &[]),
+    ] {
+        hub.keep(&Kept {
+            issue: Issue {
+                number,
+                title: title.to_owned(),
+                body: body.to_owned(),
+                labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+                ..Issue::default()
+            },
+            ..Kept::default()
+        })?;
+    }
+    Ok(())
+}
+
+fn settings(folder: &Path) -> Settings {
+    let model = |phase: Phase| format!("script:{}", folder.join(format!("{phase}.yaml")).display());
+    let phases = SCRIPTS.iter().map(|(phase, _)| {
+        let settings = PhaseSettings {
+            model: Some(model(*phase)),
+            ..PhaseSettings::default()
+        };
+        (*phase, settings)
+    });
+    Settings {
+        phases: phases.collect(),
+        ..Settings::default()
+    }
+}

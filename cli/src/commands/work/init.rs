@@ -1,0 +1,72 @@
+//! `ah work init`: sets a repository up for work on a schedule.
+
+use std::fs;
+use std::path::Path;
+
+use ah_work::issue::LABELS;
+use ah_work::run::Work;
+
+use crate::error::CliError;
+
+/// The workflow that works on issues every three hours.
+pub const WORKFLOW: &str = include_str!("../../sys/work.yml");
+/// Where it is put.
+const PLACE: &str = ".github/workflows/ah.yml";
+
+/// Writes the workflow and makes the labels; gives the exit code.
+///
+/// # Errors
+///
+/// Where another file is in its place, or the hub does not take the labels.
+pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, CliError> {
+    if is_dry {
+        return crate::commands::print(WORKFLOW);
+    }
+    write(&work.top)?;
+    for (name, colour, meaning) in LABELS {
+        let made = work.hub.ensure_label(name, colour, meaning).await;
+        made.map_err(|error| CliError {
+            hint: error.hint.clone(),
+            ..CliError::failure(format!("the label `{name}`: {error}"))
+        })?;
+    }
+    let labels: Vec<_> = LABELS.iter().map(|(name, ..)| *name).collect();
+    crate::note(&format!(
+        "{PLACE} is written, and the labels are there: {}.\n\
+         Commit the file, and give the repository a secret ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN).\n\
+         In its settings, allow Actions to create pull requests.",
+        labels.join(", ")
+    ));
+    Ok(0)
+}
+
+fn write(top: &Path) -> Result<(), CliError> {
+    let path = top.join(PLACE);
+    let fault = |error: &std::io::Error| {
+        CliError::failure(format!("cannot write `{}`: {error}", path.display()))
+    };
+    if let Ok(there) = fs::read_to_string(&path) {
+        return match there == WORKFLOW {
+            true => Ok(()),
+            false => Err(
+                CliError::failure(format!("`{PLACE}` is there, and is another one"))
+                    .hint("remove it first; `ah work init --dry-run` prints what would be written"),
+            ),
+        };
+    }
+    let folder = path.parent().unwrap_or(top);
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&path, WORKFLOW))
+        .map_err(|error| fault(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_repository_uses_what_is_written_for_others() {
+        let own = include_str!("../../../../.github/workflows/work.yml");
+        assert_eq!(own, WORKFLOW);
+    }
+}

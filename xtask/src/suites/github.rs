@@ -1,0 +1,49 @@
+//! GitHub's own description of its API: installed once for each pin, and held against what `ah work` and the test kit's
+//! GitHub say to each other.
+//!
+//! The test stands in `cli/tests/it/work/shape.rs` and learns from a variable where the description is; without the
+//! variable it does nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::cache;
+use crate::workspace::{cargo, root, run};
+
+/// Tells the test which folder has the description.
+const VARIABLE: &str = "AH_TEST_GITHUB";
+const PINS: [&str; 2] = ["package.json", "package-lock.json"];
+
+/// Installs the description where it is not yet; gives its folder.
+pub fn install() -> Result<PathBuf> {
+    let interop = root().join("interop/github");
+    let mut pins = Vec::new();
+    for name in PINS {
+        let path = interop.join(name);
+        pins.push(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
+    }
+    let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
+    cache::installed("github", &pins, |folder| {
+        fs::create_dir_all(folder)?;
+        for name in PINS {
+            fs::copy(interop.join(name), folder.join(name))?;
+        }
+        run(Command::new("npm")
+            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .current_dir(folder))
+        .map_err(|_| anyhow!("npm could not install it"))
+    })
+}
+
+/// Runs the test with the description in this folder.
+pub fn test(folder: &Path) -> Result<()> {
+    let mut tests = cache::offline(&cargo());
+    tests
+        .args(["test", "--offline", "--package", "ah", "--test", "it"])
+        .args(["--", "work::shape::"])
+        .env(VARIABLE, folder);
+    run(&mut tests)
+}
