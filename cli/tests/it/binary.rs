@@ -201,7 +201,7 @@ impl Ah {
         self
     }
 
-    /// Its standard input neither gives anything nor ends.
+    /// Its standard input gives what [`Running::say`] says, and does not end by itself.
     pub fn with_silent_stdin(mut self) -> Self {
         self.keeps_stdin_open = true;
         self
@@ -292,7 +292,7 @@ impl Ah {
             out,
             err,
             end,
-            _silent: silent,
+            input: silent,
             is_over: false,
         }
     }
@@ -331,8 +331,8 @@ pub struct Running {
     out: Stream,
     err: Stream,
     end: Receiver<io::Result<ExitStatus>>,
-    /// Open for as long as the program runs.
-    _silent: Option<ChildStdin>,
+    /// Open for as long as the program runs, or until it is told that nothing more comes.
+    input: Option<ChildStdin>,
     is_over: bool,
 }
 
@@ -341,9 +341,25 @@ impl Running {
         kill_process(self.pid, signal).unwrap();
     }
 
+    /// Gives it a line to read.
+    pub fn say(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("its standard input is open");
+        writeln!(input, "{line}").unwrap();
+    }
+
+    /// Gives it nothing more to read.
+    pub fn say_no_more(&mut self) {
+        self.input = None;
+    }
+
     /// Waits until its standard output holds `text`.
     pub fn wait_for_output(&self, text: &str) {
         self.out.wait_for(text);
+    }
+
+    /// What its standard output has given so far.
+    pub fn output_so_far(&self) -> String {
+        self.out.so_far()
     }
 
     /// Waits until its standard error holds `text`.
