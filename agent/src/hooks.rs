@@ -223,17 +223,13 @@ pub(crate) fn of_call(call: &ToolUse) -> Value {
 /// What is told of a call that has run.
 pub(crate) fn of_output(call: &ToolUse, output: &Output, duration_ms: u64) -> Value {
     let mut told = of_call(call);
-    let text = text_of(output);
+    told["duration_ms"] = json!(duration_ms);
     if output.is_error {
-        told["error"] = json!(text);
+        told["error"] = json!(text_of(output));
         told["is_interrupt"] = json!(false);
     } else {
-        let mut response = output.details.clone().unwrap_or_else(|| json!({}));
-        if response.is_object() {
-            response["output"] = json!(text);
-        }
-        told["tool_response"] = response;
-        told["duration_ms"] = json!(duration_ms);
+        let details = output.details.clone();
+        told["tool_response"] = details.unwrap_or_else(|| json!({ "output": text_of(output) }));
     }
     told
 }

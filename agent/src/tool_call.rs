@@ -4,6 +4,8 @@
 //! A call is stored as started before it runs, and its result when it ends; the message with all results is stored
 //! in one transaction with the last of them. So a crash at any point leaves a journal that says what may have run.
 
+mod afterwards;
+
 use std::any::Any;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
@@ -18,7 +20,8 @@ use ah_conversation::{
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
-use crate::hooks::{HookEvent, Moment, Verdict, of_output};
+use afterwards::Done;
+
 use crate::truncate::{cut_to_characters, truncate};
 use crate::{Part, Session, Stop, ToolConcurrency};
 
@@ -59,13 +62,6 @@ impl Prepared {
             Fate::Answer(_) => true,
         }
     }
-}
-
-/// What came of a call, and what hooks say of it.
-struct Done {
-    output: Output,
-    duration_ms: u64,
-    verdict: Verdict,
 }
 
 /// The calls of one answer on their way to their results.
@@ -173,7 +169,7 @@ impl Session {
     ) -> Result<(), StoreError> {
         let clock = self.ports.clock.clone();
         let mut stopped = pin!(stop.wait(&*clock));
-        let mut waiting = group;
+        let mut waiting = group.clone();
         let mut running = FuturesUnordered::new();
         loop {
             let starting: Vec<_> = waiting.by_ref().take(AT_ONCE - running.len()).collect();
@@ -190,6 +186,10 @@ impl Session {
                 () = &mut stopped => None,
             };
             let Some((at, done)) = ended else {
+                // Dropped, what runs has ended before anybody hears of it.
+                drop(running);
+                self.tell_of_stopped(&batch.calls[group.start..waiting.start], stop)
+                    .await;
                 return Ok(());
             };
             self.heed(&done.verdict);
@@ -206,52 +206,6 @@ impl Session {
         Context {
             former: former.and_then(|result| result.details.clone()),
             ..Context::new(self.ports.store.spool_path(&call.id))
-        }
-    }
-
-    /// Runs a call, and asks the hooks about what came of it; holds on to nothing of ours.
-    fn observe(
-        &self,
-        prepared: &Prepared,
-        run: impl Future<Output = Output> + Send + 'static,
-    ) -> impl Future<Output = Done> + Send + 'static {
-        let ports = self.ports.clone();
-        let mode = self.settings.permissions.mode;
-        let call = prepared.call.clone();
-        let runs = prepared.runs();
-        async move {
-            let started = ports.clock.now();
-            let mut output = run.await;
-            let duration_ms = ports.clock.now().since(started);
-            let event = match output.is_error {
-                true => HookEvent::PostToolUseFailure,
-                false => HookEvent::PostToolUse,
-            };
-            let mut verdict = Verdict::default();
-            if runs && ports.hooks.has(event) {
-                let moment = Moment {
-                    event,
-                    kind: &call.name,
-                    mode,
-                    call: Some(&call.id),
-                    more: of_output(&call, &output, duration_ms),
-                };
-                verdict = ports.hooks.ask(moment, &*ports.frontend).await;
-                verdict.context.extend(verdict.block.take());
-            }
-            if let Some(other) = verdict.output.take()
-                && call.name.starts_with("mcp__")
-            {
-                let text = other
-                    .as_str()
-                    .map_or_else(|| other.to_string(), str::to_owned);
-                output = Output::text(text);
-            }
-            Done {
-                output,
-                duration_ms,
-                verdict,
-            }
         }
     }
 

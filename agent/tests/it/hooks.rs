@@ -162,7 +162,7 @@ async fn box_11_hooks_are_told_in_order() {
         PreToolUse {"tool_input":{"fails":2},"tool_name":"change","tool_use_id":"toolu_00000000000000000000000001_1"}
         PermissionRequest {"tool_use_id":"toolu_00000000000000000000000001_1","tool_input":{"fails":2},"tool_name":"change","permission_suggestions":[{"type":"addRules","rules":[{"toolName":"change","ruleContent":"make"}],"behavior":"allow","destination":"localSettings"}]}
         Notification {"message":"permission to use change is needed","notification_type":"permission_prompt"}
-        PostToolUseFailure {"error":"it broke","tool_use_id":"toolu_00000000000000000000000001_1","tool_input":{"fails":2},"tool_name":"change","is_interrupt":false}
+        PostToolUseFailure {"error":"it broke","tool_name":"change","tool_use_id":"toolu_00000000000000000000000001_1","tool_input":{"fails":2},"is_interrupt":false}
         PreToolUse {"tool_input":{"what":"denied"},"tool_name":"change","tool_use_id":"toolu_00000000000000000000000001_2"}
         PreToolUse {"tool_input":{"what":4},"tool_name":"change","tool_use_id":"toolu_00000000000000000000000001_3"}
         PermissionRequest {"tool_use_id":"toolu_00000000000000000000000001_3","tool_input":{"what":4},"tool_name":"change","permission_suggestions":[{"type":"addRules","rules":[{"toolName":"change","ruleContent":"make"}],"behavior":"allow","destination":"localSettings"}]}
@@ -170,6 +170,37 @@ async fn box_11_hooks_are_told_in_order() {
         Stop {"stop_hook_active":false}
         SessionEnd {"reason":"other"}
         "#);
+}
+
+/// A call that was at work when the run was interrupted has failed, and its hook knows why.
+#[tokio::test]
+async fn hooks_are_told_which_calls_an_interrupt_has_stopped() {
+    let told = Told::default();
+    let lasting = Fake::touching("lasts", Access::Unknown, |_| async move {
+        std::future::pending::<Output>().await
+    });
+    let calls = uses_all([("lasts", json!({"what": 1})), ("lasts", json!({"what": 2}))]);
+    let mut world = World::new([calls])
+        .with(lasting)
+        .with_hooks([told.hook(HookEvent::PostToolUseFailure, |_| Reply::Nothing)]);
+    let outcome = world.run_until_event("go", "tool_call_start").await;
+    assert_eq!(outcome.reason, ExitReason::Interrupted);
+    insta::assert_snapshot!(told.lines(), @r#"PostToolUseFailure {"error":"the run was stopped while the call was at work","tool_use_id":"toolu_00000000000000000000000001_0","tool_input":{"what":1},"tool_name":"lasts","is_interrupt":true}"#);
+}
+
+/// What a tool says of its output for programs is what hooks are told, and nothing else.
+#[tokio::test]
+async fn hooks_are_told_the_details_of_a_result() {
+    let told = Told::default();
+    let tells = Fake::touching("tells", Access::Unknown, |_| async move {
+        Output::text("for the model").with_details(json!({"stdout": "for programs"}))
+    });
+    let mut world = World::new([uses("tells", json!({})), says("Done.")])
+        .with(tells)
+        .with_hooks([told.hook(HookEvent::PostToolUse, |_| Reply::Nothing)]);
+    world.run("go").await;
+    let told = told.0.lock().unwrap();
+    assert_eq!(told[0]["tool_response"], json!({"stdout": "for programs"}));
 }
 
 /// Port 07 f and row H2: what a hook says of a call counts, and what is denied stays so.
