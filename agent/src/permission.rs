@@ -1,6 +1,8 @@
 //! Whether a call happens: hooks are asked before, then the rules decide, and where they say so hooks and somebody are
 //! asked. An answer may bring another input, which is judged anew, and other rules, which are kept where they say.
 
+use std::fs;
+
 use ah_conversation::{
     Answer, Asking, Behavior, Decision, Destination, ExitReason, Inquiry, PermissionUpdate,
     Question, ToolUse,
@@ -174,6 +176,12 @@ impl Session {
 
     /// Changes the rules of the session, and the settings where the change is to last.
     pub(crate) fn update_permissions(&mut self, update: &PermissionUpdate) {
+        if !self.settings.permissions.accepts(update) {
+            let text = "the mode `bypassPermissions` was not agreed to when the session began, so it is not chosen";
+            self.ports.frontend.notice(text);
+            return;
+        }
+        let update = &without_links(update.clone());
         self.settings.permissions.apply(update);
         if update.destination() == Destination::Session {
             return;
@@ -183,6 +191,20 @@ impl Session {
             self.ports.frontend.notice(&text);
         }
     }
+}
+
+/// The same change, its directories as the paths of calls will name them.
+fn without_links(mut update: PermissionUpdate) -> PermissionUpdate {
+    if let PermissionUpdate::AddDirectories { directories, .. }
+    | PermissionUpdate::RemoveDirectories { directories, .. } = &mut update
+    {
+        for folder in directories {
+            if let Ok(real) = fs::canonicalize(&*folder) {
+                *folder = real;
+            }
+        }
+    }
+    update
 }
 
 impl From<Prepared> for Permitted {

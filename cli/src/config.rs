@@ -30,7 +30,7 @@ use crate::error::CliError;
 use crate::overlay::Overlay;
 use crate::trust::{Grounds, Memory, Reason, Trust};
 use layers::{Folders, Found, Layer, Origin, Sources};
-use rules::{directories, hooks, rules};
+use rules::{directories, hooks, may_bypass, rules};
 use settings::{HookSetting, Settings};
 
 /// The model where nobody names one.
@@ -96,6 +96,8 @@ pub struct Config {
     pub work: Option<Sourced<WorkSettings>>,
     /// What is allowed where no rule says otherwise.
     pub permission_mode: Sourced<PermissionMode>,
+    /// Whether the mode that allows everything holds, or may be chosen by a host later.
+    pub may_bypass: bool,
     /// Calls that are allowed.
     pub allow: Vec<Sourced<Rule>>,
     /// Calls that are asked about.
@@ -174,10 +176,20 @@ impl Config {
         if !trust.is_given() {
             restrict(&mut layers, &mut trust, sources, &folders);
         }
+        // A project that is not trusted cannot keep the program from working.
+        let (skipped, faults): (Vec<_>, Vec<_>) = faults
+            .into_iter()
+            .partition(|(is_of_project, _)| *is_of_project && !trust.is_given());
+        let told =
+            |(_, fault): (_, CliError)| format!("{}; the file does not count", fault.message);
+        warnings.extend(skipped.into_iter().map(told));
+        let faults = faults.into_iter().map(|(_, fault)| fault).collect();
         let servers = servers(&layers);
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
+        let permission_mode = permission_mode(options, manner, &layers, &mut trust);
+        let may_bypass = may_bypass(permission_mode.value, options, manner, &environment)?;
         let first = First { layers: &layers };
         Ok(Self {
             manner,
@@ -207,7 +219,8 @@ impl Config {
             top_p: first.value(|settings| settings.top_p),
             work: first.value(|settings| settings.work.clone()),
             stop: first.value(|settings| settings.stop.clone()),
-            permission_mode: permission_mode(options, manner, &layers, &mut trust),
+            permission_mode,
+            may_bypass,
             allow: rules(&options.tools.allowed_tools, &layers, |settings| {
                 &settings.permissions.allow
             })?,

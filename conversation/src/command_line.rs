@@ -52,7 +52,7 @@ pub struct SimpleCommand {
 pub enum Effect {
     /// It changes nothing.
     None,
-    /// It creates, copies or moves the files that its operands name, and no more.
+    /// It creates, copies, moves or removes the files that its operands name, and no more.
     Files,
     /// Who knows.
     #[default]

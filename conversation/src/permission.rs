@@ -152,6 +152,7 @@ impl Permissions {
         let hands_on = || Rule {
             tool: "Agent".to_owned(),
             content: None,
+            kept: None,
         };
         self.mode == PermissionMode::Delegate && hands_on().names(&call.name)
     }
@@ -162,7 +163,7 @@ impl Permissions {
             rules.any(|rule| rule.allows(call, access, &self.places))
         };
         match access {
-            Access::Read(_) | Access::Ask(_) => true,
+            Access::Read(_) | Access::Named(_) | Access::Ask(_) => true,
             Access::Write(path) if is_protected(path) => self
                 .allow
                 .iter()
@@ -274,7 +275,11 @@ impl Permissions {
                     is_editing = false;
                     rules.push(format!("{}(domain:{host})", call.name).parse().ok());
                 }
-                Access::Read(_) | Access::Ask(_) | Access::Promised | Access::Unknown => {
+                Access::Read(_)
+                | Access::Named(_)
+                | Access::Ask(_)
+                | Access::Promised
+                | Access::Unknown => {
                     is_editing = false;
                     rules.push(call.name.parse().ok());
                 }
@@ -291,14 +296,16 @@ impl Permissions {
         }
         if is_editing {
             let files = accesses.iter().flat_map(files_of);
-            let mut outside: Vec<PathBuf> = files
-                .filter(|path| !self.is_inside(path))
+            // Hosts are used to the folders of a command's files, also where they are working directories already.
+            let is_named = |path: &PathBuf| is_of_command(accesses) || !self.is_inside(path);
+            let mut folders: Vec<PathBuf> = files
+                .filter(is_named)
                 .filter_map(|path| path.parent().map(Path::to_owned))
                 .collect();
-            outside.dedup();
-            if !outside.is_empty() {
+            folders.dedup();
+            if !folders.is_empty() {
                 suggestions.push(PermissionUpdate::AddDirectories {
-                    directories: outside,
+                    directories: folders,
                     destination: Destination::Session,
                 });
             }
@@ -324,6 +331,7 @@ impl Permissions {
         let rule = |command: &SimpleCommand| Rule {
             tool: call.name.clone(),
             content: Some(command.proposal.clone()),
+            kept: None,
         };
         let rules: Vec<Rule> = asked.map(rule).collect();
         // What is proposed must do what it says.
@@ -347,6 +355,7 @@ fn is_reading(access: &Access) -> bool {
             line.harmless || line.commands.as_ref().is_some_and(changes_nothing)
         }
         Access::Read(_)
+        | Access::Named(_)
         | Access::Write(_)
         | Access::Host(_)
         | Access::Promised
@@ -383,9 +392,12 @@ fn files_of(access: &Access) -> Vec<PathBuf> {
                 .flat_map(|command| command.operands.clone())
                 .collect()
         }
-        Access::Read(_) | Access::Host(_) | Access::Ask(_) | Access::Promised | Access::Unknown => {
-            Vec::new()
-        }
+        Access::Read(_)
+        | Access::Named(_)
+        | Access::Host(_)
+        | Access::Ask(_)
+        | Access::Promised
+        | Access::Unknown => Vec::new(),
     }
 }
 

@@ -87,6 +87,9 @@ pub enum Access {
     Read(PathBuf),
     /// Writes this file, or below this directory.
     Write(PathBuf),
+    /// The name, without `.` and `..`, under which one of the files is reached where symbolic links lead elsewhere. Rules
+    /// that forbid or ask look at it as well; nothing is allowed or refused for it otherwise.
+    Named(PathBuf),
     /// Runs a shell command.
     Command(CommandLine),
     /// Talks to this host.
@@ -103,7 +106,7 @@ impl Access {
     /// Whether it leaves everything as it was, so that it may run beside others and again.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Read(_) | Self::Promised => true,
+            Self::Read(_) | Self::Named(_) | Self::Promised => true,
             Self::Command(line) => line.harmless,
             Self::Write(_) | Self::Host(_) | Self::Ask(_) | Self::Unknown => false,
         }
@@ -125,7 +128,7 @@ impl Access {
     /// One word for the journal: `read`, `write`, `command`, `host`, `ask`, `promised` or `unknown`.
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Read(_) => "read",
+            Self::Read(_) | Self::Named(_) => "read",
             Self::Write(_) => "write",
             Self::Command(_) => "command",
             Self::Host(_) => "host",

@@ -113,7 +113,9 @@ pub fn variables(
         .filter(|(name, _)| is_allowed(name))
         .collect();
     // The temporary folder of outside is not there.
-    allowed.retain(|(name, _)| name != "TMPDIR");
+    allowed.retain(|(name, _)| !matches!(name.as_str(), "TMPDIR" | "IS_SANDBOX"));
+    // Agents that refuse root some things let it have them where it can do no harm.
+    allowed.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
     if with_proxy {
         allowed.retain(|(name, _)| !is_proxy_variable(name));
         allowed.extend(proxy_variables());
@@ -181,10 +183,19 @@ mod tests {
             let seen = variables(outside.clone(), named, false);
             seen.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };
-        assert_eq!(names(&[]), ["PATH", "LC_ALL", "GIT_AUTHOR_NAME"]);
+        assert_eq!(
+            names(&[]),
+            ["PATH", "LC_ALL", "GIT_AUTHOR_NAME", "IS_SANDBOX"]
+        );
         assert_eq!(
             names(&["DATABASE_URL".to_owned()]),
-            ["PATH", "LC_ALL", "GIT_AUTHOR_NAME", "DATABASE_URL"]
+            [
+                "PATH",
+                "LC_ALL",
+                "GIT_AUTHOR_NAME",
+                "DATABASE_URL",
+                "IS_SANDBOX"
+            ]
         );
     }
 

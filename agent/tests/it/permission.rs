@@ -118,6 +118,27 @@ async fn port_06_c_a_suggestion_that_is_taken_stops_the_questions() {
     insta::assert_snapshot!(world.saved().join("\n"), @r#"{"type":"addRules","rules":[{"toolName":"change","ruleContent":"make"}],"behavior":"allow","destination":"localSettings"}"#);
 }
 
+/// Port 06 h: who answers can choose the mode that allows everything only where it was agreed to, and it is not kept.
+#[tokio::test]
+async fn port_06_h_an_answer_does_not_bring_the_mode_that_allows_everything() {
+    for (may_bypass, questions, saved) in [(false, 2, 0), (true, 1, 1)] {
+        let update = PermissionUpdate::SetMode {
+            mode: PermissionMode::BypassPermissions,
+            destination: Destination::LocalSettings,
+        };
+        let answer = Answer::Allow {
+            input: None,
+            updates: vec![update],
+        };
+        let mut world =
+            world([changes("this"), changes("that"), says("Done.")]).answering([answer, allow()]);
+        world.settings.permissions.may_bypass = may_bypass;
+        world.run("go").await;
+        assert_eq!(world.questions().len(), questions, "{may_bypass}");
+        assert_eq!(world.saved().len(), saved, "{may_bypass}");
+    }
+}
+
 /// Port 06 k: without anybody to ask, what is asked is denied; in `dontAsk` nobody is asked.
 #[tokio::test]
 async fn port_06_k_what_nobody_answers_is_denied() {

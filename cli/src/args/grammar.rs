@@ -19,7 +19,6 @@ pub const NOT_YET: &[(&str, bool)] = &[
 
 /// Options that other agents know and that change nothing here. Each takes a value or none.
 pub const WITHOUT_MEANING: &[(&str, bool)] = &[
-    ("allow-dangerously-skip-permissions", false),
     ("await-initialize", false),
     ("channels", true),
     ("initialize-fields", true),

@@ -202,6 +202,9 @@ pub struct SafetyOptions {
     /// Allow every call, as --permission-mode bypassPermissions
     #[arg(long)]
     pub dangerously_skip_permissions: bool,
+    /// Let a host choose bypassPermissions later
+    #[arg(long)]
+    pub allow_dangerously_skip_permissions: bool,
     /// Who is asked for permissions: stdio is the program that drives the session
     #[arg(long, value_name = "TOOL")]
     pub permission_prompt_tool: Option<String>,

@@ -105,8 +105,8 @@ pub struct Found {
     pub layers: Vec<Layer>,
     /// What means nothing.
     pub warnings: Vec<String>,
-    /// Why others could not be read.
-    pub faults: Vec<CliError>,
+    /// Why others could not be read, and whether they came with the project.
+    pub faults: Vec<(bool, CliError)>,
 }
 
 impl Found {
@@ -120,7 +120,7 @@ impl Found {
                 });
                 self.warnings.extend(unknown);
             }
-            Err(fault) => self.faults.push(fault),
+            Err(fault) => self.faults.push((whose.is_project, fault)),
         }
     }
 }
@@ -153,22 +153,23 @@ pub fn read(
             Ok(text) => found.add(Origin::File(path.into()), &text, OWN),
             Err(error) => {
                 let fault = unreadable(Path::new(path), &error);
-                found
-                    .faults
-                    .push(fault.hint("`--settings` takes a file, or JSON that begins with `{`"));
+                let fault = fault.hint("`--settings` takes a file, or JSON that begins with `{`");
+                found.faults.push((false, fault));
             }
         },
         None => {}
     }
     // What is wrong with the value of an option is a usage error.
-    for fault in &mut found.faults {
+    for (_, fault) in &mut found.faults {
         fault.code = USAGE;
     }
     for (path, whose) in files(folders, sources) {
         match found_file::text(&path) {
             Ok(text) => found.add(Origin::File(path), &text, whose),
             Err(error) if is_absence(&error) => {}
-            Err(error) => found.faults.push(unreadable(&path, &error)),
+            Err(error) => found
+                .faults
+                .push((whose.is_project, unreadable(&path, &error))),
         }
     }
     if let Some(text) = embedded {

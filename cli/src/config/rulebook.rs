@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{Behavior, Destination, PermissionUpdate, Rule, RuleValue, Rulebook};
+use ah_conversation::{Behavior, Destination, PermissionUpdate, RuleValue, Rulebook};
 use serde_json::{Map, Value, json};
 
 use super::Config;
@@ -43,6 +43,18 @@ impl SettingsFiles {
             Destination::LocalSettings => Some(&self.local),
             Destination::Session => None,
         }
+    }
+
+    /// What is kept in the file `path`.
+    pub fn destination(&self, path: &Path) -> Option<Destination> {
+        let settings = [
+            Destination::UserSettings,
+            Destination::ProjectSettings,
+            Destination::LocalSettings,
+        ];
+        settings
+            .into_iter()
+            .find(|destination| self.path(*destination) == Some(path))
     }
 }
 
@@ -95,7 +107,12 @@ fn apply(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> io:
         Behavior::Deny => "deny",
         Behavior::Ask => "ask",
     };
-    let rules = |rules: &[RuleValue]| rules.iter().map(shown).collect::<Vec<_>>();
+    let rules = |rules: &[RuleValue]| {
+        rules
+            .iter()
+            .map(|rule| json!(rule.to_string()))
+            .collect::<Vec<_>>()
+    };
     let paths = |paths: &[PathBuf]| paths.iter().map(|path| json!(path)).collect::<Vec<_>>();
     match update {
         PermissionUpdate::AddRules {
@@ -135,14 +152,6 @@ fn apply(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> io:
         }
     }
     Ok(())
-}
-
-fn shown(rule: &RuleValue) -> Value {
-    let rule = Rule {
-        tool: rule.tool_name.clone(),
-        content: rule.rule_content.clone(),
-    };
-    json!(rule.to_string())
 }
 
 fn add(list: &mut Vec<Value>, new: Vec<Value>) {

@@ -6,20 +6,32 @@ use std::path::{Path, PathBuf};
 use ah_conversation::{Environment, PermissionMode, Permissions, Places, Rule};
 
 use super::layers::{Layer, Origin};
+use super::rulebook::SettingsFiles;
 use super::settings::{HookSetting, Settings};
 use super::{Config, Sourced};
+use crate::args::Manner;
 use crate::args::options::Options;
 use crate::error::CliError;
+
+/// The variable by which a machine says that it is there to be experimented on.
+const IS_SANDBOX: &str = "IS_SANDBOX";
 
 impl Config {
     /// What a session allows.
     pub fn permissions(&self) -> Permissions {
-        let rules = |rules: &[Sourced<Rule>]| rules.iter().map(|rule| rule.value.clone()).collect();
-        let mode = self.permission_mode.value;
+        let files = SettingsFiles::of(self);
+        let kept = |rule: &Sourced<Rule>| match &rule.origin {
+            Origin::File(path) => Rule {
+                kept: files.destination(path),
+                ..rule.value.clone()
+            },
+            _ => rule.value.clone(),
+        };
+        let rules = |rules: &[Sourced<Rule>]| rules.iter().map(kept).collect();
         Permissions {
-            mode,
+            mode: self.permission_mode.value,
             before_plan: PermissionMode::default(),
-            may_bypass: mode == PermissionMode::BypassPermissions,
+            may_bypass: self.may_bypass,
             allow: rules(&self.allow),
             ask: rules(&self.ask),
             deny: rules(&self.deny),
@@ -33,6 +45,33 @@ impl Config {
             },
         }
     }
+}
+
+/// Whether the mode that allows everything holds, or may be chosen later. What takes the place of other agents keeps to
+/// their rule for root: that is for machines which say of themselves that nothing of worth is on them.
+///
+/// # Errors
+///
+/// Where root wants it on any other.
+pub(super) fn may_bypass(
+    mode: PermissionMode,
+    options: &Options,
+    manner: Manner,
+    environment: &Environment,
+) -> Result<bool, CliError> {
+    let is_wanted = mode == PermissionMode::BypassPermissions
+        || options.safety.allow_dangerously_skip_permissions;
+    let is_contained =
+        options.sandbox.sandbox.is_some() || environment.get(IS_SANDBOX) == Some("1");
+    let is_refused = is_wanted && manner == Manner::DropIn && !is_contained;
+    if is_refused && rustix::process::geteuid().is_root() {
+        let message =
+            "root cannot skip the permissions: what a model gets wrong would have no bounds";
+        return Err(CliError::failure(message).hint(format!(
+            "run it as another user, with --sandbox, or with {IS_SANDBOX}=1 on a machine that holds nothing else"
+        )));
+    }
+    Ok(is_wanted)
 }
 
 /// The path without symbolic links, as the tools resolve those of their calls.

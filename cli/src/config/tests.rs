@@ -236,8 +236,9 @@ fn settings_and_dot_env_add_variables_that_are_not_set() {
 #[test]
 fn faults_name_the_file() {
     let world = World::new(&[("project/.ah/settings.json", "{\n  \"model\": 3\n}")]);
+    let trusting = options(|options| options.safety.trust = true);
     let error = world
-        .resolve("project", &Options::default(), Manner::Own)
+        .resolve("project", &trusting, Manner::Own)
         .unwrap_err();
     let path = world.path("project/.ah/settings.json");
     assert_eq!(
@@ -377,7 +378,8 @@ fn an_untrusted_project_makes_the_mode_stricter_and_never_looser() {
         let world = World::new(&[
             ("project/.ah/settings.json", &theirs),
             (".ah/settings.json", &mine),
-        ]);
+        ])
+        .with("IS_SANDBOX", "1");
         let config = world
             .resolve("project", &Options::default(), manner)
             .unwrap();

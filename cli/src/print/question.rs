@@ -5,7 +5,7 @@ mod plan;
 
 use std::io::{self, BufRead, Write};
 
-use ah_conversation::{Answer, Asking, Destination, PermissionUpdate, Question, Rule, RuleValue};
+use ah_conversation::{Answer, Asking, Destination, PermissionUpdate, Question, RuleValue};
 
 use super::neutralise;
 
@@ -128,15 +128,10 @@ fn describe(
 
 /// A change in words: a rule as it would stand in the settings.
 fn told(update: &PermissionUpdate) -> Vec<String> {
-    let rule = |rule: &RuleValue| {
-        let rule = Rule {
-            tool: rule.tool_name.clone(),
-            content: rule.rule_content.clone(),
-        };
-        rule.to_string()
-    };
     match update {
-        PermissionUpdate::AddRules { rules, .. } => rules.iter().map(rule).collect(),
+        PermissionUpdate::AddRules { rules, .. } => {
+            rules.iter().map(RuleValue::to_string).collect()
+        }
         PermissionUpdate::SetMode { mode, .. } => vec![format!("mode {}", mode.as_str())],
         PermissionUpdate::AddDirectories { directories, .. } => directories
             .iter()

@@ -48,6 +48,36 @@ fn the_example_of_the_page_does_what_the_page_says() {
     }
 }
 
+/// Port 06 h: in the place of another agent, root skips the permissions only where nothing can come to harm.
+#[test]
+fn port_06_h_root_does_not_skip_the_permissions() {
+    let is_root = rustix::process::geteuid().is_root();
+    let world = World::new();
+    let model = world.scenario("s", [says("Done.")]);
+    for (arguments, contained, is_refused) in [
+        (&["-p", "--dangerously-skip-permissions"][..], false, true),
+        (
+            &["-p", "--permission-mode", "bypassPermissions"],
+            false,
+            true,
+        ),
+        (&["-p", "--allow-dangerously-skip-permissions"], false, true),
+        (&["-p", "--dangerously-skip-permissions"], true, false),
+        (&["-p"], false, false),
+        (&["-n", "--dangerously-skip-permissions"], false, false),
+    ] {
+        let arguments = [arguments, &["-m", &model, "go"]].concat();
+        let contained = if contained { "1" } else { "" };
+        let ended = world
+            .ah(arguments.clone())
+            .env("IS_SANDBOX", contained)
+            .run();
+        let is_told = ended.stderr.contains("root cannot skip the permissions");
+        assert_eq!(is_told, is_root && is_refused, "{arguments:?} {ended:#?}");
+        assert_eq!(ended.code == Some(1), is_told, "{arguments:?} {ended:#?}");
+    }
+}
+
 /// Row M2: what is denied stays so in every mode, however the command is written.
 #[test]
 fn row_m2_a_denied_command_does_not_run_in_any_mode() {

@@ -218,7 +218,7 @@ fn faults_and_unknown_keys_are_told_with_their_place() {
     let pages = cases.map(|text| {
         let world = World::new();
         world.write(".ah/settings.json", text);
-        let ended = world.ah(["config", "show"]).run();
+        let ended = world.ah(["--trust", "config", "show"]).run();
         let page = shown(&world, &ended);
         let lines = page
             .lines()
@@ -259,6 +259,31 @@ exit code 0
 
 exit code 0
 ");
+}
+
+/// Of a project that is not trusted, settings that cannot be read keep nobody from working; those of the user do.
+#[test]
+fn settings_of_a_project_that_is_not_trusted_are_left_out_where_they_cannot_be_read() {
+    let world = World::new();
+    world.write(".ah/settings.json", "{\"model\": ");
+    world.write(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["Bash"]}}"#,
+    );
+    let model = world.scenario("s", [says("Done.")]);
+    let ended = world.ah(["-m", &model, "go"]).run().expect(0);
+    assert!(
+        ended
+            .stderr
+            .contains("EOF while parsing an object; the file does not count"),
+        "{}",
+        ended.stderr
+    );
+    let tools = world.ah(["tools"]).run().expect(0).stdout;
+    assert!(tools.contains("grep") && !tools.contains("bash"), "{tools}");
+    fs::create_dir_all(world.home().join(".ah")).unwrap();
+    fs::write(world.home().join(".ah/settings.json"), "{").unwrap();
+    world.ah(["-m", &model, "go"]).run().expect(1);
 }
 
 #[test]

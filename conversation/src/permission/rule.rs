@@ -7,12 +7,14 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::Places;
 use super::pattern::{escape, fixed_length, is_exact, names_path, wildcard};
+use super::{Destination, Places, RuleValue};
 use crate::{Access, CommandLine, SimpleCommand, ToolUse};
 
 /// The words by which rules speak of writing files, whatever tool does it.
 const WRITING: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
+/// The arguments that say which of a tool's kinds a call is about: of a subagent, of a skill.
+const TOPICS: [&str; 2] = ["subagent_type", "skill"];
 /// Names by which tools are known too: in older rules and conversations, and in our own naming.
 const ALIASES: [(&str, &str); 9] = [
     ("Task", "Agent"),
@@ -33,6 +35,8 @@ pub struct Rule {
     pub tool: String,
     /// Which calls: the command or path, with `*` for anything and a last `:*` for any further words; `None`: all.
     pub content: Option<String>,
+    /// Where it is kept, as far as an update can reach it there: what replaces or removes rules does so in one place.
+    pub kept: Option<Destination>,
 }
 
 /// A rule that cannot be read.
@@ -70,16 +74,14 @@ impl FromStr for Rule {
         Ok(Self {
             tool: tool.to_owned(),
             content: content.map(str::to_owned),
+            kept: None,
         })
     }
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.content {
-            None => f.write_str(&self.tool),
-            Some(content) => write!(f, "{}({content})", self.tool),
-        }
+        RuleValue::from(self).fmt(f)
     }
 }
 
@@ -89,7 +91,15 @@ impl Rule {
         Self {
             tool: tool.to_owned(),
             content: Some(escape(line)),
+            kept: None,
         }
+    }
+
+    /// The same rule, kept there.
+    #[must_use]
+    pub fn kept_in(self, destination: Destination) -> Self {
+        let kept = Some(destination);
+        Self { kept, ..self }
     }
 
     /// Whether the rule speaks of every call of the tool `name`.
@@ -139,7 +149,10 @@ impl Rule {
             }
             Access::Host(host) => self.names(&call.name) && names_host(content, host),
             Access::Command(line) => self.names(&call.name) && wildcard_exact(content, &line.line),
-            Access::Ask(_) | Access::Promised | Access::Unknown => false,
+            Access::Promised | Access::Unknown => {
+                self.names(&call.name) && names_topic(content, call)
+            }
+            Access::Ask(_) | Access::Named(_) => false,
         }
     }
 
@@ -177,6 +190,11 @@ impl Rule {
                 names_path(content, path, places).into()
             }
             Access::Write(path) if self.is_of_writing() || self.names(&call.name) => {
+                names_path(content, path, places).into()
+            }
+            Access::Named(path)
+                if self.is_of_reading() || self.is_of_writing() || self.names(&call.name) =>
+            {
                 names_path(content, path, places).into()
             }
             Access::Host(host) if self.names(&call.name) => names_host(content, host).into(),
@@ -277,6 +295,12 @@ fn names_argument(content: &str, call: &ToolUse) -> bool {
     arguments
         .filter_map(|(_, value)| value.as_str())
         .any(|argument| wildcard(content, argument))
+}
+
+/// Whether the call is about just this one of the tool's kinds.
+fn names_topic(content: &str, call: &ToolUse) -> bool {
+    let mut topics = TOPICS.iter().filter_map(|name| call.input.text(name));
+    topics.any(|topic| is_exact(content) && wildcard(content, topic))
 }
 
 fn names_operand(content: &str, command: &SimpleCommand, places: &Places) -> Match {

@@ -355,6 +355,111 @@ fn port_06_d_rules_for_files_hosts_and_servers() {
     }
 }
 
+/// A rule may name one kind of a tool's work. What allows it must be sure that it is this one and not another argument.
+#[test]
+fn rules_name_subagents_and_skills() {
+    for (rule, name, input, expected) in [
+        (
+            "Task(Explore)",
+            "Agent",
+            json!({"subagent_type": "Explore"}),
+            "allow",
+        ),
+        (
+            "Agent(Explore)",
+            "Task",
+            json!({"subagent_type": "Explore"}),
+            "allow",
+        ),
+        (
+            "Agent(Explore)",
+            "Agent",
+            json!({"subagent_type": "Plan"}),
+            "ask",
+        ),
+        (
+            "Agent(Explore)",
+            "Agent",
+            json!({"prompt": "Explore"}),
+            "ask",
+        ),
+        (
+            "Agent(*)",
+            "Agent",
+            json!({"subagent_type": "Plan"}),
+            "allow",
+        ),
+        (
+            "Agent(Ex*)",
+            "Agent",
+            json!({"subagent_type": "Explore"}),
+            "ask",
+        ),
+        ("Skill(pdf)", "Skill", json!({"skill": "pdf"}), "allow"),
+        (
+            "Skill(pdf)",
+            "Skill",
+            json!({"skill": "pdf", "args": "x"}),
+            "allow",
+        ),
+        ("Skill(pdf)", "Skill", json!({"skill": "docx"}), "ask"),
+        ("mcp__s__t(pdf)", "mcp__s__t", json!({"name": "pdf"}), "ask"),
+    ] {
+        let permissions = Permissions {
+            allow: rules(&[rule]),
+            ..permissions(PermissionMode::Default)
+        };
+        let call = ToolUse {
+            input: input.clone().into(),
+            ..call(name)
+        };
+        let decision = permissions.decide(&call, &[Access::Unknown]);
+        assert_eq!(word(&decision), expected, "{rule} for {name} {input}");
+    }
+    let denied = Permissions {
+        deny: rules(&["Skill(pdf)"]),
+        ..permissions(PermissionMode::BypassPermissions)
+    };
+    let call = ToolUse {
+        input: json!({"skill": "pdf"}).into(),
+        ..call("Skill")
+    };
+    assert_eq!(word(&denied.decide(&call, &[])), "deny");
+}
+
+/// Where a symbolic link leads elsewhere, both names count for what forbids and asks, and only the file for what allows.
+#[test]
+fn rules_that_forbid_see_the_name_of_a_link_too() {
+    let through = |access: Access| vec![access, Access::Named("/w/p/link/key".into())];
+    let read = || through(Access::Read("/data/key".into()));
+    let write = || through(Access::Write("/data/key".into()));
+    for (rule, name, accesses, expected) in [
+        ("Read(link/**)", "Read", read(), "deny"),
+        ("Read(//data/**)", "Read", read(), "deny"),
+        ("Read(other/**)", "Read", read(), "allow"),
+        ("Edit(link/**)", "Write", write(), "deny"),
+        ("Edit(key)", "Bash", write(), "deny"),
+    ] {
+        let permissions = Permissions {
+            deny: rules(&[rule]),
+            ..permissions(PermissionMode::BypassPermissions)
+        };
+        let decision = permissions.decide(&call(name), &accesses);
+        assert_eq!(word(&decision), expected, "{rule} for {name}");
+    }
+    for rule in ["Edit(link/**)", "Edit(key)"] {
+        let permissions = Permissions {
+            allow: rules(&[rule]),
+            ..permissions(PermissionMode::AcceptEdits)
+        };
+        assert_eq!(
+            word(&permissions.decide(&call("Edit"), &write())),
+            "ask",
+            "{rule}"
+        );
+    }
+}
+
 #[test]
 fn a_rule_without_a_path_does_not_open_protected_files() {
     for (rule, path, expected) in [
@@ -473,6 +578,39 @@ fn port_06_c_updates_change_the_rules_of_the_session() {
         ),
     ] {
         assert_eq!(apply(value.clone()), expected, "{value}");
+    }
+}
+
+/// An answer reaches the rules of the place that it names, and no others.
+#[test]
+fn rules_are_replaced_and_removed_only_where_they_are_kept() {
+    let mut permissions = Permissions {
+        deny: rules(&["Bash(rm:*)"]),
+        ..permissions(PermissionMode::Default)
+    };
+    let settled: Rule = "Edit".parse().expect("a rule");
+    permissions
+        .deny
+        .push(settled.kept_in(Destination::LocalSettings));
+    let mut apply = |kind: &str, rules: serde_json::Value, destination: &str| {
+        let update =
+            json!({"type": kind, "rules": rules, "behavior": "deny", "destination": destination});
+        permissions.apply(&serde_json::from_value(update).expect("an update"));
+        let rules: Vec<_> = permissions.deny.iter().map(ToString::to_string).collect();
+        rules.join(" ")
+    };
+    let bash = || json!([{"toolName": "Bash", "ruleContent": "rm:*"}]);
+    let edit = || json!([{"toolName": "Edit"}]);
+    for (kind, rules, destination, expected) in [
+        ("replaceRules", json!([]), "session", "Bash(rm:*) Edit"),
+        ("removeRules", bash(), "session", "Bash(rm:*) Edit"),
+        ("removeRules", edit(), "session", "Bash(rm:*) Edit"),
+        ("removeRules", edit(), "localSettings", "Bash(rm:*)"),
+        ("replaceRules", edit(), "session", "Bash(rm:*) Edit"),
+        ("replaceRules", json!([]), "session", "Bash(rm:*)"),
+    ] {
+        let case = format!("{kind} {rules} {destination}");
+        assert_eq!(apply(kind, rules, destination), expected, "{case}");
     }
 }
 

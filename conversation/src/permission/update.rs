@@ -1,5 +1,6 @@
 //! What an answer changes of the permissions: as hosts and hooks send it, and as it is proposed to them.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -104,14 +105,24 @@ pub enum Destination {
 }
 
 impl RuleValue {
-    /// The rule; what cannot be one names nothing.
-    fn rule(&self) -> Option<Rule> {
+    /// The rule, kept there; what cannot be one names nothing.
+    fn rule(&self, kept: Destination) -> Option<Rule> {
         let content = self.rule_content.as_deref();
-        match content.filter(|content| !content.is_empty()) {
+        let rule: Rule = match content.filter(|content| !content.is_empty()) {
             None => self.tool_name.parse(),
             Some(content) => format!("{}({content})", self.tool_name).parse(),
         }
-        .ok()
+        .ok()?;
+        Some(rule.kept_in(kept))
+    }
+}
+
+impl fmt::Display for RuleValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.rule_content {
+            None => f.write_str(&self.tool_name),
+            Some(content) => write!(f, "{}({content})", self.tool_name),
+        }
     }
 }
 
@@ -153,10 +164,12 @@ impl PermissionUpdate {
 }
 
 impl Permissions {
-    /// Makes a change for the rest of the session. A mode that allows everything is taken only from the user.
+    /// Makes a change for the rest of the session. A mode that allows everything is taken only from the user, and rules
+    /// are replaced and removed only where the update says they are kept.
     pub fn apply(&mut self, update: &PermissionUpdate) {
+        let kept = update.destination();
         let parsed = |rules: &[RuleValue]| -> Vec<Rule> {
-            rules.iter().filter_map(RuleValue::rule).collect()
+            rules.iter().filter_map(|rule| rule.rule(kept)).collect()
         };
         match update {
             PermissionUpdate::AddRules {
@@ -171,7 +184,11 @@ impl Permissions {
             }
             PermissionUpdate::ReplaceRules {
                 rules, behavior, ..
-            } => *self.list(*behavior) = parsed(rules),
+            } => {
+                let list = self.list(*behavior);
+                list.retain(|rule| rule.kept != Some(kept));
+                list.extend(parsed(rules));
+            }
             PermissionUpdate::RemoveRules {
                 rules, behavior, ..
             } => {
@@ -179,7 +196,7 @@ impl Permissions {
                 self.list(*behavior).retain(|rule| !gone.contains(rule));
             }
             PermissionUpdate::SetMode { mode, .. } => {
-                if *mode != PermissionMode::BypassPermissions || self.may_bypass {
+                if self.accepts(update) {
                     self.change_mode(*mode);
                 }
             }
@@ -207,6 +224,18 @@ impl Permissions {
             self.before_plan = self.mode;
         }
         self.mode = mode;
+    }
+
+    /// Whether the change may be made: a mode that allows everything is only for who has said so from the start.
+    pub fn accepts(&self, update: &PermissionUpdate) -> bool {
+        let is_all = matches!(
+            update,
+            PermissionUpdate::SetMode {
+                mode: PermissionMode::BypassPermissions,
+                ..
+            }
+        );
+        !is_all || self.may_bypass
     }
 
     fn list(&mut self, behavior: Behavior) -> &mut Vec<Rule> {

@@ -144,7 +144,7 @@ impl Finish<'_> {
             Effect::Any
         } else if is_harmless(&text) {
             Effect::None
-        } else if !self.has_moved && is_file_work(&words) {
+        } else if !self.has_moved && is_file_work(&words) && !self.removes_here(&words) {
             Effect::Files
         } else {
             Effect::Any
@@ -163,6 +163,14 @@ impl Finish<'_> {
             reach,
             transparent: raw.transparent,
         }
+    }
+
+    /// Whether the command would remove the working directory itself.
+    fn removes_here(&self, words: &[Option<String>]) -> bool {
+        let here = (self.resolve)(".");
+        let removes = matches!(words.first(), Some(Some(program)) if program == "rm");
+        let mut names = words.iter().skip(1).flatten();
+        removes && names.any(|name| here.starts_with((self.resolve)(name)))
     }
 
     /// The files that a word may mean: in the working directory, and wherever the line goes.
@@ -186,7 +194,7 @@ fn named(word: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Whether the command creates, copies or moves just the files that its operands name.
+/// Whether the command creates, copies, moves or removes just the files that its operands name.
 fn is_file_work(words: &[Option<String>]) -> bool {
     let Some((Some(program), arguments)) = words.split_first() else {
         return false;
@@ -194,6 +202,7 @@ fn is_file_work(words: &[Option<String>]) -> bool {
     let letters = match program.as_str() {
         "mkdir" => "pv",
         "touch" => "acm",
+        "rm" => "rRfiv",
         "rmdir" => "pv",
         "cp" => "rRfpvaun",
         "mv" => "fvun",

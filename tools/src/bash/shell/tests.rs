@@ -420,7 +420,7 @@ fn redirections_need_a_permission_of_their_own() {
         ("cp -t /etc a", false, false),
         ("mv a /etc/b", false, false),
         ("touch .git/config", false, false),
-        ("rm a", false, false),
+        ("rm a", false, true),
     ] {
         // `..` is resolved by the workspace; here it is resolved by hand.
         let decide = |permissions: &Permissions| {
@@ -450,6 +450,30 @@ fn rules_for_files_see_the_files_that_commands_name() {
         ("echo secret", true),
     ] {
         assert_eq!(decide(&denied, line) == Decision::Allow, allowed, "{line}");
+    }
+}
+
+/// What mode `acceptEdits` is there for, and what is not the work on files that it means.
+#[test]
+fn work_on_files_is_allowed_where_edits_are() {
+    let edits = permissions(PermissionMode::AcceptEdits, &[], &[]);
+    for (line, allowed) in [
+        ("mkdir -p a/b && touch a/b/c", true),
+        ("cp -r a b; mv b c", true),
+        ("rm -rf a/b c", true),
+        ("rmdir a", true),
+        ("rm", false),
+        ("rm -rf .", false),
+        ("rm -rf /w", false),
+        ("rm -rf /elsewhere/a", false),
+        ("rm -rf .git", false),
+        ("rm *", false),
+        ("rm $x", false),
+        ("rm --no-preserve-root a", false),
+        ("cd a && rm b", false),
+        ("find . -name a | xargs rm", false),
+    ] {
+        assert_eq!(decide(&edits, line) == Decision::Allow, allowed, "{line}");
     }
 }
 
