@@ -117,6 +117,7 @@ impl Access {
         match self {
             Self::Ask(asking) => Some(asking),
             Self::Read(_)
+            | Self::Named(_)
             | Self::Write(_)
             | Self::Command(_)
             | Self::Host(_)

@@ -110,6 +110,8 @@ impl World {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home())
             .env("TMPDIR", std::env::temp_dir())
+            // Tests may run as root.
+            .env("IS_SANDBOX", "1")
             .env(MARK, self.root.path());
         Ah {
             command,

@@ -114,10 +114,7 @@ fn what_changes_something_runs_for_a_person_and_needs_permission_for_a_program()
             says("Done."),
         ]);
         let arguments = [arguments, &["go"]].concat();
-        let ended = asking(&world, &server, &arguments)
-            .env("IS_SANDBOX", "1")
-            .run()
-            .expect(0);
+        let ended = asking(&world, &server, &arguments).run().expect(0);
         assert_eq!(
             world.file("made").exists(),
             runs,

@@ -275,7 +275,7 @@ fn settings_of_a_project_that_is_not_trusted_are_left_out_where_they_cannot_be_r
     assert!(
         ended
             .stderr
-            .contains("EOF while parsing an object; the file does not count"),
+            .contains("EOF while parsing a value; the file does not count"),
         "{}",
         ended.stderr
     );
