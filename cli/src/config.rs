@@ -165,31 +165,19 @@ impl Config {
             mut layers,
             mut warnings,
             faults,
-        } = layers::read(
-            &folders,
-            sources,
-            options.settings.settings.as_deref(),
-            overlay.settings.as_deref(),
-        );
+        } = {
+            let (typed, embedded) = (&options.settings.settings, &overlay.settings);
+            layers::read(&folders, sources, typed.as_deref(), embedded.as_deref())
+        };
         layers.extend(is_plain(options).then(plain));
         let mut trust = trust(options, &folders, &layers, &environment, &mut warnings);
-        if !trust.is_given() {
-            restrict(&mut layers, &mut trust, sources, &folders);
-        }
-        // A project that is not trusted cannot keep the program from working.
-        let (skipped, faults): (Vec<_>, Vec<_>) = faults
-            .into_iter()
-            .partition(|(is_of_project, _)| *is_of_project && !trust.is_given());
-        let told =
-            |(_, fault): (_, CliError)| format!("{}; the file does not count", fault.message);
-        warnings.extend(skipped.into_iter().map(told));
-        let faults = faults.into_iter().map(|(_, fault)| fault).collect();
+        restrict(&mut layers, &mut trust, sources, &folders);
+        let faults = counting(faults, &trust, &mut warnings);
         let servers = servers(&layers);
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
         let permission_mode = permission_mode(options, manner, &layers, &mut trust);
-        let may_bypass = may_bypass(permission_mode.value, options, manner, &environment)?;
         let first = First { layers: &layers };
         Ok(Self {
             manner,
@@ -219,8 +207,8 @@ impl Config {
             top_p: first.value(|settings| settings.top_p),
             work: first.value(|settings| settings.work.clone()),
             stop: first.value(|settings| settings.stop.clone()),
+            may_bypass: may_bypass(permission_mode.value, options, manner, &environment)?,
             permission_mode,
-            may_bypass,
             allow: rules(&options.tools.allowed_tools, &layers, |settings| {
                 &settings.permissions.allow
             })?,
@@ -508,8 +496,25 @@ fn trust(
     })
 }
 
-/// Leaves of the project's settings what counts though it is not trusted.
+/// The faults that keep the program from working; those of a project that is not trusted do not, and are told.
+fn counting(
+    faults: Vec<(bool, CliError)>,
+    trust: &Trust,
+    warnings: &mut Vec<String>,
+) -> Vec<CliError> {
+    let (left_out, faults): (Vec<_>, Vec<_>) = faults
+        .into_iter()
+        .partition(|(is_of_project, _)| *is_of_project && !trust.is_given());
+    let told = |(_, fault): (_, CliError)| format!("{}; the file does not count", fault.message);
+    warnings.extend(left_out.into_iter().map(told));
+    faults.into_iter().map(|(_, fault)| fault).collect()
+}
+
+/// Leaves of the project's settings what counts though it is not trusted, if it is not.
 fn restrict(layers: &mut [Layer], trust: &mut Trust, sources: Sources, folders: &Folders) {
+    if trust.is_given() {
+        return;
+    }
     if sources.project {
         trust.skip_code(&folders.project);
     }
