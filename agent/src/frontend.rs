@@ -6,6 +6,8 @@ use ah_conversation::{
 };
 use async_trait::async_trait;
 
+use crate::hooks::{Answered, Asked};
+
 /// Something that shows a run. Called in order, from the task that drives the session; must not block for long.
 #[async_trait]
 pub trait Frontend: Host {
@@ -38,4 +40,8 @@ pub enum Part<'a> {
     Result(&'a ToolResult),
     /// A message that was stored.
     Stored(&'a Message),
+    /// A hook that is about to be asked.
+    Hook(&'a Asked),
+    /// The same hook has answered, or failed.
+    HookSaid(&'a Asked, &'a Answered),
 }

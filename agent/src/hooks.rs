@@ -11,6 +11,7 @@ mod verdict;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ah_conversation::{Content, Output, PermissionMode, ToolUse, ToolUseId};
 use async_trait::async_trait;
@@ -19,7 +20,7 @@ pub use matcher::Matcher;
 use serde_json::{Map, Value, json};
 pub use verdict::{Say, Verdict};
 
-use crate::Frontend;
+use crate::{Frontend, Part};
 
 /// When hooks are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,7 +110,47 @@ pub trait Hook: Send + Sync {
     fn name(&self) -> &str;
 
     /// Asks. To withdraw the question, drop the future.
-    async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> Reply;
+    async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> Answered;
+}
+
+/// What came of asking, and how it was said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// What came of it.
+    pub reply: Reply,
+    /// What a program has printed; `None` of what is no program, or did not come to its end.
+    pub printed: Option<Printed>,
+}
+
+impl From<Reply> for Answered {
+    fn from(reply: Reply) -> Self {
+        Self {
+            reply,
+            printed: None,
+        }
+    }
+}
+
+/// What a program has printed, and how it ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// On standard output.
+    pub stdout: String,
+    /// On standard error.
+    pub stderr: String,
+    /// Its exit code.
+    pub exit_code: i32,
+}
+
+/// One hook, asked once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The how manieth of the session, from 1.
+    pub number: usize,
+    /// When it is asked.
+    pub event: HookEvent,
+    /// The tool that it is asked about, or the kind of the event; empty where there is none.
+    pub kind: String,
 }
 
 /// What came of asking.
@@ -143,6 +184,8 @@ pub struct Subject {
 pub struct Hooks {
     hooks: Vec<Arc<dyn Hook>>,
     subject: Subject,
+    /// How many questions there were.
+    asked: Arc<AtomicUsize>,
 }
 
 /// One moment at which hooks are asked.
@@ -159,7 +202,11 @@ pub(crate) struct Moment<'a> {
 impl Hooks {
     /// These hooks, asked in this order.
     pub fn new(hooks: Vec<Arc<dyn Hook>>, subject: Subject) -> Self {
-        Self { hooks, subject }
+        Self {
+            hooks,
+            subject,
+            asked: Arc::default(),
+        }
     }
 
     /// Whether anything is asked at `event`.
@@ -182,7 +229,15 @@ impl Hooks {
                 "hook_event_name": moment.event.as_str(),
             });
             merge(&mut input, &more);
-            let say = match hook.ask(&input, moment.call).await {
+            let asked = Asked {
+                number: 1 + self.asked.fetch_add(1, Ordering::Relaxed),
+                event: moment.event,
+                kind: moment.kind.to_owned(),
+            };
+            frontend.follow(Part::Hook(&asked));
+            let answered = hook.ask(&input, moment.call).await;
+            frontend.follow(Part::HookSaid(&asked, &answered));
+            let say = match answered.reply {
                 Reply::Failed(fault) => {
                     let name = hook.name();
                     let event = moment.event.as_str();

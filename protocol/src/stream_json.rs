@@ -35,6 +35,8 @@ pub struct Wanted {
     pub partial_messages: bool,
     /// The prompts (`--replay-user-messages`).
     pub replays: bool,
+    /// The hooks that are asked (`--include-hook-events`).
+    pub hooks: bool,
     /// How busy the session is.
     pub session_state: bool,
     /// Who is asked for permissions (`--permission-prompt-tool`).

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::{Hook, HookEvent, Matcher, Reply};
+use super::{Answered, Hook, HookEvent, Matcher, Printed, Reply};
 
 /// How much of what a command says is read.
 const MOST: u64 = 1024 * 1024;
@@ -60,7 +60,7 @@ impl Hook for CommandHook {
         &self.command
     }
 
-    async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> Reply {
+    async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> Answered {
         let command = Command {
             program: self.shell.clone(),
             arguments: vec!["-c".into(), self.command.clone().into()],
@@ -74,12 +74,12 @@ impl Hook for CommandHook {
         };
         let (child, pipes) = match command.converse().await {
             Ok(started) => started,
-            Err(fault) => return Reply::Failed(fault.to_string()),
+            Err(fault) => return Reply::Failed(fault.to_string()).into(),
         };
         let (first, stderr) = converse(pipes, format!("{input}\n"));
         if self.is_async {
             beside(child, self.timeout);
-            return Reply::Nothing;
+            return Reply::Nothing.into();
         }
         let answered = tokio::time::timeout(self.timeout, async {
             match first.await {
@@ -90,18 +90,27 @@ impl Hook for CommandHook {
         });
         match answered.await {
             // Dropping the child ends it.
-            Err(_) => Reply::Failed(format!(
-                "it took more than {} s",
-                self.timeout.as_secs_f64()
-            )),
+            Err(_) => {
+                let seconds = self.timeout.as_secs_f64();
+                Reply::Failed(format!("it took more than {seconds} s")).into()
+            }
             Ok(Err(time)) => {
                 beside(child, time.unwrap_or(self.timeout));
-                Reply::Nothing
+                Reply::Nothing.into()
             }
             Ok(Ok((stdout, stderr))) => {
                 match tokio::time::timeout(self.timeout, child.wait()).await {
-                    Ok(outcome) => reply(outcome.ending, &stdout, &stderr),
-                    Err(_) => Reply::Failed("it closed its output and did not end".to_owned()),
+                    Ok(outcome) => Answered {
+                        reply: reply(outcome.ending, &stdout, &stderr),
+                        printed: Some(Printed {
+                            stdout,
+                            stderr,
+                            exit_code: outcome.ending.code(),
+                        }),
+                    },
+                    Err(_) => {
+                        Reply::Failed("it closed its output and did not end".to_owned()).into()
+                    }
                 }
             }
         }

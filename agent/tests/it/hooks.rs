@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
-use ah_agent::hooks::{Hook, HookEvent, Matcher, Reply};
+use ah_agent::hooks::{Answered, Hook, HookEvent, Matcher, Reply};
 use ah_conversation::{
     Access, Answer, CommandLine, ExitReason, Output, PermissionMode, ToolUseId, Usage,
 };
@@ -37,9 +37,9 @@ impl Hook for Recorder {
         "recorder"
     }
 
-    async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> Reply {
+    async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> Answered {
         self.told.lock().unwrap().push(input.clone());
-        (self.say)(input)
+        (self.say)(input).into()
     }
 }
 
@@ -450,8 +450,8 @@ async fn an_interrupt_does_not_wait_for_a_hook() {
         fn name(&self) -> &str {
             "slow"
         }
-        async fn ask(&self, _: &Value, _: Option<&ToolUseId>) -> Reply {
-            pin!(std::future::pending::<Reply>()).await
+        async fn ask(&self, _: &Value, _: Option<&ToolUseId>) -> Answered {
+            pin!(std::future::pending::<Answered>()).await
         }
     }
     let mut world = World::new([changes("this"), says("Never said.")])

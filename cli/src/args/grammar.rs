@@ -13,7 +13,6 @@ pub const NOT_YET: &[(&str, bool)] = &[
     ("agent", true),
     ("json-schema", true),
     ("resume-session-at", true),
-    ("include-hook-events", false),
     ("session-mirror", false),
 ];
 

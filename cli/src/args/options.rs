@@ -300,6 +300,9 @@ pub struct OutputOptions {
     /// With stream-json: the prompts too
     #[arg(long)]
     pub replay_user_messages: bool,
+    /// With stream-json: the hooks that are asked, and what they say
+    #[arg(long)]
+    pub include_hook_events: bool,
 }
 
 /// Where settings come from, and how the program tells what it does.

@@ -112,6 +112,57 @@ fn port_07_j_nobody_waits_for_an_asynchronous_command() {
     assert!(world.file("made").exists() && !world.file("late").exists());
 }
 
+/// A host that wants to is shown each hook that is asked, and what it said.
+#[test]
+fn hosts_are_shown_the_hooks() {
+    let world = World::new();
+    let settings = json!({"hooks": {
+        "PreToolUse": [{"matcher": "Bash", "hooks": [
+            {"type": "command", "command": "echo '{}'"},
+            {"type": "command", "command": "echo not now >&2; exit 2"},
+        ]}],
+        "SessionEnd": [{"hooks": [{"type": "command", "command": "true"}]}],
+    }});
+    let model = world.scenario(
+        "s",
+        [
+            uses("Bash", json!({"command": "touch made"})),
+            says("Done."),
+        ],
+    );
+    let settings = settings.to_string();
+    let common = [
+        "-p",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "-m",
+        &model,
+    ];
+    let run = |more: &[&str]| {
+        let arguments = [&common[..], &["--settings", &settings], more, &["go"]].concat();
+        let ended = world.ah(arguments).run().expect(0);
+        let lines = ended.stdout.lines().map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            for key in ["uuid", "session_id"] {
+                line.as_object_mut().unwrap().remove(key);
+            }
+            line.to_string()
+        });
+        let hooks: Vec<_> = lines.filter(|line| line.contains("\"hook_")).collect();
+        hooks.join("\n")
+    };
+    assert_eq!(run(&[]), "");
+    insta::assert_snapshot!(run(&["--include-hook-events"]), @r#"
+        {"type":"system","subtype":"hook_started","hook_id":"hook_run_1","hook_name":"PreToolUse:Bash","hook_event":"PreToolUse"}
+        {"type":"system","subtype":"hook_response","hook_id":"hook_run_1","hook_name":"PreToolUse:Bash","hook_event":"PreToolUse","output":"{}\n","stdout":"{}\n","stderr":"","exit_code":0,"outcome":"success"}
+        {"type":"system","subtype":"hook_started","hook_id":"hook_run_2","hook_name":"PreToolUse:Bash","hook_event":"PreToolUse"}
+        {"type":"system","subtype":"hook_response","hook_id":"hook_run_2","hook_name":"PreToolUse:Bash","hook_event":"PreToolUse","output":"not now\n","stdout":"","stderr":"not now\n","exit_code":2,"outcome":"error"}
+        {"type":"system","subtype":"hook_started","hook_id":"hook_run_3","hook_name":"SessionEnd:other","hook_event":"SessionEnd"}
+        {"type":"system","subtype":"hook_response","hook_id":"hook_run_3","hook_name":"SessionEnd:other","hook_event":"SessionEnd","output":"","stdout":"","stderr":"","exit_code":0,"outcome":"success"}
+        "#);
+}
+
 /// Hooks of a project are code: they run only where it is trusted.
 #[test]
 fn a_projects_hooks_run_only_where_it_is_trusted() {

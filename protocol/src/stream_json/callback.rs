@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::{Hook, HookEvent, Matcher, Reply};
+use ah_agent::hooks::{Answered, Hook, HookEvent, Matcher, Reply};
 use ah_conversation::ToolUseId;
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -82,7 +82,13 @@ impl Hook for Callback {
         &self.id
     }
 
-    async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> Reply {
+    async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> Answered {
+        self.reply(input, call).await.into()
+    }
+}
+
+impl Callback {
+    async fn reply(&self, input: &Value, call: Option<&ToolUseId>) -> Reply {
         let call = call.map_or_else(|| self.link.ids.fresh(), ToString::to_string);
         let question = self.link.ask(json!({
             "subtype": "hook_callback",
@@ -104,9 +110,7 @@ impl Hook for Callback {
             }
         }
     }
-}
 
-impl Callback {
     fn failed(&self, fault: String, blocks: bool) -> Reply {
         match blocks {
             true => Reply::Block(format!("the hook callback `{}` failed: {fault}", self.id)),

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ah_agent::hooks::{Answered, Asked, Printed, Reply};
 use ah_agent::{Frontend, Part};
 use ah_conversation::{
     Answer, ContentBlock, Event, EventKind, Host, Input, Message, Origin, PermissionUpdate,
@@ -15,6 +16,9 @@ use serde_json::{Value, json};
 use super::link::Link;
 use super::message::{content, details, head, is_cut, piece, status_kind, timestamp, tool_result};
 use super::{Asks, Wanted};
+
+/// How much of what a hook prints is told, of each stream.
+const MAX_HOOK_TEXT: usize = 64 * 1024;
 
 /// Shows a run as lines to the host, and asks the host.
 pub(crate) struct Speaker {
@@ -147,6 +151,24 @@ impl Speaker {
             "error": kind,
             "timestamp": self.now(),
         }));
+    }
+
+    /// Tells of a hook, to hosts that want to know.
+    fn hook(&self, subtype: &str, asked: &Asked, more: Value) {
+        if !self.wanted.hooks {
+            return;
+        }
+        let event = asked.event.as_str();
+        let mut line = json!({
+            "hook_id": format!("hook_run_{}", asked.number),
+            "hook_name": match asked.kind.as_str() {
+                "" => event.to_owned(),
+                kind => format!("{event}:{kind}"),
+            },
+            "hook_event": event,
+        });
+        add(&mut line, more);
+        self.system(subtype, line);
     }
 
     fn now(&self) -> Value {
@@ -392,6 +414,8 @@ impl Frontend for Speaker {
                 self.result(result);
             }
             Part::Stored(message) => self.stored(message),
+            Part::Hook(asked) => self.hook("hook_started", asked, json!({})),
+            Part::HookSaid(asked, answered) => self.hook("hook_response", asked, said(answered)),
         }
     }
 
@@ -434,6 +458,35 @@ impl Host for Speaker {
             Err(fault) => refused(&format!("Error: {fault}")),
         }
     }
+}
+
+/// What a hook has said, as hosts are told. What blocks counts as an error here, as its exit code does.
+fn said(answered: &Answered) -> Value {
+    let Answered { reply, printed } = answered;
+    let (fault, is_error) = match reply {
+        Reply::Failed(fault) | Reply::Block(fault) => (fault.as_str(), true),
+        Reply::Nothing | Reply::Object(_) | Reply::Text(_) => ("", false),
+    };
+    let outcome = if is_error { "error" } else { "success" };
+    match printed {
+        None => json!({"output": fault, "stdout": "", "stderr": "", "outcome": outcome}),
+        Some(Printed {
+            stdout,
+            stderr,
+            exit_code,
+        }) => json!({
+            "output": format!("{}{}", cut(stdout), cut(stderr)),
+            "stdout": cut(stdout),
+            "stderr": cut(stderr),
+            "exit_code": exit_code,
+            "outcome": outcome,
+        }),
+    }
+}
+
+/// As much of a hook's words as fits into a line.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_HOOK_TEXT)]
 }
 
 /// Adds the fields of an object to another.

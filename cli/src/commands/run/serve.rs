@@ -60,6 +60,7 @@ pub async fn perform(
     let wanted = Wanted {
         partial_messages: options.output.include_partial_messages,
         replays: options.output.replay_user_messages,
+        hooks: options.output.include_hook_events,
         session_state: config
             .environment
             .get("CLAUDE_CODE_SDK_READS_SESSION_STATE")
