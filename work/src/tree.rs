@@ -14,6 +14,17 @@ use crate::git::{Git, GitError, Owner};
 /// What an agent may not change, for it is run with rights of the repository wherever it is pushed.
 const WORKFLOWS: [&str; 2] = [".github/workflows", ".github/actions"];
 
+/// What agents obey or run, in the tree that further agents work in.
+const OBEYED: [&str; 7] = [
+    ".ah",
+    ".agents",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".mcp.json",
+];
+
 /// The tree of an issue.
 #[derive(Debug, Clone)]
 pub struct Tree {
@@ -252,6 +263,9 @@ fn refusal(path: &str, allow_workflows: bool) -> Option<String> {
     if is_below(FOLDER) {
         return Some(format!("it commits `{path}`, which is ours"));
     }
+    if OBEYED.iter().any(|name| is_below(name)) {
+        return Some(format!("it changes `{path}`, which agents obey"));
+    }
     let is_workflow = WORKFLOWS.iter().any(|folder| is_below(folder));
     // Who owns which code, what updates itself: these decide as well. Pages do not.
     let decides = is_below(".github") && !path.to_ascii_lowercase().ends_with(".md");
@@ -300,6 +314,9 @@ mod tests {
             (".githubx/a", false),
             ("o/workshop/a", false),
             ("o/work/plan/plan.md", true),
+            (".claude/settings.json", true),
+            (".mcp.json", true),
+            (".mcp.json.md", false),
         ] {
             assert_eq!(refusal(path, false).is_some(), expected, "{path}");
         }

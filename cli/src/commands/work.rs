@@ -29,6 +29,7 @@ use crate::commands::run::signals::Signals;
 use crate::config::Config;
 use crate::error::{CliError, FAILURE, NO_SANDBOX, TRY_AGAIN};
 use crate::exit;
+use crate::overlay::Overlay;
 
 /// What the phases are asked with, besides the keys that settings name.
 const KEYS: [&str; 6] = [
@@ -221,6 +222,7 @@ impl Place {
         let mut settings = work.map(|work| work.value.clone()).unwrap_or_default();
         settings.max_prs = wanted.max_prs.or(settings.max_prs);
         settings.converge = wanted.converge.or(settings.converge);
+        refuse_trust(config, &trees)?;
         Ok(Work {
             top: self.top.clone(),
             trees,
@@ -350,6 +352,25 @@ async fn token(environment: &Environment) -> Result<String, CliError> {
     }
 }
 
+/// Refuses to work where the user's settings trust every folder, those of the agents' trees among them.
+fn refuse_trust(config: &Config, trees: &Path) -> Result<(), CliError> {
+    let environment = Environment::new(all(&config.environment), trees.to_owned());
+    let there = Config::survey(
+        &Options::default(),
+        Manner::Own,
+        environment,
+        &Overlay::default(),
+    )?;
+    match there.trust.is_given() {
+        false => Ok(()),
+        true => Err(CliError::failure(format!(
+            "your settings trust `{}`, where agents work on what strangers wrote",
+            trees.display()
+        ))
+        .hint("take the folder out of `trustedFolders`, or set XDG_STATE_HOME to another place")),
+    }
+}
+
 /// This program.
 fn program() -> Result<PathBuf, CliError> {
     std::env::current_exe()
@@ -412,12 +433,10 @@ async fn identity(environment: &Environment, main: &Git) -> Vec<(String, String)
     pairs.collect()
 }
 
-/// Options of this run that are meant for its phases too.
+/// Options of this run that are meant for its phases too. Trust is not: what a project brings along would run outside of
+/// the sandbox, in a tree that agents have worked in.
 fn arguments(options: &Options, cwd: &Path) -> Vec<String> {
     let mut arguments = Vec::new();
-    if options.safety.trust {
-        arguments.push("--trust".to_owned());
-    }
     if let Some(settings) = &options.settings.settings {
         // They work in another folder.
         let settings = match settings.trim_start().starts_with('{') {

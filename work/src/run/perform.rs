@@ -313,7 +313,7 @@ impl Work {
                         journal.runs.len(),
                     )?;
                     if matches!(phase, Phase::Do | Phase::Fix) {
-                        tree.git().run(&["reset", "--quiet", "--hard"]).await?;
+                        self.clean(tree, journal).await?;
                     }
                     (self.watch)(&News::Warning(format!(
                         "{phase} crashed, and is begun again"
@@ -322,6 +322,23 @@ impl Work {
                 end => return Ok(end),
             }
         }
+    }
+
+    /// Takes back what is not committed; also the commits, where they hold what no agent may find there.
+    async fn clean(&self, tree: &Tree, journal: &Journal) -> Result<(), WorkError> {
+        let head = tree.head().await?;
+        let base = &journal.base_commit;
+        let target = match tree
+            .fault(base, &head, self.options.allow_workflows)
+            .await?
+        {
+            None => &head,
+            Some(_) => base,
+        };
+        tree.git()
+            .run(&["reset", "--quiet", "--hard", target])
+            .await?;
+        Ok(())
     }
 
     fn job<'a>(

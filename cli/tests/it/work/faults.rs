@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use ah_testkit::github::Fault;
+use ah_testkit::github::{Fault, TOKEN};
 use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use rustix::process::{Signal, kill_process};
@@ -237,4 +237,48 @@ fn a_token_that_is_none_is_said() {
         "{}",
         wrong.stderr
     );
+}
+
+#[test]
+fn what_ran_out_of_time_goes_on_when_it_is_named() {
+    let Some(site) = Site::new() else { return };
+    site.world
+        .write(".ah/work/prompts/latin.md", "Greet in Latin.");
+    let turns = [plans(), does("salve", "greet: speaks Latin"), checks(PASS)];
+    let server = Server::new(turns.concat());
+    for number in 1..=6 {
+        site.issue(number, "Some day", &[]);
+    }
+    let words = ["-p", "latin", "--settings", r#"{"work": {"deadline": 0}}"#];
+    let ended = site.work(&server, words).run().expect(1);
+    let note = "the time of the run was over before plan; `ah work -i 7` goes on there";
+    assert!(ended.stderr.contains(note), "{}", ended.stderr);
+    let issue = site.kept("issues/7");
+    assert_eq!(
+        (&issue["title"], &issue["labels"]),
+        (&json!("work: latin"), &json!(["failed"]))
+    );
+    assert!(issue["comments"][0].as_str().unwrap().contains(note));
+    assert_eq!(server.requests().len(), 0);
+    site.work(&server, ["-i", "7"]).run().expect(0);
+    assert_eq!(site.kept("issues/7")["labels"], json!(["done"]));
+}
+
+#[test]
+fn the_program_gh_may_hold_the_token() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    let server = Server::new([says("unused")]);
+    let bin = site.world.home().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let text = format!("#!/bin/sh\n[ \"$1 $2\" = 'auth token' ] && echo {TOKEN}\n");
+    fs::write(bin.join("gh"), text).unwrap();
+    fs::set_permissions(bin.join("gh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let ah = site.on(&github, &server, ["--dry-run"]).env("GH_TOKEN", "");
+    let ended = ah
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .run()
+        .expect(0);
+    assert_eq!(ended.stdout, "no_issues\n");
 }

@@ -138,3 +138,32 @@ fn files_of_earlier_phases_are_read_and_not_changed() {
     });
     assert!(!checked.unwrap().body.to_string().contains("sly"));
 }
+
+#[test]
+fn what_agents_obey_is_not_changed_by_agents() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    github.open(7, "Greet in Latin", DEMAND, &["todo"]);
+    let command = "blob=$(echo '{\"hooks\": {}}' | git hash-object -w --stdin); \
+        git update-index --add --cacheinfo 100644,$blob,.claude/settings.json; git commit -q -m sly; \
+        mkdir .claude && echo x > .claude/settings.json";
+    let server = Server::new([plans(), changes("do", command)].concat());
+    let ended = site.on(&github, &server, ["--trust"]).run().expect(1);
+    assert!(
+        ended
+            .stderr
+            .contains("not pushed: it changes `.claude/settings.json`, which agents obey"),
+        "{}",
+        ended.stderr
+    );
+    // Where everything is trusted, agents would obey each other.
+    let settings = site.world.home().join(".ah/settings.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(settings, r#"{"trustedFolders": ["~"]}"#).unwrap();
+    let ended = site.on(&github, &server, []).run().expect(1);
+    assert!(
+        ended.stderr.contains("error: your settings trust"),
+        "{}",
+        ended.stderr
+    );
+}
