@@ -17,6 +17,7 @@ fn looks(number: usize) -> Turn {
     uses("look", json!({"number": number}))
 }
 
+/// Port 03 a: each response of the model is a turn.
 #[tokio::test]
 async fn box_01_turn_counting() {
     let mut world = World::new([looks(1), looks(2), says("Done.")]).with(look());
@@ -24,6 +25,7 @@ async fn box_01_turn_counting() {
     assert_eq!((outcome.turns, world.requests().len()), (3, 3));
 }
 
+/// Port 03 b: the four stop reasons.
 #[tokio::test]
 async fn box_02_stop_reason_mapping() {
     for (word, kept, reason) in [
@@ -47,6 +49,7 @@ async fn box_02_stop_reason_mapping() {
     }
 }
 
+/// Port 03 c: one result for each call.
 #[tokio::test]
 async fn box_03_tool_result_format() {
     let turn = uses_all([
@@ -64,6 +67,7 @@ async fn box_03_tool_result_format() {
     assert_eq!(results, 2, "one result for each call, in one user message");
 }
 
+/// Port 03 d: exactly as many turns as are allowed.
 #[tokio::test]
 async fn box_04_max_turns_enforcement() {
     let mut world = World::new((0..9).map(looks)).with(look());
@@ -80,6 +84,7 @@ async fn box_04_max_turns_enforcement() {
     );
 }
 
+/// Port 03 e: a run ends once its cost reaches the budget.
 #[tokio::test]
 async fn box_05_budget_enforcement() {
     let usage = Usage {
@@ -113,6 +118,7 @@ async fn box_05_budget_enforcement() {
     );
 }
 
+/// Port 03 f: an interrupt ends the stream, and comes before the next tool.
 #[tokio::test]
 async fn box_06_interrupt_behaviour() {
     let mut world = World::new([hangs("Let me")]);
@@ -137,6 +143,7 @@ async fn box_06_interrupt_behaviour() {
     assert!(world.last_results()[1].contains("did not run"));
 }
 
+/// Port 03 g: an answer cut in a full window is continued after a summary.
 #[tokio::test]
 async fn box_07_context_overflow() {
     let full = Usage {
@@ -154,6 +161,7 @@ async fn box_07_context_overflow() {
     assert!(world.events().contains("compaction_complete"));
 }
 
+/// Port 03 h: results stand in the order of the calls.
 #[tokio::test]
 async fn box_08_message_ordering() {
     let turn = uses_all([
@@ -166,6 +174,7 @@ async fn box_08_message_ordering() {
     assert_eq!(world.last_results(), ["7", "8", "9"]);
 }
 
+/// Port 03 i: events come in their order.
 #[tokio::test]
 async fn box_09_emission_order() {
     let mut world = World::new([looks(1), says("Done.")]).with(look());
@@ -183,6 +192,7 @@ async fn box_09_emission_order() {
     );
 }
 
+/// Port 03 j: the session is on disk.
 #[tokio::test]
 async fn box_10_session_persistence() {
     let mut world = World::new([says("Done.")]);
@@ -196,6 +206,7 @@ async fn box_10_session_persistence() {
     assert_eq!(texts, ["go", "Done."]);
 }
 
+/// Port 03 l: a stop for tools without a call is an end.
 #[tokio::test]
 async fn box_12_empty_tool_use() {
     let turn = Turn {
@@ -207,6 +218,7 @@ async fn box_12_empty_tool_use() {
     assert_eq!((outcome.reason, outcome.turns), (ExitReason::EndTurn, 1));
 }
 
+/// Port 03 m: all calls of an answer run.
 #[tokio::test]
 async fn box_13_several_tools_in_one_turn() {
     let turn = uses_all((0..4).map(|number| ("look", json!({"number": number}))));

@@ -129,7 +129,7 @@ fn allow() -> Answer {
     }
 }
 
-/// Box 11, port 07 a and k, row H1: what a recorder hears of a run in which a call succeeds, one fails, one is denied
+/// Port 03 k, port 07 a and k, row H1: what a recorder hears of a run in which a call succeeds, one fails, one is denied
 /// by a hook, and one by the host.
 #[tokio::test]
 async fn box_11_hooks_are_told_in_order() {
