@@ -82,7 +82,7 @@ impl Proxy {
     }
 
     /// Serves one connection. Whatever goes wrong is told to the client, or ends it.
-    async fn serve(&self, mut client: impl AsyncRead + AsyncWrite + Unpin) {
+    pub async fn serve(&self, mut client: impl AsyncRead + AsyncWrite + Unpin) {
         if let Err(Broken::Refused(refusal)) = self.tunnel(&mut client).await {
             let _ = client.write_all(answer(&refusal).as_bytes()).await;
             let _ = client.shutdown().await;

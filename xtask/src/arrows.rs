@@ -5,7 +5,7 @@
 use crate::workspace::{Dependency, Package};
 
 /// What each crate may use of ours, besides `testkit` in tests.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: &[(&str, &[&str])] = &[
     ("ah-conversation", &[]),
     ("ah-http", &[]),
     ("ah-sandbox", &[]),
@@ -22,6 +22,17 @@ const ARROWS: [(&str, &[&str]); 13] = [
         &["ah-conversation", "ah-provider", "ah-store"],
     ),
     ("xtask", &[]),
+    (
+        "ah-fuzz",
+        &[
+            "ah-agent",
+            "ah-conversation",
+            "ah-http",
+            "ah-provider",
+            "ah-sandbox",
+            "ah-tools",
+        ],
+    ),
 ];
 
 /// The binary hands all parts to each other, so it may use them all, but the test kit.

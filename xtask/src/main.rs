@@ -11,6 +11,7 @@
 mod arrows;
 mod bench;
 mod check;
+mod fuzz;
 mod licenses;
 mod suites;
 mod tidy;
@@ -27,6 +28,7 @@ usage: cargo xtask <command>
 
   check   format, house rules, arrows between crates, licences, clippy, documentation
   test    check, then every test suite; says at the end which were left out: test [--all | github | litellm | mcp | sdk]
+  fuzz    looks for inputs that break a parser, with a nightly compiler: fuzz [--seconds N] [TARGET…]
   bench   measures the binary against the budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
 
@@ -52,6 +54,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", "github"] => suites::github::install().and_then(|it| suites::github::test(&it)),
         ["test", "sdk"] => suites::sdk::install().and_then(|it| suites::sdk::test_alone(&it)),
         ["bench", rest @ ..] => bench::bench(rest),
+        ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         [] | ["-h" | "--help" | "help"] => {
             print!("{USAGE}");
             Ok(())

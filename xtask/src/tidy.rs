@@ -14,8 +14,9 @@ const FUNCTION_LINES: usize = 80;
 const EMPTY_NAMES: [&str; 9] = [
     "util", "utils", "common", "helper", "helpers", "manager", "core", "misc", "v2",
 ];
-/// Folders that are not ours to judge: what is built, and what runs leave behind.
-const SKIPPED_FOLDERS: [&str; 5] = ["target", ".git", ".ah", ".venv", "node_modules"];
+/// Folders that are not ours to judge: what is built, what runs leave behind, and inputs that
+/// are to be of any kind.
+const SKIPPED_FOLDERS: [&str; 6] = ["target", ".git", ".ah", ".venv", "node_modules", "corpus"];
 /// The crate that confines processes, which cannot be done without `unsafe`.
 const UNSAFE_CRATE: &str = "sandbox";
 /// The crates that know tools only through their port, and the tools whose names are no other idea's word as well.
