@@ -104,6 +104,11 @@ class Bench:
         self.url = self.server.stdout.readline().strip()
 
     @property
+    def made(self):
+        """The files that a run has made, but for those of the session."""
+        return [path.name for path in self.cwd.iterdir() if path.name != ".ah"]
+
+    @property
     def requests(self):
         """The bodies of the requests so far."""
         with urllib.request.urlopen(self.url + "/requests") as answer:

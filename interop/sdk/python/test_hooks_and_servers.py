@@ -73,7 +73,7 @@ async def test_a_hook_rewrites_the_input(bench):
 
     bench.plays(uses(bash("one", "touch made")), says("Made."))
     await run(bench, hooks={"PreToolUse": Recorder().matcher(rewrite)})
-    assert [path.name for path in bench.cwd.iterdir()] == ["other"]
+    assert bench.made == ["other"]
 
 
 async def test_context_reaches_the_model(bench):
@@ -172,3 +172,4 @@ async def test_a_megabyte_from_a_tool_in_the_process(bench):
     bench.plays(uses(("one", "mcp__sums__print", {"bytes": 1_000_000})), says("Long."))
     seen = await run(bench, mcp_servers=SERVERS, allowed_tools=["mcp__sums"])
     assert seen.error is None and seen.result.result == "Long."
+    assert "yyyy" in str(seen.tool_result("one").content)

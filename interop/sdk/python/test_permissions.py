@@ -1,11 +1,7 @@
 """Who decides whether a tool runs: a callback, a rule, a mode."""
 
-from claude_agent_sdk import (
-    PermissionResultAllow,
-    PermissionResultDeny,
-    PermissionRuleValue,
-    PermissionUpdate,
-)
+from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny, PermissionUpdate
+from claude_agent_sdk.types import PermissionRuleValue
 from conftest import Seen, bash, says, uses
 
 
@@ -55,7 +51,7 @@ async def test_what_runs_is_the_updated_input(bench):
     judge = Judge(PermissionResultAllow(updated_input={"command": "touch other"}))
     bench.plays(uses(bash("one", "touch made")), says("Made."))
     await run(bench, judge)
-    assert [path.name for path in bench.cwd.iterdir()] == ["other"]
+    assert bench.made == ["other"]
 
 
 async def test_a_denial_can_end_the_run(bench):
@@ -107,7 +103,7 @@ async def test_rules_decide_without_a_question(bench):
         bench, judge, allowed_tools=["Bash(touch:*)"], disallowed_tools=["Bash(rm:*)"]
     )
     assert judge.asked == []
-    assert [path.name for path in bench.cwd.iterdir()] == ["a"]
+    assert bench.made == ["a"]
     assert seen.tool_result("two").is_error
 
 
@@ -122,7 +118,7 @@ async def test_a_plan_changes_nothing(bench):
     write = ("w", "Write", {"file_path": str(bench.cwd / "a.txt"), "content": "a"})
     bench.plays(uses(write), says("A plan."))
     seen = await bench.asks("Plan.", permission_mode="plan")
-    assert not list(bench.cwd.iterdir())
+    assert not bench.made
     assert seen.tool_result("w").is_error
 
 
@@ -131,4 +127,4 @@ async def test_bypassed_but_for_denials(bench):
     await bench.asks(
         "Go.", permission_mode="bypassPermissions", disallowed_tools=["Bash(touch b)"]
     )
-    assert [path.name for path in bench.cwd.iterdir()] == ["a"]
+    assert bench.made == ["a"]

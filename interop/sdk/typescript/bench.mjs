@@ -106,7 +106,8 @@ export class Bench {
   async sent(number) {
     return textOf((await this.requests()).at(number).messages.at(-1).content);
   }
-  get made() { return readdirSync(this.cwd); }
+  /// The files that a run has made, but for those of the session.
+  get made() { return readdirSync(this.cwd).filter(name => name !== '.ah'); }
 
   query(prompt, { env, ...options } = {}) {
     const kept = Object.entries(process.env).filter(([name]) => !/^(ANTHROPIC|CLAUDE)/.test(name));
