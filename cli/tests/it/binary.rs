@@ -246,6 +246,11 @@ impl Ah {
         self
     }
 
+    /// The command, for who talks to it while it runs.
+    pub fn into_command(self) -> Command {
+        self.command
+    }
+
     /// Runs it to its end.
     pub fn run(self) -> Ended {
         self.start().wait()
@@ -302,7 +307,7 @@ impl Ah {
 
 /// Starts a program that may have been written a moment ago: what another test forks meanwhile holds the file open
 /// until it becomes another program.
-fn spawn(command: &mut Command) -> Child {
+pub fn spawn(command: &mut Command) -> Child {
     loop {
         match command.spawn() {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => thread::yield_now(),

@@ -26,6 +26,7 @@ mod questions;
 mod random;
 mod run;
 mod sandbox;
+mod sdk;
 mod secrets;
 mod sessions;
 mod settings;
