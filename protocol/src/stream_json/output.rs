@@ -15,8 +15,11 @@ use tokio_util::sync::CancellationToken;
 const MOST_WAITING: usize = 256 << 10;
 /// The longest line that the official hosts take: 1 MiB in characters.
 const LONGEST: usize = 1 << 20;
-/// How much of a text is left in a line that would be too long.
-const LEFT: usize = 64 << 10;
+/// Room for what stands around a value that has to fit into a line.
+const AROUND: usize = 16 << 10;
+/// How much of each text, and how many of each list, are left in a line that would be too long: one after the other is
+/// tried until it fits.
+const LEFT: [usize; 6] = [64 << 10, 16 << 10, 4 << 10, 1 << 10, 256, 64];
 
 /// Writes lines in the order in which they are sent.
 pub(crate) struct Lines {
@@ -125,20 +128,43 @@ fn shorten(value: &mut Value) {
     if let Some(details) = value.get_mut("tool_use_result") {
         *details = Value::Null;
     }
-    cut(value);
+    fit(value);
 }
 
-fn cut(value: &mut Value) {
+/// Cuts a value so that it fits into a line.
+pub(crate) fn fit(value: &mut Value) {
+    if !is_too_long(value) {
+        return;
+    }
+    let whole = value.clone();
+    for left in LEFT {
+        *value = whole.clone();
+        cut(value, left);
+        if !is_too_long(value) {
+            return;
+        }
+    }
+}
+
+fn cut(value: &mut Value, left: usize) {
     match value {
-        Value::String(text) if text.len() > LEFT => {
-            let end = text.floor_char_boundary(LEFT);
+        Value::String(text) if text.len() > left => {
+            let end = text.floor_char_boundary(left);
             let left_out = text.len() - end;
             *value = json!(format!("{}\n[{left_out} bytes left out]", &text[..end]));
         }
-        Value::Array(values) => values.iter_mut().for_each(cut),
-        Value::Object(fields) => fields.values_mut().for_each(cut),
+        Value::Array(values) => {
+            values.truncate(left);
+            values.iter_mut().for_each(|value| cut(value, left));
+        }
+        Value::Object(fields) => fields.values_mut().for_each(|value| cut(value, left)),
         _ => {}
     }
+}
+
+/// Whether a value is too long to stand in a line whole.
+pub(crate) fn is_too_long(value: &Value) -> bool {
+    bytes(value).len() > LONGEST - AROUND
 }
 
 #[cfg(test)]
@@ -174,6 +200,21 @@ mod tests {
         assert!(cut["said"].as_str().unwrap().ends_with("bytes left out]"));
         assert_eq!(cut["tool_use_result"], Value::Null);
         assert_eq!(texts[1], br#"{"type":"user","said":"short"}"#);
+    }
+
+    #[test]
+    fn many_texts_are_cut_until_they_fit() {
+        let blocks: Vec<_> = (0..100)
+            .map(|_| json!({"text": "x".repeat(60_000)}))
+            .collect();
+        let mut value = json!({"type": "user", "message": {"content": blocks}});
+        shorten(&mut value);
+        let blocks = value["message"]["content"].as_array().unwrap();
+        assert!(
+            bytes(&value).len() <= LONGEST && blocks.len() == 100,
+            "{}",
+            blocks.len()
+        );
     }
 
     #[test]

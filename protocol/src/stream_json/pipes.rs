@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::link::Link;
+use super::output::is_too_long;
 
 /// The way to the servers of the host.
 #[derive(Clone)]
@@ -82,6 +83,12 @@ async fn carry(
         let (link, server, to_us) = (link.clone(), server.clone(), to_us.clone());
         let id = message.get("id").cloned();
         let one = async move {
+            // Cut, it would be another call.
+            if is_too_long(&message) {
+                let text = "it is too long for the host, which takes lines up to 1 MiB";
+                let _ = id.map(|id| to_us.send(failure(&id, text)));
+                return;
+            }
             let answer = link.ask(json!({
                 "subtype": "mcp_message",
                 "server_name": server,

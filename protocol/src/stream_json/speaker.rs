@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::link::Link;
 use super::message::{content, details, head, is_cut, piece, status_kind, timestamp, tool_result};
+use super::output::fit;
 use super::{Asks, Wanted};
 
 /// How much of what a hook prints is told, of each stream.
@@ -432,11 +433,12 @@ impl Host for Speaker {
             Asks::Host => {}
         }
         let Question { call, inquiry } = question;
+        let input = shown(call);
         let mut request = json!({
             "subtype": "can_use_tool",
             "tool_name": call.name,
             "display_name": call.name,
-            "input": call.input.to_value(),
+            "input": input,
             "permission_suggestions": inquiry.suggestions,
             "tool_use_id": call.id,
         });
@@ -453,7 +455,7 @@ impl Host for Speaker {
         let answer = self.link.ask(request).await;
         self.state("running");
         match answer.map(|answer| Said::deserialize(&answer)) {
-            Ok(Ok(said)) => said.answer(call),
+            Ok(Ok(said)) => said.answer(call, &input),
             Ok(Err(fault)) => refused(&format!("the answer cannot be read: {fault}")),
             Err(fault) => refused(&format!("Error: {fault}")),
         }
@@ -498,6 +500,24 @@ fn add(line: &mut Value, more: Value) {
     }
 }
 
+/// The input of a call as a host is shown it: of one that does not fit into a line, the beginnings of its texts.
+fn shown(call: &ToolUse) -> Value {
+    let mut input = call.input.to_value();
+    fit(&mut input);
+    input
+}
+
+/// What a host has made of the input of a call, if it has: what it sends back as it was shown is as it was.
+fn changed(mut updated: Value, shown: &Value, call: &ToolUse) -> Option<Input> {
+    let whole = call.input.to_value();
+    for (name, value) in updated.as_object_mut().into_iter().flatten() {
+        if shown.get(name) == Some(value) {
+            *value = whole[name].clone();
+        }
+    }
+    (updated != whole).then(|| Input::from(updated))
+}
+
 fn refused(why: &str) -> Answer {
     Answer::Deny {
         message: format!("Tool permission request failed: {why}"),
@@ -527,15 +547,14 @@ enum Said {
 }
 
 impl Said {
-    fn answer(self, call: &ToolUse) -> Answer {
+    /// The answer, of a host that was `shown` this input.
+    fn answer(self, call: &ToolUse, shown: &Value) -> Answer {
         match self {
             Self::Allow {
                 updated_input,
                 updated_permissions,
             } => Answer::Allow {
-                input: updated_input
-                    .filter(|input| *input != call.input.to_value())
-                    .map(Input::from),
+                input: updated_input.and_then(|input| changed(input, shown, call)),
                 // What is of no kind that we know changes nothing.
                 updates: { updated_permissions.into_iter().flatten() }
                     .filter_map(|update| PermissionUpdate::deserialize(update).ok())
