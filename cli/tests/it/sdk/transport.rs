@@ -46,41 +46,6 @@ fn a_call_that_is_too_long_for_a_line_is_run_whole() {
     assert!(world.text("b.txt") == content, "the file is whole");
 }
 
-/// Hosts take lines up to 1 MiB. A call with more is shown in part, and runs as it is when the host sends back what it
-/// was shown, with what else the host has changed.
-#[test]
-fn a_call_that_is_too_long_for_a_line_is_run_whole() {
-    let world = World::new();
-    let content = "é\n".repeat(1024 * 1024);
-    let call = uses(
-        "Write",
-        json!({"file_path": world.file("a.txt"), "content": content}),
-    );
-    // As the model counts, it is short, and nothing has to be summed up.
-    let usage = Some(Usage {
-        input_tokens: 10,
-        output_tokens: 10,
-        ..Usage::default()
-    });
-    let server = Server::new([Turn { usage, ..call }, says("Written.")]);
-    let mut host = Host::new(&world, &server, &["--permission-prompt-tool", "stdio"]);
-    host.prompt("Write it.");
-    let question = host.until(|line| line["request"]["subtype"] == "can_use_tool");
-    assert!(question.to_string().len() < 1024 * 1024);
-    let mut input = question["request"]["input"].clone();
-    input["file_path"] = json!(world.file("b.txt"));
-    host.answer(
-        &question,
-        &json!({"behavior": "allow", "updatedInput": input}),
-    );
-    assert_eq!(host.result()["result"], "Written.");
-    let over = host.end();
-    let longest = over.lines.iter().map(|line| line.to_string().len()).max();
-    assert!(longest < Some(1024 * 1024), "{longest:?}");
-    assert!(!world.file("a.txt").exists());
-    assert!(world.text("b.txt") == content, "the file is whole");
-}
-
 /// Port 12 b and 02 c: one object to a line, and blank lines are none. What cannot be read is told of and left out, and
 /// the talk goes on; the exit code says that something was wrong.
 #[test]
