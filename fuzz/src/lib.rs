@@ -9,6 +9,7 @@ mod proxy;
 mod scenario;
 mod shell;
 mod sse;
+mod stream_json;
 
 /// One thing that reads bytes from outside.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +21,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     Target {
         name: "front-matter",
         run: front_matter::run,
@@ -40,5 +41,9 @@ pub const TARGETS: [Target; 5] = [
     Target {
         name: "sse",
         run: sse::run,
+    },
+    Target {
+        name: "stream-json",
+        run: stream_json::run,
     },
 ];

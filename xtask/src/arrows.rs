@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ah-agent",
             "ah-conversation",
             "ah-http",
+            "ah-protocol",
             "ah-provider",
             "ah-sandbox",
             "ah-tools",

@@ -94,6 +94,11 @@ fn server_sent_events() {
 }
 
 #[test]
+fn lines_of_hosts() {
+    holds("stream-json");
+}
+
+#[test]
 fn every_target_is_tried_and_has_a_corpus() {
     let folders = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")).unwrap();
     let mut folders: Vec<_> = folders

@@ -1,0 +1,100 @@
+//! What a host of the Agent SDKs writes, line by line.
+
+use std::io::{self, Cursor, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ah_conversation::{Clock, MessageId, Time};
+use ah_protocol::stream_json::{Source, Streams, Wanted, serve};
+use ah_protocol::{Engaged, Engine, Ids, Introduction, Refusal, Setting};
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::runtime::Builder;
+use tokio_util::sync::CancellationToken;
+
+/// Whatever a host writes, the talk comes to its end, and every line of ours is an object of the protocol. No session
+/// is opened here: whoever wants one is told so, and that is the last line.
+pub fn run(bytes: &[u8]) {
+    let written = Written::default();
+    let streams = Streams {
+        source: Source::Lines(Box::new(Cursor::new(bytes.to_vec()))),
+        output: Box::new(written.clone()),
+    };
+    let runtime = Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.expect("a runtime without a socket can be made");
+    let stop = CancellationToken::new();
+    let ids = Arc::new(Counted::default());
+    runtime.block_on(serve(streams, Arc::new(Nothing), ids, Wanted::default(), &stop));
+
+    let written = written.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut results = 0;
+    for line in written.split(|byte| *byte == b'\n') {
+        if line.is_empty() {
+            continue;
+        }
+        let line: Value = serde_json::from_slice(line).expect("each line is JSON");
+        assert!(line["type"].is_string(), "{line}");
+        results += usize::from(line["type"] == "result");
+    }
+    assert!(results <= 1, "{results} sessions were refused");
+}
+
+/// Opens no session.
+struct Nothing;
+
+#[async_trait]
+impl Engine for Nothing {
+    fn introduction(&self) -> Introduction {
+        Introduction::default()
+    }
+
+    async fn open(&self, _: Setting<'_>) -> Result<Engaged, Refusal> {
+        Err(Refusal {
+            text: "no session is opened here".to_owned(),
+        })
+    }
+
+    async fn expand(&self, prompt: &str) -> Result<String, Refusal> {
+        Ok(prompt.to_owned())
+    }
+}
+
+/// Ids by number, and a clock that stands still.
+#[derive(Default)]
+struct Counted(AtomicU64);
+
+impl Clock for Counted {
+    fn now(&self) -> Time {
+        Time(0)
+    }
+
+    fn message_id(&self) -> MessageId {
+        MessageId::from(self.0.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+}
+
+impl Ids for Counted {
+    fn fresh(&self) -> String {
+        self.of(&self.message_id())
+    }
+
+    fn of(&self, message: &MessageId) -> String {
+        message.to_string()
+    }
+}
+
+/// What was written.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        written.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
