@@ -24,7 +24,13 @@ pub fn run(bytes: &[u8]) {
     let runtime = runtime.expect("a runtime without a socket can be made");
     let stop = CancellationToken::new();
     let ids = Arc::new(Counted::default());
-    runtime.block_on(serve(streams, Arc::new(Nothing), ids, Wanted::default(), &stop));
+    runtime.block_on(serve(
+        streams,
+        Arc::new(Nothing),
+        ids,
+        Wanted::default(),
+        &stop,
+    ));
 
     let written = written.0.lock().unwrap_or_else(PoisonError::into_inner);
     let mut results = 0;

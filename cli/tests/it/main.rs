@@ -33,6 +33,7 @@ mod settings;
 mod shown;
 mod signals;
 mod stored;
+mod stream_json;
 mod streams;
 mod talk;
 mod tools;

@@ -354,7 +354,7 @@ fn a_host_that_does_not_listen_any_more_ends_the_run() {
     assert!(stored.stdout.contains("go"), "{}", stored.stdout);
 }
 
-/// Ten thousand messages reach a reader that stalls for five seconds; what it has not read yet does not pile up.
+/// Port 12 d: ten thousand messages reach a reader that stalls for five seconds; what it has not read yet does not pile up.
 #[test]
 fn ten_thousand_messages_reach_a_reader_that_stalls() {
     const PIECES: usize = 10_000;
