@@ -7,6 +7,7 @@ from conftest import Seen, bash, says, uses
 
 
 async def test_hello(bench):
+    """Port 12 a and h, row R2: the SDK starts the program, talks to it, and reads it to its end."""
     bench.plays(says("Hello.", usage={"input_tokens": 12, "output_tokens": 3}))
     seen = await bench.asks("Say hello.")
     assert seen.text == "Hello."

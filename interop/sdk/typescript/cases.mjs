@@ -6,6 +6,7 @@ const allow = async (name, input) => ({ behavior: 'allow', updatedInput: input }
 const hook = (answer, matcher) => [{ matcher, hooks: [async input => answer(input) ?? {}] }];
 const specific = (hookEventName, output) => ({ hookSpecificOutput: { hookEventName, ...output } });
 
+// Port 12 a and h, row R2: the SDK starts the program, talks to it, and reads it to its end.
 on('hello', async bench => {
   await bench.plays(says('Hello.', { usage: { input_tokens: 12, output_tokens: 3 } }));
   const seen = await bench.asks('Say hello.');
