@@ -150,8 +150,12 @@ async def test_a_tool_in_the_process(bench):
 
 async def test_servers_are_hidden_and_reconnected(bench):
     async def state():
-        [server] = (await client.get_mcp_status())["mcpServers"]
-        return server["status"]
+        # A server is pending until it has been greeted.
+        status = "pending"
+        while status == "pending":
+            [server] = (await client.get_mcp_status())["mcpServers"]
+            status = server["status"]
+        return status
 
     bench.plays(says("One."), says("Two."), says("Three."))
     async with bench.client(mcp_servers=SERVERS) as client:
