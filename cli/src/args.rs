@@ -207,13 +207,10 @@ fn manner_of(arguments: &[OsString]) -> Manner {
 fn check(options: &Options) -> Result<(), CliError> {
     let output = &options.output;
     check_formats(output)?;
-    let hosts = &options.sandbox.hosts;
-    if options.sandbox.sandbox.is_none()
-        && !(hosts.allow_host.is_empty() && hosts.allow_http.is_empty())
-    {
+    if options.sandbox.no_sandbox && options.sandbox.hosts.is_some() {
         return Err(
             CliError::usage("hosts are allowed to what runs in the sandbox")
-                .hint("add --sandbox; without it every host can be reached"),
+                .hint("leave out --no-sandbox; with it every host can be reached"),
         );
     }
     let chosen = options.safety.permission_mode;

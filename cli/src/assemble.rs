@@ -1,9 +1,9 @@
 //! Puts an engine together: the one place that names concrete providers, stores and tools.
 
 mod hooks;
+mod safety;
 pub mod tools;
 
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use ah_agent::hooks::Hook;
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Clock as _, Cost, Destination, ErrorClass, Limits, Model, Models, Permissions, Provider,
-    ProviderError, Rule, Sampling, Thinking, estimate_text,
+    Clock as _, Cost, ErrorClass, Limits, Model, Models, Provider, ProviderError, Sampling, Thinking,
+    estimate_text,
 };
 use ah_mcp::{RemoteServers, SdkHost, Transport};
 use ah_provider::anthropic::Patience;
@@ -26,11 +26,10 @@ use crate::args::options::{Concurrency, Options, OutputFormat};
 use crate::commands::run::{system_prompt, timeout_ms};
 use crate::config::Config;
 use crate::config::rulebook::SettingsFiles;
-use crate::confinement::{self, Granted};
+use crate::confinement::Standing;
 use crate::error::CliError;
 use crate::key_command::KeyCommand;
 use crate::print::events::Events;
-use crate::print::question::Keeping;
 use crate::print::text::{Text, View};
 use crate::print::{Look, Outlet, Screen};
 use tools::Sources;
@@ -156,6 +155,8 @@ pub struct Shown<'a> {
     pub skills: &'a Arc<Skills>,
     /// The skill that is in use.
     pub active: Option<&'a Skill>,
+    /// Where commands run.
+    pub standing: &'a Standing,
     /// Is told when standard output cannot be written any more.
     pub outlet: Outlet,
     /// Where MCP servers of the type `sdk` are, if a program drives this one.
@@ -206,9 +207,8 @@ pub async fn session(
     config: &Config,
     shown: Shown<'_>,
 ) -> Result<(Ports, Toolbox, Settings), CliError> {
-    let confined = Granted::of(options).map(|granted| confinement::of_run(config, &granted));
     let sources = Sources {
-        confined: confined.transpose()?,
+        confined: shown.standing.confined(),
         store: store.clone(),
         skills: shown.skills,
         active: shown.active,
@@ -217,7 +217,7 @@ pub async fn session(
     let (layered, warnings) = tools::layered(sources, options, config).await;
     warnings.iter().for_each(|warning| crate::warn(warning));
     let tools = Toolbox::new(layered.iter().map(|known| known.tool.clone()));
-    let settings = settings(&*provider, &tools, shown.skills, options, config)?;
+    let settings = settings(&*provider, &tools, &shown, options, config)?;
     let tools = with_servers(tools, config, shown.host);
     let frontend = match shown.frontend {
         Some(frontend) => frontend,
@@ -227,10 +227,8 @@ pub async fn session(
         Some(name) => connect(config, options, &name.value)?,
         None => provider.clone(),
     };
-    if config.is_unasked_by_default() && options.sandbox.sandbox.is_none() {
-        frontend.notice(
-            "tools run unasked and with your rights; --permission-mode says what may happen",
-        );
+    if let Some(text) = safety::notice(shown.standing, options, config) {
+        frontend.notice(&text);
     }
     let ports = Ports {
         provider,
@@ -285,13 +283,13 @@ fn with_servers(tools: Toolbox, config: &Config, host: Option<SdkHost>) -> Toolb
 fn settings(
     provider: &dyn Provider,
     tools: &Toolbox,
-    skills: &Skills,
+    shown: &Shown<'_>,
     options: &Options,
     config: &Config,
 ) -> Result<Settings, CliError> {
     let model = provider.model();
     let wanted = &options.limits;
-    let (blocks, warnings) = system_prompt(config, options, tools.specs(), skills)?;
+    let (blocks, warnings) = system_prompt(config, options, tools.specs(), shown.skills)?;
     let system: Vec<_> = blocks
         .iter()
         .map(|block| ah_agent::prompt::text(block))
@@ -320,7 +318,7 @@ fn settings(
             reserved_output: model.max_output,
         },
         timeout_ms: timeout_ms(wanted),
-        permissions: permissions(options, config),
+        permissions: safety::permissions(shown.standing, options, config),
         concurrency: match config.tool_concurrency.value {
             Concurrency::Auto => ToolConcurrency::Auto,
             Concurrency::Serial => ToolConcurrency::Serial,
@@ -363,15 +361,6 @@ fn sampling(config: &Config) -> Sampling {
     }
 }
 
-/// What is allowed. Programs need not answer for commands that are confined; on the command line nothing is asked anyway.
-fn permissions(options: &Options, config: &Config) -> Permissions {
-    let mut permissions = config.permissions();
-    if options.sandbox.sandbox.is_some() && config.manner == Manner::DropIn {
-        permissions.allow.extend("Bash".parse::<Rule>());
-    }
-    permissions
-}
-
 fn frontend(
     provider: &dyn Provider,
     store: &Session,
@@ -392,7 +381,7 @@ fn frontend(
                 cwd: config.environment.cwd().to_owned(),
                 session: Some(store.id().to_string()),
                 group: group(options, config),
-                asks: asks(config),
+                asks: safety::asks(options, config),
             };
             Arc::new(Text::new(view, screen()))
         }
@@ -401,28 +390,7 @@ fn frontend(
 
 /// Whether questions reach somebody who can answer them.
 pub fn has_person(options: &Options, config: &Config) -> bool {
-    let format = options.output.output_format.unwrap_or_default();
-    format == OutputFormat::Text && asks(config).is_some()
-}
-
-/// Where an answer that is meant for good is kept, if there is a person to be asked. What stands in a project that is
-/// not trusted does not count, so there it is kept with the user's own settings.
-fn asks(config: &Config) -> Option<Keeping> {
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if config.manner != Manner::Own || !is_terminal {
-        return None;
-    }
-    let destination = match config.trust.is_given() {
-        true => Destination::LocalSettings,
-        false => Destination::UserSettings,
-    };
-    let files = SettingsFiles::of(config);
-    let path = files.path(destination)?;
-    let shown = path.strip_prefix(config.environment.cwd()).unwrap_or(path);
-    Some(Keeping {
-        destination,
-        shown: format!("`{}`", shown.display()),
-    })
+    safety::asks(options, config).is_some()
 }
 
 /// The group of lines that a run by `--skill` is in, where GitHub shows the log.

@@ -7,6 +7,7 @@ mod models;
 pub mod places;
 pub mod rulebook;
 mod rules;
+pub mod sandboxing;
 pub mod settings;
 pub mod untrusted;
 
@@ -31,6 +32,7 @@ use crate::overlay::Overlay;
 use crate::trust::{Grounds, Memory, Reason, Trust};
 use layers::{Folders, Found, Layer, Origin, Sources};
 use rules::{directories, hooks, may_bypass, rules};
+use sandboxing::Sandboxing;
 use settings::{HookSetting, Settings};
 
 /// The model where nobody names one.
@@ -108,6 +110,8 @@ pub struct Config {
     pub hooks: Vec<Sourced<HookSetting>>,
     /// Working directories besides the first.
     pub directories: Vec<Sourced<PathBuf>>,
+    /// What the settings say of the sandbox.
+    pub sandbox: Sandboxing,
     /// Whether the key is the one that `.env` holds.
     pub key_from_dot_env: bool,
     /// How often and how soon a failed request is sent again.
@@ -171,6 +175,7 @@ impl Config {
         };
         layers.extend(is_plain(options).then(plain));
         let mut trust = trust(options, &folders, &layers, &environment, &mut warnings);
+        warnings.extend(tighten(&mut layers));
         restrict(&mut layers, &mut trust, sources, &folders);
         let faults = counting(faults, &trust, &mut warnings);
         let servers = servers(&layers);
@@ -215,6 +220,7 @@ impl Config {
             ask: rules(&[], &layers, |settings| &settings.permissions.ask)?,
             hooks: hooks(&layers),
             directories: directories(options, &layers, &environment),
+            sandbox: Sandboxing::of(&layers, overlay, &environment),
             deny: rules(&options.tools.disallowed_tools, &layers, |settings| {
                 &settings.permissions.deny
             })?,
@@ -239,10 +245,9 @@ impl Config {
             .collect()
     }
 
-    /// Whether tools run unasked because nobody has said anything about it.
-    pub fn is_unasked_by_default(&self) -> bool {
-        self.permission_mode.value == PermissionMode::BypassPermissions
-            && self.permission_mode.origin == Origin::BuiltIn
+    /// Whether nobody has said what may happen, so that it depends on whether commands are confined.
+    pub fn leaves_mode_open(&self) -> bool {
+        self.manner == Manner::Own && self.permission_mode.origin == Origin::BuiltIn
     }
 
     /// The settings in force, as `ah config show` lists them: key, value and where it comes from.
@@ -303,6 +308,7 @@ impl Config {
             let key = "permissions.additionalDirectories";
             entries.push((key, json!(folder.value), &folder.origin));
         }
+        entries.extend(self.sandbox.entries());
         entries
     }
 }
@@ -441,18 +447,16 @@ fn permission_mode(
         })
         .partition(|(is_of_project, _)| trust.is_given() || !is_of_project);
     let held = held.into_iter().map(|(_, mode)| mode).next();
-    let mut held = held.unwrap_or_else(|| {
-        built_in(match manner {
-            Manner::Own => PermissionMode::BypassPermissions,
-            Manner::DropIn => PermissionMode::Default,
-        })
-    });
+    let mut held = held.unwrap_or_else(|| built_in(PermissionMode::Default));
     for (_, wanted) in wanted {
+        // What is built in asks about less where commands are confined.
+        let is_open = manner == Manner::Own && held.origin == Origin::BuiltIn;
         match (
             untrusted::stricter(held.value, wanted.value),
             &wanted.origin,
         ) {
             (Some(_), _) => held = wanted,
+            (None, _) if is_open && wanted.value == held.value => held = wanted,
             (None, Origin::File(path)) if wanted.value != held.value => {
                 trust.skip(path.clone(), Some("permissions.defaultMode"));
             }
@@ -508,6 +512,19 @@ fn counting(
     let told = |(_, fault): (_, CliError)| format!("{}; the file does not count", fault.message);
     warnings.extend(left_out.into_iter().map(told));
     faults.into_iter().map(|(_, fault)| fault).collect()
+}
+
+/// Leaves of what a project says of the sandbox what makes a run safer, also where it is trusted; warns of the rest.
+fn tighten(layers: &mut [Layer]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for layer in layers.iter_mut().filter(|layer| layer.is_of_project) {
+        let loose = layer.settings.sandbox.keep_what_tightens().into_iter();
+        let origin = &layer.origin;
+        warnings.extend(loose.map(|key| {
+            format!("{origin}: `{key}` counts only in your own settings, or where it tightens")
+        }));
+    }
+    warnings
 }
 
 /// Leaves of the project's settings what counts though it is not trusted, if it is not.

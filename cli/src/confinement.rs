@@ -3,18 +3,24 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use ah_conversation::Environment;
 use ah_sandbox::{Access, Allowlist, Authority, Confinement, Grant, Proxy, Sandbox, Tier};
 
+use crate::args::Manner;
 use crate::args::options::{Options, SandboxTier};
 use crate::config::Config;
 use crate::error::{CliError, NO_SANDBOX};
+use crate::own_folder::OwnFolder;
 
 /// This program, also where its file was replaced meanwhile.
 pub const LAUNCHER: &str = "/proc/self/exe";
 /// The variable that names further hosts, separated by commas.
 const ALLOW_HOSTS: &str = "AH_ALLOW_HOSTS";
+/// What the names of folders begin with that commands find in the place of `/tmp` and of the home.
+const SCRATCH: &str = "ah-scratch-";
 
 /// What is granted beyond what every command has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,20 +38,32 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// What the options of a run grant; nothing where they do not ask for a sandbox.
-    pub fn of(options: &Options) -> Option<Self> {
-        let wanted = &options.sandbox;
-        let further = options.safety.add_dir.iter().map(|folder| Grant {
-            path: folder.clone(),
+    /// What the options of a run grant, and the settings of its user.
+    fn of(options: &Options, config: &Config, tier: Tier) -> Self {
+        let (typed, set) = (&options.sandbox, &config.sandbox);
+        let folders = config.directories.iter().map(|folder| Grant {
+            path: folder.value.clone(),
             access: Access::ALL,
         });
-        Some(Self {
-            tier: wanted.sandbox?.into(),
+        let unveiled = set.unveil.iter().map(|grant| grant.value.clone());
+        let variables = set.env.iter().map(|name| name.value.clone());
+        let mut hosts = typed.hosts.allowlist();
+        let tunnels = set.allow_hosts.iter().map(|host| host.value.clone());
+        let http = set.allow_http.iter().map(|host| host.value.clone());
+        hosts.tunnels.extend(tunnels);
+        hosts.http.extend(http);
+        Self {
+            tier,
             workspace: None,
-            paths: further.chain(wanted.unveil.iter().cloned()).collect(),
-            variables: wanted.env.clone(),
-            hosts: wanted.hosts.allowlist(),
-        })
+            // A folder that a setting names may not be there any more.
+            paths: folders
+                .chain(unveiled)
+                .filter(|grant| config.environment.cwd().join(&grant.path).exists())
+                .chain(typed.unveil.iter().cloned())
+                .collect(),
+            variables: variables.chain(typed.env.iter().cloned()).collect(),
+            hosts,
+        }
     }
 }
 
@@ -55,6 +73,208 @@ impl From<SandboxTier> for Tier {
             SandboxTier::Full => Self::Full,
             SandboxTier::Landlock => Self::Landlock,
         }
+    }
+}
+
+/// What is wanted of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// None.
+    No,
+    /// One of this tier, where it can be had.
+    IfPossible(Tier),
+    /// One of this tier, or no run.
+    Insisted(Tier),
+}
+
+impl Wanted {
+    fn of(options: &Options, config: &Config) -> Self {
+        if options.sandbox.no_sandbox {
+            return Self::No;
+        }
+        if let Some(tier) = options.sandbox.sandbox {
+            return Self::Insisted(tier.into());
+        }
+        let set = &config.sandbox;
+        let tier = set
+            .tier
+            .as_ref()
+            .map_or_else(SandboxTier::default, |tier| tier.value);
+        // In another agent's place, what its settings say holds, and they are silent as a rule.
+        let is_enabled = set.enabled.as_ref().map(|enabled| enabled.value);
+        match is_enabled.unwrap_or(config.manner == Manner::Own) {
+            false => Self::No,
+            true if set.must_hold => Self::Insisted(tier.into()),
+            true => Self::IfPossible(tier.into()),
+        }
+    }
+}
+
+/// Where the commands of a run are, as it turned out.
+pub enum Standing {
+    /// In a sandbox.
+    Inside(Confined),
+    /// Outside, and nobody wants it otherwise.
+    Outside,
+    /// Outside, since there is no sandbox here: why, and what to do.
+    Missing(Obstacle),
+}
+
+/// What is in the way of a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Why there is none.
+    pub reason: String,
+    /// What the user can do.
+    pub remedy: String,
+}
+
+impl Obstacle {
+    fn of(reason: String) -> Self {
+        Self {
+            reason,
+            remedy: ah_sandbox::remedy(),
+        }
+    }
+}
+
+impl Standing {
+    /// The sandbox, if there is one.
+    pub fn confined(&self) -> Option<&Confined> {
+        match self {
+            Self::Inside(confined) => Some(confined),
+            Self::Outside | Self::Missing(_) => None,
+        }
+    }
+}
+
+/// Where the commands of a run are confined.
+#[derive(Clone)]
+pub struct Confined {
+    /// The sandbox.
+    pub sandbox: Arc<Sandbox>,
+    /// All variables that they see.
+    pub variables: Vec<(String, String)>,
+    /// Whether it is the lesser tier that holds, within another sandbox.
+    pub is_inner: bool,
+}
+
+/// The sandbox of a run, tried out beside all else that a run begins with.
+pub struct Attempt {
+    outcome: OnceLock<Standing>,
+    thread: Mutex<Option<JoinHandle<Standing>>>,
+}
+
+impl Attempt {
+    /// Begins to build what the options and settings of a run want.
+    ///
+    /// # Errors
+    ///
+    /// Where they insist on a sandbox that cannot be built here, or say what makes no sense.
+    pub fn begin(options: &Options, config: &Config) -> Result<Self, CliError> {
+        let no_sandbox = |obstacle: Obstacle| {
+            let further = "`ah sandbox check` says more; `--no-sandbox` goes on without";
+            CliError::failure(obstacle.reason)
+                .hint(format!("{}; {further}", obstacle.remedy))
+                .code(NO_SANDBOX)
+        };
+        let built = |tier| Building::of(config, Granted::of(options, config, tier));
+        match Wanted::of(options, config) {
+            Wanted::No => {
+                let typed = &options.sandbox;
+                if !typed.unveil.is_empty() || !typed.env.is_empty() || typed.hosts.is_some() {
+                    crate::warn(
+                        "commands run with your rights, so what --sandbox would grant means nothing",
+                    );
+                }
+                Ok(Standing::Outside.into())
+            }
+            Wanted::Insisted(tier) => {
+                let standing = built(tier)?.finish().map_err(no_sandbox)?;
+                Ok(Standing::Inside(standing).into())
+            }
+            Wanted::IfPossible(tier) => {
+                let wanted = built(tier)?;
+                let lesser = built(Tier::Landlock)?;
+                let attempt = move || match (wanted.finish(), tier) {
+                    (Ok(confined), _) => Standing::Inside(confined),
+                    // Around us is one already, in which no other can be built.
+                    (Err(obstacle), Tier::Full) if ah_sandbox::is_confined() => {
+                        match lesser.finish() {
+                            Ok(confined) => Standing::Inside(Confined {
+                                is_inner: true,
+                                ..confined
+                            }),
+                            Err(_) => Standing::Missing(obstacle),
+                        }
+                    }
+                    (Err(obstacle), _) => Standing::Missing(obstacle),
+                };
+                Ok(Self {
+                    outcome: OnceLock::new(),
+                    thread: Mutex::new(Some(thread::spawn(attempt))),
+                })
+            }
+        }
+    }
+
+    /// What came of it; waits for that.
+    pub fn standing(&self) -> &Standing {
+        self.outcome.get_or_init(|| {
+            let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            let joined = thread.take().map(JoinHandle::join);
+            let fault = || Standing::Missing(Obstacle::of("the attempt failed".to_owned()));
+            joined.and_then(Result::ok).unwrap_or_else(fault)
+        })
+    }
+}
+
+impl From<Standing> for Attempt {
+    fn from(standing: Standing) -> Self {
+        Self {
+            outcome: OnceLock::from(standing),
+            thread: Mutex::new(None),
+        }
+    }
+}
+
+/// A sandbox that was not tried yet.
+struct Building {
+    sandbox: Sandbox,
+    granted: Granted,
+    environment: Environment,
+}
+
+impl Building {
+    fn of(config: &Config, granted: Granted) -> Result<Self, CliError> {
+        Ok(Self {
+            sandbox: sandbox(config, &granted)?,
+            granted,
+            environment: config.environment.clone(),
+        })
+    }
+
+    /// Builds it.
+    fn finish(self) -> Result<Confined, Obstacle> {
+        if let Some(reason) = self.sandbox.confinement().fault() {
+            let remedy = "work in a folder of its own for the project".to_owned();
+            return Err(Obstacle { reason, remedy });
+        }
+        let kept = OwnFolder::make(SCRATCH).and_then(|folder| {
+            let path = folder.path().to_owned();
+            self.sandbox.with_scratch(&path, folder)
+        });
+        let sandbox = kept.map_err(|error| Obstacle {
+            reason: format!("cannot make a temporary folder: {error}"),
+            remedy: "TMPDIR says where".to_owned(),
+        })?;
+        let probed = sandbox.probe();
+        probed.map_err(|error| Obstacle::of(error.to_string()))?;
+        Ok(Confined {
+            variables: variables(&self.environment, &self.granted, &sandbox),
+            sandbox: Arc::new(sandbox),
+            is_inner: false,
+        })
     }
 }
 
@@ -79,16 +299,24 @@ pub fn sandbox(config: &Config, granted: &Granted) -> Result<Sandbox, CliError> 
         path: cwd.join(&grant.path),
         ..grant.clone()
     });
-    let own = config
-        .layer_folders()
-        .into_iter()
-        .flat_map(|folder| ["bin", "tools", "skills"].map(|name| folder.path.join(name)));
+    let folders = config.layer_folders().into_iter();
+    let own = {
+        folders
+            .map(|folder| folder.path)
+            .chain(config.unpacked.clone())
+    }
+    .flat_map(|folder| ["bin", "tools", "skills"].map(|name| folder.join(name)));
     let own = own.filter(|path| path.is_dir()).map(|path| Grant {
         path,
         access: Access::RUN,
     });
     confinement.grants.extend(own.chain(paths));
     confinement.protected.extend(config.protected_folders());
+    let protected = config.sandbox.protect.iter();
+    // What lies elsewhere is not written anyway.
+    let inside = protected.filter_map(|path| path.value.strip_prefix(&confinement.workspace).ok());
+    let inside: Vec<_> = inside.map(Path::to_owned).collect();
+    confinement.protected.extend(inside);
     let mut hosts = granted.hosts.clone();
     for host in environment
         .get(ALLOW_HOSTS)
@@ -105,37 +333,6 @@ pub fn sandbox(config: &Config, granted: &Granted) -> Result<Sandbox, CliError> 
         Proxy::new(hosts),
         LAUNCHER.into(),
     ))
-}
-
-/// Where the commands of a run are confined.
-pub struct Confined {
-    /// The sandbox.
-    pub sandbox: Sandbox,
-    /// All variables that they see.
-    pub variables: Vec<(String, String)>,
-}
-
-/// The sandbox that the options of a run ask for, tried out.
-///
-/// # Errors
-///
-/// Where it cannot be built here.
-pub fn of_run(config: &Config, granted: &Granted) -> Result<Confined, CliError> {
-    let no_sandbox = |reason: String| {
-        CliError::failure(reason)
-            .hint("`ah sandbox check` says what is missing; `--no-sandbox` goes on without")
-            .code(NO_SANDBOX)
-    };
-    let kept = sandbox(config, granted)?.with_scratch(&std::env::temp_dir());
-    let sandbox =
-        kept.map_err(|error| no_sandbox(format!("cannot make a temporary folder: {error}")))?;
-    match sandbox.probe() {
-        Ok(()) => Ok(Confined {
-            variables: variables(&config.environment, granted, &sandbox),
-            sandbox,
-        }),
-        Err(error) => Err(no_sandbox(error.to_string())),
-    }
 }
 
 /// The project, for a commit writes to its top also where the work is done below; but never what is somebody else's,

@@ -7,7 +7,7 @@ pub mod args;
 pub mod assemble;
 pub mod commands;
 pub mod config;
-mod confinement;
+pub mod confinement;
 pub mod embedded;
 pub mod environment;
 pub mod error;
@@ -18,6 +18,7 @@ pub mod input;
 mod key_command;
 mod log;
 pub mod overlay;
+mod own_folder;
 pub mod print;
 pub mod trust;
 

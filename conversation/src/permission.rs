@@ -25,6 +25,8 @@ use crate::{Access, Asking, CommandLine, Effect, SimpleCommand, ToolUse};
 pub struct Permissions {
     /// Where no rule says otherwise.
     pub mode: PermissionMode,
+    /// Whether commands and files are confined by more than rules, so that only what leaves the machine is asked about.
+    pub confined: bool,
     /// Whether the user has agreed to a mode that allows everything, so that a host may choose it later.
     pub may_bypass: bool,
     /// Calls that are allowed.
@@ -164,11 +166,12 @@ impl Permissions {
         };
         match access {
             Access::Read(_) | Access::Named(_) | Access::Ask(_) => true,
+            Access::Command(_) | Access::Promised | Access::Unknown if self.confined => true,
             Access::Write(path) if is_protected(path) => self
                 .allow
                 .iter()
                 .any(|rule| rule.content.is_some() && rule.allows(call, access, &self.places)),
-            Access::Write(path) => self.may_edit(path) || by_rule(),
+            Access::Write(path) => self.confined || self.may_edit(path) || by_rule(),
             Access::Command(line) => self.allows_line(call, line) || by_rule(),
             Access::Host(_) | Access::Promised | Access::Unknown => by_rule(),
         }

@@ -29,10 +29,14 @@ pub use command::{SetupError, Terminal};
 pub use confinement::{Access, Confinement, Grant, Tier};
 pub use environment::{PROXY_PORT, variables};
 #[cfg(target_os = "linux")]
-pub use linux::{Child, Guarantee, Link, Prepared, Sandbox, check, launcher, probe, remedy};
+pub use linux::{
+    Child, Guarantee, Link, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
+};
 pub use proxy::Proxy;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Child, Guarantee, Link, Prepared, Sandbox, check, launcher, probe, remedy};
+pub use unsupported::{
+    Child, Guarantee, Link, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
+};
 
 /// The first argument that makes this program the launcher.
 pub const LAUNCHER: &str = "__confine";

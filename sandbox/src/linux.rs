@@ -2,6 +2,7 @@
 
 mod check;
 mod filter;
+mod inner;
 mod inside;
 mod landlock;
 mod launch;
@@ -10,6 +11,7 @@ mod spawn;
 mod wire;
 
 pub use check::{Guarantee, check, probe, remedy};
+pub use inner::is_confined;
 pub use launch::launcher;
 pub use spawn::{Child, Link, Prepared, Sandbox};
 

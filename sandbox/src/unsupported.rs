@@ -36,6 +36,11 @@ pub fn remedy() -> String {
     "commands can be confined on Linux only".to_owned()
 }
 
+/// Whether this process is in a sandbox already, which is not known here.
+pub fn is_confined() -> bool {
+    false
+}
+
 /// Is the probe, which does nothing here.
 pub fn probe(_arguments: impl Iterator<Item = OsString>) -> ! {
     process::exit(78)
@@ -75,7 +80,11 @@ impl Sandbox {
     /// # Errors
     ///
     /// Never.
-    pub fn with_scratch(self, _parent: &Path) -> std::io::Result<Self> {
+    pub fn with_scratch(
+        self,
+        _folder: &Path,
+        _keeper: impl Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
         Ok(self)
     }
 

@@ -220,7 +220,7 @@ pub struct SafetyOptions {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Sandbox")]
 pub struct SandboxOptions {
-    /// Run commands where they see no file of the home, write only in the project, and have no network
+    /// Insist on the sandbox: commands see no file of the home, write only in the project, and have no network
     #[arg(
         long,
         value_enum,
@@ -230,17 +230,17 @@ pub struct SandboxOptions {
         default_missing_value = "full"
     )]
     pub sandbox: Option<SandboxTier>,
-    /// Run commands with your rights, as they do without this option
-    #[arg(long, conflicts_with = "sandbox")]
+    /// Run commands with your rights
+    #[arg(long, conflicts_with_all = ["sandbox", "unveil", "env"])]
     pub no_sandbox: bool,
     #[command(flatten)]
     #[expect(missing_docs, reason = "its fields say it")]
     pub hosts: Hosts,
     /// Let commands in the sandbox see this path: read (r), write (w), execute (x), create (c)
-    #[arg(long, value_name = "PATH[:rwxc]", requires = "sandbox")]
+    #[arg(long, value_name = "PATH[:rwxc]")]
     pub unveil: Vec<Grant>,
     /// Let commands in the sandbox see this variable
-    #[arg(long, value_name = "NAME", requires = "sandbox")]
+    #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
 }
 
@@ -256,6 +256,11 @@ pub struct Hosts {
 }
 
 impl Hosts {
+    /// Whether there are any.
+    pub fn is_some(&self) -> bool {
+        !self.allow_host.is_empty() || !self.allow_http.is_empty()
+    }
+
     /// The same as the proxy wants it.
     pub fn allowlist(&self) -> Allowlist {
         Allowlist {
@@ -266,7 +271,8 @@ impl Hosts {
 }
 
 /// How much of the sandbox must hold.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SandboxTier {
     /// Everything
     #[default]

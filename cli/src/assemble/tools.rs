@@ -21,7 +21,7 @@ const FOLDERS: [&str; 2] = ["tools", "bin"];
 /// What the tools of a session come from.
 pub struct Sources<'a> {
     /// Where commands run, if not with our rights.
-    pub confined: Option<Confined>,
+    pub confined: Option<&'a Confined>,
     /// Where whole outputs are found again.
     pub store: Arc<dyn Store>,
     /// All skills.
@@ -45,8 +45,8 @@ pub async fn layered(
     shell.output_cap = config.max_tool_output_bytes.value;
     if let Some(confined) = sources.confined {
         workspace = workspace.confined(Arc::new(confined.sandbox.confinement().clone()));
-        shell.environment = confined.variables;
-        shell.sandbox = Some(Arc::new(confined.sandbox));
+        shell.environment.clone_from(&confined.variables);
+        shell.sandbox = Some(confined.sandbox.clone());
     }
     let lists = options.tools.tools.iter().flatten();
     let bench = Bench {

@@ -81,6 +81,8 @@ fn options(output: &OutputOptions) -> Options {
     };
     options.model.model = Some(format!("script:{NAME}"));
     options.safety.dangerously_skip_permissions = true;
+    // It shows the same on every machine.
+    options.sandbox.no_sandbox = true;
     options.settings.setting_sources = Some(String::new());
     options
 }

@@ -19,6 +19,7 @@ use crate::args::session::SessionPlan;
 use crate::args::{Manner, Prompt};
 use crate::assemble::{self, Shown};
 use crate::config::Config;
+use crate::confinement::Attempt;
 use crate::error::{CliError, TRY_AGAIN};
 use crate::print::Outlet;
 use crate::{exit, extensions, input};
@@ -86,6 +87,7 @@ async fn show(
     config: &Config,
     signals: &Signals,
 ) -> Result<u8, CliError> {
+    let attempt = Attempt::begin(options, config)?;
     let (skills, warnings) = extensions::skills(config);
     let skills = Arc::new(skills);
     let given = options.prompt.skill.as_deref();
@@ -100,6 +102,7 @@ async fn show(
     let shown = Shown {
         skills: &skills,
         active: expanded.skill.as_deref(),
+        standing: attempt.standing(),
         outlet: outlet.clone(),
         host: None,
         frontend: None,

@@ -31,6 +31,7 @@ impl Config {
         Permissions {
             mode: self.permission_mode.value,
             before_plan: PermissionMode::default(),
+            confined: false,
             may_bypass: self.may_bypass,
             allow: rules(&self.allow),
             ask: rules(&self.ask),

@@ -1,5 +1,7 @@
 //! One settings file: JSON whose keys are known, with the place of every fault.
 
+mod sandbox;
+
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -15,6 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::args::options::Concurrency;
 use crate::error::CliError;
+pub use sandbox::SandboxSettings;
 
 /// What one settings file says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,6 +54,8 @@ pub struct Settings {
     pub mcp_servers: BTreeMap<String, ServerEntry>,
     /// What may happen.
     pub permissions: PermissionSettings,
+    /// Where commands run, and what they may do there.
+    pub sandbox: SandboxSettings,
     /// What is told of a run, and may have a say in it.
     pub hooks: Vec<HookSetting>,
     /// Variables for the session, where the environment has none of the name.
@@ -165,6 +170,7 @@ pub fn read(
             }
             "mcpServers" => settings.mcp_servers = file.mcp_servers(value)?,
             "permissions" => settings.permissions = file.permissions(value)?,
+            "sandbox" => settings.sandbox = file.sandbox(value)?,
             "work" => settings.work = Some(file.value(value)?),
             "trustedFolders" => settings.trusted_folders = file.value(value)?,
             "hooks" => settings.hooks = file.hooks(value)?,
@@ -363,6 +369,7 @@ mod tests {
     use ah_work::settings::PhaseSettings;
 
     use super::*;
+    use crate::args::options::SandboxTier;
 
     #[test]
     fn known_keys_are_read() {
@@ -387,6 +394,11 @@ mod tests {
             "mcpServers": {
                 "s": {"command": "npx", "args": ["-y"], "more": 1},
                 "bad": {"command": 1}
+            },
+            "sandbox": {
+                "enabled": true, "tier": "landlock", "failIfUnavailable": true, "autoAllowBashIfSandboxed": false,
+                "allowHosts": ["a.example:443"], "allowHttp": ["a.example:80"], "unveil": ["/d:rw"], "env": ["A"],
+                "protect": ["o"], "unconfinedServers": ["s"]
             },
             "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "c", "timeout": 2}]}]},
             "env": {"A": "b"},
@@ -438,6 +450,18 @@ mod tests {
                 deny: vec!["Edit".parse().unwrap()],
                 additional_directories: vec!["../lib".into()],
                 default_mode: Some(PermissionMode::AcceptEdits),
+            },
+            sandbox: SandboxSettings {
+                enabled: Some(true),
+                tier: Some(SandboxTier::Landlock),
+                fail_if_unavailable: Some(true),
+                auto_allow: Some(false),
+                allow_hosts: vec!["a.example:443".parse().unwrap()],
+                allow_http: vec!["a.example:80".parse().unwrap()],
+                unveil: vec!["/d:rw".parse().unwrap()],
+                env: vec!["A".to_owned()],
+                protect: vec!["o".into()],
+                unconfined_servers: vec!["s".to_owned()],
             },
             providers: BTreeMap::from([("gw".to_owned(), server)]),
             mcp_servers: BTreeMap::from([("s".to_owned(), mcp_server)]),
@@ -554,9 +578,17 @@ mod tests {
                 "permissions.{key} is no setting"
             );
         }
+        let sandbox = properties["sandbox"]["properties"].as_object().unwrap();
+        for key in sandbox.keys() {
+            let text = format!("{{\"sandbox\": {{\"{key}\": 7}}}}");
+            assert!(
+                read("s.json", &text, false).is_err(),
+                "sandbox.{key} is no setting"
+            );
+        }
         assert_eq!(
-            (properties.len(), permissions.len()),
-            (21, 5),
+            (properties.len(), permissions.len(), sandbox.len()),
+            (22, 5, 12),
             "a setting is missing in the schema"
         );
     }

@@ -70,7 +70,7 @@ fn without_settings_the_defaults_hold() {
 model "opus" (built in)
 toolConcurrency "auto" (built in)
 maxToolOutputBytes 67108864 (built in)
-permissions.defaultMode "bypassPermissions" (built in)
+permissions.defaultMode "default" (built in)
 "#);
 }
 
@@ -135,7 +135,7 @@ fn the_command_line_counts_before_variables_and_files() {
 model "typed" (command line)
 toolConcurrency "parallel" (command line)
 maxToolOutputBytes 67108864 (built in)
-permissions.defaultMode "bypassPermissions" (built in)
+permissions.defaultMode "default" (built in)
 permissions.allow "Bash(git log:*, x)" (command line)
 permissions.allow "Read" (command line)
 permissions.allow "Edit" (command line)
@@ -189,16 +189,14 @@ fn sources_choose_among_the_files() {
 #[test]
 fn the_manner_decides_what_happens_unasked() {
     let world = World::new(&[]).with("CLAUDE_CODE_MAX_RETRIES", "4");
-    for (manner, mode, retries) in [
-        (Manner::Own, PermissionMode::BypassPermissions, 3),
-        (Manner::DropIn, PermissionMode::Default, 4),
-    ] {
+    for (manner, is_open, retries) in [(Manner::Own, true, 3), (Manner::DropIn, false, 4)] {
         let config = world
             .resolve("project", &Options::default(), manner)
             .unwrap();
+        assert_eq!(config.permission_mode.value, PermissionMode::Default);
         assert_eq!(
-            (config.permission_mode.value, config.retry.retries),
-            (mode, retries)
+            (config.leaves_mode_open(), config.retry.retries),
+            (is_open, retries)
         );
     }
     let plain = options(|options| options.tools.profile = Some(Profile::PlainRepl));
@@ -209,7 +207,7 @@ fn the_manner_decides_what_happens_unasked() {
     assert_eq!(config.max_tool_result_chars.unwrap().value, 40_000);
     let asked = options(|options| options.safety.permission_mode = Some(PermissionMode::Plan));
     let config = world.resolve("project", &asked, Manner::Own).unwrap();
-    assert!(!config.is_unasked_by_default());
+    assert!(!config.leaves_mode_open());
 }
 
 #[test]
@@ -296,7 +294,7 @@ fn servers_are_named_in_settings_and_their_keys_are_secrets() {
 const PROJECT: &str = r#"{
     "model": "script:theirs.json", "fallbackModel": "haiku", "temperature": 0.5,
     "providers": {"gw": {"baseUrl": "http://project"}}, "env": {"ANTHROPIC_BASE_URL": "http://project"},
-    "permissions": {"allow": ["Bash"], "deny": ["Edit"], "defaultMode": "acceptEdits"},
+    "permissions": {"allow": ["Bash"], "deny": ["Edit"], "defaultMode": "plan"},
     "trustedFolders": ["/"]
 }"#;
 
@@ -316,7 +314,7 @@ fn of_an_untrusted_project_only_what_is_safe_counts() {
         toolConcurrency "auto" (built in)
         maxToolOutputBytes 67108864 (built in)
         temperature 0.5 (~/project/.ah/settings.json)
-        permissions.defaultMode "acceptEdits" (~/project/.ah/settings.json)
+        permissions.defaultMode "plan" (~/project/.ah/settings.json)
         permissions.deny "Edit" (~/project/.ah/settings.json)
         "#);
     let config = world
@@ -340,7 +338,7 @@ fn of_an_untrusted_project_only_what_is_safe_counts() {
         toolConcurrency "auto" (built in)
         maxToolOutputBytes 67108864 (built in)
         temperature 0.5 (~/project/.ah/settings.json)
-        permissions.defaultMode "acceptEdits" (~/project/.ah/settings.json)
+        permissions.defaultMode "plan" (~/project/.ah/settings.json)
         permissions.allow "Bash" (~/project/.ah/settings.json)
         permissions.deny "Edit" (~/project/.ah/settings.json)
         "#);
@@ -360,6 +358,7 @@ fn an_untrusted_project_makes_the_mode_stricter_and_never_looser() {
     for (user, project, manner, expected, is_skipped) in [
         (None, "plan", Manner::Own, Plan, false),
         (None, "default", Manner::Own, Default, false),
+        (None, "acceptEdits", Manner::Own, Default, true),
         (None, "bypassPermissions", Manner::DropIn, Default, true),
         (None, "default", Manner::DropIn, Default, false),
         (Some("plan"), "acceptEdits", Manner::Own, Plan, true),

@@ -40,6 +40,8 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
                 // It counts where it is the stricter one.
                 default_mode: _,
             },
+        // Of a project, trusted or not, it holds only what tightens.
+        sandbox: _,
         hooks,
         env,
         trusted_folders,

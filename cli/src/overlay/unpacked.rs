@@ -1,12 +1,13 @@
 //! Embedded programs on a disk, where alone they can run: in a folder that only the user can enter, gone at the end.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{Embedded, EmbeddedFile};
-use tempfile::TempDir;
+
+use crate::own_folder::OwnFolder;
 
 /// The folders whose files are tools.
 const TOOLS: [&str; 2] = ["tools", "bin"];
@@ -15,15 +16,10 @@ const SKILLS: &str = "skills";
 
 /// What the names of the folders begin with.
 const PREFIX: &str = "ah-embedded-";
-/// The file in the folder that its run holds locked. Where nobody does, the run was killed.
-const LOCK: &str = ".lock";
 
 /// The folder, which is there as long as this value is.
 #[derive(Debug)]
-pub struct Unpacked {
-    folder: TempDir,
-    _lock: File,
-}
+pub struct Unpacked(OwnFolder);
 
 impl Unpacked {
     /// Unpacks the tools, and the skills that bring programs along; nothing, where there are none.
@@ -39,60 +35,17 @@ impl Unpacked {
         if files.is_empty() {
             return Ok(None);
         }
-        let folder = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir()?;
-        sweep(folder.path());
-        let lock = lock(folder.path())?;
+        let folder = OwnFolder::make(PREFIX)?;
         for (path, file) in files {
             write(folder.path(), &path, file)?;
         }
-        Ok(Some(Self {
-            folder,
-            _lock: lock,
-        }))
+        Ok(Some(Self(folder)))
     }
 
     /// The folder, in which the files lie as in the one that was embedded.
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.0.path()
     }
-}
-
-/// Locks the folder. The lock has its name only once it is held, so nobody takes a folder that begins for one that was
-/// left.
-fn lock(folder: &Path) -> io::Result<File> {
-    let unnamed = folder.join(".locking");
-    let lock = File::create_new(&unnamed)?;
-    lock.lock()?;
-    fs::rename(unnamed, folder.join(LOCK))?;
-    Ok(lock)
-}
-
-/// Removes the folders beside `own` that runs of the same user have left which could not clean up.
-fn sweep(own: &Path) {
-    let Some((beside, user)) = own.parent().zip(user(own)) else {
-        return;
-    };
-    for entry in fs::read_dir(beside).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let folder = entry.path();
-        if !name.to_string_lossy().starts_with(PREFIX) || self::user(&folder) != Some(user) {
-            continue;
-        }
-        // Held until the folder is gone, so that of two runs one removes it. What cannot be removed does no harm.
-        let lock = File::open(folder.join(LOCK));
-        if lock.is_ok_and(|lock| lock.try_lock().is_ok() && fs::remove_dir_all(&folder).is_ok()) {
-            tracing::debug!(folder = %folder.display(), "left by a run that was killed, and removed");
-        }
-    }
-}
-
-/// Whose folder it is, if it is one: a link leads to what nobody has left.
-fn user(folder: &Path) -> Option<u32> {
-    let metadata = fs::symlink_metadata(folder).ok()?;
-    metadata.is_dir().then(|| metadata.uid())
 }
 
 fn place(name: &str) -> PathBuf {

@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ah::args::{Action, Manner, Names, parse};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::scenario;
 use ah_testkit::server::Server;
@@ -95,13 +96,28 @@ impl World {
         databases.remove(0)
     }
 
-    /// The binary with these arguments, ready to be run in the project.
+    /// The binary with these arguments, ready to be run in the project. Where they say nothing of it, its tools run
+    /// unasked and unconfined, as they can on every machine.
     pub fn ah<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
         self.program(Path::new(env!("CARGO_BIN_EXE_ah")), arguments)
     }
 
     /// A copy of the binary, likewise.
     pub fn program<'a>(&self, path: &Path, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
+        let arguments: Vec<_> = arguments.into_iter().collect();
+        let free = match leaves_all_open(&arguments) {
+            true => &["--no-sandbox", "--dangerously-skip-permissions"][..],
+            false => &[],
+        };
+        self.typed(path, free.iter().copied().chain(arguments))
+    }
+
+    /// The binary with just these arguments.
+    pub fn as_typed<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
+        self.typed(Path::new(env!("CARGO_BIN_EXE_ah")), arguments)
+    }
+
+    fn typed<'a>(&self, path: &Path, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
         let mut command = Command::new(path);
         command
             .args(arguments)
@@ -159,6 +175,24 @@ impl World {
         let left: Vec<_> = self.processes();
         assert!(left.is_empty(), "processes are left: {left:?}");
     }
+}
+
+/// Whether it depends on the machine what a run by these arguments does unasked.
+fn leaves_all_open(arguments: &[&str]) -> bool {
+    let words = arguments.iter().map(Into::into).collect();
+    let names = Names {
+        is_tool: &|_| false,
+        is_session: &|_| false,
+    };
+    parse(words, &names).is_ok_and(|invocation| {
+        let (safety, sandbox) = (&invocation.options.safety, &invocation.options.sandbox);
+        matches!(invocation.action, Action::Run(_))
+            && invocation.manner == Manner::Own
+            && safety.permission_mode.is_none()
+            && !safety.dangerously_skip_permissions
+            && sandbox.sandbox.is_none()
+            && !sandbox.no_sandbox
+    })
 }
 
 impl Drop for World {

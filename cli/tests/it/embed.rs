@@ -154,7 +154,6 @@ fn b2_what_is_embedded_is_in_force() {
         stdout:
         Done.
         stderr:
-        tools run unasked and with your rights; --permission-mode says what may happen
         >>> go
         bash (<n>s)
           $ echo $TEA, $CUP, $HOUSE_TOKEN
@@ -195,11 +194,11 @@ fn b2_what_is_embedded_is_in_force() {
     let ended = tool(&elsewhere, ["config", "show", "--origin"]).run();
     insta::assert_snapshot!(shown(&elsewhere, &ended), @"
         stdout:
-        model                    haiku              embedded
-        toolConcurrency          auto               built in
-        maxToolOutputBytes       67108864           built in
-        temperature              0.25               embedded
-        permissions.defaultMode  bypassPermissions  built in
+        model                    haiku     embedded
+        toolConcurrency          auto      built in
+        maxToolOutputBytes       67108864  built in
+        temperature              0.25      embedded
+        permissions.defaultMode  default   built in
         exit code 0
         ");
 }
@@ -274,7 +273,6 @@ fn b2_embedded_tools_skills_and_commands_work() {
         stdout:
         Done.
         stderr:
-        tools run unasked and with your rights; --permission-mode says what may happen
         >>> Brew oolong now.
         pour (<n>s)
           poured
@@ -473,7 +471,6 @@ fn embedded_paths_lead_somewhere_in_commands_and_in_lua() {
         stdout:
         Done.
         stderr:
-        tools run unasked and with your rights; --permission-mode says what may happen
         >>> Look at @/zip/embed/notes/er.txt.
 
         <file path="/zip/embed/notes/er.txt">

@@ -232,7 +232,6 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
         hint: --trust makes it count for once, `trustedFolders` in your own settings for good
         warning: <project>/.ah/commands/look.md: `touch ../harm` is not run: the project is not trusted
         warning: <project>/.ah/commands/look.md: `../home/secret` is not read: it lies outside of a project that is not trusted
-        tools run unasked and with your rights; --permission-mode says what may happen
         >>> See [`touch ../harm` was not run: the project is not trusted] @../home/secret and @note.
 
         <file path="note">
@@ -287,7 +286,6 @@ fn skills_are_listed_called_and_taken_up() {
     insta::assert_snapshot!(steady(&world, &ended.stderr), @r#"
         warning: <project>/.ah/skills/broken.md:3: expected string scalar
         warning: <project>/.ah/skills/nameless.md:1: a skill needs a `description` in its front matter
-        tools run unasked and with your rights; --permission-mode says what may happen
         >>> <skill name="plan" location="<project>/.ah/skills/plan/SKILL.md">
         Paths in this skill are relative to <project>/.ah/skills/plan.
 

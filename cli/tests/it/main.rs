@@ -32,6 +32,7 @@ mod sessions;
 mod settings;
 mod shown;
 mod signals;
+mod standing;
 mod stored;
 mod stream_json;
 mod streams;

@@ -93,10 +93,10 @@ Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result
 #[test]
 fn what_changes_something_runs_for_a_person_and_needs_permission_for_a_program() {
     let cases: [(&[&str], bool, bool); 9] = [
-        (&[], true, true),
+        (&["--no-sandbox"], false, true),
         (&["--permission-mode", "default"], false, false),
         (&["--permission-mode", "plan"], false, false),
-        (&["--disallowed-tools", "Bash"], false, true),
+        (&["--no-sandbox", "--disallowed-tools", "Bash"], false, true),
         (&["-p"], false, false),
         (
             &["-p", "--permission-mode", "bypassPermissions"],
@@ -120,7 +120,7 @@ fn what_changes_something_runs_for_a_person_and_needs_permission_for_a_program()
             runs,
             "{arguments:?} {ended:#?}"
         );
-        let warning = "tools run unasked";
+        let warning = "so this run only reads";
         assert_eq!(
             ended.stderr.matches(warning).count(),
             usize::from(is_warned),

@@ -162,7 +162,6 @@ fn protected_folders_are_not_written() {
 stdout:
 Done.
 stderr:
-tools run unasked and with your rights; --permission-mode says what may happen
 >>> go
 ✗ write (<n>s)
   kept/file

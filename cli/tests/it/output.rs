@@ -180,8 +180,6 @@ stdout:
 {"event_type":"api_call_end","message_id":"<id>","input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"api_latency_ms": <n>,"model":"s","timestamp": <time>}
 {"event_type":"state_change","from_state":"processing","to_state":"idle","timestamp": <time>}
 {"event_type":"agent_end","stop_reason":"end_turn","total_input_tokens":15,"total_output_tokens":5,"total_cache_read_tokens":5,"timestamp": <time>}
-stderr:
-tools run unasked and with your rights; --permission-mode says what may happen
 exit code 0
 "#);
 }

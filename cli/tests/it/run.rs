@@ -45,7 +45,6 @@ stdout:
 I look around.
 Two files.
 stderr:
-tools run unasked and with your rights; --permission-mode says what may happen
 >>> go
 
 ✗ bash (<n>s)
@@ -201,7 +200,6 @@ turns:
     };
     insta::assert_snapshot!(run("script:priced.yaml"), @"
 stderr:
-tools run unasked and with your rights; --permission-mode says what may happen
 >>> go
 bash (<n>s)
   $ echo 1
@@ -429,7 +427,6 @@ stdout:
 First.
 Second.
 stderr:
-tools run unasked and with your rights; --permission-mode says what may happen
 >>> go
 bash (<n>s)
   $ echo waiting >waiting; until [ -e go ]; do sleep 0.01; done

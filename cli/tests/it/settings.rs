@@ -119,11 +119,11 @@ fn the_users_folders_may_be_elsewhere() {
         .run();
     insta::assert_snapshot!(shown(&world, &ended), @"
 stdout:
-model                    ours               <project>/ours/settings.json
-toolConcurrency          auto               built in
-maxToolOutputBytes       67108864           built in
-temperature              0.25               <project>/theirs/settings.json
-permissions.defaultMode  bypassPermissions  built in
+model                    ours      <project>/ours/settings.json
+toolConcurrency          auto      built in
+maxToolOutputBytes       67108864  built in
+temperature              0.25      <project>/theirs/settings.json
+permissions.defaultMode  default   built in
 exit code 0
 ");
 }
@@ -153,7 +153,7 @@ fn every_setting_does_something() {
             says("Done."),
         ],
     );
-    let ended = world.ah(["--trust", "go"]).run();
+    let ended = world.ah(["--trust", "--no-sandbox", "go"]).run();
     insta::assert_snapshot!(shown(&world, &ended), @"
 stdout:
 Done.

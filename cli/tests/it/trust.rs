@@ -105,7 +105,7 @@ fn the_doctor_tells_whether_the_folder_is_trusted() {
         lines.extend(page.lines().skip(line).take(2).map(str::to_owned));
     }
     insta::assert_snapshot!(lines.join("\n"), @"
-        note     trust        <project> is not trusted; does not count: .ah/settings.json (providers, permissions.allow, env, trustedFolders), .env (ANTHROPIC_API_KEY)
+        note     trust        <project> is not trusted; does not count: .ah/settings.json (providers, permissions.allow, env, trustedFolders, permissions.defaultMode), .env (ANTHROPIC_API_KEY)
                               hint: --trust makes it count for once, `trustedFolders` in your own settings for good
         ok       trust        <project> is trusted (--trust)
         ok       models       138 known

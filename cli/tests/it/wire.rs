@@ -520,7 +520,6 @@ fn a_recorded_run_plays_again_and_tells_what_differs() {
 stdout:
 I look.
 stderr:
-tools run unasked and with your rights; --permission-mode says what may happen
 >>> count the notes
 
 bash (<n>s)

@@ -14,7 +14,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use tempfile::TempDir;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
@@ -33,8 +32,8 @@ pub struct Sandbox {
     limits: Limits,
     proxy: Proxy,
     network: Mutex<Option<Network>>,
-    /// Removed with the sandbox.
-    _scratch: Option<TempDir>,
+    /// What keeps the folder for temporary files; dropped with the sandbox.
+    _keeper: Option<Box<dyn Send + Sync>>,
 }
 
 /// The network that the commands of a sandbox share, so that one reaches what another serves.
@@ -89,26 +88,29 @@ impl Sandbox {
             proxy,
             limits: limits(),
             network: Mutex::new(None),
-            _scratch: None,
+            _keeper: None,
         }
     }
 
     /// The same sandbox, in which commands find in `/tmp` and in the home what earlier ones have left there. It is kept
-    /// in a folder that is made in `parent`.
+    /// in `folder`, which is empty and there as long as `keeper` is.
     ///
     /// # Errors
     ///
-    /// Where the folder cannot be made.
-    pub fn with_scratch(mut self, parent: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("ah-").tempdir_in(parent)?;
-        let path = folder.path().canonicalize()?;
+    /// Where nothing can be made in the folder.
+    pub fn with_scratch(
+        mut self,
+        folder: &Path,
+        keeper: impl Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let path = folder.canonicalize()?;
         for (name, mode) in [("tmp", 0o1777), ("var-tmp", 0o1777), ("home", 0o700)] {
             let place = path.join(name);
             fs::create_dir(&place)?;
             fs::set_permissions(place, Permissions::from_mode(mode))?;
         }
         self.confinement.scratch = Some(path);
-        self._scratch = Some(folder);
+        self._keeper = Some(Box::new(keeper));
         Ok(self)
     }
 

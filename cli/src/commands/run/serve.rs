@@ -21,6 +21,7 @@ use crate::args::options::{Options, OutputFormat};
 use crate::assemble::{self, Catalogued, Shown};
 use crate::config::layers::Origin;
 use crate::config::{Config, Sourced};
+use crate::confinement::Attempt;
 use crate::error::CliError;
 use crate::print::Outlet;
 use crate::{exit, extensions};
@@ -51,6 +52,7 @@ pub async fn perform(
         }),
     };
     let workshop = Arc::new(Workshop {
+        attempt: Attempt::begin(options, config)?,
         options: options.clone(),
         config: config.clone(),
         fork_at,
@@ -140,6 +142,7 @@ impl Kept {
 
 /// Puts the session together once the program has said what it wants.
 struct Workshop {
+    attempt: Attempt,
     options: Options,
     config: Config,
     fork_at: Option<u32>,
@@ -198,6 +201,7 @@ impl Workshop {
             Shown {
                 skills: &skills,
                 active: None,
+                standing: self.attempt.standing(),
                 outlet: self.outlet.clone(),
                 host: Some(host(setting.pipes)),
                 frontend: Some(setting.frontend.clone()),

@@ -1,0 +1,78 @@
+//! What a session allows, given where its commands run; who is asked, and what the user is told of it.
+
+use std::io::IsTerminal as _;
+
+use ah_conversation::{Destination, PermissionMode, Permissions, Rule};
+
+use crate::args::Manner;
+use crate::args::options::{Options, OutputFormat};
+use crate::config::Config;
+use crate::config::rulebook::SettingsFiles;
+use crate::confinement::{Obstacle, Standing};
+use crate::print::question::Keeping;
+
+/// What is allowed. Where nobody has said it, commands that are confined need no question; others are asked about, and
+/// where nobody can be asked, only what reads happens.
+pub fn permissions(standing: &Standing, options: &Options, config: &Config) -> Permissions {
+    let mut permissions = config.permissions();
+    let is_confined = standing.confined().is_some();
+    if config.leaves_mode_open() {
+        permissions.confined = is_confined;
+        permissions.mode = match asks(options, config) {
+            Some(_) => PermissionMode::Default,
+            None => PermissionMode::DontAsk,
+        };
+    } else if is_confined && config.manner == Manner::DropIn && config.sandbox.spares_questions {
+        permissions.allow.extend("Bash".parse::<Rule>());
+    }
+    permissions
+}
+
+/// What the user should know of it, in a line.
+pub fn notice(standing: &Standing, options: &Options, config: &Config) -> Option<String> {
+    let is_open = config.leaves_mode_open();
+    let is_unasked = config.permission_mode.value == PermissionMode::BypassPermissions;
+    let what = match asks(options, config) {
+        _ if is_unasked => "tools run unasked and with your rights",
+        Some(_) => "commands run with your rights, and you are asked about each",
+        None => "commands would run with your rights, so this run only reads",
+    };
+    match standing {
+        Standing::Inside(confined) if confined.is_inner => Some(
+            "within another sandbox none can be built: commands are confined by Landlock alone"
+                .to_owned(),
+        ),
+        Standing::Missing(Obstacle { reason, remedy }) if is_open || is_unasked => {
+            let otherwise = match is_unasked {
+                true => "",
+                false => "; or say what may happen with --permission-mode",
+            };
+            Some(format!("{what}: {reason}; {remedy}{otherwise}"))
+        }
+        Standing::Outside if is_open => {
+            Some(format!("{what}; --permission-mode says what may happen"))
+        }
+        Standing::Inside(_) | Standing::Missing(_) | Standing::Outside => None,
+    }
+}
+
+/// Where an answer that is meant for good is kept, if there is a person to be asked. What stands in a project that is
+/// not trusted does not count, so there it is kept with the user's own settings.
+pub fn asks(options: &Options, config: &Config) -> Option<Keeping> {
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let is_shown = options.output.output_format.unwrap_or_default() == OutputFormat::Text;
+    if config.manner != Manner::Own || !is_terminal || !is_shown {
+        return None;
+    }
+    let destination = match config.trust.is_given() {
+        true => Destination::LocalSettings,
+        false => Destination::UserSettings,
+    };
+    let files = SettingsFiles::of(config);
+    let path = files.path(destination)?;
+    let shown = path.strip_prefix(config.environment.cwd()).unwrap_or(path);
+    Some(Keeping {
+        destination,
+        shown: format!("`{}`", shown.display()),
+    })
+}
