@@ -11,8 +11,8 @@ use ah_agent::hooks::Hook;
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{
-    Clock as _, Cost, ErrorClass, Limits, Model, Models, Provider, ProviderError, Sampling, Thinking,
-    estimate_text,
+    Clock as _, Cost, ErrorClass, Limits, Model, Models, Provider, ProviderError, Sampling,
+    Thinking, estimate_text,
 };
 use ah_mcp::{RemoteServers, SdkHost, Transport};
 use ah_provider::anthropic::Patience;
@@ -218,7 +218,7 @@ pub async fn session(
     warnings.iter().for_each(|warning| crate::warn(warning));
     let tools = Toolbox::new(layered.iter().map(|known| known.tool.clone()));
     let settings = settings(&*provider, &tools, &shown, options, config)?;
-    let tools = with_servers(tools, config, shown.host);
+    let tools = with_servers(tools, config, shown.standing, shown.host);
     let frontend = match shown.frontend {
         Some(frontend) => frontend,
         None => frontend(&*provider, store, &tools, options, config, shown.outlet),
@@ -227,6 +227,7 @@ pub async fn session(
         Some(name) => connect(config, options, &name.value)?,
         None => provider.clone(),
     };
+    safety::ask_about_hosts(shown.standing, &frontend, config);
     if let Some(text) = safety::notice(shown.standing, options, config) {
         frontend.notice(&text);
     }
@@ -237,14 +238,19 @@ pub async fn session(
         clock: Arc::new(SystemClock::default()),
         frontend,
         rules: Arc::new(SettingsFiles::of(config)),
-        hooks: hooks::of(store, config, shown.hooks),
+        hooks: hooks::of(store, config, shown.standing, shown.hooks),
     };
     Ok((ports, tools, settings))
 }
 
 /// The tools, and those of the MCP servers, which are started here. On the command line nobody waits for them; programs
 /// expect the tools in the first request.
-fn with_servers(tools: Toolbox, config: &Config, host: Option<SdkHost>) -> Toolbox {
+fn with_servers(
+    tools: Toolbox,
+    config: &Config,
+    standing: &Standing,
+    host: Option<SdkHost>,
+) -> Toolbox {
     let (mut servers, faults) = config.mcp_servers();
     faults.iter().for_each(|fault| crate::warn(fault));
     if host.is_none() {
@@ -263,7 +269,7 @@ fn with_servers(tools: Toolbox, config: &Config, host: Option<SdkHost>) -> Toolb
     }
     let options = ah_mcp::Options {
         host,
-        ..config.mcp_options()
+        ..config.mcp_options(standing)
     };
     let servers = RemoteServers::start(servers, options);
     for status in servers.not_started() {

@@ -68,7 +68,7 @@ pub fn perform(
         Subcommands::Models(form) => models::run(config, form),
         Subcommands::Tools(form) => tools::run(config, options, form),
         Subcommands::Prompt(form) => prompt::run(config, options, form),
-        Subcommands::Mcp { action } => mcp::run(config, &action),
+        Subcommands::Mcp { action } => mcp::run(config, options, &action),
         Subcommands::Config { action } => config::run(config, &action),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
         Subcommands::Extract { folder, builtin } => embed::extract(&folder, builtin),

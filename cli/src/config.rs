@@ -175,8 +175,7 @@ impl Config {
         };
         layers.extend(is_plain(options).then(plain));
         let mut trust = trust(options, &folders, &layers, &environment, &mut warnings);
-        warnings.extend(tighten(&mut layers));
-        restrict(&mut layers, &mut trust, sources, &folders);
+        warnings.extend(tighten(&mut layers, &mut trust, sources, &folders));
         let faults = counting(faults, &trust, &mut warnings);
         let servers = servers(&layers);
         add_variables(&mut environment, &layers, &servers);
@@ -514,8 +513,14 @@ fn counting(
     faults.into_iter().map(|(_, fault)| fault).collect()
 }
 
-/// Leaves of what a project says of the sandbox what makes a run safer, also where it is trusted; warns of the rest.
-fn tighten(layers: &mut [Layer]) -> Vec<String> {
+/// Leaves of what a project says of the sandbox what makes a run safer, also where it is trusted, and warns of the rest;
+/// of one that is not trusted, what counts all the same.
+fn tighten(
+    layers: &mut [Layer],
+    trust: &mut Trust,
+    sources: Sources,
+    folders: &Folders,
+) -> Vec<String> {
     let mut warnings = Vec::new();
     for layer in layers.iter_mut().filter(|layer| layer.is_of_project) {
         let loose = layer.settings.sandbox.keep_what_tightens().into_iter();
@@ -524,6 +529,7 @@ fn tighten(layers: &mut [Layer]) -> Vec<String> {
             format!("{origin}: `{key}` counts only in your own settings, or where it tightens")
         }));
     }
+    restrict(layers, trust, sources, folders);
     warnings
 }
 

@@ -31,6 +31,8 @@ pub struct Granted {
     pub workspace: Option<PathBuf>,
     /// Paths, relative ones to the working directory.
     pub paths: Vec<Grant>,
+    /// Programs that the user has named.
+    pub programs: Vec<PathBuf>,
     /// Names of variables.
     pub variables: Vec<String>,
     /// Hosts.
@@ -60,6 +62,9 @@ impl Granted {
                 .chain(unveiled)
                 .filter(|grant| config.environment.cwd().join(&grant.path).exists())
                 .chain(typed.unveil.iter().cloned())
+                .collect(),
+            programs: { options.tools.tool.iter() }
+                .filter_map(|tool| Some(tool.split_once('=')?.1.into()))
                 .collect(),
             variables: variables.chain(typed.env.iter().cloned()).collect(),
             hosts,
@@ -310,7 +315,16 @@ pub fn sandbox(config: &Config, granted: &Granted) -> Result<Sandbox, CliError> 
         path,
         access: Access::RUN,
     });
-    confinement.grants.extend(own.chain(paths));
+    let workspace = &confinement.workspace;
+    let programs = granted.programs.iter();
+    let programs = programs.filter_map(|path| fs::canonicalize(cwd.join(path)).ok());
+    let programs = programs.filter(|path| path.is_file() && !path.starts_with(workspace));
+    let programs = programs.map(|path| Grant {
+        path,
+        access: Access::RUN,
+    });
+    let further: Vec<_> = own.chain(programs).chain(paths).collect();
+    confinement.grants.extend(further);
     confinement.protected.extend(config.protected_folders());
     let protected = config.sandbox.protect.iter();
     // What lies elsewhere is not written anyway.

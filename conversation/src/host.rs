@@ -12,6 +12,25 @@ pub trait Host: Send + Sync {
     async fn permission(&self, question: &Question) -> Answer {
         Answer::nobody(question)
     }
+
+    /// Asks whether what is confined may reach `host`, which is a host and its port. Without anybody to ask, it may not.
+    async fn new_host(&self, host: &str) -> Leave {
+        let _ = host;
+        Leave::No
+    }
+}
+
+/// Whether what is confined may reach a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// It may not.
+    No,
+    /// It may, as long as connections to it are open.
+    Once,
+    /// It may until the session ends.
+    Session,
+    /// It may, in other sessions too.
+    Always,
 }
 
 /// What a call wants of the person at the other end, where it is more than to be allowed. Whoever allows the call has

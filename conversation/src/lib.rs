@@ -40,7 +40,7 @@ pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_text};
 pub use event::{Event, EventKind, LoopAction};
-pub use host::{Answer, Asking, Choice, ChoiceOption, Host, Question, Rulebook};
+pub use host::{Answer, Asking, Choice, ChoiceOption, Host, Leave, Question, Rulebook};
 pub use id::{MessageId, SessionId, ToolUseId};
 pub use layer::Layer;
 pub use limits::{ExitReason, Limits};

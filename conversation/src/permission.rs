@@ -27,6 +27,8 @@ pub struct Permissions {
     pub mode: PermissionMode,
     /// Whether commands and files are confined by more than rules, so that only what leaves the machine is asked about.
     pub confined: bool,
+    /// Hosts that what is confined may reach; they need no question.
+    pub hosts: Vec<String>,
     /// Whether the user has agreed to a mode that allows everything, so that a host may choose it later.
     pub may_bypass: bool,
     /// Calls that are allowed.
@@ -173,6 +175,7 @@ impl Permissions {
                 .any(|rule| rule.content.is_some() && rule.allows(call, access, &self.places)),
             Access::Write(path) => self.confined || self.may_edit(path) || by_rule(),
             Access::Command(line) => self.allows_line(call, line) || by_rule(),
+            Access::Host(host) if self.hosts.contains(host) => true,
             Access::Host(_) | Access::Promised | Access::Unknown => by_rule(),
         }
     }

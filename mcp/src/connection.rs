@@ -13,7 +13,7 @@ use crate::config::{Address, ServerConfig, Transport};
 use crate::fault::{Fault, LastWords};
 use crate::name::clean_line;
 use crate::news::News;
-use crate::program::{self, Running};
+use crate::program::{self, Confined, Running};
 use crate::sdk::{self, SdkHost};
 use crate::{sse, stdio};
 
@@ -23,6 +23,7 @@ pub(crate) struct Reach {
     pub(crate) environment: Environment,
     pub(crate) http: ah_http::Options,
     pub(crate) host: Option<SdkHost>,
+    pub(crate) confined: Option<Confined>,
 }
 
 /// A server that can be asked, until it ends or this is dropped.
@@ -51,7 +52,9 @@ impl Live {
         let mut running = None;
         let served = match &config.transport {
             Transport::Stdio(program) => {
-                let (child, pipes) = program::start(program, &reach.environment).await?;
+                let confined = reach.confined.as_ref().filter(|all| all.holds(name));
+                let started = program::start(program, &reach.environment, confined);
+                let (child, pipes) = started.await?;
                 let messages = stdio::messages(pipes, name, &last_words);
                 let (sink, stream, listener) = messages.map_err(|fault| Fault::of(&fault))?;
                 running = Some(Running { child, listener });

@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::Environment;
-use ah_process::{Child, Command, Keep, Pipes};
+use ah_process::{Child, Command, Keep, Pipes, Sandbox};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -38,17 +39,41 @@ impl Running {
     }
 }
 
+/// Where servers that are children of ours run, if not with our rights.
+#[derive(Debug, Clone)]
+pub struct Confined {
+    /// What they run in.
+    pub sandbox: Arc<Sandbox>,
+    /// The variables that they see, besides those of their configuration.
+    pub environment: Vec<(String, String)>,
+    /// Names of those that run with our rights all the same.
+    pub free: Vec<String>,
+}
+
+impl Confined {
+    /// Whether the server of this name is confined.
+    pub(crate) fn holds(&self, name: &str) -> bool {
+        !self.free.iter().any(|free| free == name)
+    }
+}
+
 /// Starts the program. It sees what every child sees, and what its configuration gives it.
 pub(crate) async fn start(
     program: &Program,
     environment: &Environment,
+    confined: Option<&Confined>,
 ) -> Result<(Child, Pipes), Fault> {
     let added = &program.environment;
-    let inherited = environment
-        .for_children()
-        .filter(|(name, _)| !added.contains_key(*name));
+    let inherited: Vec<(String, String)> = match confined {
+        Some(confined) => confined.environment.clone(),
+        None => environment
+            .for_children()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+    };
+    let inherited = inherited.into_iter();
     let variables: Vec<(String, String)> = inherited
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .filter(|(name, _)| !added.contains_key(name))
         .chain(
             added
                 .iter()
@@ -67,7 +92,7 @@ pub(crate) async fn start(
         stdin: Vec::new(),
         deadline: None,
         keep: Keep::new(PathBuf::new(), 0),
-        sandbox: None,
+        sandbox: confined.map(|confined| confined.sandbox.clone()),
         note: |_| None,
     };
     command.converse().await.map_err(Fault::hopeless)

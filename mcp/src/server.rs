@@ -49,6 +49,7 @@ impl Shared {
             environment: options.environment.clone(),
             http: options.http.clone(),
             host: options.host.clone(),
+            confined: options.confined.clone(),
         };
         Self {
             options,

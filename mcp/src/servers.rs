@@ -15,6 +15,7 @@ use crate::config::{ServerConfig, ServerEntry, Transport};
 use crate::fault::Fault;
 use crate::name::{clean_line, prefix};
 use crate::overview::{Awaited, Overview};
+use crate::program::Confined;
 use crate::resources::{self, Resources, resource_tools};
 use crate::sdk::SdkHost;
 use crate::server::{Server, Shared, keep};
@@ -28,6 +29,8 @@ pub struct Options {
     pub http: ah_http::Options,
     /// Where servers of the type `sdk` are, if a program drives this one.
     pub host: Option<SdkHost>,
+    /// Where servers that are children of ours run, if not with our rights.
+    pub confined: Option<Confined>,
     /// How long a server may take to start.
     pub start_timeout: Duration,
     /// How long a call may take without a sign of progress.

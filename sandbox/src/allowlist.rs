@@ -75,10 +75,17 @@ fn name_or_address(text: &str) -> Option<Host> {
 
 impl fmt::Display for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.host {
-            Host::Name(name) => write!(f, "{name}:{}", self.port),
-            Host::Address(IpAddr::V4(address)) => write!(f, "{address}:{}", self.port),
-            Host::Address(IpAddr::V6(address)) => write!(f, "[{address}]:{}", self.port),
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Display for Host {
+    /// As it stands in an address: one of version 6 in brackets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(IpAddr::V4(address)) => write!(f, "{address}"),
+            Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
         }
     }
 }

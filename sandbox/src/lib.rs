@@ -14,6 +14,7 @@
 mod allowlist;
 mod command;
 mod confinement;
+mod door;
 mod environment;
 mod git;
 #[cfg(target_os = "linux")]
@@ -27,6 +28,7 @@ mod unsupported;
 pub use allowlist::{Allowlist, Authority, AuthorityError, Host};
 pub use command::{SetupError, Terminal};
 pub use confinement::{Access, Confinement, Grant, Tier};
+pub use door::{Ask, Pass, Verdict, Way};
 pub use environment::{PROXY_PORT, variables};
 #[cfg(target_os = "linux")]
 pub use linux::{

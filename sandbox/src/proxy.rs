@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::allowlist::{Allowlist, Authority, Host};
+use crate::door::{Ask, Door, Pass, Way};
 use request::{Refusal, Request, answer, head_length, parse};
 
 /// How long a client may take to say what it wants.
@@ -32,7 +33,7 @@ const BUFFER: usize = 64 * 1024;
 /// Serves the connections of one sandbox.
 #[derive(Clone)]
 pub struct Proxy {
-    allowlist: Arc<Allowlist>,
+    door: Arc<Door>,
     free: Arc<Semaphore>,
 }
 
@@ -40,9 +41,29 @@ impl Proxy {
     /// A proxy to what `allowlist` allows.
     pub fn new(allowlist: Allowlist) -> Self {
         Self {
-            allowlist: Arc::new(allowlist),
+            door: Arc::new(Door::new(allowlist)),
             free: Arc::new(Semaphore::new(AT_ONCE)),
         }
+    }
+
+    /// From now on somebody can be asked about hosts that are not allowed; `ask` is called for one host at a time, and
+    /// while it has no answer what wants to reach it waits.
+    pub fn asks(&self, ask: Ask) {
+        self.door.asks(ask);
+    }
+
+    /// What may be reached unasked.
+    pub fn allowlist(&self) -> &Allowlist {
+        self.door.allowlist()
+    }
+
+    /// Whether a host may be reached: on the list, or by the word of who is asked. An `Err` says what would permit it.
+    ///
+    /// # Errors
+    ///
+    /// Where it may not.
+    pub async fn permits(&self, to: &Authority, way: Way) -> Result<Pass, String> {
+        { self.door.pass(to, way).await }.map_err(|refusal| refusal.reason)
     }
 
     /// Serves what comes in at `listener`, until it is dropped.
@@ -98,7 +119,7 @@ impl Proxy {
             .map_err(|_| Refusal::new("408 Request Timeout", "no request came"))??;
         match parse(&head)? {
             Request::Connect(to) => {
-                self.check(&to, &self.allowlist.tunnels, "--allow-host")?;
+                let _pass = self.door.pass(&to, Way::Tunnel).await?;
                 let mut server = self.dial(&to).await?;
                 client
                     .write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n")
@@ -107,7 +128,7 @@ impl Proxy {
                 relay(client, &mut server).await?;
             }
             Request::Http(to, head) => {
-                self.check(&to, &self.allowlist.http, "--allow-http")?;
+                let _pass = self.door.pass(&to, Way::Http).await?;
                 let mut server = self.dial(&to).await?;
                 server.write_all(&head).await?;
                 server.write_all(&early).await?;
@@ -117,17 +138,8 @@ impl Proxy {
         Ok(())
     }
 
-    fn check(&self, to: &Authority, allowed: &[Authority], option: &str) -> Result<(), Refusal> {
-        match allowed.contains(to) {
-            true => Ok(()),
-            false => Err(Refusal::new(
-                "403 Forbidden",
-                format!("{to} is not allowed; `{option} {to}` would allow it"),
-            )),
-        }
-    }
-
-    /// Finds the host once and connects to an address that may be dialled.
+    /// Finds the host once and connects to an address that may be dialled. Whoever has named an address and was let
+    /// through may dial just that.
     async fn dial(&self, to: &Authority) -> Result<TcpStream, Refusal> {
         let unreachable = |reason: String| Refusal::new("502 Bad Gateway", reason);
         let addresses: Vec<SocketAddr> = match &to.host {
@@ -143,11 +155,12 @@ impl Proxy {
                 }
             }
         };
+        let is_named = |address: IpAddr| to.host == Host::Address(address);
         let permitted: Vec<_> = addresses
             .iter()
             .filter(|address| {
-                self.allowlist
-                    .permits_address(canonical(address.ip()), to.port)
+                let address = canonical(address.ip());
+                is_named(address) || self.door.allowlist().permits_address(address, to.port)
             })
             .collect();
         if permitted.is_empty() {

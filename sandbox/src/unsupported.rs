@@ -47,9 +47,18 @@ pub fn probe(_arguments: impl Iterator<Item = OsString>) -> ! {
 }
 
 /// A policy that nothing here can enforce.
-#[derive(Debug)]
 pub struct Sandbox {
     confinement: Confinement,
+    proxy: Proxy,
+}
+
+impl std::fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sandbox = f.debug_struct("Sandbox");
+        { sandbox }
+            .field("confinement", &self.confinement)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A command that does not start.
@@ -71,8 +80,22 @@ pub struct Link;
 
 impl Sandbox {
     /// A sandbox by this policy.
-    pub fn new(confinement: Confinement, _proxy: Proxy, _launcher: PathBuf) -> Self {
-        Self { confinement }
+    pub fn new(confinement: Confinement, proxy: Proxy, _launcher: PathBuf) -> Self {
+        Self { confinement, proxy }
+    }
+
+    /// The way out.
+    pub fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub fn proxy_outside(&self) -> std::io::Result<std::net::SocketAddr> {
+        Err(std::io::Error::other("there is no sandbox here"))
     }
 
     /// The same sandbox.

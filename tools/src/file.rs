@@ -5,11 +5,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-#[cfg(target_os = "linux")]
-use rustix::fs::{CWD, ResolveFlags};
 use rustix::fs::{Mode, OFlags};
-#[cfg(target_os = "linux")]
-use rustix::io::Errno;
+
+use crate::held::{self, Held};
 
 /// Why there is no file to work on.
 #[derive(Debug)]
@@ -42,7 +40,8 @@ pub(crate) fn regular(path: &Path) -> Result<Metadata, Fault> {
 pub(crate) fn open(path: &Path) -> Result<(File, Metadata), Fault> {
     regular(path)?;
     // Another process may have put a pipe there since, and some files below `/proc` wait for news.
-    let file = open_without_links(path)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let file = File::from(held::open(path, flags, Mode::empty())?);
     let metadata = check_regular(file.metadata()?)?;
     Ok((file, metadata))
 }
@@ -53,19 +52,6 @@ pub(crate) fn content(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Fault>
     let mut content = Vec::new();
     file.take(limit + 1).read_to_end(&mut content)?;
     Ok((content.len() as u64 <= limit).then_some(content))
-}
-
-/// Opens what is at a resolved path. It has no symbolic links, so one that is met was put there since, to lead elsewhere.
-fn open_without_links(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    #[cfg(target_os = "linux")]
-    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        // A kernel, or a filter around us, that does not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => {}
-        opened => return Ok(opened?.into()),
-    }
-    let opened = rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())?;
-    Ok(opened.into())
 }
 
 fn check_regular(metadata: Metadata) -> Result<Metadata, Fault> {
@@ -83,17 +69,20 @@ fn check_regular(metadata: Metadata) -> Result<Metadata, Fault> {
     }
 }
 
-/// Puts a file with `content` at `path`, whose directory exists: whoever reads it sees the old content or the new,
-/// whole. An existing file keeps its mode and, where we may give it, its owner.
+/// Puts a file with `content` at a resolved path, whose directory exists: whoever reads it sees the old content or the
+/// new, whole. An existing file keeps its mode and, where we may give it, its owner.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let held = Held::entry(path)?;
+    let path = held.path();
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new()
         .prefix(".ah-")
         .suffix(".tmp")
         .permissions(Permissions::from_mode(0o644))
-        .tempfile_in(folder)?;
-    file.write_all(content)?;
-    if let Ok(old) = fs::metadata(path) {
+        .tempfile_in(folder)
+        .map_err(without_path)?;
+    file.write_all(content).map_err(without_path)?;
+    if let Ok(old) = fs::symlink_metadata(path).and_then(regular_only) {
         let new = file.as_file().metadata()?;
         if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
             // Only root may, and for others the file is theirs from now on, as with any editor.
@@ -103,6 +92,23 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     }
     // Without this a power cut could leave the new name with no content behind it.
     file.as_file().sync_all()?;
-    file.persist(path)?;
+    file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+fn regular_only(metadata: Metadata) -> io::Result<Metadata> {
+    match metadata.is_file() {
+        true => Ok(metadata),
+        false => Err(io::Error::other("it is no file any more")),
+    }
+}
+
+/// The same error without the name of a file that nobody knows.
+fn without_path(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.source());
+    let inner = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
+    match inner.and_then(io::Error::raw_os_error) {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => error,
+    }
 }

@@ -19,6 +19,7 @@ mod file;
 mod folder;
 mod glob;
 mod grep;
+mod held;
 mod image;
 mod jobs;
 mod layered;

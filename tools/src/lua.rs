@@ -20,6 +20,7 @@ mod json;
 mod leash;
 mod load;
 mod modules;
+mod places;
 mod spawn;
 mod sqlite;
 mod state;
@@ -31,6 +32,7 @@ use ah_conversation::{Access, Context, Embedded, Input, Output, Tool, ToolSpec, 
 use async_trait::async_trait;
 
 use crate::bash::Shell;
+use crate::workspace::Workspace;
 use call::Calls;
 use contract::Contract;
 
@@ -38,6 +40,8 @@ use contract::Contract;
 pub struct LuaSurroundings {
     /// Where relative paths begin, and where commands run.
     pub cwd: PathBuf,
+    /// What paths mean, and which may be touched.
+    pub workspace: Arc<Workspace>,
     /// What runs commands, and all variables that scripts and their commands see.
     pub shell: Shell,
     /// How servers are reached.

@@ -107,8 +107,18 @@ impl Workspace {
             }
             _ => None,
         };
-        let path = self.cwd.join(from_home.unwrap_or_else(|| path.into()));
+        self.place(&from_home.unwrap_or_else(|| path.into()))
+    }
+
+    /// The same, where `~` is a name like any other.
+    pub(crate) fn place(&self, path: &Path) -> PathBuf {
+        let path = self.cwd.join(path);
         Embedded::place(&path).unwrap_or_else(|| self.seen(real_path(&path)))
+    }
+
+    /// Whether the file tools may do less than we may.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.confinement.is_some()
     }
 
     /// Where a path leads that a confined command would name so.

@@ -1,6 +1,5 @@
 //! The `write` tool: the whole content of a file, put in its place at once.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -14,6 +13,7 @@ use serde_json::json;
 
 use crate::blocking::{self, Stop};
 use crate::file::{self, Fault};
+use crate::held;
 use crate::naming::Naming;
 use crate::read::Read;
 use crate::seen::{Seen, Stamp};
@@ -129,7 +129,7 @@ fn write(
             let file = workspace.show(file);
             return Err(format!("cannot write `{typed}`: `{file}` is a file"));
         }
-        fs::create_dir_all(folder).map_err(failed)?;
+        held::make_folders(folder).map_err(failed)?;
     }
     let old = match is_new {
         true => None,

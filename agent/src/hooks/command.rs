@@ -2,10 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::ToolUseId;
-use ah_process::{Child, Command, Ending, Keep, Pipes};
+use ah_process::{Child, Command, Ending, Keep, Pipes, Sandbox};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -36,6 +37,8 @@ pub struct CommandHook {
     pub cwd: PathBuf,
     /// All variables that it sees.
     pub environment: Vec<(String, String)>,
+    /// What it runs in; without it, it may do what we may.
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
 /// What a command says first.
@@ -69,7 +72,7 @@ impl Hook for CommandHook {
             stdin: Vec::new(),
             deadline: None,
             keep: Keep::new(PathBuf::new(), 0),
-            sandbox: None,
+            sandbox: self.sandbox.clone(),
             note: |_| None,
         };
         let (child, pipes) = match command.converse().await {

@@ -9,22 +9,30 @@ use ah_tools::Shell;
 
 use crate::config::settings::HookSetting;
 use crate::config::{Config, Sourced};
+use crate::confinement::Standing;
 
 /// How long a hook may take where its settings say nothing.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The hooks of the settings, and `more` behind them.
-pub fn of(store: &Session, config: &Config, more: Vec<Arc<dyn Hook>>) -> Hooks {
+/// The hooks of the settings, and `more` behind them. One that is to be confined runs so, or not at all where that cannot be.
+pub fn of(
+    store: &Session,
+    config: &Config,
+    standing: &Standing,
+    more: Vec<Arc<dyn Hook>>,
+) -> Hooks {
     let environment = &config.environment;
-    let mut variables: Vec<(String, String)> = environment
+    let variables: Vec<(String, String)> = environment
         .for_children()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     let project = config.project_root.to_string_lossy().into_owned();
-    variables.push(("CLAUDE_PROJECT_DIR".to_owned(), project));
+    let project = ("CLAUDE_PROJECT_DIR".to_owned(), project);
     let shell = Shell::new(environment).program;
     let hook = |setting: &Sourced<HookSetting>| -> Arc<dyn Hook> {
         let setting = &setting.value;
+        let confined = standing.confined().filter(|_| setting.is_confined);
+        let seen = confined.map_or(&variables, |confined| &confined.variables);
         let given = setting.timeout.map(Duration::try_from_secs_f64);
         Arc::new(CommandHook {
             event: setting.event,
@@ -34,7 +42,8 @@ pub fn of(store: &Session, config: &Config, more: Vec<Arc<dyn Hook>>) -> Hooks {
             is_async: setting.is_async,
             shell: shell.clone(),
             cwd: environment.cwd().to_owned(),
-            environment: variables.clone(),
+            environment: seen.iter().chain([&project]).cloned().collect(),
+            sandbox: confined.map(|confined| confined.sandbox.clone()),
         })
     };
     let subject = Subject {
@@ -42,5 +51,16 @@ pub fn of(store: &Session, config: &Config, more: Vec<Arc<dyn Hook>>) -> Hooks {
         transcript_path: store.path().to_owned(),
         cwd: environment.cwd().to_owned(),
     };
-    Hooks::new(config.hooks.iter().map(hook).chain(more).collect(), subject)
+    let may_run = |setting: &&Sourced<HookSetting>| match standing {
+        Standing::Missing(_) if setting.value.is_confined => {
+            let command = &setting.value.command;
+            crate::warn(&format!(
+                "the hook `{command}` is left out: there is no sandbox for it"
+            ));
+            false
+        }
+        Standing::Inside(_) | Standing::Missing(_) | Standing::Outside => true,
+    };
+    let hooks = config.hooks.iter().filter(may_run).map(hook).chain(more);
+    Hooks::new(hooks.collect(), subject)
 }

@@ -1,8 +1,11 @@
 //! What a session allows, given where its commands run; who is asked, and what the user is told of it.
 
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 
-use ah_conversation::{Destination, PermissionMode, Permissions, Rule};
+use ah_agent::Frontend;
+use ah_conversation::{Destination, Leave, PermissionMode, Permissions, Rule};
+use ah_sandbox::{Verdict, Way};
 
 use crate::args::Manner;
 use crate::args::options::{Options, OutputFormat};
@@ -16,6 +19,10 @@ use crate::print::question::Keeping;
 pub fn permissions(standing: &Standing, options: &Options, config: &Config) -> Permissions {
     let mut permissions = config.permissions();
     let is_confined = standing.confined().is_some();
+    if let Some(confined) = standing.confined() {
+        let hosts = confined.sandbox.proxy().allowlist().tunnels.iter();
+        permissions.hosts = hosts.map(|to| to.host.to_string()).collect();
+    }
     if config.leaves_mode_open() {
         permissions.confined = is_confined;
         permissions.mode = match asks(options, config) {
@@ -54,6 +61,39 @@ pub fn notice(standing: &Standing, options: &Options, config: &Config) -> Option
         }
         Standing::Inside(_) | Standing::Missing(_) | Standing::Outside => None,
     }
+}
+
+/// Has whoever can be asked say whether commands may reach a host that is not allowed.
+pub fn ask_about_hosts(standing: &Standing, frontend: &Arc<dyn Frontend>, config: &Config) {
+    let Some(confined) = standing.confined() else {
+        return;
+    };
+    // The sandbox outlives no session, and holds none.
+    let (frontend, files) = (Arc::downgrade(frontend), SettingsFiles::of(config));
+    confined.sandbox.proxy().asks(Box::new(move |to, way| {
+        let (frontend, files) = (frontend.upgrade(), files.clone());
+        Box::pin(async move {
+            let Some(frontend) = frontend else {
+                return Verdict::No;
+            };
+            let host = to.to_string();
+            match frontend.new_host(&host).await {
+                Leave::No => Verdict::No,
+                Leave::Once => Verdict::Once,
+                Leave::Session => Verdict::Always,
+                Leave::Always => {
+                    let key = match way {
+                        Way::Tunnel => "allowHosts",
+                        Way::Http => "allowHttp",
+                    };
+                    if let Err(fault) = files.allow_host(key, &host) {
+                        frontend.notice(&format!("it holds for this session only: {fault}"));
+                    }
+                    Verdict::Always
+                }
+            }
+        })
+    }));
 }
 
 /// Where an answer that is meant for good is kept, if there is a person to be asked. What stands in a project that is

@@ -49,9 +49,11 @@ pub async fn layered(
         shell.sandbox = Some(confined.sandbox.clone());
     }
     let lists = options.tools.tools.iter().flatten();
+    let workspace = Arc::new(workspace.with_embedded(config.embedded.clone()));
     let bench = Bench {
-        workspace: Arc::new(workspace.with_embedded(config.embedded.clone())),
+        workspace: workspace.clone(),
         lua: LuaFiles::new(LuaSurroundings {
+            workspace,
             cwd: environment.cwd().to_owned(),
             shell: shell.clone(),
             embedded: config.embedded.clone(),

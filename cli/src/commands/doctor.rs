@@ -8,6 +8,7 @@ use ah_tools::Shell;
 use serde_json::json;
 
 use super::{mcp, print, print_json};
+use crate::args::options::Options;
 use crate::args::subcommands::Json;
 use crate::assemble;
 use crate::config::Config;
@@ -141,7 +142,7 @@ fn servers(config: &Config) -> Vec<Check> {
     if servers.is_empty() {
         return checks;
     }
-    match mcp::look(config, servers, assemble::PATIENCE) {
+    match mcp::look(&Options::default(), config, servers, assemble::PATIENCE) {
         Err(error) => checks.push(Check::note("mcp", error.message)),
         Ok(seen) => checks.extend(seen.status.iter().map(|status| {
             let text = mcp::summary(status);

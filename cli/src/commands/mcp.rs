@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use super::{preview, print, print_json};
+use crate::args::options::Options;
 use crate::args::subcommands::{Json, McpAction};
 use crate::config::{Config, Sourced};
+use crate::confinement::Attempt;
 use crate::error::{CliError, FAILURE};
 use crate::print::neutralise;
 use crate::print::table::{Align, table};
@@ -19,11 +21,11 @@ use crate::print::table::{Align, table};
 const WIDTH: usize = 60;
 
 /// Does what was asked with MCP servers.
-pub fn run(config: &Config, action: &McpAction) -> Result<u8, CliError> {
+pub fn run(config: &Config, options: &Options, action: &McpAction) -> Result<u8, CliError> {
     match action {
         McpAction::List(form) => list(config, *form),
         McpAction::Get { name, json } => get(config, name, *json),
-        McpAction::Test { name, json } => test(config, name, *json),
+        McpAction::Test { name, json } => test(config, options, name, *json),
     }
 }
 
@@ -80,7 +82,7 @@ fn get(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
 }
 
 /// Starts the server as a run would, with nothing else.
-fn test(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
+fn test(config: &Config, options: &Options, name: &str, form: Json) -> Result<u8, CliError> {
     let server = find(config, name)?;
     let (mut servers, faults) = config.mcp_servers();
     servers.retain(|known, _| known == name);
@@ -91,8 +93,8 @@ fn test(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
         return Err(CliError::failure(fault.unwrap_or_default()));
     }
     // Until then it has failed by itself.
-    let patience = config.mcp_options().start_timeout * 2;
-    let status = look(config, servers, patience)?.status.remove(0);
+    let patience = config.server_patience() * 2;
+    let status = look(options, config, servers, patience)?.status.remove(0);
     let is_there = status.state == ServerState::Connected;
     if form.json {
         let code = print_json(&status_json(&status))?;
@@ -116,14 +118,16 @@ pub struct Seen {
 
 /// Starts servers as a run would, and looks at them once each can be asked or has failed; after `patience` at the latest.
 pub fn look(
+    options: &Options,
     config: &Config,
     servers: BTreeMap<String, ServerConfig>,
     patience: Duration,
 ) -> Result<Seen, CliError> {
+    let attempt = Attempt::begin(options, config)?;
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
     let seen = runtime.block_on(async {
-        let servers = RemoteServers::start(servers, config.mcp_options());
+        let servers = RemoteServers::start(servers, config.mcp_options(attempt.standing()));
         servers.ready(patience).await;
         let tools = servers.tools();
         Seen {

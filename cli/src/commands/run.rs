@@ -91,7 +91,7 @@ async fn show(
     let (skills, warnings) = extensions::skills(config);
     let skills = Arc::new(skills);
     let given = options.prompt.skill.as_deref();
-    let expanded = extensions::expand(&text, given, &skills, config).await?;
+    let expanded = extensions::expand(&text, given, &skills, config, &attempt).await?;
     warnings
         .iter()
         .chain(&expanded.warnings)

@@ -33,6 +33,7 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, CliError> {
         tier: exec.tier.into(),
         workspace: exec.workspace.clone(),
         paths: exec.unveil.clone(),
+        programs: Vec::new(),
         variables: exec.env.clone(),
         hosts: exec.hosts.allowlist(),
     };

@@ -25,7 +25,7 @@ const MCP: &str = "mcp";
 /// Lists the tools, those of MCP servers among them.
 pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliError> {
     let tools = layered(config, options)?;
-    let servers = of_servers(config)?;
+    let servers = of_servers(options, config)?;
     if form.json {
         let of_servers = servers.iter().map(|known| known.to_json());
         return print_json(&tools.iter().map(to_json).chain(of_servers).collect());
@@ -105,13 +105,13 @@ impl ServedTool {
 }
 
 /// The tools of the MCP servers; of a server that cannot be asked, a warning says why.
-fn of_servers(config: &Config) -> Result<Vec<ServedTool>, CliError> {
+fn of_servers(options: &Options, config: &Config) -> Result<Vec<ServedTool>, CliError> {
     let (servers, faults) = config.mcp_servers();
     faults.iter().for_each(|fault| crate::warn(fault));
     if servers.is_empty() {
         return Ok(Vec::new());
     }
-    let seen = mcp::look(config, servers, assemble::PATIENCE)?;
+    let seen = mcp::look(options, config, servers, assemble::PATIENCE)?;
     for status in &seen.status {
         if status.state != ServerState::Connected {
             crate::warn(&format!("MCP server {}", mcp::summary(status)));

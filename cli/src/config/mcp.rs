@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ah_conversation::ServerScope;
-use ah_mcp::{ServerConfig, ServerEntry};
+use ah_mcp::{Confined, ServerConfig, ServerEntry};
 
 use super::layers::{Layer, Origin, is_absence};
 use super::{Config, Sourced, settings};
 use crate::args::options::Options;
+use crate::confinement::Standing;
 use crate::error::{CliError, USAGE};
 use crate::found_file;
 
@@ -155,21 +156,34 @@ impl Config {
     }
 
     /// How the MCP servers are reached, and how long they are waited for.
-    pub fn mcp_options(&self) -> ah_mcp::Options {
+    pub fn mcp_options(&self, standing: &Standing) -> ah_mcp::Options {
         let environment = &self.environment;
-        let milliseconds = |variable, otherwise| {
-            let text = environment.get(variable);
-            text.and_then(|text| text.trim().parse().ok())
-                .map_or(otherwise, Duration::from_millis)
-        };
         ah_mcp::Options {
             environment: environment.clone(),
             http: ah_http::Options::from_variables(|name| environment.get(name)),
             host: None,
-            start_timeout: milliseconds("MCP_TIMEOUT", START_TIMEOUT),
-            call_timeout: milliseconds("MCP_TOOL_TIMEOUT", CALL_TIMEOUT),
+            confined: standing.confined().map(|confined| Confined {
+                sandbox: confined.sandbox.clone(),
+                environment: confined.variables.clone(),
+                free: { self.sandbox.unconfined_servers.iter() }
+                    .map(|name| name.value.clone())
+                    .collect(),
+            }),
+            start_timeout: self.server_patience(),
+            call_timeout: self.milliseconds("MCP_TOOL_TIMEOUT", CALL_TIMEOUT),
             denied: self.deny.iter().map(|rule| rule.value.clone()).collect(),
             naming: self.manner.into(),
         }
+    }
+
+    /// How long an MCP server may take to start.
+    pub fn server_patience(&self) -> Duration {
+        self.milliseconds("MCP_TIMEOUT", START_TIMEOUT)
+    }
+
+    fn milliseconds(&self, variable: &str, otherwise: Duration) -> Duration {
+        let text = self.environment.get(variable);
+        text.and_then(|text| text.trim().parse().ok())
+            .map_or(otherwise, Duration::from_millis)
     }
 }

@@ -58,6 +58,25 @@ impl SettingsFiles {
     }
 }
 
+impl SettingsFiles {
+    /// Keeps with the user's own settings that what is confined may reach a host; `key` is `allowHosts` or `allowHttp`.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be kept; the text says why.
+    pub fn allow_host(&self, key: &str, host: &str) -> Result<(), String> {
+        let Some(path) = &self.user else {
+            return Err("there is no home directory".to_owned());
+        };
+        let kept = rewrite(path, |settings| {
+            let hosts = list(object(settings, "sandbox")?, key)?;
+            add(hosts, vec![json!(host)]);
+            Ok(())
+        });
+        kept.map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+    }
+}
+
 impl Rulebook for SettingsFiles {
     fn save(&self, update: &PermissionUpdate) -> Result<(), String> {
         let Some(path) = self.path(update.destination()) else {
@@ -68,6 +87,16 @@ impl Rulebook for SettingsFiles {
 }
 
 fn change(path: &Path, update: &PermissionUpdate) -> io::Result<()> {
+    rewrite(path, |settings| {
+        apply(object(settings, "permissions")?, update)
+    })
+}
+
+/// Changes the settings in a file.
+fn rewrite(
+    path: &Path,
+    change: impl FnOnce(&mut Map<String, Value>) -> io::Result<()>,
+) -> io::Result<()> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -78,11 +107,7 @@ fn change(path: &Path, update: &PermissionUpdate) -> io::Result<()> {
         "" => Map::new(),
         text => serde_json::from_str(text)?,
     };
-    let permissions = settings.entry("permissions").or_insert_with(|| json!({}));
-    let Some(permissions) = permissions.as_object_mut() else {
-        return Err(io::Error::other("`permissions` is no object"));
-    };
-    apply(permissions, update)?;
+    change(&mut settings)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new()
         .recursive(true)
@@ -99,6 +124,15 @@ fn change(path: &Path, update: &PermissionUpdate) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(target)?;
     Ok(())
+}
+
+fn object<'a>(
+    settings: &'a mut Map<String, Value>,
+    key: &str,
+) -> io::Result<&'a mut Map<String, Value>> {
+    let value = settings.entry(key).or_insert_with(|| json!({}));
+    let fault = || io::Error::other(format!("`{key}` is no object"));
+    value.as_object_mut().ok_or_else(fault)
 }
 
 fn apply(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> io::Result<()> {
@@ -162,9 +196,9 @@ fn add(list: &mut Vec<Value>, new: Vec<Value>) {
     }
 }
 
-fn list<'a>(permissions: &'a mut Map<String, Value>, key: &str) -> io::Result<&'a mut Vec<Value>> {
-    let list = permissions.entry(key).or_insert_with(|| json!([]));
-    let fault = || io::Error::other(format!("`permissions.{key}` is no list"));
+fn list<'a>(object: &'a mut Map<String, Value>, key: &str) -> io::Result<&'a mut Vec<Value>> {
+    let list = object.entry(key).or_insert_with(|| json!([]));
+    let fault = || io::Error::other(format!("`{key}` is no list"));
     list.as_array_mut().ok_or_else(fault)
 }
 

@@ -32,6 +32,7 @@ impl Config {
             mode: self.permission_mode.value,
             before_plan: PermissionMode::default(),
             confined: false,
+            hosts: Vec::new(),
             may_bypass: self.may_bypass,
             allow: rules(&self.allow),
             ask: rules(&self.ask),

@@ -94,6 +94,8 @@ pub struct HookSetting {
     pub timeout: Option<f64>,
     /// Whether nobody waits for it.
     pub is_async: bool,
+    /// Whether it runs in the sandbox, as the model's commands do.
+    pub is_confined: bool,
 }
 
 /// The hooks of one matcher, as they are written.
@@ -112,6 +114,8 @@ struct HookEntry {
     timeout: Option<f64>,
     #[serde(default, rename = "async")]
     is_async: bool,
+    #[serde(default, rename = "sandbox")]
+    is_confined: bool,
 }
 
 /// Keys that other agents' settings have and whose absence changes nothing that a user could miss here.
@@ -273,6 +277,7 @@ impl<'a> File<'a> {
                             command: entry.command,
                             timeout: entry.timeout,
                             is_async: entry.is_async,
+                            is_confined: entry.is_confined,
                         }),
                         kind => self.warn_unknown(&format!("hooks.{name}: type {kind}"), value),
                     }
@@ -400,7 +405,7 @@ mod tests {
                 "allowHosts": ["a.example:443"], "allowHttp": ["a.example:80"], "unveil": ["/d:rw"], "env": ["A"],
                 "protect": ["o"], "unconfinedServers": ["s"]
             },
-            "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "c", "timeout": 2}]}]},
+            "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "c", "timeout": 2, "sandbox": true}]}]},
             "env": {"A": "b"},
             "trustedFolders": ["~/src"],
             "work": {"maxPrs": 2, "phases": {"do": {"timeout": 600}}}
@@ -471,6 +476,7 @@ mod tests {
                 command: "c".to_owned(),
                 timeout: Some(2.0),
                 is_async: false,
+                is_confined: true,
             }],
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             trusted_folders: vec!["~/src".into()],

@@ -16,6 +16,7 @@ use ah_tools::Shell;
 use super::ruled::Ruled;
 use crate::config::layers::Origin;
 use crate::config::{Config, Sourced, untrusted};
+use crate::confinement::Attempt;
 use crate::error::CliError;
 
 /// How long a command of a template may take.
@@ -74,6 +75,7 @@ pub async fn expand(
     given: Option<&str>,
     skills: &Skills,
     config: &Config,
+    attempt: &Attempt,
 ) -> Result<Expanded, CliError> {
     if let Some(name) = given {
         let skill = skills.get(name).ok_or_else(|| unknown(name, skills))?;
@@ -90,7 +92,7 @@ pub async fn expand(
     }
     let (commands, warnings) = super::commands(config);
     let mut expanded = match (commands.get(name), skills.get(name)) {
-        (Some(command), _) => with_command(command, arguments, config).await,
+        (Some(command), _) => with_command(command, arguments, config, attempt).await,
         (None, Some(skill)) if skill.is_command => with_skill(skill, arguments, config),
         (None, _) => plain(prompt),
     };
@@ -124,7 +126,12 @@ fn with_skill(skill: &Arc<Skill>, arguments: &str, config: &Config) -> Expanded 
     }
 }
 
-async fn with_command(command: &Command, arguments: &str, config: &Config) -> Expanded {
+async fn with_command(
+    command: &Command,
+    arguments: &str,
+    config: &Config,
+    attempt: &Attempt,
+) -> Expanded {
     let is_trusted = !command.layer.is_of_project() || config.trust.is_given();
     let mut expanded = Expanded::default();
     if let Some(model) = &command.model {
@@ -149,6 +156,7 @@ async fn with_command(command: &Command, arguments: &str, config: &Config) -> Ex
         config,
         is_trusted,
         ruled: Ruled::of(config),
+        attempt,
     };
     let mut files = String::new();
     for piece in pieces(&command.body, arguments) {
@@ -180,6 +188,7 @@ struct Filling<'a> {
     config: &'a Config,
     is_trusted: bool,
     ruled: Ruled,
+    attempt: &'a Attempt,
 }
 
 impl Filling<'_> {
@@ -198,7 +207,11 @@ impl Filling<'_> {
         let shell = Shell::new(environment);
         let mut arguments = vec!["-c".into(), line.into(), "ah".into()];
         arguments.extend(split_words(self.arguments).into_iter().map(Into::into));
-        let mut variables = shell.environment;
+        let confined = self.attempt.standing().confined();
+        let mut variables = match confined {
+            Some(confined) => confined.variables.clone(),
+            None => shell.environment,
+        };
         variables.push(("ARGUMENTS".to_owned(), self.arguments.trim().to_owned()));
         // The folder, with what is too long for a prompt in it, is gone afterwards.
         let folder = tempfile::tempdir();
@@ -211,7 +224,7 @@ impl Filling<'_> {
             stdin: Vec::new(),
             deadline: Some(PATIENCE),
             keep: Keep::new(spool.unwrap_or_default(), 0),
-            sandbox: None,
+            sandbox: confined.map(|confined| confined.sandbox.clone()),
             note: |_| None,
         };
         let outcome = match child.run().await {

@@ -5,7 +5,7 @@ mod plan;
 
 use std::io::{self, BufRead, Write};
 
-use ah_conversation::{Answer, Asking, Destination, PermissionUpdate, Question, RuleValue};
+use ah_conversation::{Answer, Asking, Destination, Leave, PermissionUpdate, Question, RuleValue};
 
 use super::neutralise;
 
@@ -83,6 +83,40 @@ fn line(
     let mut line = String::new();
     let has_line = input.read_line(&mut line)? > 0;
     Ok(has_line.then(|| line.trim().to_owned()))
+}
+
+/// Asks on a terminal whether what is confined may reach a host.
+///
+/// # Errors
+///
+/// Where the terminal cannot be read or written.
+pub fn ask_host(
+    host: &str,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> io::Result<Leave> {
+    writeln!(
+        output,
+        "\nA command in the sandbox wants to reach {}:",
+        neutralise(host)
+    )?;
+    writeln!(output, "  y            yes, for now")?;
+    writeln!(output, "  s            yes, for this session")?;
+    writeln!(
+        output,
+        "  a            yes, always: kept in your own settings.json"
+    )?;
+    writeln!(output, "  n            no")?;
+    while let Some(line) = line("Allow? ", input, output)? {
+        match line.to_ascii_lowercase().as_str() {
+            "y" | "yes" => return Ok(Leave::Once),
+            "s" | "session" => return Ok(Leave::Session),
+            "a" | "always" => return Ok(Leave::Always),
+            "n" | "no" => return Ok(Leave::No),
+            _ => {}
+        }
+    }
+    Ok(Leave::No)
 }
 
 fn describe(
@@ -223,6 +257,32 @@ mod tests {
           n [reason]   no; the model is told the reason
         Allow? 
         ");
+    }
+
+    #[test]
+    fn a_host_is_asked_about_until_there_is_an_answer() {
+        let mut output = Vec::new();
+        let typed = &mut "why?\nS\n".as_bytes();
+        let leave = ask_host("a.example:443\u{1b}", typed, &mut output).unwrap();
+        assert_eq!(leave, Leave::Session);
+        insta::assert_snapshot!(String::from_utf8(output).unwrap(), @r"
+
+        A command in the sandbox wants to reach a.example:443␛:
+          y            yes, for now
+          s            yes, for this session
+          a            yes, always: kept in your own settings.json
+          n            no
+        Allow? Allow? 
+        ");
+        for (typed, expected) in [
+            ("y\n", Leave::Once),
+            ("always\n", Leave::Always),
+            ("n\n", Leave::No),
+            ("", Leave::No),
+        ] {
+            let answer = ask_host("a.example:443", &mut typed.as_bytes(), &mut Vec::new());
+            assert_eq!(answer.unwrap(), expected, "{typed:?}");
+        }
     }
 
     #[test]

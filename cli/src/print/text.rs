@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_agent::Frontend;
 use ah_conversation::{
-    Answer, Cost, DisplayKey, Event, EventKind, ExitReason, Host, LoopAction, Model, Question,
-    ToolSpec, Usage,
+    Answer, Cost, DisplayKey, Event, EventKind, ExitReason, Host, Leave, LoopAction, Model,
+    Question, ToolSpec, Usage,
 };
 use async_trait::async_trait;
 
@@ -438,6 +438,20 @@ impl Host for Text {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) | Err(_) => Answer::nobody(question),
         }
+    }
+
+    async fn new_host(&self, host: &str) -> Leave {
+        if self.view.asks.is_none() {
+            return Leave::No;
+        }
+        self.screen.flush();
+        self.screen.rest();
+        let host = host.to_owned();
+        let answer = tokio::task::spawn_blocking(move || {
+            let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
+            question::ask_host(&host, &mut input, &mut output)
+        });
+        { answer.await }.map_or(Leave::No, |answer| answer.unwrap_or(Leave::No))
     }
 }
 

@@ -140,8 +140,20 @@ impl World {
 
     /// The binary with these arguments, asking `server`.
     pub fn asking<'a>(&self, server: &Server, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
-        self.ah(arguments)
-            .env("ANTHROPIC_BASE_URL", server.url())
+        Self::to(server, self.ah(arguments))
+    }
+
+    /// The binary with just these arguments, asking `server`.
+    pub fn asking_as_typed<'a>(
+        &self,
+        server: &Server,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Ah {
+        Self::to(server, self.as_typed(arguments))
+    }
+
+    fn to(server: &Server, ah: Ah) -> Ah {
+        ah.env("ANTHROPIC_BASE_URL", server.url())
             .env("ANTHROPIC_API_KEY", "key-of-a-test")
     }
 

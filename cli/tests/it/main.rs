@@ -6,6 +6,7 @@ mod bad_input;
 mod binary;
 mod cases;
 mod commands;
+mod confined;
 mod damage;
 mod demo;
 mod docs;

@@ -341,7 +341,7 @@ fn the_tools_of_a_confined_run_share_what_they_may_see() {
 }
 
 /// What the tools of the one session gave, in order.
-fn stored_results(world: &World) -> Vec<String> {
+pub fn stored_results(world: &World) -> Vec<String> {
     let database = rusqlite::Connection::open(world.database()).unwrap();
     let query = "SELECT CAST(tool_output AS TEXT) FROM content_blocks WHERE block_type = 'tool_result' ORDER BY rowid";
     let mut statement = database.prepare(query).unwrap();

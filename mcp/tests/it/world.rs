@@ -41,6 +41,7 @@ impl World {
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let environment = Environment::new(variables, folder.path().to_owned());
         let mut options = Options {
+            confined: None,
             environment: environment.clone(),
             http: ah_http::Options::default(),
             host: None,

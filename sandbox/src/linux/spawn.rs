@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -32,6 +32,7 @@ pub struct Sandbox {
     limits: Limits,
     proxy: Proxy,
     network: Mutex<Option<Network>>,
+    outside: Mutex<Option<Outside>>,
     /// What keeps the folder for temporary files; dropped with the sandbox.
     _keeper: Option<Box<dyn Send + Sync>>,
 }
@@ -40,6 +41,13 @@ pub struct Sandbox {
 struct Network {
     user: OwnedFd,
     network: OwnedFd,
+    /// Dropped, it ends the proxy.
+    _proxy: oneshot::Sender<()>,
+}
+
+/// The proxy as what runs in this process reaches it.
+struct Outside {
+    address: SocketAddr,
     /// Dropped, it ends the proxy.
     _proxy: oneshot::Sender<()>,
 }
@@ -88,6 +96,7 @@ impl Sandbox {
             proxy,
             limits: limits(),
             network: Mutex::new(None),
+            outside: Mutex::new(None),
             _keeper: None,
         }
     }
@@ -135,6 +144,29 @@ impl Sandbox {
             ))),
             Err(error) => Err(SetupError::Sandbox(error.to_string())),
         }
+    }
+
+    /// The way out.
+    pub fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+
+    /// Where on the loopback of this machine the proxy is reached, for what runs in this process and keeps to the same
+    /// policy. It is there as long as the sandbox.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be served.
+    pub fn proxy_outside(&self) -> io::Result<SocketAddr> {
+        let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(outside) = &*outside {
+            return Ok(outside.address);
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let _proxy = serve(listener, self.proxy.clone())?;
+        *outside = Some(Outside { address, _proxy });
+        Ok(address)
     }
 
     /// The policy.
@@ -221,32 +253,38 @@ impl Network {
     fn serve(fds: Vec<OwnedFd>, proxy: Proxy) -> io::Result<Self> {
         let [listener, user, network] = <[OwnedFd; 3]>::try_from(fds)
             .map_err(|_| io::Error::other("the launcher gave no network"))?;
-        let listener = TcpListener::from(listener);
-        listener.set_nonblocking(true)?;
-        let (end, ended) = oneshot::channel();
-        // A thread of its own: commands are started from many, and the caller's runtime has other things to do.
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        thread::Builder::new().name("proxy".into()).spawn(move || {
-            runtime.block_on(async {
-                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
-                    return;
-                };
-                tokio::select! {
-                    () = proxy.serve_tcp(listener) => {}
-                    _ = ended => {}
-                }
-            });
-        })?;
         Ok(Self {
             user,
             network,
-            _proxy: end,
+            _proxy: serve(listener.into(), proxy)?,
         })
     }
 
     fn namespaces(&self) -> io::Result<[OwnedFd; 2]> {
         Ok([self.user.try_clone()?, self.network.try_clone()?])
     }
+}
+
+/// Serves the proxy on a thread of its own, until what is given back is dropped: commands are started from many, and
+/// the caller's runtime has other things to do.
+fn serve(listener: TcpListener, proxy: Proxy) -> io::Result<oneshot::Sender<()>> {
+    listener.set_nonblocking(true)?;
+    let (end, ended) = oneshot::channel();
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new().name("proxy".into()).spawn(move || {
+        runtime.block_on(async {
+            let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+                return;
+            };
+            tokio::select! {
+                () = proxy.serve_tcp(listener) => {}
+                _ = ended => {}
+            }
+        });
+        // A question that nobody answers any more must not hold us.
+        runtime.shutdown_background();
+    })?;
+    Ok(end)
 }
 
 impl Prepared<'_> {

@@ -1,18 +1,20 @@
 //! The module `fs`: whole files and folders, and paths. What is embedded in the program can be read like any file.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{Embedded, EmbeddedEntry};
 use globset::Glob;
 use mlua::{Function, Lua, LuaString, Table, Value};
+use rustix::fs::OFlags;
 
 use super::LuaSurroundings;
 use super::leash::Leash;
 use super::modules::{Answer, Module, answer};
 use super::state::surroundings;
+use crate::held::{self, Held};
 
 /// The module.
 pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
@@ -36,8 +38,16 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
         &["isfile", "is_file"],
         lua.create_function(|lua, path| is(lua, path, |kind| kind == Kind::File))?,
     )?;
-    let changes: [(&[&str], Change); 4] = [
-        (&["makedirs", "mkdir"], |path| fs::create_dir_all(path)),
+    let made = lua.create_function(|lua, path: PathBuf| {
+        let place = surroundings(lua)?.writable(&path);
+        Ok(answer(
+            place
+                .and_then(|path| held::make_folders(&path))
+                .map(|()| true),
+        ))
+    })?;
+    module.function(&["makedirs", "mkdir"], made)?;
+    let changes: [(&[&str], Change); 3] = [
         (&["unlink", "remove"], |path| fs::remove_file(path)),
         (&["rmdir"], |path| fs::remove_dir(path)),
         (&["rmrf"], remove_all),
@@ -45,12 +55,8 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     for (names, change) in changes {
         let function = lua.create_function(move |lua, path: PathBuf| {
             let around = surroundings(lua)?;
-            Ok(answer(
-                around
-                    .writable(&path)
-                    .and_then(|path| change(&path))
-                    .map(|()| true),
-            ))
+            let changed = around.entry(&path).and_then(|entry| change(entry.path()));
+            Ok(answer(changed.map(|()| true)))
         })?;
         module.function(names, function)?;
     }
@@ -99,12 +105,15 @@ impl LuaSurroundings {
                 .map(|file| file.content.to_vec())
                 .ok_or_else(|| io::ErrorKind::NotFound.into());
         }
-        let mut content = Vec::new();
-        let file = fs::File::open(path)?;
-        file.take(limit as u64 + 1).read_to_end(&mut content)?;
-        match content.len() <= limit {
-            true => Ok(content),
-            false => Err(io::Error::other(format!("more than {limit} bytes"))),
+        all_of(fs::File::open(path)?, limit)
+    }
+
+    /// The same of a file that a script names.
+    pub(super) fn read_for_script(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        let place = self.readable(path)?;
+        match Embedded::covers(&place) {
+            true => self.read(&place, limit),
+            false => all_of(self.open(path)?, limit),
         }
     }
 
@@ -131,6 +140,15 @@ impl LuaSurroundings {
         Ok(names)
     }
 
+    /// The same of a folder that a script names.
+    fn list_for_script(&self, path: &Path) -> io::Result<Vec<String>> {
+        let place = self.readable(path)?;
+        match Embedded::covers(&place) {
+            true => self.list(&place),
+            false => self.list(Held::folder(&place)?.path()),
+        }
+    }
+
     fn kind(&self, path: &Path) -> Option<Kind> {
         let path = self.cwd.join(path);
         if Embedded::covers(&path) {
@@ -146,20 +164,20 @@ impl LuaSurroundings {
             _ => Kind::Other,
         })
     }
+}
 
-    /// The absolute path, unless nothing can be changed there.
-    fn writable(&self, path: &Path) -> io::Result<PathBuf> {
-        let path = self.cwd.join(path);
-        match Embedded::covers(&path) {
-            true => Err(io::Error::other("embedded files cannot be changed")),
-            false => Ok(path),
-        }
+fn all_of(file: fs::File, limit: usize) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.take(limit as u64 + 1).read_to_end(&mut content)?;
+    match content.len() <= limit {
+        true => Ok(content),
+        false => Err(io::Error::other(format!("more than {limit} bytes"))),
     }
 }
 
 fn read(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<LuaString>> {
     let limit = Leash::of(lua)?.memory();
-    match surroundings(lua)?.read(&path, limit) {
+    match surroundings(lua)?.read_for_script(&path, limit) {
         Ok(content) => Ok((Some(lua.create_string(content)?), None)),
         Err(error) => Ok((None, Some(format!("{}: {error}", path.display())))),
     }
@@ -169,27 +187,23 @@ fn write(
     lua: &Lua,
     (path, content, mode): (PathBuf, LuaString, Option<u32>),
 ) -> mlua::Result<Answer<bool>> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    options.mode(mode.unwrap_or(0o644));
-    put(lua, &path, &content, &options)
+    put(lua, &path, &content, OFlags::TRUNC, mode.unwrap_or(0o644))
 }
 
 fn append(lua: &Lua, (path, content): (PathBuf, LuaString)) -> mlua::Result<Answer<bool>> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    put(lua, &path, &content, &options)
+    put(lua, &path, &content, OFlags::APPEND, 0o666)
 }
 
 fn put(
     lua: &Lua,
     path: &Path,
     content: &LuaString,
-    options: &OpenOptions,
+    flags: OFlags,
+    mode: u32,
 ) -> mlua::Result<Answer<bool>> {
     let written = surroundings(lua)?
-        .writable(path)
-        .and_then(|path| options.open(path)?.write_all(&content.as_bytes()))
+        .open_to_write(path, flags, mode)
+        .and_then(|mut file| file.write_all(&content.as_bytes()))
         .map(|()| true)
         .map_err(|error| format!("{}: {error}", path.display()));
     Ok(answer(written))
@@ -197,7 +211,7 @@ fn put(
 
 fn list(lua: &Lua, path: Option<PathBuf>) -> mlua::Result<Answer<Vec<String>>> {
     let path = path.unwrap_or_default();
-    let names = surroundings(lua)?.list(&path);
+    let names = surroundings(lua)?.list_for_script(&path);
     Ok(answer(
         names.map_err(|error| format!("{}: {error}", path.display())),
     ))
@@ -205,7 +219,7 @@ fn list(lua: &Lua, path: Option<PathBuf>) -> mlua::Result<Answer<Vec<String>>> {
 
 /// A folder as the first `ah` gave it: `read` gives one name after the other.
 fn opendir(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Table>> {
-    let mut names = match surroundings(lua)?.list(&path) {
+    let mut names = match surroundings(lua)?.list_for_script(&path) {
         Ok(names) => names.into_iter(),
         Err(error) => return Ok((None, Some(format!("{}: {error}", path.display())))),
     };
@@ -233,10 +247,11 @@ fn walk(lua: &Lua, (top, pattern): (PathBuf, Option<String>)) -> mlua::Result<Fu
             if let Some(end) = leash.end() {
                 return Err(mlua::Error::external(end));
             }
-            match around.kind(&path) {
+            let place = around.readable(&path);
+            match place.as_ref().ok().and_then(|place| around.kind(place)) {
                 // A link may lead back to where it is.
                 Some(Kind::Folder) if !is_link(&around.cwd.join(&path)) => {
-                    let names = around.list(&path).unwrap_or_default();
+                    let names = around.list_for_script(&path).unwrap_or_default();
                     waiting.extend(names.into_iter().rev().map(|name| path.join(name)));
                 }
                 Some(Kind::File) => {
@@ -258,7 +273,10 @@ fn is_link(path: &Path) -> bool {
 
 fn stat(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Table>> {
     let around = surroundings(lua)?;
-    let absolute = around.cwd.join(&path);
+    let absolute = match around.readable(&path) {
+        Ok(place) => place,
+        Err(error) => return Ok((None, Some(format!("{}: {error}", path.display())))),
+    };
     let entry = lua.create_table()?;
     if let Some(file) = around.embedded.file(&absolute) {
         entry.set("size", file.content.len())?;
@@ -273,7 +291,7 @@ fn stat(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Table>> {
             Err(error) => return Ok((None, Some(format!("{}: {error}", path.display())))),
         }
     }
-    let Some(kind) = around.kind(&path) else {
+    let Some(kind) = around.kind(&absolute) else {
         return Ok((None, Some(format!("{}: no such file", path.display()))));
     };
     entry.set("is_file", kind == Kind::File)?;
@@ -282,7 +300,11 @@ fn stat(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Table>> {
 }
 
 fn is(lua: &Lua, path: PathBuf, test: fn(Kind) -> bool) -> mlua::Result<bool> {
-    Ok(surroundings(lua)?.kind(&path).is_some_and(test))
+    let around = surroundings(lua)?;
+    let place = around.readable(&path).ok();
+    Ok(place
+        .and_then(|place| around.kind(&place))
+        .is_some_and(test))
 }
 
 fn remove_all(path: &Path) -> io::Result<()> {
@@ -297,8 +319,8 @@ fn remove_all(path: &Path) -> io::Result<()> {
 fn rename(lua: &Lua, (from, to): (PathBuf, PathBuf)) -> mlua::Result<Answer<bool>> {
     let around = surroundings(lua)?;
     let renamed = around
-        .writable(&from)
-        .and_then(|from| fs::rename(from, around.writable(&to)?));
+        .entry(&from)
+        .and_then(|from| fs::rename(from.path(), around.entry(&to)?.path()));
     Ok(answer(renamed.map(|()| true)))
 }
 

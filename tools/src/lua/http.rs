@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use ah_process::{Authority, Pass, Sandbox, Way};
 use mlua::{Lua, LuaString, Table};
 use reqwest::header::{
     AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
@@ -81,7 +82,8 @@ fn fetch(
     };
     let limit = Leash::of(lua)?.memory();
     let around = surroundings(lua)?;
-    match block_on(lua, request.send(&around.http, limit))? {
+    let sandbox = around.shell.sandbox.as_deref();
+    match block_on(lua, request.send(&around.http, sandbox, limit))? {
         Ok(answer) => answered(lua, answer),
         Err(fault) => failed(lua, &fault),
     }
@@ -128,9 +130,36 @@ fn failed(lua: &Lua, fault: &str) -> mlua::Result<Table> {
     Ok(table)
 }
 
+/// Servers as confined commands reach them: by the sandbox's proxy alone.
+fn through(sandbox: &Sandbox, options: &ah_http::Options) -> Result<ah_http::Options, String> {
+    let served = sandbox.proxy_outside();
+    let address = served.map_err(|error| format!("the sandbox's proxy is not there: {error}"))?;
+    let proxy = Some(format!("http://{address}"));
+    Ok(ah_http::Options {
+        https_proxy: proxy.clone(),
+        http_proxy: proxy,
+        no_proxy: None,
+        ..options.clone()
+    })
+}
+
 impl Request {
-    async fn send(mut self, options: &ah_http::Options, limit: usize) -> Result<Answer, String> {
+    async fn send(
+        mut self,
+        options: &ah_http::Options,
+        sandbox: Option<&Sandbox>,
+        limit: usize,
+    ) -> Result<Answer, String> {
+        let confined = sandbox
+            .map(|sandbox| through(sandbox, options))
+            .transpose()?;
+        let options = confined.as_ref().unwrap_or(options);
         for _ in 0..=MAX_REDIRECTS {
+            let _pass = match sandbox {
+                // The proxy would refuse it as well, but what it says of it is lost on the way.
+                Some(sandbox) => Some(self.permitted(sandbox).await?),
+                None => None,
+            };
             let client =
                 ah_http::client(options, self.url.as_str()).map_err(|error| error.to_string())?;
             let response = self.once(&client).await.map_err(|error| reason(&error))?;
@@ -142,6 +171,18 @@ impl Request {
         Err(format!(
             "the server sent elsewhere more than {MAX_REDIRECTS} times"
         ))
+    }
+
+    async fn permitted(&self, sandbox: &Sandbox) -> Result<Pass, String> {
+        let way = match self.url.scheme() {
+            "https" => Way::Tunnel,
+            _ => Way::Http,
+        };
+        let host = self.url.host_str().unwrap_or_default();
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        let to = format!("{host}:{port}").parse::<Authority>();
+        let to = to.map_err(|error| error.to_string())?;
+        sandbox.proxy().permits(&to, way).await
     }
 
     async fn once(&self, client: &Client) -> reqwest::Result<Response> {

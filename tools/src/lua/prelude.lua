@@ -34,13 +34,70 @@ end
 -- All files share a metatable, which has one.
 getmetatable(io.stdout).__metatable = false
 
+-- Files are those that a script may touch.
+local open_ = io.open
+function io.open(path, mode)
+  return native.open(open_, path, mode)
+end
+local lines_ = io.lines
+function io.lines(path, ...)
+  if path == nil then
+    return lines_(nil, ...)
+  end
+  local file, fault = io.open(path)
+  if not file then
+    error(fault, 2)
+  end
+  local next_ = file:lines(...)
+  local function line(...)
+    if (...) == nil then
+      file:close()
+    end
+    return ...
+  end
+  return function()
+    return line(next_())
+  end, nil, nil, file
+end
+for name, mode in pairs({ input = "r", output = "w" }) do
+  local choose = io[name]
+  io[name] = function(file)
+    if type(file) == "string" then
+      file = assert(io.open(file, mode))
+    end
+    return choose(file)
+  end
+end
+os.remove, os.rename, os.tmpname = native.remove, native.rename, native.tmpname
+function package.searchpath(name, path, separator, replacement)
+  local below = name:gsub("%" .. (separator or "."), "%" .. (replacement or "/"))
+  local tried = {}
+  for template in path:gmatch("[^;]+") do
+    local found = template:gsub("?", (below:gsub("%%", "%%%%")))
+    local file = io.open(found)
+    if file then
+      file:close()
+      return found
+    end
+    tried[#tried + 1] = "no file '" .. found .. "'"
+  end
+  return nil, table.concat(tried, "\n\t")
+end
+
 -- Only text is compiled: the interpreter trusts bytecode.
-local load_, loadfile_ = load, loadfile
+local load_ = load
 function load(chunk, name, _, ...)
   return load_(chunk, name, "t", ...)
 end
 function loadfile(path, _, ...)
-  return loadfile_(path or "/dev/null", "t", ...)
+  local file, fault = io.open(path or "/dev/null")
+  if not file then
+    return nil, "cannot open " .. fault
+  end
+  local text = file:read("a") or ""
+  file:close()
+  -- A line that is for the system stays a line.
+  return load_((text:gsub("^#", "--#", 1)), "@" .. (path or "stdin"), "t", ...)
 end
 function dofile(path)
   return assert(loadfile(path))()

@@ -1,14 +1,17 @@
 //! The module `sqlite`: databases in files, or in memory.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mlua::{Function, Lua, Table, UserData, UserDataMethods, Value, Variadic};
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::{Value as Sql, ValueRef};
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, OpenFlags, params_from_iter};
 
+use super::LuaSurroundings;
 use super::leash::Leash;
 use super::modules::{Answer, Module, answer};
 use super::state::surroundings;
@@ -29,15 +32,49 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
 struct Database(Mutex<Option<Connection>>);
 
 fn open(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Database>> {
+    let around = surroundings(lua)?;
     let opened = match path.as_os_str() == ":memory:" {
-        true => Connection::open_in_memory(),
-        false => Connection::open(surroundings(lua)?.cwd.join(path)),
+        true => Ok(Connection::open_in_memory()),
+        false => at(&around, &path),
+    };
+    let opened = match opened {
+        Ok(opened) => opened,
+        Err(hidden) => return Ok((None, Some(hidden.to_string()))),
     };
     let opened = opened.and_then(|connection| {
         connection.busy_timeout(BUSY)?;
+        if around.workspace.is_confined() {
+            connection.authorizer(Some(move |asked: AuthContext<'_>| match asked.action {
+                AuthAction::Attach { filename } if !may_attach(&around, filename) => {
+                    Authorization::Deny
+                }
+                _ => Authorization::Allow,
+            }))?;
+        }
         Ok(Database(Mutex::new(Some(connection))))
     });
     Ok(answer(opened))
+}
+
+/// The database in a file, to be read only where it may not be written.
+fn at(around: &LuaSurroundings, path: &Path) -> io::Result<rusqlite::Result<Connection>> {
+    let (place, rights) = match around.writable(path) {
+        Ok(place) => (
+            place,
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        ),
+        Err(_) => (around.readable(path)?, OpenFlags::SQLITE_OPEN_READ_ONLY),
+    };
+    // The path is resolved, so a link in it was put there since.
+    let flags = rights | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    Ok(Connection::open_with_flags(place, flags))
+}
+
+/// Whether a statement may bring in the database of this name: none, or one whose path could be opened.
+fn may_attach(around: &LuaSurroundings, name: &str) -> bool {
+    let path = Path::new(name);
+    let is_of_nobody = matches!(name, "" | ":memory:");
+    is_of_nobody || around.writable(path).is_ok_and(|place| place == path)
 }
 
 impl Database {

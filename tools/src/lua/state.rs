@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::LuaSurroundings;
 use super::leash::{Leash, Limits};
-use super::{env, modules, spawn};
+use super::{env, modules, places, spawn};
 
 /// Where a script and what it requires is found.
 #[derive(Debug, Clone)]
@@ -40,6 +40,7 @@ pub(super) fn open(around: &Arc<LuaSurroundings>, source: &Source) -> mlua::Resu
         "getenv",
         lua.create_function(|lua, name: String| env::variable(lua, &name))?,
     )?;
+    places::natives(&lua, &native)?;
     native.set("run", spawn::build(&lua)?.get::<Function>("run")?)?;
     lua.load(include_str!("prelude.lua"))
         .set_name("=prelude")
@@ -50,21 +51,33 @@ pub(super) fn open(around: &Arc<LuaSurroundings>, source: &Source) -> mlua::Resu
 /// Waits for `work` as long as the script may go on.
 pub(super) fn block_on<T>(lua: &Lua, work: impl Future<Output = T>) -> mlua::Result<T> {
     let known = lua
-        .app_data_ref::<Arc<Runtime>>()
-        .map(|runtime| runtime.clone());
-    let runtime = match known {
-        Some(runtime) => runtime,
+        .app_data_ref::<Arc<Waiting>>()
+        .map(|waiting| waiting.clone());
+    let waiting = match known {
+        Some(waiting) => waiting,
         None => {
             let runtime = Builder::new_current_thread().enable_all().build();
-            let runtime = Arc::new(runtime.map_err(mlua::Error::external)?);
-            lua.set_app_data(runtime.clone());
-            runtime
+            let waiting = Arc::new(Waiting(Some(runtime.map_err(mlua::Error::external)?)));
+            lua.set_app_data(waiting.clone());
+            waiting
         }
     };
     let leash = Leash::of(lua)?;
+    let runtime = waiting.0.as_ref().expect("it is there until it is dropped");
     runtime
         .block_on(leash.wait(work))
         .map_err(mlua::Error::external)
+}
+
+/// What a script waits with. A state may end where nothing may be waited for, so this does not wait for what is left.
+struct Waiting(Option<Runtime>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// What the scripts of `lua` see.
@@ -119,7 +132,8 @@ fn search_files(lua: &Lua, name: String) -> mlua::Result<(Value, Option<String>)
     let mut tried = String::new();
     for template in templates.split(';').filter(|template| !template.is_empty()) {
         let path = around.cwd.join(template.replace('?', &relative));
-        let Ok(content) = around.read(&path, Limits::DEFAULT.memory) else {
+        let content = around.read_for_script(&path, Limits::DEFAULT.memory);
+        let Ok(content) = content else {
             tried.push_str(&format!("\n\tno file '{}'", path.display()));
             continue;
         };

@@ -29,6 +29,7 @@ fn bench(folder: &Folder) -> Bench {
         workspace: folder.workspace(),
         lua: LuaFiles::new(LuaSurroundings {
             cwd: folder.path(""),
+            workspace: folder.workspace(),
             shell: shell.clone(),
             embedded: Arc::default(),
             http: ah_http::Options::default(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{Embedded, Environment, Tool as _};
-use ah_tools::{LuaFiles, LuaSurroundings, LuaTool, LuaTools, Shell};
+use ah_tools::{LuaFiles, LuaSurroundings, LuaTool, LuaTools, Shell, Workspace};
 use serde_json::json;
 
 use crate::folder::{self, Folder, run, text};
@@ -29,6 +29,9 @@ fn files_with(folder: &Folder, embedded: Embedded) -> LuaFiles {
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     LuaFiles::new(LuaSurroundings {
+        workspace: Arc::new(
+            Workspace::new(&cwd, None, &[]).with_embedded(Arc::new(embedded.clone())),
+        ),
         shell: Shell::new(&Environment::new(variables, cwd.clone())),
         cwd,
         http: ah_http::Options::default(),

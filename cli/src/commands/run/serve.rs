@@ -284,7 +284,8 @@ impl Engine for Workshop {
     async fn expand(&self, prompt: &str) -> Result<String, Refusal> {
         let (skills, _) = extensions::skills(&self.config);
         let given = self.options.prompt.skill.as_deref();
-        let expanded = extensions::expand(prompt, given, &skills, &self.config).await;
+        let expanded =
+            extensions::expand(prompt, given, &skills, &self.config, &self.attempt).await;
         match expanded {
             Ok(expanded) => Ok(expanded.text),
             Err(error) => Err(self.refuse(error)),

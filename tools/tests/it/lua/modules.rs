@@ -104,7 +104,7 @@ fn files_folders_and_paths() {
         8 600
         one more
         nila: No such file or directory (os error 2)
-        /zip/embed/x: embedded files cannot be changed
+        /zip/embed/x: cannot write `/zip/embed/x`: it is a part of the program, which can only be read
         x/yxy.
         true
         ");

@@ -1,0 +1,333 @@
+//! Whatever a run starts or does by itself keeps to the policy for commands: tried outside, where it gets through, and
+//! in the sandbox, where it does not.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::thread;
+
+use ah_testkit::mcp::McpScript;
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
+use serde_json::{Value, json};
+
+use crate::binary::World;
+use crate::sandbox::{is_missing, stored_results};
+
+/// The options of a run outside and of one inside.
+const OUTSIDE: [&str; 2] = ["--no-sandbox", "--dangerously-skip-permissions"];
+const INSIDE: [&str; 1] = ["--sandbox"];
+
+/// A world with a secret in the home.
+fn world() -> (World, String) {
+    let world = World::new();
+    let secret = world.home().join("secret");
+    fs::write(&secret, "canary").unwrap();
+    (world, secret.display().to_string())
+}
+
+/// A listener that greets whoever comes by HTTP; gives where it is.
+fn greeter() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut seen = [0; 1024];
+            let _ = stream.read(&mut seen);
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ngreeted"
+            );
+        }
+    });
+    to
+}
+
+/// What a script can try; each gives whether it got through.
+const ATTEMPTS: &str = r#"
+local fs, http, sqlite, spawn = require("fs"), require("http"), require("sqlite"), require("spawn")
+local secret, outside, to = input.secret, input.outside, input.to
+local function has(text) return text ~= nil and tostring(text):find("canary") ~= nil end
+local function all(file) return file and file:read("a") end
+local attempts = {
+  function() return has(fs.read(secret)) end,
+  function() return has(all(io.open(secret))) end,
+  function() for line in io.lines(secret) do return has(line) end end,
+  function() return has(all(io.input(secret))) end,
+  function() return loadfile(secret) ~= nil or select(2, loadfile(secret)):find("syntax error") ~= nil end,
+  function() return fs.exists(secret) end,
+  function() return fs.stat(secret) ~= nil end,
+  function() return package.searchpath("secret", outside .. "/?") ~= nil end,
+  function() return #(fs.list(outside) or {}) > 0 end,
+  function() return fs.write(outside .. "/a", "x") ~= nil end,
+  function() local file = io.open(outside .. "/b", "w"); return file ~= nil and file:close() end,
+  function() return fs.append(outside .. "/c", "x") ~= nil end,
+  function() return fs.makedirs(outside .. "/d/e") ~= nil end,
+  function() assert(fs.write("own", "x")); return os.rename("own", outside .. "/f") ~= nil end,
+  function() assert(fs.write("own", "x")); return fs.rename("own", outside .. "/g") ~= nil end,
+  function() return os.remove(outside .. "/victim") ~= nil end,
+  function() return fs.rmrf(outside .. "/folder") ~= nil end,
+  function()
+    assert(spawn.run({ "ln", "-sfn", outside, "link" }))
+    return fs.write("link/h", "x") ~= nil
+  end,
+  function() return sqlite.open(outside .. "/i.db") ~= nil and fs.exists(outside .. "/i.db") end,
+  function()
+    local database = assert(sqlite.open(":memory:"))
+    return database:exec("ATTACH '" .. outside .. "/j.db' AS j; CREATE TABLE j.t (x)") ~= nil
+  end,
+  function()
+    local database = assert(sqlite.open(":memory:"))
+    return database:exec("VACUUM INTO '" .. outside .. "/k.db'") ~= nil
+  end,
+  function() return has(spawn.run({ "cat", secret }).stdout) end,
+  function() return has(io.popen("cat " .. secret):read("a")) end,
+  function()
+    local answer = http.fetch("http://" .. to .. "/")
+    if answer.body ~= "greeted" then error(answer.error) end
+    return true
+  end,
+}
+local through = {}
+for number, attempt in ipairs(attempts) do
+  local ok, is = pcall(attempt)
+  if ok and is then through[#through + 1] = number end
+end
+-- What is everybody's to do works in both.
+assert(fs.write("made", "one") and fs.append("made", " two") and fs.read("made") == "one two")
+assert(fs.write("/tmp/kept-by-lua", "text") and spawn.run({ "cat", "/tmp/kept-by-lua" }).stdout == "text")
+assert(os.remove("/tmp/kept-by-lua"))
+local name = os.tmpname()
+assert(io.open(name, "w"):write("x"):close() and os.remove(name))
+local database = assert(sqlite.open("own.db"))
+assert(database:exec("CREATE TABLE IF NOT EXISTS t (x); ATTACH '' AS other") and database:close())
+assert(fs.makedirs("x/y") and fs.rmdir("x/y") and os.remove("x") and fs.rmrf("own.db"))
+return #attempts .. " tried, through: " .. table.concat(through, " ")
+"#;
+
+/// What the script says came of its attempts.
+fn tried(options: &[&str], to: &str) -> String {
+    let (world, secret) = world();
+    let outside = world.home().join("outside");
+    fs::create_dir_all(outside.join("folder")).unwrap();
+    fs::write(outside.join("victim"), "").unwrap();
+    fs::write(outside.join("secret"), "canary").unwrap();
+    let tool = format!(
+        "return {{ name = \"probe\", description = \"tries\", input_schema = {{}}, \
+         execute = function(input, context) {ATTEMPTS} end }}"
+    );
+    world.write(".ah/tools/probe.lua", tool);
+    let input = json!({ "secret": secret, "outside": outside, "to": to });
+    let model = world.scenario("s", [uses("probe", input), says("Done.")]);
+    let common = ["-m", &model, "--trust"];
+    let arguments = [&common[..], options, &["go"]].concat();
+    world.as_typed(arguments).run().expect(0);
+    let entries = fs::read_dir(&outside).unwrap();
+    let is_untouched = entries.count() == 3 && outside.join("folder").exists();
+    let result = stored_results(&world).remove(0);
+    format!("{result}; untouched: {is_untouched}")
+}
+
+#[test]
+fn scripts_keep_to_the_policy_in_this_process() {
+    if is_missing() {
+        return;
+    }
+    let to = greeter();
+    let all: Vec<_> = (1..=24).map(|number| number.to_string()).collect();
+    let all = all.join(" ");
+    let free = format!("24 tried, through: {all}; untouched: false");
+    assert_eq!(tried(&OUTSIDE, &to), free);
+    // These change a home that is the run's own, as a command's would.
+    let own = "24 tried, through: 13 14 15 17 18 19";
+    assert_eq!(tried(&INSIDE, &to), format!("{own}; untouched: true"));
+    // What is allowed to commands is allowed to scripts.
+    let allowed = ["--sandbox", "--allow-http", &to];
+    let more = format!("{own} 24; untouched: true");
+    assert_eq!(tried(&allowed, &to), more);
+}
+
+/// What the file says that was to hold the secret.
+fn seen(world: &World) -> String {
+    world.text("seen")
+}
+
+#[test]
+fn servers_are_confined_unless_the_user_lets_them_out() {
+    if is_missing() {
+        return;
+    }
+    for (options, settings, expected) in [
+        (&OUTSIDE[..], json!({}), "canary"),
+        (&INSIDE, json!({}), ""),
+        (
+            &INSIDE,
+            json!({ "sandbox": { "unconfinedServers": ["other", "s"] } }),
+            "canary",
+        ),
+    ] {
+        let (world, secret) = world();
+        let start = format!("cat {secret} > seen 2>/dev/null; touch started\n");
+        let script = McpScript::new().start(&start).tool("greet");
+        let script = script.on_call("greet", "text hello");
+        let servers = json!({ "mcpServers": { "s": script.config() } }).to_string();
+        let server = Server::new([uses("mcp__s__greet", json!({})), says("Done.")]);
+        let settings = settings.to_string();
+        let common = ["--mcp-config", &servers, "--settings", &settings];
+        // In another agent's place the first request waits for the servers.
+        let mode = [
+            "--permission-mode",
+            "bypassPermissions",
+            "-p",
+            "-m",
+            "sonnet",
+            "go",
+        ];
+        let arguments = [&common[..], &options[..1], &mode].concat();
+        let asking = world.asking_as_typed(&server, arguments);
+        let asking = asking.env("IS_SANDBOX", "1");
+        let ended = asking.run().expect(0);
+        assert!(world.file("started").exists(), "{}", ended.stderr);
+        assert_eq!(seen(&world), expected, "{options:?}: {}", ended.stderr);
+        world.assert_nothing_runs();
+    }
+}
+
+#[test]
+fn a_hook_is_confined_where_it_says_so() {
+    if is_missing() {
+        return;
+    }
+    for (is_marked, expected) in [(false, "canary"), (true, "")] {
+        let (world, secret) = world();
+        let command = format!("cat {secret} > seen 2>/dev/null; touch hooked; true");
+        let hook = json!({ "type": "command", "command": command, "sandbox": is_marked });
+        let settings = json!({ "hooks": { "UserPromptSubmit": [{ "hooks": [hook] }] } });
+        let model = world.scenario("s", [says("Done.")]);
+        let settings = settings.to_string();
+        let arguments = ["-m", &model, "--sandbox", "--settings", &settings, "go"];
+        let ended = world.as_typed(arguments).run().expect(0);
+        assert!(world.file("hooked").exists(), "{}", ended.stderr);
+        assert_eq!(seen(&world), expected, "{}", ended.stderr);
+    }
+    // Where there is no sandbox it does not run at all.
+    let (world, _) = world();
+    let hook = json!({ "type": "command", "command": "touch hooked", "sandbox": true });
+    let settings = json!({ "hooks": { "UserPromptSubmit": [{ "hooks": [hook] }] } });
+    world.scenario("s", [says("Done.")]);
+    let model = format!("script:{}", world.file("s.json").display());
+    let home = world.home();
+    let ended = world
+        .as_typed(["-m", &model, "--settings", &settings.to_string(), "go"])
+        .within(&home)
+        .run()
+        .expect(0);
+    assert!(!home.join("hooked").exists());
+    assert!(
+        ended.stderr.contains("the hook `touch hooked` is left out"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn the_lines_of_a_command_are_confined() {
+    if is_missing() {
+        return;
+    }
+    for (options, is_seen) in [(&OUTSIDE[..], true), (&INSIDE, false)] {
+        let (world, secret) = world();
+        let folder = world.home().join(".ah/commands");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("look.md"), format!("It says !`cat {secret}`.")).unwrap();
+        let model = world.scenario("s", [says("Done.")]);
+        let arguments = [&["-m", &model], options, &["/look"]].concat();
+        let ended = world.as_typed(arguments).run().expect(0);
+        assert!(ended.stderr.contains(">>> It says "), "{}", ended.stderr);
+        assert_eq!(ended.stderr.contains("canary"), is_seen, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_tool_of_the_command_line_runs_wherever_it_lies() {
+    if is_missing() {
+        return;
+    }
+    let (world, secret) = world();
+    let program = world.home().join("greet");
+    fs::write(&program, format!("#!/bin/sh\necho hello; cat {secret}\n")).unwrap();
+    make_executable(&program);
+    let tool = format!("greet={}", program.display());
+    let model = world.scenario("s", [uses("greet", json!({})), says("Done.")]);
+    let arguments = ["-m", &model, "--sandbox", "--tool", &tool, "go"];
+    world.as_typed(arguments).run().expect(0);
+    let result = stored_results(&world).remove(0);
+    assert!(
+        result.contains("hello") && !result.contains("canary"),
+        "{result}"
+    );
+}
+
+fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Asks the proxy twice, from a command, for a host that is not allowed.
+fn knock(world: &World, to: &str) -> String {
+    let once = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT {to} HTTP/1.1\\r\\n\\r\\nhello\\n' >&3; cat <&3; exec 3>&-; "
+    );
+    let command = format!("{once}{once}");
+    let turns = [uses("bash", json!({ "command": command })), says("Done.")];
+    world.scenario("knock", turns)
+}
+
+#[test]
+fn a_person_is_asked_about_a_host_and_the_answer_is_kept() {
+    if is_missing() {
+        return;
+    }
+    for (typed, served, is_kept) in [
+        ("n\n", 0, false),
+        ("y\ny\n", 2, false),
+        ("y\nn\n", 1, false),
+        ("s\n", 2, false),
+        ("a\n", 2, true),
+    ] {
+        let to = greeter();
+        let world = World::new();
+        let model = knock(&world, &to);
+        let ended = world
+            .as_typed(["-m", &model, "go"])
+            .at_terminal()
+            .stdin(typed)
+            .run()
+            .expect(0);
+        let question = format!("A command in the sandbox wants to reach {to}:");
+        assert!(ended.stderr.contains(&question), "{}", ended.stderr);
+        let result = stored_results(&world).remove(0);
+        assert_eq!(
+            result.matches("greeted").count(),
+            served,
+            "{typed:?}: {result}"
+        );
+        let refusal = format!("`--allow-host {to}` would allow it");
+        assert_eq!(result.contains(&refusal), served < 2, "{typed:?}: {result}");
+        let kept = fs::read_to_string(world.home().join(".ah/settings.json")).unwrap_or_default();
+        let kept: Value = serde_json::from_str(&kept).unwrap_or_default();
+        let expected = is_kept.then(|| json!([to]));
+        assert_eq!(
+            kept.pointer("/sandbox/allowHosts"),
+            expected.as_ref(),
+            "{typed:?}"
+        );
+        if is_kept {
+            let arguments = ["-n", "-m", &model, "--output-format", "events", "go"];
+            let ended = world.as_typed(arguments).run().expect(0);
+            assert_eq!(ended.stdout.matches("greeted").count(), 2, "{ended:?}");
+        }
+    }
+}
