@@ -35,6 +35,7 @@ pub use linux::{
     Child, Guarantee, Link, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
 };
 pub use proxy::Proxy;
+pub use proxy::request::wanted_by;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
     Child, Guarantee, Link, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,

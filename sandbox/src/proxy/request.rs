@@ -180,6 +180,15 @@ fn strip_scheme(target: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("http://").then(|| &target[7..])
 }
 
+/// Where a client that sends `bytes` wants to go, as `host:port`; nothing where that is not all, or is refused. For who
+/// looks for faults in how requests are read.
+pub fn wanted_by(bytes: &[u8]) -> Option<String> {
+    let length = head_length(bytes).ok()??;
+    match parse(&bytes[..length]).ok()? {
+        Request::Connect(to) | Request::Http(to, _) => Some(to.to_string()),
+    }
+}
+
 /// The answer that tells of a refusal.
 pub(crate) fn answer(refusal: &Refusal) -> String {
     // What a client has sent must not end the line of an answer.
@@ -321,6 +330,24 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_wanted_is_one_host_and_port(
+            start in "(CONNECT|GET|POST|connect)[ \t]{1,2}(http://)?",
+            host in "[-a-zA-Z0-9.:@%_\\[\\]/#?]{0,30}",
+            rest in "(:[0-9]{1,6})?(/x)? HTTP/1\\.[01]\r\n([A-Za-z-]{1,12}: ?[ -~]{0,12}\r\n){0,3}\r\n",
+        ) {
+            let text = format!("{start}{host}{rest}");
+            if let Some(to) = wanted_by(text.as_bytes()) {
+                // It is written in one way only, and stands so in what was sent.
+                prop_assert_eq!(&to.parse::<Authority>().unwrap().to_string(), &to);
+                let name = to.rsplit_once(':').unwrap().0;
+                // An address of version 6 may be written in many ways.
+                let is_there = text.to_ascii_lowercase().contains(name);
+                prop_assert!(is_there || name.starts_with('['), "{to} {text:?}");
+                prop_assert!(!name.contains(['@', '%', '/', '#', '?']), "{to}");
+            }
+        }
+
         #[test]
         fn whatever_comes_is_read_the_same_in_pieces(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0_usize..300) {
             let cut = cut.min(bytes.len());
