@@ -48,6 +48,15 @@ impl Run {
     }
 }
 
+/// With commands that run as ours: what the sandbox costs is a row of its own.
+fn free<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [
+        &["--no-sandbox", "--dangerously-skip-permissions"],
+        arguments,
+    ]
+    .concat()
+}
+
 impl Agent {
     pub fn new(binary: &Path, server: Server) -> Result<Self> {
         ensure!(binary.is_file(), "no binary {}", binary.display());
@@ -90,7 +99,12 @@ impl Agent {
 
     /// One run in a new session, which must make exactly this many requests and end well.
     pub fn run(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
-        self.go(folder, &["-n", "go"], requests, script)
+        self.go(folder, &free(&["-n", "go"]), requests, script)
+    }
+
+    /// The same with its commands in the sandbox.
+    pub fn run_confined(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
+        self.go(folder, &["--sandbox", "-n", "go"], requests, script)
     }
 
     /// The same with a model of another name.
@@ -101,12 +115,17 @@ impl Agent {
         requests: usize,
         script: Script,
     ) -> Result<Run> {
-        self.go(folder, &["--model", model, "-n", "go"], requests, script)
+        self.go(
+            folder,
+            &free(&["--model", model, "-n", "go"]),
+            requests,
+            script,
+        )
     }
 
     /// One run in the session that the folder already holds.
     pub fn go_on(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
-        self.go(folder, &["go on"], requests, script)
+        self.go(folder, &free(&["go on"]), requests, script)
     }
 
     fn go(
@@ -162,7 +181,7 @@ impl Agent {
         let mut commands = Vec::new();
         for key in &keys {
             self.server.open(key, script.clone());
-            commands.push(self.command(&self.folder()?, key, &["-n", "go"])?);
+            commands.push(self.command(&self.folder()?, key, &free(&["-n", "go"]))?);
         }
         let started = Instant::now();
         let mut children = commands

@@ -228,11 +228,27 @@ fn sandbox(agent: &Agent) -> Result<Vec<Row>> {
     let arguments = ["sandbox", "exec", "--", "bash", "-c", "true"];
     let times = (0..50).map(|_| time(&mut agent.command(&folder, "unused", &arguments)?));
     let wall = median(times.collect::<Result<Vec<_>>>()?).saturating_sub(bare_bash()?);
-    Ok(vec![Row {
-        what: "`bash -c true` by `ah sandbox exec`, less a bare one",
-        figures: vec![Figure::milliseconds(wall, 8.0)],
-        best: None,
-    }])
+    let script = |turn| match turn {
+        60 => says("Done."),
+        _ => runs(turn, [format!("true {turn}").as_str()]),
+    };
+    let script = || Arc::new(script);
+    let gap = |run: &Run| median((10..60).map(|turn| run.gap_after(turn)).collect());
+    let free = repeat(3, || agent.run(&agent.folder()?, 61, script()))?;
+    let confined = repeat(3, || agent.run_confined(&agent.folder()?, 61, script()))?;
+    let added = median_of(&confined, gap).saturating_sub(median_of(&free, gap));
+    Ok(vec![
+        Row {
+            what: "`bash -c true` by `ah sandbox exec`, less a bare one",
+            figures: vec![Figure::milliseconds(wall, 8.0)],
+            best: None,
+        },
+        Row {
+            what: "what the sandbox adds to a `bash` call of `true` in a run",
+            figures: vec![Figure::milliseconds(added, 8.0)],
+            best: None,
+        },
+    ])
 }
 
 fn size(agent: &Agent) -> Result<Vec<Row>> {
