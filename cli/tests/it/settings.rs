@@ -175,7 +175,7 @@ bash (<n>s)
   Permission to use bash was denied: mode `dontAsk` does not allow this call, an
 
 ✗ write (<n>s)
-  there is no tool `write`; the tools are read, edit, bash, grep, glob, result,
+  there is no tool `write`; the tools are read, edit, bash, grep, glob, todo, re
 exit code 0
 ");
     assert!(!world.file("made").exists());

@@ -143,8 +143,9 @@ fn port_04_e_the_output_is_that_of_rg() {
     for (input, same_for_rg, expected) in CASES {
         let output = grep(&folder, serde_json::from_str(input).unwrap());
         assert_eq!(output, expected, "{input}");
-        if let Some(printed) = rg(&folder, same_for_rg) {
-            assert_eq!(printed, expected, "rg {same_for_rg}");
+        match rg(&folder, same_for_rg) {
+            Some(printed) => assert_eq!(printed, expected, "rg {same_for_rg}"),
+            None => eprintln!("left out: no `rg` to be asked for {same_for_rg}"),
         }
     }
 }
