@@ -2,7 +2,7 @@
 //! of the same run.
 
 use ah_conversation::{
-    ContentBlock, Event, Host, Message, Model, StreamEvent, ToolResult, ToolUse,
+    ContentBlock, Event, Host, Message, Model, Progress, StreamEvent, ToolResult, ToolUse,
 };
 use async_trait::async_trait;
 
@@ -36,6 +36,15 @@ pub enum Part<'a> {
     Block(&'a ContentBlock),
     /// A call that starts.
     Call(&'a ToolUse),
+    /// How far a call is that runs, and for how long it has run.
+    Progress {
+        /// The call.
+        call: &'a ToolUse,
+        /// How far it is.
+        progress: &'a Progress,
+        /// Milliseconds since it started.
+        elapsed_ms: u64,
+    },
     /// What came of a call. The message that holds it follows when all calls of the answer have ended.
     Result(&'a ToolResult),
     /// A message that was stored.

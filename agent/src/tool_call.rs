@@ -13,12 +13,13 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, CallFinish, CallStart, Content, ContentBlock, Context, Event, EventKind, ExitReason,
-    Input, MessageId, Origin, Output, Record, ResultBlock, Role, StoreError, Tool, ToolResult,
-    ToolSpec, ToolUse, Truncation, close_open_calls,
+    Access, CallFinish, CallStart, Clock, Content, ContentBlock, Context, Event, EventKind,
+    ExitReason, Input, MessageId, Origin, Output, Progress, ProgressSink, Record, ResultBlock,
+    Role, StoreError, Tool, ToolResult, ToolSpec, ToolUse, Truncation, close_open_calls,
 };
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
+use tokio::sync::mpsc;
 
 use afterwards::Done;
 
@@ -62,6 +63,31 @@ impl Prepared {
             Fate::Answer(_) => true,
         }
     }
+}
+
+/// How far the call at this place of its batch is.
+struct Report {
+    at: usize,
+    progress: Progress,
+    elapsed_ms: u64,
+}
+
+/// Where a call that starts now tells how far it is; the reports go to `teller`.
+fn reporting(
+    at: usize,
+    clock: Arc<dyn Clock>,
+    teller: mpsc::UnboundedSender<Report>,
+) -> ProgressSink {
+    let started = clock.now();
+    ProgressSink::new(move |progress| {
+        let elapsed_ms = clock.now().since(started);
+        // A batch that has ended wants to know no more.
+        let _ = teller.send(Report {
+            at,
+            progress,
+            elapsed_ms,
+        });
+    })
 }
 
 /// The calls of one answer on their way to their results.
@@ -171,12 +197,17 @@ impl Session {
         let mut stopped = pin!(stop.wait(&*clock));
         let mut waiting = group.clone();
         let mut running = FuturesUnordered::new();
+        let (teller, mut told) = mpsc::unbounded_channel();
         loop {
             let starting: Vec<_> = waiting.by_ref().take(AT_ONCE - running.len()).collect();
             self.note(batch, &starting).await?;
             for at in starting {
                 self.emit_start(batch, at);
-                let run = batch.calls[at].run(self.context(&batch.calls[at].call));
+                let context = Context {
+                    progress: reporting(at, clock.clone(), teller.clone()),
+                    ..self.context(&batch.calls[at].call)
+                };
+                let run = batch.calls[at].run(context);
                 let done = self.observe(&batch.calls[at], run);
                 running.push(done.map(move |done| (at, done)));
             }
@@ -184,7 +215,15 @@ impl Session {
                 biased;
                 ended = running.next() => ended,
                 () = &mut stopped => None,
+                Some(report) = told.recv() => {
+                    self.follow(batch, &report);
+                    continue;
+                }
             };
+            // What a call has told comes before its end.
+            while let Ok(report) = told.try_recv() {
+                self.follow(batch, &report);
+            }
             let Some((at, done)) = ended else {
                 // Dropped, what runs has ended before anybody hears of it.
                 drop(running);
@@ -207,6 +246,14 @@ impl Session {
             former: former.and_then(|result| result.details.clone()),
             ..Context::new(self.ports.store.spool_path(&call.id))
         }
+    }
+
+    fn follow(&self, batch: &Batch, report: &Report) {
+        self.ports.frontend.follow(Part::Progress {
+            call: &batch.calls[report.at].call,
+            progress: &report.progress,
+            elapsed_ms: report.elapsed_ms,
+        });
     }
 
     /// Stores which calls have ended and which are about to run, in one transaction.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ah_agent::ToolConcurrency;
-use ah_conversation::{Access, Output, PermissionMode, Permissions};
+use ah_conversation::{Access, Output, PermissionMode, Permissions, Progress};
 use ah_testkit::script::{says, uses, uses_all};
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -49,6 +49,34 @@ async fn calls_that_only_read_run_together() {
     let mut world = World::new([calls("look", 8), says("Done.")]).with(meeting(8));
     world.run("look").await;
     assert_eq!(world.last_results(), vec!["seen"; 8]);
+}
+
+#[tokio::test]
+async fn a_call_tells_how_far_it_is_before_it_ends() {
+    let tool = Fake::telling("work", |context| async move {
+        for done in [1.0, 2.0] {
+            context.progress.tell(Progress {
+                done,
+                total: Some(2.0),
+                message: None,
+            });
+            tokio::task::yield_now().await;
+        }
+        Output::text("done")
+    });
+    let mut world = World::new([uses("work", json!({})), says("Done.")]).with(tool);
+    world.run("go").await;
+    let events = world.events();
+    let of_call: Vec<_> = events
+        .lines()
+        .filter(|line| line.contains("work"))
+        .map(|line| line.split_whitespace().next().unwrap())
+        .collect();
+    assert_eq!(
+        of_call,
+        ["tool_call_start", "progress", "progress", "tool_call_end"],
+        "{events}"
+    );
 }
 
 #[tokio::test]

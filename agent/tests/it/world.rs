@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ah_agent::hooks::{Hook, Hooks, Subject};
-use ah_agent::{Frontend, Outcome, Ports, Session, Settings, Stop, ToolConcurrency, Toolbox};
+use ah_agent::{Frontend, Outcome, Part, Ports, Session, Settings, Stop, ToolConcurrency, Toolbox};
 use ah_conversation::{
     Access, Answer, ContentBlock, Context, Event, Host, Input, Limits, Mail, MailKind, Message,
     Output, OutputPage, PermissionMode, PermissionUpdate, Permissions, Provider, Question, Record,
@@ -332,6 +332,13 @@ impl Frontend for Seen {
         self.lines.lock().unwrap().push(line);
     }
 
+    fn follow(&self, part: Part<'_>) {
+        if let Part::Progress { call, progress, .. } = part {
+            let line = format!("progress {} {}", call.name, progress.done);
+            self.lines.lock().unwrap().push(line);
+        }
+    }
+
     fn notice(&self, text: &str) {
         self.notices.lock().unwrap().push(text.to_owned());
     }
@@ -407,7 +414,8 @@ impl Store for Mortal {
     }
 }
 
-type Run = Box<dyn Fn(Input) -> Pin<Box<dyn Future<Output = Output> + Send>> + Send + Sync>;
+type Run =
+    Box<dyn Fn(Input, Context) -> Pin<Box<dyn Future<Output = Output> + Send>> + Send + Sync>;
 
 /// A tool that does what a test says.
 pub(crate) struct Fake {
@@ -423,6 +431,17 @@ impl Fake {
         run: impl Fn(Input) -> F + Send + Sync + 'static,
     ) -> Self {
         Self::touching(name, Access::Read("x".into()), run)
+    }
+
+    /// A tool that only reads, and may tell how far it is.
+    pub(crate) fn telling<F: Future<Output = Output> + Send + 'static>(
+        name: &str,
+        run: impl Fn(Context) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            run: Box::new(move |_, context| Box::pin(run(context))),
+            ..Self::reading(name, |_| async { Output::text("") })
+        }
     }
 
     pub(crate) fn touching<F: Future<Output = Output> + Send + 'static>(
@@ -441,7 +460,7 @@ impl Fake {
         Self {
             spec,
             access,
-            run: Box::new(move |input| Box::pin(run(input))),
+            run: Box::new(move |input, _| Box::pin(run(input))),
         }
     }
 
@@ -466,7 +485,7 @@ impl Tool for Fake {
         vec![self.access.clone()]
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        (self.run)(call.input.clone()).await
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
+        (self.run)(call.input.clone(), context.clone()).await
     }
 }

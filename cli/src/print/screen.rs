@@ -217,6 +217,13 @@ impl Screen {
         self.wake();
     }
 
+    /// Says in other words what goes on, for as long as it does.
+    pub fn relabel(&self, label: impl Into<String>) {
+        if let Some(spinner) = &mut self.shared.lock().spinner {
+            spinner.label = label.into();
+        }
+    }
+
     /// Shows that nothing goes on any more.
     pub fn rest(&self) {
         let mut state = self.shared.lock();

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ah_agent::Frontend;
+use ah_agent::{Frontend, Part};
 use ah_conversation::{
     Answer, Cost, DisplayKey, Event, EventKind, ExitReason, Host, Leave, LoopAction, Model,
-    Question, ToolSpec, Usage,
+    Progress, Question, ToolSpec, Usage,
 };
 use async_trait::async_trait;
 
@@ -463,6 +463,25 @@ impl Frontend for Text {
 
     fn notice(&self, text: &str) {
         self.dim(text);
+    }
+
+    fn follow(&self, part: Part<'_>) {
+        if let Part::Progress { call, progress, .. } = part {
+            let label = format!("{}: {}", call.name, measure(progress));
+            self.screen.relabel(neutralise(&label).replace('\n', " "));
+        }
+    }
+}
+
+/// How far something is, in a few words.
+fn measure(progress: &Progress) -> String {
+    let mut words = progress.done.to_string();
+    if let Some(total) = progress.total {
+        words.push_str(&format!("/{total}"));
+    }
+    match &progress.message {
+        Some(message) => format!("{message} ({words})"),
+        None => words,
     }
 }
 

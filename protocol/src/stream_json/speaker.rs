@@ -410,6 +410,9 @@ impl Frontend for Speaker {
             Part::Piece(event) => self.piece(event),
             Part::Block(block) => self.assistant(block, false),
             Part::Call(call) => self.progress(&call.id, &call.name, 0),
+            Part::Progress {
+                call, elapsed_ms, ..
+            } => self.progress(&call.id, &call.name, elapsed_ms),
             Part::Result(result) => {
                 self.progress(&result.tool_use_id, &result.tool_name, result.duration_ms);
                 self.result(result);

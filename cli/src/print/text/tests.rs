@@ -378,3 +378,20 @@ fn what_goes_on_besides_is_told_in_a_line() {
 2 small answers in place of big: API error 529: overloaded
 "#);
 }
+
+#[test]
+fn progress_is_measured_in_a_few_words() {
+    for (done, total, message, expected) in [
+        (3.0, None, None, "3"),
+        (0.5, Some(1.0), None, "0.5/1"),
+        (3.0, Some(10.0), Some("reading"), "reading (3/10)"),
+    ] {
+        let message = message.map(str::to_owned);
+        let progress = Progress {
+            done,
+            total,
+            message,
+        };
+        assert_eq!(measure(&progress), expected);
+    }
+}
