@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::{Sink, Stream, sink, stream};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{Sink, Stream, StreamExt, sink, stream};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -72,42 +73,52 @@ impl Pipes {
     }
 }
 
-/// Carries messages to a server, and its answers back. Several may be on their way at once.
+/// Carries messages to a server, and its answers back, until the client goes. Several may be on their way at once; what
+/// is not answered when it goes is withdrawn.
 async fn carry(
     link: Arc<Link>,
     server: String,
     mut from_us: mpsc::UnboundedReceiver<Value>,
     to_us: mpsc::UnboundedSender<Value>,
 ) {
-    while let Some(message) = from_us.recv().await {
-        let (link, server, to_us) = (link.clone(), server.clone(), to_us.clone());
-        let id = message.get("id").cloned();
-        let one = async move {
-            // Cut, it would be another call.
-            if is_too_long(&message) {
-                let text = "it is too long for the host, which takes lines up to 1 MiB";
-                let _ = id.map(|id| to_us.send(failure(&id, text)));
-                return;
-            }
-            let answer = link.ask(json!({
-                "subtype": "mcp_message",
-                "server_name": server,
-                "message": message,
-            }));
-            let answer = answer.await;
-            // A notification is acknowledged and no more.
-            let Some(id) = id else { return };
-            let answer = match answer.map(|mut answer| answer["mcp_response"].take()) {
-                Ok(response) if response.is_object() => response,
-                Ok(_) => failure(&id, "the host has not answered it"),
-                Err(fault) => failure(&id, &fault),
-            };
-            // The client may have gone meanwhile.
-            let _ = to_us.send(answer);
-        };
-        // In the order of the messages, each as far as its line.
-        tokio::spawn(one);
+    let mut asked = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            // The line of a message is out before the next message is taken, so that their order stays.
+            biased;
+            Some(()) = asked.next() => {}
+            message = from_us.recv() => match message {
+                Some(message) => asked.push(ask(&link, &server, message, &to_us)),
+                None => return,
+            },
+        }
     }
+}
+
+/// Carries one message, and the answer to it.
+async fn ask(link: &Link, server: &str, message: Value, to_us: &mpsc::UnboundedSender<Value>) {
+    let id = message.get("id").cloned();
+    // Cut, it would be another call.
+    if is_too_long(&message) {
+        let text = "it is too long for the host, which takes lines up to 1 MiB";
+        let _ = id.map(|id| to_us.send(failure(&id, text)));
+        return;
+    }
+    let answer = link.ask(json!({
+        "subtype": "mcp_message",
+        "server_name": server,
+        "message": message,
+    }));
+    let answer = answer.await;
+    // A notification is acknowledged and no more.
+    let Some(id) = id else { return };
+    let answer = match answer.map(|mut answer| answer["mcp_response"].take()) {
+        Ok(response) if response.is_object() => response,
+        Ok(_) => failure(&id, "the host has not answered it"),
+        Err(fault) => failure(&id, &fault),
+    };
+    // The client may have gone meanwhile.
+    let _ = to_us.send(answer);
 }
 
 fn failure(id: &Value, text: &str) -> Value {
