@@ -8,36 +8,20 @@
 //! The text of an issue is written by strangers. It is data in every prompt, the agents that read it hold no token of
 //! the hub and reach no network, and what they leave is checked before it is pushed or posted.
 
-pub mod phase;
-
-pub mod issue;
-
-pub mod verdict;
-
-pub mod journal;
-
-pub mod hub;
-
-pub mod github;
-
-pub mod folder;
-
 pub mod action;
-
-pub mod git;
-
-pub mod tree;
-
-pub mod artifact;
-
 pub mod agent;
-
-pub mod settings;
-
-pub mod summary;
-
-pub mod lock;
-
-pub mod run;
-
+pub mod artifact;
 pub mod bench;
+pub mod folder;
+pub mod git;
+pub mod github;
+pub mod hub;
+pub mod issue;
+pub mod journal;
+pub mod lock;
+pub mod phase;
+pub mod run;
+pub mod settings;
+pub mod summary;
+pub mod tree;
+pub mod verdict;

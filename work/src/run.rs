@@ -201,12 +201,22 @@ impl Work {
 
     /// Forgets the phases that read what has changed since, with their sessions; before the first commit, the tree.
     fn forget(&self, artifacts: &Artifacts, journal: &mut Journal) -> Result<(), WorkError> {
-        let valid = still_valid(&journal.runs, &artifacts.hashes());
+        let folder = self.tree_folder(journal.issue.number);
+        let mut valid = still_valid(&journal.runs, &artifacts.hashes());
+        let past = &journal.history()[..valid];
+        let needs_tree = match phase::next(past, journal.mending) {
+            Step::Perform(next) => matches!(next, Phase::Push | Phase::Check | Phase::Fix),
+            Step::Finish(_) => false,
+        };
+        if needs_tree && !Tree::is_at(&folder) {
+            // The commits went with it, so they are made again.
+            let first = past.iter().position(|(phase, _)| *phase == Phase::Do);
+            valid = first.unwrap_or(valid);
+        }
         if valid == journal.runs.len() {
             return Ok(());
         }
         journal.runs.truncate(valid);
-        let folder = self.tree_folder(journal.issue.number);
         match journal.last(Phase::Do) {
             None => Tree::discard(&folder)?,
             Some(_) => Tree::forget_sessions(&folder, valid)?,

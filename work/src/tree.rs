@@ -85,8 +85,7 @@ impl Tree {
             git,
             objects: object_folders(&common.join("objects")),
         };
-        let is_ready = folder.join("ready").exists();
-        if !is_ready {
+        if !Self::is_at(folder) {
             tree.make(&common, origin).await?;
             fs::write(folder.join("ready"), "")?;
         }
@@ -138,6 +137,11 @@ impl Tree {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Whether there is one below `folder`.
+    pub fn is_at(folder: &Path) -> bool {
+        folder.join("ready").exists()
     }
 
     /// Its top.

@@ -138,7 +138,8 @@ impl Work {
             None => self.hub.default_branch().await?,
         };
         let base_commit = self.fetch(&base).await?;
-        Tree::discard(&self.tree_folder(issue.number))?;
+        // One issue at a time: what others have left behind is pushed, or given up.
+        Tree::discard(&self.trees)?;
         artifacts.clear()?;
         artifacts.write("plan/issue.json", &told(&issue))?;
         let journal = Journal {

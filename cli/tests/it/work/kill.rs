@@ -7,6 +7,7 @@ use ah_provider::script::format::Turn;
 use ah_testkit::github::{Fault, GitHub};
 use ah_testkit::script::{hangs, uses};
 use ah_testkit::server::Server;
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::site::{NEEDS_FIXES, PASS, Site, checks, does, fixes, plans};
@@ -125,4 +126,49 @@ fn what_was_done_at_the_hub_before_it_was_killed_is_not_done_again() {
         site.on(&github, &server, []).run().expect(0);
         check_end(&site, &github, &server);
     }
+}
+
+#[test]
+fn an_interrupt_ends_the_agents_and_the_work_goes_on_later() {
+    let Some((site, github)) = begin() else {
+        return;
+    };
+    let server = Server::new(turns("do"));
+    let running = site.on(&github, &server, []).start();
+    server.wait_until(|asked| asked.len() == 4);
+    running.signal(Signal::INT);
+    let ended = running.wait().expect(130);
+    assert!(
+        ended
+            .stderr
+            .ends_with("error: interrupted\nhint: the same command goes on\n"),
+        "{}",
+        ended.stderr
+    );
+    site.world.assert_nothing_runs();
+    site.on(&github, &server, []).run().expect(0);
+    check_end(&site, &github, &server);
+}
+
+#[test]
+fn commits_that_are_lost_are_made_again() {
+    let Some((site, github)) = begin() else {
+        return;
+    };
+    let turns = [
+        plans(),
+        does("salve", "greet: speaks Latin"),
+        does("salve", "greet: speaks Latin again"),
+        checks(PASS),
+    ];
+    let server = Server::new(turns.concat());
+    for phase in ["plan", "do"] {
+        site.on(&github, &server, [phase]).run().expect(0);
+    }
+    fs::remove_dir_all(site.world.home().join(".local/state/ah")).unwrap();
+    site.on(&github, &server, []).run().expect(0);
+    assert_eq!(
+        site.pushed("work/7"),
+        "greet: speaks Latin again by Ada\ngreet: the first words by Ada"
+    );
 }
