@@ -168,12 +168,17 @@ impl Permissions {
         };
         match access {
             Access::Read(_) | Access::Named(_) | Access::Ask(_) => true,
-            Access::Command(_) | Access::Promised | Access::Unknown if self.confined => true,
+            // What may be written there is not for rules to say.
+            Access::Write(_) | Access::Command(_) | Access::Promised | Access::Unknown
+                if self.confined =>
+            {
+                true
+            }
             Access::Write(path) if is_protected(path) => self
                 .allow
                 .iter()
                 .any(|rule| rule.content.is_some() && rule.allows(call, access, &self.places)),
-            Access::Write(path) => self.confined || self.may_edit(path) || by_rule(),
+            Access::Write(path) => self.may_edit(path) || by_rule(),
             Access::Command(line) => self.allows_line(call, line) || by_rule(),
             Access::Host(host) if self.hosts.contains(host) => true,
             Access::Host(_) | Access::Promised | Access::Unknown => by_rule(),

@@ -320,7 +320,7 @@ fn the_tools_of_a_confined_run_share_what_they_may_see() {
         (5, "No such file"),
         (6, "no file"),
         (7, "no matches"),
-        (8, "was denied"),
+        (8, "protects it"),
         (10, "unreachable"),
         (11, "405 Method Not Allowed"),
         (13, "no file"),
