@@ -173,7 +173,6 @@ fn what_comes_later_is_refused_by_name() {
     let lines = [
         "--agent x go",
         "--json-schema {} go",
-        "work on the login bug",
         "-p --agents {} go",
     ];
     insta::assert_snapshot!(pages(|_| (), &lines), @"
@@ -183,11 +182,6 @@ exit code 2
 
 $ ah --json-schema {} go
 error: `--json-schema` does not work yet
-exit code 2
-
-$ ah work on the login bug
-error: `ah work` does not work yet
-hint: for a prompt that begins so: ah -- work on the login bug
 exit code 2
 
 $ ah -p --agents {} go
