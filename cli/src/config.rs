@@ -204,7 +204,7 @@ impl Config {
                 .value(|settings| settings.max_tool_output_bytes)
                 .unwrap_or_else(|| built_in(MAX_TOOL_OUTPUT)),
             effort: given(options.model.effort).or_else(|| first.value(|settings| settings.effort)),
-            max_thinking_tokens: given(options.model.max_thinking_tokens)
+            max_thinking_tokens: given(options.model.thinking_budget())
                 .or_else(|| first.value(|settings| settings.max_thinking_tokens)),
             max_output_tokens: first.value(|settings| settings.max_output_tokens),
             temperature: first.value(|settings| settings.temperature),

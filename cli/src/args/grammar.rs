@@ -29,7 +29,6 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("project-config-root", true),
     ("resume-drops-turn", true),
     ("task-budget", true),
-    ("thinking", true),
     ("thinking-display", true),
 ];
 

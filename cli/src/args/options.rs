@@ -109,6 +109,9 @@ pub struct ModelOptions {
     /// Thinking budget in tokens; 0 turns thinking off
     #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_thinking_tokens: Option<u32>,
+    /// Whether the model thinks: as much as it finds right, or not at all
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub thinking: Option<ThinkingMode>,
     /// How hard the model tries; told to each vendor in its own way
     #[arg(long, value_name = "LEVEL", value_parser = effort())]
     pub effort: Option<Effort>,
@@ -118,6 +121,14 @@ pub struct ModelOptions {
     /// Write the run down as a scenario that script:FILE plays
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+}
+
+impl ModelOptions {
+    /// How much the model may think, however it was said.
+    pub fn thinking_budget(&self) -> Option<u32> {
+        let is_off = self.thinking == Some(ThinkingMode::Disabled);
+        self.max_thinking_tokens.or(is_off.then_some(0))
+    }
 }
 
 /// What ends a run early.
@@ -385,6 +396,16 @@ pub enum InputFormat {
     Text,
     /// The messages of the Agent SDK
     StreamJson,
+}
+
+/// Whether a model thinks, as the official SDKs say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ThinkingMode {
+    /// As much as it finds right, which is what happens anyway
+    #[value(alias = "enabled")]
+    Adaptive,
+    /// Not at all
+    Disabled,
 }
 
 /// A set of tools.

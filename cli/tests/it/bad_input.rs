@@ -170,11 +170,7 @@ exit code 2
 
 #[test]
 fn what_comes_later_is_refused_by_name() {
-    let lines = [
-        "--agent x go",
-        "--json-schema {} go",
-        "-p --agents {} go",
-    ];
+    let lines = ["--agent x go", "--json-schema {} go", "-p --agents {} go"];
     insta::assert_snapshot!(pages(|_| (), &lines), @"
 $ ah --agent x go
 error: `--agent` does not work yet
