@@ -7,6 +7,7 @@ mod command;
 mod report;
 mod shell;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -241,7 +242,11 @@ impl Tool for Bash {
         }
         let line = input.text("command").unwrap_or_default();
         let is_beside = input.get("run_in_background") == Some(&true.into());
-        let parsed = shell::parse(line, &|name| self.workspace.resolve(name));
+        let links = RefCell::new(Vec::new());
+        let parsed = shell::parse(line, &|name| {
+            links.borrow_mut().extend(self.workspace.named(name));
+            self.workspace.resolve(name)
+        });
         let line = CommandLine {
             harmless: !is_beside && parsed.line.harmless,
             ..parsed.line
@@ -251,6 +256,7 @@ impl Tool for Bash {
         std::iter::once(Access::Command(line))
             .chain(reads)
             .chain(writes)
+            .chain(links.into_inner().into_iter().map(Access::Named))
             .collect()
     }
 

@@ -90,8 +90,7 @@ impl Tool for Edit {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        let path = self.workspace.argument(input, self.naming);
-        path.map(Access::Write).into_iter().collect()
+        self.workspace.argument(input, self.naming, Access::Write)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -72,7 +72,7 @@ impl Tool for Glob {
     fn access(&self, input: &Input) -> Vec<Access> {
         let pattern = input.text("pattern").unwrap_or_default();
         let scope = Scope::of(pattern, input.text("path"));
-        vec![Access::Read(self.workspace.resolve(&scope.folder))]
+        self.workspace.touched(&scope.folder, Access::Read)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

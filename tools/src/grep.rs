@@ -126,7 +126,7 @@ impl Tool for Grep {
 
     fn access(&self, input: &Input) -> Vec<Access> {
         let path = input.text("path").unwrap_or_default();
-        vec![Access::Read(self.workspace.resolve(path))]
+        self.workspace.touched(path, Access::Read)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -98,8 +98,7 @@ impl Tool for NotebookEdit {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        let path = self.workspace.argument(input, Naming::Sdk);
-        path.map(Access::Write).into_iter().collect()
+        self.workspace.argument(input, Naming::Sdk, Access::Write)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -99,8 +99,7 @@ impl Tool for Read {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        let path = self.workspace.argument(input, self.naming);
-        path.map(Access::Read).into_iter().collect()
+        self.workspace.argument(input, self.naming, Access::Read)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

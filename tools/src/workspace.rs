@@ -10,7 +10,7 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Embedded, EmbeddedEntry, Input};
+use ah_conversation::{Access, Embedded, EmbeddedEntry, Input};
 use ah_process::Confinement;
 
 use crate::file::{self, Fault};
@@ -98,8 +98,8 @@ impl Workspace {
         &self.cwd
     }
 
-    /// The absolute path that `path` means, symbolic links followed as far as it exists.
-    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+    /// The absolute path that `path` stands for.
+    fn absolute(&self, path: &str) -> PathBuf {
         let from_home = match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 let below = rest.trim_start_matches('/');
@@ -107,7 +107,12 @@ impl Workspace {
             }
             _ => None,
         };
-        self.place(&from_home.unwrap_or_else(|| path.into()))
+        self.cwd.join(from_home.unwrap_or_else(|| path.into()))
+    }
+
+    /// The absolute path that `path` means, symbolic links followed as far as it exists.
+    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+        self.place(&self.absolute(path))
     }
 
     /// The same, where `~` is a name like any other.
@@ -119,6 +124,20 @@ impl Workspace {
     /// Whether the file tools may do less than we may.
     pub(crate) fn is_confined(&self) -> bool {
         self.confinement.is_some()
+    }
+
+    /// The name that `path` is where it leads through symbolic links: without `.` and `..`.
+    pub(crate) fn named(&self, path: &str) -> Option<PathBuf> {
+        let name = plain(&self.absolute(path));
+        (name != self.resolve(path)).then_some(name)
+    }
+
+    /// What a call touches that does this with the file `path`: the file, and the name of a link to it.
+    pub(crate) fn touched(&self, path: &str, access: fn(PathBuf) -> Access) -> Vec<Access> {
+        let link = self.named(path).map(Access::Named);
+        std::iter::once(access(self.resolve(path)))
+            .chain(link)
+            .collect()
     }
 
     /// Where a path leads that a confined command would name so.
@@ -175,11 +194,17 @@ impl Workspace {
         }
     }
 
-    /// What the path argument of a call means, if it has one that may be given so.
-    pub(crate) fn argument(&self, input: &Input, naming: Naming) -> Option<PathBuf> {
+    /// What a call touches that does this with the file of its path argument, if it has one that may be given so.
+    pub(crate) fn argument(
+        &self,
+        input: &Input,
+        naming: Naming,
+        access: fn(PathBuf) -> Access,
+    ) -> Vec<Access> {
         let names = ["path", "file_path", "notebook_path"];
-        let path = names.iter().find_map(|name| input.text(name))?;
-        naming.takes(path).then(|| self.resolve(path))
+        let path = names.iter().find_map(|name| input.text(name));
+        path.filter(|path| naming.takes(path))
+            .map_or_else(Vec::new, |path| self.touched(path, access))
     }
 
     /// The path as it is shown: relative to the working directory where it lies below it.
@@ -249,6 +274,19 @@ fn real_path(path: &Path) -> PathBuf {
         }
     }
     real
+}
+
+/// The path without `.` and `..`, links left as they are.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {

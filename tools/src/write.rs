@@ -81,8 +81,7 @@ impl Tool for Write {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        let path = self.workspace.argument(input, self.naming);
-        path.map(Access::Write).into_iter().collect()
+        self.workspace.argument(input, self.naming, Access::Write)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

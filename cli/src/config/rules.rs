@@ -27,24 +27,30 @@ impl Config {
             },
             _ => rule.value.clone(),
         };
-        let rules = |rules: &[Sourced<Rule>]| rules.iter().map(kept).collect();
+        let places = Places {
+            cwd: real(self.environment.cwd()),
+            project: real(&self.project_root),
+            home: self.environment.home().map(|home| real(&home)),
+        };
+        // What forbids or asks holds for a file under all its names.
+        let with_targets = |rule: &Sourced<Rule>| {
+            let rule = kept(rule);
+            let target = rule.behind_links(&places, |path| fs::canonicalize(path).ok());
+            std::iter::once(rule).chain(target).collect::<Vec<_>>()
+        };
         Permissions {
             mode: self.permission_mode.value,
             before_plan: PermissionMode::default(),
             confined: false,
             hosts: Vec::new(),
             may_bypass: self.may_bypass,
-            allow: rules(&self.allow),
-            ask: rules(&self.ask),
-            deny: rules(&self.deny),
+            allow: self.allow.iter().map(kept).collect(),
+            ask: self.ask.iter().flat_map(with_targets).collect(),
+            deny: self.deny.iter().flat_map(with_targets).collect(),
             directories: { self.directories.iter() }
                 .map(|folder| real(&folder.value))
                 .collect(),
-            places: Places {
-                cwd: real(self.environment.cwd()),
-                project: real(&self.project_root),
-                home: self.environment.home().map(|home| real(&home)),
-            },
+            places,
         }
     }
 }

@@ -4,6 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ah_agent::commands::Command;
+use ah_conversation::Layer;
+
+use crate::config::untrusted;
 use crate::extensions;
 
 /// The folders with tools, skills and commands, below any folder of a project.
@@ -29,7 +33,7 @@ pub fn find(project: &[PathBuf], mut found: impl FnMut(PathBuf)) {
             }
             for kind in ["commands", "skills"] {
                 let texts = texts(&layer.join(kind));
-                let texts = texts.into_iter().filter(|path| runs_commands(path));
+                let texts = texts.into_iter().filter(|path| is_code(path));
                 texts.for_each(&mut found);
             }
         }
@@ -70,6 +74,13 @@ fn texts(folder: &Path) -> Vec<PathBuf> {
     texts
 }
 
-fn runs_commands(path: &Path) -> bool {
-    extensions::read(path).is_ok_and(|text| text.contains(COMMAND))
+/// Whether a text runs commands, or names a file as its model.
+fn is_code(path: &Path) -> bool {
+    let Ok(text) = extensions::read(path) else {
+        return false;
+    };
+    let name = Path::new(path.file_name().unwrap_or_default());
+    let command = || Command::parse(&text, name, path, Layer::Project).ok();
+    let model = || command()?.model;
+    text.contains(COMMAND) || model().is_some_and(|model| untrusted::is_file(&model))
 }

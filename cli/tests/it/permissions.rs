@@ -78,6 +78,45 @@ fn port_06_h_root_does_not_skip_the_permissions() {
     }
 }
 
+/// A rule that denies or asks holds for a file under the name of a link and under its own, whichever the rule names.
+#[test]
+fn rules_about_files_hold_behind_symbolic_links() {
+    let world = World::new();
+    world.write("data/key", "secret");
+    for (link, target) in [("link", "data"), ("direct", "data/key")] {
+        std::os::unix::fs::symlink(world.file(target), world.file(link)).unwrap();
+    }
+    for (at, (rule, path, is_denied)) in [
+        ("Read(link/**)", "link/key", true),
+        ("Read(link/**)", "data/key", true),
+        ("Read(./link)", "data/key", true),
+        ("Read(data/**)", "link/key", true),
+        ("Read(data/**)", "direct", true),
+        ("Read(direct)", "direct", true),
+        ("Read(direct)", "data/key", true),
+        ("Read(direct)", "data/../direct", true),
+        ("Read(other)", "direct", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let line = format!("cat {path}");
+        let turns = [
+            uses("Read", json!({"file_path": world.file(path)})),
+            uses("bash", json!({"command": line})),
+            says("Done."),
+        ];
+        let model = world.scenario(&format!("s{at}"), turns);
+        let options = ["-n", "-m", &model, "--disallowed-tools", rule];
+        let arguments = [&options[..], &["--output-format", "json", "--", "go"]].concat();
+        let ended = world.ah(arguments).run().expect(0);
+        let result: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let denials = result["permission_denials"].as_array().unwrap();
+        let expected = if is_denied { 2 } else { 0 };
+        assert_eq!(denials.len(), expected, "{rule} for {path}: {result}");
+    }
+}
+
 /// Row M2: what is denied stays so in every mode, however the command is written.
 #[test]
 fn row_m2_a_denied_command_does_not_run_in_any_mode() {

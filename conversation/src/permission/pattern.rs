@@ -1,6 +1,6 @@
 //! How the content of a rule matches a text or a path.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Places;
 
@@ -95,15 +95,7 @@ fn pieces(pattern: &str) -> Vec<Piece> {
 /// file system, `~/` at home, `/` at the top of the project; anything else in the working directory, or anywhere
 /// below it where it has no slash.
 pub(super) fn names_path(pattern: &str, path: &Path, places: &Places) -> bool {
-    let (root, pattern) = if let Some(rest) = pattern.strip_prefix("//") {
-        (Some(Path::new("/")), rest)
-    } else if let Some(rest) = pattern.strip_prefix("~/") {
-        (places.home.as_deref(), rest)
-    } else if let Some(rest) = pattern.strip_prefix('/') {
-        (Some(places.project.as_path()), rest)
-    } else {
-        (Some(places.cwd.as_path()), pattern)
-    };
+    let (root, pattern) = rooted(pattern, places);
     let Some(below) = root.and_then(|root| path.strip_prefix(root).ok()) else {
         return false;
     };
@@ -120,6 +112,40 @@ pub(super) fn names_path(pattern: &str, path: &Path, places: &Places) -> bool {
         .map(|part| part.to_string_lossy().into_owned())
         .collect();
     names_parts(&wanted, &parts)
+}
+
+/// Where a pattern begins, and what it says from there on.
+fn rooted<'a>(pattern: &'a str, places: &'a Places) -> (Option<&'a Path>, &'a str) {
+    if let Some(rest) = pattern.strip_prefix("//") {
+        (Some(Path::new("/")), rest)
+    } else if let Some(rest) = pattern.strip_prefix("~/") {
+        (places.home.as_deref(), rest)
+    } else if let Some(rest) = pattern.strip_prefix('/') {
+        (Some(places.project.as_path()), rest)
+    } else {
+        (Some(places.cwd.as_path()), pattern)
+    }
+}
+
+/// The same pattern for where the beginning of its path leads, as `real` knows; `None` where that is the path itself.
+pub(super) fn behind_links(
+    pattern: &str,
+    places: &Places,
+    real: impl Fn(&Path) -> Option<PathBuf>,
+) -> Option<String> {
+    const WILD: [char; 3] = ['*', '?', '['];
+    let (root, pattern) = rooted(pattern, places);
+    let mut path = root?.to_owned();
+    let mut rest = pattern.split('/').peekable();
+    while let Some(part) = rest.next_if(|part| !part.contains(WILD)) {
+        path.push(part);
+    }
+    let target = real(&path).filter(|target| *target != path)?;
+    let target = target.to_str().filter(|target| !target.contains(WILD))?;
+    let parts: Vec<_> = std::iter::once(target.trim_matches('/'))
+        .chain(rest)
+        .collect();
+    Some(format!("//{}", parts.join("/")))
 }
 
 /// Whether the pattern's parts name the path's, or the first of them: what is below a folder that is named is named

@@ -4,10 +4,10 @@
 //! differently: the first what is written, the second what will run, however it is written.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::pattern::{escape, fixed_length, is_exact, names_path, wildcard};
+use super::pattern::{behind_links, escape, fixed_length, is_exact, names_path, wildcard};
 use super::{Destination, Places, RuleValue};
 use crate::{Access, CommandLine, SimpleCommand, ToolUse};
 
@@ -100,6 +100,23 @@ impl Rule {
     pub fn kept_in(self, destination: Destination) -> Self {
         let kept = Some(destination);
         Self { kept, ..self }
+    }
+
+    /// The same rule about files for where its path leads through symbolic links, as `real` knows; `None` where it leads
+    /// nowhere else.
+    pub fn behind_links(
+        &self,
+        places: &Places,
+        real: impl Fn(&Path) -> Option<PathBuf>,
+    ) -> Option<Self> {
+        let content = self.content.as_ref()?;
+        if !self.is_of_reading() && !self.is_of_writing() {
+            return None;
+        }
+        Some(Self {
+            content: Some(behind_links(content, places, real)?),
+            ..self.clone()
+        })
     }
 
     /// Whether the rule speaks of every call of the tool `name`.

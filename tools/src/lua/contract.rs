@@ -12,6 +12,9 @@ use super::leash::Limits;
 
 /// As long as the strictest server allows.
 const MAX_NAME: usize = 64;
+/// Longer descriptions and guidance are refused, as those of programs are cut: they stand in every request.
+const MAX_DESCRIPTION: usize = 10_000;
+const MAX_GUIDANCE: usize = 20_000;
 /// The longest time that a call may ask for: a day.
 const MAX_SECONDS: u64 = 24 * 60 * 60;
 
@@ -60,12 +63,17 @@ pub(super) fn read(lua: &Lua, returned: &Value) -> Result<Returned, Fault> {
     let contract = Contract {
         spec: ToolSpec {
             name: name(text(table, "name")?)?,
-            description: text(table, "description")?,
+            description: short(text(table, "description")?, "description", MAX_DESCRIPTION)?,
             key: key(&input_schema),
             input_schema: Arc::new(input_schema),
             guidance: match field(table, "system_prompt")? {
                 Value::Nil => None,
-                _ => Some(text(table, "system_prompt")?).filter(|text| !text.trim().is_empty()),
+                _ => Some(short(
+                    text(table, "system_prompt")?,
+                    "system_prompt",
+                    MAX_GUIDANCE,
+                )?)
+                .filter(|text| !text.trim().is_empty()),
             },
             truncation: Truncation::DEFAULT,
         },
@@ -106,6 +114,16 @@ fn text(table: &Table, name: &'static str) -> Result<String, Fault> {
     match field(table, name)? {
         Value::String(text) => Ok(text.to_string_lossy()),
         other => Err(wrong(name, "a string", &other)),
+    }
+}
+
+fn short(text: String, near: &'static str, most: usize) -> Result<String, Fault> {
+    match text.len() <= most {
+        true => Ok(text),
+        false => Err(Fault {
+            text: format!("`{near}` has {} bytes, more than {most}", text.len()),
+            near,
+        }),
     }
 }
 
