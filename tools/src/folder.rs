@@ -190,10 +190,15 @@ impl Bench {
         })
     }
 
+    /// Asks programs what they do that say it nowhere. Those in another agent's folder were not put there for us, and who
+    /// knows what they do when they are started.
     async fn ask_for_help(&self, candidates: &mut [Candidate]) {
+        let is_ours = |layer| !matches!(layer, Layer::ForeignUser | Layer::ForeignProject);
         let (silent, paths): (Vec<_>, Vec<_>) = candidates
             .iter_mut()
-            .filter(|candidate| candidate.about.description.is_none())
+            .filter(|candidate| {
+                candidate.about.description.is_none() && is_ours(candidate.origin.layer)
+            })
             .filter_map(|candidate| match &candidate.program {
                 Program::File(path) => Some((&mut candidate.about, path.clone())),
                 Program::Line(_) => None,

@@ -268,6 +268,26 @@ async fn help_is_asked_for_once_until_the_program_changes() {
     assert_eq!(found.tools[0].0.spec().description, "Counts more.");
 }
 
+#[tokio::test]
+async fn programs_in_the_folders_of_other_agents_are_not_started_to_be_asked() {
+    let folder = Folder::new();
+    put_programs(&folder, &[("bin/counts", "touch asked; echo Counts.")]);
+    for (layer, is_asked) in [
+        (Layer::ForeignUser, false),
+        (Layer::ForeignProject, false),
+        (Layer::User, true),
+    ] {
+        let tools = ToolOrigin {
+            layer,
+            path: Some(folder.path("bin")),
+        };
+        let found = bench(&folder).load(&[tools], &[]).await;
+        let description = &found.tools[0].0.spec().description;
+        assert_eq!(description == "Counts.", is_asked, "{layer}: {description}");
+        assert_eq!(folder.path("asked").exists(), is_asked, "{layer}");
+    }
+}
+
 /// Feature table T13: `--tool NAME=CMD` adds a tool.
 #[tokio::test]
 async fn a_command_line_is_a_tool_as_well() {
