@@ -74,6 +74,34 @@ fn what_is_wrong_with_a_file_is_one_warning_with_its_line_and_the_rest_loads() {
         "#);
 }
 
+/// What a tool says stands in every request.
+#[test]
+fn texts_that_are_too_long_for_every_request_are_refused() {
+    let folder = Folder::new();
+    for (name, field, bytes) in [
+        ("a", "description", 10_000),
+        ("b", "description", 10_001),
+        ("c", "system_prompt", 20_000),
+        ("d", "system_prompt", 20_001),
+    ] {
+        let text = format!(
+            "return {{\n  name = '{name}',\n  description = 'd',\n  {field} = ('x'):rep({bytes}),\n  input_schema = {{}},\n  execute = function() end,\n}}"
+        );
+        folder.put(&format!("tools/{name}.lua"), text);
+    }
+    let found = tools(&folder);
+    let names: Vec<_> = found
+        .tools
+        .iter()
+        .map(|tool| tool.spec().name.as_str())
+        .collect();
+    assert_eq!(names, ["a", "c"]);
+    insta::assert_snapshot!(found.warnings.join("\n"), @"
+        tools/b.lua:3: `description` has 10001 bytes, more than 10000
+        tools/d.lua:4: `system_prompt` has 20001 bytes, more than 20000
+        ");
+}
+
 #[test]
 fn a_file_says_all_there_is_to_know() {
     let folder = Folder::new();
