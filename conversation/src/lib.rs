@@ -56,8 +56,8 @@ pub use permission::{
     Places, Rule, RuleError, RuleValue, is_same_tool,
 };
 pub use provider::{
-    BlockStart, Delta, Effort, ErrorClass, EventStream, FallbackNotice, Provider, ProviderError,
-    Request, RetryNotice, Sampling, StreamEvent, Thinking,
+    BlockStart, Delta, Effort, ErrorClass, EventStream, FallbackNotice, Findings, Hit, Provider,
+    ProviderError, Request, RetryNotice, Sampling, Searching, StreamEvent, Thinking, WebSearch,
 };
 pub use repair::{close_open_calls, extend_sendable, sendable};
 pub use repetition::{Repetition, repetition, signature};

@@ -20,6 +20,45 @@ pub trait Provider: Send + Sync {
     /// ends the request. A whole answer ends with [`StreamEvent::Ended`]; a stream that ends without it, or whose
     /// last item is an error, has given no answer.
     fn stream(&self, request: Request) -> EventStream;
+
+    /// Has the model's server search the web, where it can. Nothing happens until the future is polled.
+    fn search(&self, _: &WebSearch) -> Option<Searching> {
+        None
+    }
+}
+
+/// A search of the web.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WebSearch {
+    /// What is looked for.
+    pub query: String,
+    /// The only domains whose pages count, where there are any; those below them too.
+    pub allowed_domains: Vec<String>,
+    /// Domains whose pages do not count. Servers take one of the two lists.
+    pub blocked_domains: Vec<String>,
+}
+
+/// A search on its way.
+pub type Searching = Pin<Box<dyn Future<Output = Result<Findings, ProviderError>> + Send>>;
+
+/// What a search has found. All of it was written by strangers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The pages.
+    pub hits: Vec<Hit>,
+    /// What the server says of them, if it does.
+    pub words: String,
+}
+
+/// A page that a search has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hit {
+    /// Its title.
+    pub title: String,
+    /// Its address.
+    pub address: String,
+    /// What stands there, in short; may be empty.
+    pub snippet: String,
 }
 
 /// A model's answer as it arrives.

@@ -3,11 +3,14 @@
 
 mod decode;
 pub(crate) mod encode;
+mod search;
 pub(crate) mod wire;
 
 use std::sync::{Mutex, PoisonError};
 
-use ah_conversation::{ErrorClass, EventStream, Model, Provider, ProviderError, Request};
+use ah_conversation::{
+    ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching, WebSearch,
+};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 pub use self::encode::Encoder;
@@ -71,6 +74,12 @@ impl Provider for Anthropic {
         let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
         let body = encoder.encode(&request);
         self.endpoint.ask::<decode::Answer>(body)
+    }
+
+    fn search(&self, search: &WebSearch) -> Option<Searching> {
+        let body = search::encode(&self.model.name, self.model.max_output, search);
+        let answer = self.endpoint.ask::<decode::Answer>(vec![body]);
+        Some(Box::pin(search::findings(answer)))
     }
 }
 

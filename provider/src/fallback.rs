@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ah_conversation::{
     ErrorClass, EventStream, FallbackNotice, Model, Origin, Provider, ProviderError, Request,
-    StreamEvent,
+    Searching, StreamEvent, WebSearch,
 };
 use futures_util::{StreamExt, stream};
 
@@ -33,6 +33,10 @@ impl Fallback {
 impl Provider for Fallback {
     fn model(&self) -> &Model {
         self.first.model()
+    }
+
+    fn search(&self, search: &WebSearch) -> Option<Searching> {
+        self.first.search(search)
     }
 
     fn stream(&self, request: Request) -> EventStream {

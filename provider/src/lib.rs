@@ -88,6 +88,18 @@ pub fn credentials(name: &str, options: &Options<'_>) -> Result<Option<String>, 
     route(name, options)?.0.credentials()
 }
 
+/// Whether the server called `server` searches the web for its models; not known of servers that are not the vendor's own.
+pub fn searches(server: &str, options: &Options<'_>) -> bool {
+    Route::to(server, options).is_some_and(|route| route.searches())
+}
+
+/// The small model of the vendor whose server is called `server`, for work that needs no more; `None` where the server is
+/// somebody else's, who may have other models, or none is known.
+pub fn small(server: &str, options: &Options<'_>) -> Option<String> {
+    let route = Route::to(server, options).filter(Route::is_of_vendor)?;
+    route.small().map(str::to_owned)
+}
+
 /// The settings that the model `name` is asked without, because it or its server does not take them.
 pub fn left_out(
     name: &str,

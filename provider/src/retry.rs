@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ah_conversation::{
-    ErrorClass, EventStream, Model, Provider, ProviderError, Request, RetryNotice, StreamEvent,
+    ErrorClass, EventStream, Model, Provider, ProviderError, Request, RetryNotice, Searching,
+    StreamEvent, WebSearch,
 };
 use futures_util::{StreamExt, stream};
 
@@ -106,6 +107,11 @@ impl<P: Provider + 'static> Provider for Retrying<P> {
             let event = attempts.next().await?;
             Some((event, attempts))
         }))
+    }
+
+    /// Asked once: what failed is an answer to whoever wanted to know.
+    fn search(&self, search: &WebSearch) -> Option<Searching> {
+        self.inner.search(search)
     }
 }
 

@@ -198,6 +198,28 @@ impl<'a> Route<'a> {
         asked.left_out(request)
     }
 
+    /// Whether requests go to the vendor itself.
+    pub(crate) fn is_of_vendor(&self) -> bool {
+        let usual = self.usual.as_ref().and_then(|usual| usual.default);
+        self.address()
+            .is_ok_and(|(address, _)| usual == Some(&*address))
+    }
+
+    /// Whether the server searches the web itself.
+    pub(crate) fn searches(&self) -> bool {
+        self.is_of_vendor() && self.api() == Api::Anthropic
+    }
+
+    /// The vendor's small model.
+    pub(crate) fn small(&self) -> Option<&'static str> {
+        match self.name {
+            "anthropic" => Some("haiku"),
+            "openai" => Some("openai/gpt-5-mini"),
+            "openai-responses" => Some("openai-responses/gpt-5-mini"),
+            _ => None,
+        }
+    }
+
     fn quirks(&self) -> Quirks {
         let quirks = self.settings.quirks.clone();
         let usual = || self.usual.as_ref().map(|usual| usual.quirks.clone());

@@ -195,3 +195,55 @@ pub struct Delta<'a> {
     pub signature: Option<String>,
     pub partial_json: Option<String>,
 }
+
+/// A request for a search, whole.
+#[derive(Serialize)]
+pub struct SearchRequest<'a> {
+    pub model: &'a str,
+    pub max_tokens: u64,
+    pub stream: bool,
+    pub system: &'a str,
+    pub tools: [SearchTool<'a>; 1],
+    pub messages: [SearchQuestion<'a>; 1],
+}
+
+/// The server's own tool.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "web_search_20250305")]
+pub struct SearchTool<'a> {
+    pub name: &'a str,
+    pub max_uses: u32,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub allowed_domains: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub blocked_domains: &'a [String],
+}
+
+#[derive(Serialize)]
+pub struct SearchQuestion<'a> {
+    pub role: &'a str,
+    pub content: &'a str,
+}
+
+/// One page that a search has found.
+#[derive(Deserialize)]
+pub struct SearchHit {
+    #[serde(default)]
+    pub title: String,
+    pub url: String,
+}
+
+/// What a block of results holds, or the word for why there are none; `None` for blocks of other kinds.
+pub fn search_results(block: &Value) -> Option<Result<Vec<SearchHit>, String>> {
+    if block.get("type")?.as_str()? != "web_search_tool_result" {
+        return None;
+    }
+    let content = block.get("content")?;
+    if let Some(code) = content.get("error_code").and_then(Value::as_str) {
+        return Some(Err(code.to_owned()));
+    }
+    let hits = content.as_array()?.iter();
+    Some(Ok(hits
+        .filter_map(|hit| SearchHit::deserialize(hit).ok())
+        .collect()))
+}

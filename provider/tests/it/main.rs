@@ -16,4 +16,5 @@ mod responses_recordings;
 mod retries;
 mod route;
 mod script;
+mod search;
 mod server;

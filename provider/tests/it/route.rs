@@ -45,6 +45,14 @@ fn connected_with(
     variables: &[(&str, &str)],
     servers: &Value,
 ) -> Result<Arc<dyn Provider>, ProviderError> {
+    with_options(variables, servers, |options| connect(name, options))
+}
+
+fn with_options<T>(
+    variables: &[(&str, &str)],
+    servers: &Value,
+    ask: impl FnOnce(&Options<'_>) -> T,
+) -> T {
     let variables = variables.iter();
     let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let servers: BTreeMap<String, NamedServer> =
@@ -64,7 +72,7 @@ fn connected_with(
         },
         seed: 1,
     };
-    connect(name, &options)
+    ask(&options)
 }
 
 fn connected(name: &str, variables: &[(&str, &str)]) -> Result<Arc<dyn Provider>, ProviderError> {
@@ -355,5 +363,45 @@ fn without_a_key_the_hint_says_what_is_set_up() {
             .expect("a failure");
         assert_eq!(error.class, ErrorClass::Authentication);
         assert_eq!(error.hint.as_deref(), Some(expected));
+    }
+}
+
+/// The small model of a vendor is known where it is the vendor that is asked, and is one that can be connected to.
+#[test]
+fn the_small_model_is_the_vendors_own() {
+    let gateway = json!({"openai": {"baseUrl": "http://h"}});
+    for (server, variables, servers, expected) in [
+        ("anthropic", &[][..], &json!({}), Some("haiku")),
+        ("openai", &[], &json!({}), Some("openai/gpt-5-mini")),
+        (
+            "openai-responses",
+            &[],
+            &json!({}),
+            Some("openai-responses/gpt-5-mini"),
+        ),
+        (
+            "anthropic",
+            &[("ANTHROPIC_BASE_URL", "http://h")],
+            &json!({}),
+            None,
+        ),
+        ("openai", &[], &gateway, None),
+        ("ollama", &[], &json!({}), None),
+        (
+            "litellm",
+            &[("LITELLM_BASE_URL", "http://h")],
+            &json!({}),
+            None,
+        ),
+        ("nobody", &[], &json!({}), None),
+    ] {
+        let found = with_options(variables, servers, |options| {
+            ah_provider::small(server, options)
+        });
+        assert_eq!(found.as_deref(), expected, "{server} {variables:?}");
+        if let Some(name) = found {
+            let keys = [("ANTHROPIC_API_KEY", "k"), ("OPENAI_API_KEY", "k")];
+            assert!(connected(&name, &keys).is_ok(), "{name}");
+        }
     }
 }
