@@ -3,6 +3,7 @@
 mod hooks;
 mod safety;
 pub mod tools;
+pub mod web;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,6 +214,7 @@ pub async fn session(
         skills: shown.skills,
         active: shown.active,
         has_person: has_person(options, config),
+        web: web::of(&provider, shown.standing.confined(), options, config)?,
     };
     let (layered, warnings) = tools::layered(sources, options, config).await;
     warnings.iter().for_each(|warning| crate::warn(warning));
@@ -396,7 +398,8 @@ fn frontend(
 
 /// Whether questions reach somebody who can answer them.
 pub fn has_person(options: &Options, config: &Config) -> bool {
-    safety::asks(options, config).is_some()
+    let is_hosted = options.safety.permission_prompt_tool.as_deref() == Some("stdio");
+    is_hosted || safety::asks(options, config).is_some()
 }
 
 /// The group of lines that a run by `--skill` is in, where GitHub shows the log.

@@ -10,6 +10,7 @@ mod rules;
 pub mod sandboxing;
 pub mod settings;
 pub mod untrusted;
+pub mod web;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -34,6 +35,7 @@ use layers::{Folders, Found, Layer, Origin, Sources};
 use rules::{directories, hooks, may_bypass, rules};
 use sandboxing::Sandboxing;
 use settings::{HookSetting, Settings};
+use web::WebConfig;
 
 /// The model where nobody names one.
 const DEFAULT_MODEL: &str = "opus";
@@ -94,6 +96,8 @@ pub struct Config {
     pub top_p: Option<Sourced<f64>>,
     /// Words at which it stops.
     pub stop: Option<Sourced<Vec<String>>>,
+    /// How the web is reached.
+    pub web: WebConfig,
     /// How far `ah work` goes.
     pub work: Option<Sourced<WorkSettings>>,
     /// What is allowed where no rule says otherwise.
@@ -160,8 +164,7 @@ impl Config {
         mut environment: Environment,
         overlay: &Overlay,
     ) -> Result<Self, CliError> {
-        let set = |(name, value): &(String, String)| environment.set_default(name, value);
-        overlay.variables.iter().for_each(set);
+        { overlay.variables.iter() }.for_each(|(name, value)| environment.set_default(name, value));
         let sources = Sources::parse(options.settings.setting_sources.as_deref())?;
         let project_root = project_root(&environment);
         let folders = folders(&environment, &project_root);
@@ -209,6 +212,7 @@ impl Config {
             max_output_tokens: first.value(|settings| settings.max_output_tokens),
             temperature: first.value(|settings| settings.temperature),
             top_p: first.value(|settings| settings.top_p),
+            web: WebConfig::of(&layers, &first),
             work: first.value(|settings| settings.work.clone()),
             stop: first.value(|settings| settings.stop.clone()),
             may_bypass: may_bypass(permission_mode.value, options, manner, &environment)?,
@@ -225,7 +229,7 @@ impl Config {
             })?,
             key_from_dot_env,
             retry: retry(manner, is_plain(options), &environment)?,
-            files: files(&layers),
+            files: layers::files_of(&layers),
             warnings,
             embedded: Arc::new(embedded(overlay)),
             unpacked: None,
@@ -281,6 +285,8 @@ impl Config {
         entries.extend(entry("temperature", self.temperature.as_ref()));
         entries.extend(entry("topP", self.top_p.as_ref()));
         entries.extend(entry("stop", self.stop.as_ref()));
+        let web = self.web.entries();
+        entries.extend(web.map(|(key, value, origin)| (key, json!(value), origin)));
         entries.extend(entry("work", self.work.as_ref()));
         let mode = &self.permission_mode;
         entries.push(("permissions.defaultMode", json!(mode.value), &mode.origin));
@@ -585,14 +591,6 @@ fn retry(manner: Manner, is_plain: bool, environment: &Environment) -> Result<Po
         })?,
     };
     Ok(Policy { retries, ..usual })
-}
-
-fn files(layers: &[Layer]) -> Vec<PathBuf> {
-    let paths = layers.iter().filter_map(|layer| match &layer.origin {
-        Origin::File(path) => Some(path.clone()),
-        _ => None,
-    });
-    paths.collect()
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl Allowlist {
 }
 
 /// Whether an address belongs to the public internet: not to this machine, its network, or a cloud's inside.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

@@ -38,6 +38,7 @@ mod task_output;
 mod task_stop;
 mod todo;
 mod walk;
+mod web;
 mod workspace;
 mod write;
 
@@ -58,6 +59,7 @@ pub use stored::Stored;
 pub use task_output::TaskOutput;
 pub use task_stop::TaskStop;
 pub use todo::Todo;
+pub use web::{BRAVE, Search, SearchTool, Web, WebFetch};
 pub use workspace::Workspace;
 pub use write::Write;
 
@@ -85,6 +87,8 @@ pub struct Surroundings {
     pub store: Arc<dyn Store>,
     /// Whether there is somebody who can be asked; without, no tool offers to.
     pub has_person: bool,
+    /// How the web is reached.
+    pub web: Web,
 }
 
 /// The built-in tools of `profile`, in the order in which the model is told of them.
@@ -94,6 +98,7 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
         shell,
         store,
         has_person,
+        web,
     } = around;
     let bash = Bash::new(workspace.clone(), shell, naming);
     let read = Read::new(workspace.clone(), naming);
@@ -123,6 +128,10 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
     }
     tools.push(Arc::new(Todo::new(naming)));
     tools.push(Arc::new(Stored::new(store)));
+    let search = web.search.clone();
+    let search = search.map(|search| SearchTool::new(search, web.clone(), naming));
+    tools.push(Arc::new(WebFetch::new(web, naming)));
+    tools.extend(search.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     if has_person {
         tools.push(Arc::new(Ask::new(naming)));
         tools.push(Arc::new(EnterPlan::new(naming)));

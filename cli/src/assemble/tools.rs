@@ -7,7 +7,7 @@ use ah_agent::skills::{Skill, SkillTool, SkillToolNames, Skills};
 use ah_conversation::{Layer, Store, is_same_tool};
 use ah_tools::{
     Bench, HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Naming, Profile, Shell,
-    Surroundings, ToolOrigin, Workspace,
+    Surroundings, ToolOrigin, Web, Workspace,
 };
 
 use crate::args::Manner;
@@ -30,6 +30,8 @@ pub struct Sources<'a> {
     pub active: Option<&'a Skill>,
     /// Whether there is somebody who can be asked.
     pub has_person: bool,
+    /// How the web is reached.
+    pub web: Web,
 }
 
 /// The tools of all layers that the options leave, and what is wrong with others, a line each.
@@ -81,6 +83,7 @@ pub async fn layered(
         shell: bench.shell.clone(),
         store: sources.store,
         has_person: sources.has_person,
+        web: sources.web,
     };
     let built_in = || ToolOrigin {
         layer: Layer::BuiltIn,

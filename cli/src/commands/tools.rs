@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ah_conversation::{Embedded, Environment, ServerState, ToolSpec};
 use ah_store::Session;
-use ah_tools::{Layered, LayeredTool, Naming, Profile, Shell, Surroundings, ToolOrigin, Workspace};
+use ah_tools::{
+    Layered, LayeredTool, Naming, Profile, Shell, Surroundings, ToolOrigin, Web, Workspace,
+};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
@@ -78,6 +80,7 @@ pub fn layered(config: &Config, options: &Options) -> Result<Layered, CliError> 
         skills: &skills,
         active: active.map(|skill| &**skill),
         has_person: assemble::has_person(options, config),
+        web: Web::default(),
     };
     let (tools, more) = runtime.block_on(assemble::tools::layered(sources, options, config));
     warnings.extend(more);
@@ -157,6 +160,7 @@ pub fn specs(
         shell: Shell::new(environment),
         store: Arc::new(Session::in_memory(&std::env::temp_dir())?),
         has_person: true,
+        web: Web::default(),
     };
     let tools = ah_tools::builtin(profile, naming, around);
     Ok(tools.iter().map(|tool| tool.spec().clone()).collect())

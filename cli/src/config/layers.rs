@@ -225,3 +225,12 @@ fn unreadable(path: &Path, error: &io::Error) -> CliError {
         path.display()
     ))
 }
+
+/// The files that the layers come from.
+pub fn files_of(layers: &[Layer]) -> Vec<PathBuf> {
+    let paths = layers.iter().filter_map(|layer| match &layer.origin {
+        Origin::File(path) => Some(path.clone()),
+        _ => None,
+    });
+    paths.collect()
+}

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use super::web::WebSettings;
 use crate::args::options::Concurrency;
 use crate::error::CliError;
 pub use sandbox::SandboxSettings;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub env: BTreeMap<String, String>,
     /// Folders whose projects are trusted.
     pub trusted_folders: Vec<PathBuf>,
+    /// How the web is reached.
+    pub web: WebSettings,
     /// How far `ah work` goes.
     pub work: Option<WorkSettings>,
 }
@@ -174,6 +177,7 @@ pub fn read(
             }
             "mcpServers" => settings.mcp_servers = file.mcp_servers(value)?,
             "permissions" => settings.permissions = file.permissions(value)?,
+            "web" => settings.web = file.value(value)?,
             "sandbox" => settings.sandbox = file.sandbox(value)?,
             "work" => settings.work = Some(file.value(value)?),
             "trustedFolders" => settings.trusted_folders = file.value(value)?,
@@ -408,6 +412,7 @@ mod tests {
             "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "c", "timeout": 2, "sandbox": true}]}]},
             "env": {"A": "b"},
             "trustedFolders": ["~/src"],
+            "web": {"reader": "haiku", "privateHosts": ["wiki.lan"], "search": "brave"},
             "work": {"maxPrs": 2, "phases": {"do": {"timeout": 600}}}
         }"#;
         let server = NamedServer {
@@ -480,6 +485,11 @@ mod tests {
             }],
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             trusted_folders: vec!["~/src".into()],
+            web: WebSettings {
+                reader: Some("haiku".to_owned()),
+                private_hosts: vec!["wiki.lan".to_owned()],
+                search: Some("brave".to_owned()),
+            },
             work: Some(WorkSettings {
                 max_prs: Some(2),
                 phases: BTreeMap::from([(
@@ -594,7 +604,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (22, 5, 12),
+            (23, 5, 12),
             "a setting is missing in the schema"
         );
     }

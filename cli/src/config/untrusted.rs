@@ -3,6 +3,7 @@
 use ah_conversation::PermissionMode;
 
 use super::settings::{PermissionSettings, Settings};
+use super::web::WebSettings;
 
 /// What begins the name of a model that is a file, whose words would be the file's.
 const SCRIPT: &str = "script:";
@@ -45,6 +46,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         hooks,
         env,
         trusted_folders,
+        web,
         work,
     } = settings;
     let mut taken = Vec::new();
@@ -66,6 +68,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         !std::mem::take(additional_directories).is_empty(),
     );
     take("hooks", !std::mem::take(hooks).is_empty());
+    take("web", std::mem::take(web) != WebSettings::default());
     take("work", work.take().is_some());
     take("env", !std::mem::take(env).is_empty());
     take(

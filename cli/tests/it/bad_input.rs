@@ -534,7 +534,7 @@ fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
         warning: .ah/tools/throws.lua:2: attempt to index a nil value (local 'none')
         >>> Be good.
         exit code 0
-        pour    project   .ah/tools/good.lua             Pours.
+        pour       project   .ah/tools/good.lua             Pours.
         "#);
 }
 

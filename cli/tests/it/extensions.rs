@@ -156,7 +156,16 @@ fn a_tool_of_a_higher_layer_takes_the_place_of_one_below() {
         .collect();
     assert_eq!(
         names,
-        ["read", "write", "edit", "glob", "todo", "result", "skill"]
+        [
+            "read",
+            "write",
+            "edit",
+            "glob",
+            "todo",
+            "result",
+            "web_fetch",
+            "skill"
+        ]
     );
     let (told, _) = asked(
         &world,

@@ -41,6 +41,7 @@ mod talk;
 mod tools;
 mod tree;
 mod trust;
+mod web;
 mod wire;
 mod work;
 mod writes;

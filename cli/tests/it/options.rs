@@ -51,19 +51,19 @@ fn the_tools_can_be_chosen() {
     ];
     let lines = cases.map(|arguments| format!("{}: {}", arguments.join(" "), tools(arguments)));
     insta::assert_snapshot!(lines.join("\n"), @"
-go: read write edit bash grep glob todo result skill
+go: read write edit bash grep glob todo result web_fetch skill
 --profile minimal go: read write edit bash skill
 --profile plain-repl go: read write bash skill
---profile sdk go: Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result Skill
--p go: Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result Skill
+--profile sdk go: Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result WebFetch Skill
+-p go: Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result WebFetch Skill
 -p --profile minimal go: Read Write Edit Bash Skill
 -p --tools BashOutput,KillShell go: TaskOutput TaskStop
 --tools read,Bash go: read bash
 --tools read bash go read: read bash
 --tools  go: 
---tools default go: read write edit bash grep glob todo result skill
---disallowed-tools bash,edit go: read write grep glob todo result skill
---disallowedTools Bash Write Read(secret/**) go: read edit grep glob todo result skill
+--tools default go: read write edit bash grep glob todo result web_fetch skill
+--disallowed-tools bash,edit go: read write grep glob todo result web_fetch skill
+--disallowedTools Bash Write Read(secret/**) go: read edit grep glob todo result web_fetch skill
 -p --tools Read,Bash go: Read Bash
 ");
 }

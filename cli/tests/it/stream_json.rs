@@ -282,6 +282,55 @@ result success
     assert!(!world.file("made").exists());
 }
 
+/// Row T8: what the model asks a person goes to the host, in any mode; the answers stand in the input that it sends back,
+/// and an approved plan ends the planning.
+#[test]
+fn row_t8_the_host_answers_questions_and_approves_plans() {
+    let question = json!({"questions": [{
+        "question": "Which colour?", "header": "Colour", "multiSelect": false, "options": [
+            {"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"},
+        ],
+    }]});
+    let world = World::new();
+    let write = json!({"file_path": world.file("painted"), "content": "blue"});
+    let server = Server::new([
+        uses("AskUserQuestion", question.clone()),
+        uses("ExitPlanMode", json!({"plan": "Paint it."})),
+        uses("Write", write.clone()),
+        says("Done."),
+    ]);
+    let mode = ["--permission-mode", "plan"];
+    let mut running = host(&world, &server, mode).with_silent_stdin().start();
+    running.say(&prompt("go"));
+    let mut questioned = question;
+    questioned["answers"] = json!({"Which colour?": "blue"});
+    for (tool, response) in [
+        (
+            "AskUserQuestion",
+            json!({"behavior": "allow", "updatedInput": questioned}),
+        ),
+        (
+            "ExitPlanMode",
+            json!({"behavior": "allow", "updatedInput": {"plan": "Paint it blue."}}),
+        ),
+        ("Write", json!({"behavior": "allow", "updatedInput": write})),
+    ] {
+        let name = format!("\"subtype\":\"can_use_tool\",\"tool_name\":\"{tool}\"");
+        running.wait_for_output(&name);
+        let asked = running.output_so_far();
+        let asked = asked.lines().find(|line| line.contains(&name)).unwrap();
+        let asked: Value = serde_json::from_str(asked).unwrap();
+        let id = asked["request_id"].as_str().unwrap();
+        answered(&mut running, id, &response);
+    }
+    running.say_no_more();
+    running.wait().expect(0);
+    assert!(world.file("painted").exists());
+    let told = |at: usize| server.requests()[at].body["messages"].to_string();
+    assert!(told(1).contains("- Which colour? blue"), "{}", told(1));
+    assert!(told(2).contains("Paint it blue."), "{}", told(2));
+}
+
 /// What the host answers decides: the call runs with the input that it gives.
 #[test]
 fn the_host_allows_a_call_with_another_input() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ah_conversation::Environment;
 use ah_testkit::world::Session;
-use ah_tools::{Naming, Profile, Shell, Surroundings, builtin};
+use ah_tools::{Naming, Profile, Shell, Surroundings, Web, builtin};
 
 use crate::folder::Folder;
 
@@ -21,7 +21,8 @@ async fn profiles_have_their_tools() {
             Profile::Default,
             Naming::Own,
             "read(path) write(path, content) edit(path, old_string, new_string) bash(command) \
-             grep(pattern) glob(pattern) todo(todos) result(tool_use_id)",
+             grep(pattern) glob(pattern) todo(todos) result(tool_use_id) \
+             web_fetch(url, prompt)",
         ),
         (
             Profile::Sdk,
@@ -29,7 +30,7 @@ async fn profiles_have_their_tools() {
             "Read(file_path) Write(file_path, content) Edit(file_path, old_string, new_string) \
              Bash(command) TaskOutput(task_id) TaskStop(task_id) Grep(pattern) Glob(pattern) \
              NotebookEdit(notebook_path, new_source) TodoWrite(todos) result(tool_use_id) \
-             AskUserQuestion(questions) EnterPlanMode() ExitPlanMode()",
+             WebFetch(url, prompt) AskUserQuestion(questions) EnterPlanMode() ExitPlanMode()",
         ),
         (
             Profile::Minimal,
@@ -52,6 +53,7 @@ async fn profiles_have_their_tools() {
             shell: Shell::new(&Environment::default()),
             store: Arc::new(Session::in_memory(&folder.path("")).unwrap()),
             has_person: has_person(naming),
+            web: Web::default(),
         };
         let tools = builtin(profile, naming, around);
         let signatures = tools.iter().map(|tool| {

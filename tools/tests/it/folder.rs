@@ -123,7 +123,8 @@ pub fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-async fn call(tool: &dyn Tool, input: Value) -> Output {
+/// One call of the tool.
+pub async fn call(tool: &dyn Tool, input: Value) -> Output {
     let call = ToolUse {
         id: "call".into(),
         name: tool.spec().name.clone(),

@@ -18,4 +18,5 @@ mod read_pdf;
 mod read_picture;
 mod sdk;
 mod stored;
+mod web;
 mod write;

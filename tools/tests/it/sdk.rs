@@ -32,6 +32,10 @@ fn tools(folder: &Folder) -> Vec<std::sync::Arc<dyn Tool>> {
         shell: Shell::new(&Environment::default()),
         store: std::sync::Arc::new(Session::in_memory(&folder.path("")).unwrap()),
         has_person: true,
+        web: ah_tools::Web {
+            search: Some(ah_tools::Search::Searxng(String::new())),
+            ..ah_tools::Web::default()
+        },
     };
     builtin(Profile::Sdk, Naming::Sdk, around)
 }
@@ -68,6 +72,8 @@ fn port_04_a_b_every_tool_has_its_schema() {
     NotebookEdit: notebook_path* cell_id new_source* cell_type edit_mode
     TodoWrite: todos*
     result: tool_use_id* offset limit
+    WebFetch: url* prompt* offset
+    WebSearch: query* allowed_domains blocked_domains
     AskUserQuestion: questions* answers
     EnterPlanMode: 
     ExitPlanMode: plan allowedPrompts

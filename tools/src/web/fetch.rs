@@ -1,0 +1,307 @@
+//! The `web_fetch` tool: a question to a page of the web.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ah_conversation::{
+    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+};
+use async_trait::async_trait;
+use reqwest::{StatusCode, Url};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::cache::Cache;
+use super::get::{Answer, Found};
+use super::page::{self, Page};
+use super::quote::introduced;
+use super::{Web, address, reader};
+use crate::blocking::count;
+use crate::naming::Naming;
+
+/// How many characters of a page are read at once: by a reader, and by the model itself.
+const FOR_READER: usize = 100_000;
+const FOR_MODEL: usize = 30_000;
+/// The windows above cut already.
+const TRUNCATION: Truncation = Truncation {
+    bytes: 200_000,
+    lines: None,
+};
+
+/// The tool.
+pub struct WebFetch {
+    spec: ToolSpec,
+    web: Web,
+    cache: Mutex<Cache>,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    url: String,
+    prompt: String,
+    #[serde(default, deserialize_with = "count")]
+    offset: Option<u64>,
+}
+
+impl WebFetch {
+    /// The tool, which reaches the web by `web`.
+    pub fn new(web: Web, naming: Naming) -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "url": { "type": "string", "description": "The address" },
+                "prompt": { "type": "string", "description": "What you want to know from the page" },
+                "offset": { "type": "integer", "description": "From which character on, in a long page (default: 0)" },
+            },
+            "required": ["url", "prompt"],
+        });
+        let spec = ToolSpec {
+            name: naming.pick("web_fetch", "WebFetch").into(),
+            description: include_str!("fetch.md").trim_end().into(),
+            input_schema: Arc::new(schema),
+            guidance: None,
+            truncation: TRUNCATION,
+            key: Some(DisplayKey::Text("url".into())),
+        };
+        Self {
+            spec,
+            web,
+            cache: Mutex::default(),
+        }
+    }
+
+    async fn fetch(&self, arguments: &Arguments) -> Result<Output, String> {
+        let started = Instant::now();
+        let url = self.web.address(&arguments.url)?;
+        let page = match self.cached(&url) {
+            Some(page) => page,
+            None => match self.web.get(&url).await? {
+                Found::Answer(answer) => self.keep(&url, read(&url, answer).await?),
+                Found::Moved { status, to } => return Ok(moved(&url, status, &to)),
+            },
+        };
+        let (text, result) = self.told(&url, &page, arguments).await;
+        let (code, code_text) = &page.status;
+        let details = json!({
+            "bytes": page.bytes, "code": code, "codeText": code_text, "result": result,
+            "durationMs": millis(started.elapsed()), "url": url.as_str(),
+        });
+        Ok(Output::text(text).with_details(details))
+    }
+
+    /// What the model is told of the page, and the heart of it.
+    async fn told(&self, url: &Url, page: &Page, arguments: &Arguments) -> (String, String) {
+        let reader = self.web.reader.as_deref();
+        let size = if reader.is_some() {
+            FOR_READER
+        } else {
+            FOR_MODEL
+        };
+        let window = Window::of(&page.text, arguments.offset, size);
+        let mut notes = window.notes(page.is_cut);
+        let Some(reader) = reader.filter(|_| !window.text.is_empty()) else {
+            let text = introduced(url.as_str(), window.text);
+            return (format!("{}{text}", lines(&notes)), window.text.to_owned());
+        };
+        match reader::answer(reader, url.as_str(), window.text, &arguments.prompt).await {
+            Ok(answer) => {
+                let text = introduced(&format!("{} of {url}", reader.model().name), &answer);
+                (format!("{}{text}", lines(&notes)), answer)
+            }
+            Err(fault) => {
+                let window = Window::of(&page.text, arguments.offset, FOR_MODEL);
+                notes = window.notes(page.is_cut);
+                notes.insert(
+                    0,
+                    format!(
+                        "{} could not be asked to read it: {fault}",
+                        reader.model().name
+                    ),
+                );
+                let text = introduced(url.as_str(), window.text);
+                (format!("{}{text}", lines(&notes)), window.text.to_owned())
+            }
+        }
+    }
+
+    fn cached(&self, url: &Url) -> Option<Arc<Page>> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.get(url.as_str(), Instant::now())
+    }
+
+    fn keep(&self, url: &Url, page: Page) -> Arc<Page> {
+        let page = Arc::new(page);
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.put(url.to_string(), page.clone(), Instant::now());
+        page
+    }
+}
+
+#[async_trait]
+impl Tool for WebFetch {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, input: &Input) -> Vec<Access> {
+        // What is no address is not fetched either.
+        let url = self.web.address(input.text("url").unwrap_or_default());
+        url.iter()
+            .map(|url| Access::Host(address::host(url)))
+            .collect()
+    }
+
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        match serde_json::from_value(call.input.to_value()) {
+            Ok(arguments) => self.fetch(&arguments).await.unwrap_or_else(Output::error),
+            Err(fault) => Output::error(format!("invalid input: {fault}")),
+        }
+    }
+}
+
+/// The page that an answer holds. Nothing is made of a page that the server has not got.
+async fn read(url: &Url, answer: Answer) -> Result<Page, String> {
+    let Answer {
+        status,
+        content_type,
+        body,
+        is_cut,
+    } = answer;
+    if !status.is_success() {
+        return Err(format!(
+            "{url} is not to be had: the server answers {status}"
+        ));
+    }
+    let bytes = body.len();
+    // It may take its time.
+    let reading = tokio::task::spawn_blocking(move || page::read(&body, content_type.as_deref()));
+    let page = match reading.await {
+        Ok(page) => page.map_err(|kind| {
+            format!("{url} is no text: {kind}, {bytes} bytes. To work with it, download it with a command.")
+        })?,
+        Err(_) => return Err(format!("{url} could not be read")),
+    };
+    let reason = status.canonical_reason().unwrap_or_default();
+    Ok(Page {
+        is_cut: page.is_cut || is_cut,
+        status: (status.as_u16(), reason.to_owned()),
+        ..page
+    })
+}
+
+fn moved(url: &Url, status: StatusCode, to: &Url) -> Output {
+    let text = format!(
+        "{url} has moved to another host ({status}):\n{to}\nNothing was fetched from there. To read it, fetch that address."
+    );
+    let details = json!({
+        "bytes": 0, "code": status.as_u16(), "codeText": status.canonical_reason().unwrap_or_default(),
+        "result": text, "durationMs": 0, "url": url.as_str(),
+    });
+    Output::text(text).with_details(details)
+}
+
+/// The part of a text that is read.
+struct Window<'a> {
+    text: &'a str,
+    /// Its first character, the one behind it, and how many there are.
+    start: usize,
+    end: usize,
+    all: usize,
+}
+
+impl<'a> Window<'a> {
+    fn of(text: &'a str, offset: Option<u64>, size: usize) -> Self {
+        let all = text.chars().count();
+        let start = usize::try_from(offset.unwrap_or(0))
+            .unwrap_or(usize::MAX)
+            .min(all);
+        let end = start.saturating_add(size).min(all);
+        let byte = |at: usize| {
+            text.char_indices()
+                .nth(at)
+                .map_or(text.len(), |(byte, _)| byte)
+        };
+        Self {
+            text: &text[byte(start)..byte(end)],
+            start,
+            end,
+            all,
+        }
+    }
+
+    fn notes(&self, is_cut: bool) -> Vec<String> {
+        let Self {
+            start, end, all, ..
+        } = self;
+        let mut notes = Vec::new();
+        if self.text.is_empty() {
+            notes.push("There is no text here.".to_owned());
+        } else if (*start, end) != (0, all) {
+            notes.push(format!(
+                "These are the characters from {start} to {end} of {all}."
+            ));
+        }
+        if end < all {
+            notes.push(format!("To read on, ask again with `offset` {end}."));
+        } else if is_cut {
+            notes.push("The page is longer than what is read of it.".to_owned());
+        }
+        notes
+    }
+}
+
+fn lines(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("{note}\n")).collect()
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_read_in_parts() {
+        let text = "äbcdef";
+        for (offset, size, is_cut, part, notes) in [
+            (None, 10, false, "äbcdef", ""),
+            (
+                None,
+                10,
+                true,
+                "äbcdef",
+                "The page is longer than what is read of it.",
+            ),
+            (
+                None,
+                2,
+                false,
+                "äb",
+                "These are the characters from 0 to 2 of 6. To read on, ask again with `offset` 2.",
+            ),
+            (
+                Some(2),
+                2,
+                true,
+                "cd",
+                "These are the characters from 2 to 4 of 6. To read on, ask again with `offset` 4.",
+            ),
+            (
+                Some(4),
+                2,
+                false,
+                "ef",
+                "These are the characters from 4 to 6 of 6.",
+            ),
+            (Some(u64::MAX), 2, false, "", "There is no text here."),
+        ] {
+            let window = Window::of(text, offset, size);
+            assert_eq!(
+                (window.text, window.notes(is_cut).join(" ").as_str()),
+                (part, notes)
+            );
+        }
+    }
+}
