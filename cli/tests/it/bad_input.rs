@@ -214,7 +214,7 @@ hint: for a prompt that begins so: ah -- tree planting
 exit code 2
 
 $ ah demo of the app
-error: unexpected `of`
+error: unrecognized subcommand `of`
 hint: for a prompt that begins so: ah -- demo of the app
 exit code 2
 
