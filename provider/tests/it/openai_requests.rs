@@ -93,7 +93,8 @@ fn conversation() -> Request {
     }
 }
 
-/// Check n of the port's part 01: the bytes of an assistant's message, among the others.
+/// Check n of the port's part 01: the bytes of an assistant's message, among the others. Port 04 g: what failed begins
+/// with `Error: `, since this wire has no other mark for it.
 #[test]
 fn a_whole_request() {
     let quirks = Quirks::default();

@@ -1,4 +1,5 @@
-//! The official Agent SDKs, in Python and TypeScript, with our binary in the place of the program that they bring.
+//! The official Agent SDKs, in Python and TypeScript, with our binary in the place of the program that they bring: port
+//! 12 h.
 //!
 //! Two kinds of suite run on them. Our own cases stand in `interop/sdk` and run wherever the SDKs can be installed. The
 //! conformance suites are not part of the repository: they are run from `../shared/conformance`, and left out by name
