@@ -115,23 +115,30 @@ impl Share {
     pub fn of<'a>(responses: impl IntoIterator<Item = &'a Response>) -> Vec<Self> {
         let mut shares: Vec<Self> = Vec::new();
         for response in responses {
-            let is_same = |share: &&mut Self| {
-                (&share.provider, &share.model) == (&response.provider, &response.model)
-            };
-            match shares.iter_mut().find(is_same) {
-                Some(share) => {
-                    share.usage += response.usage;
-                    share.cost = share.cost.zip(response.cost).map(|(sum, cost)| sum + cost);
-                }
-                None => shares.push(Self {
+            Self::add(
+                &mut shares,
+                Self {
                     provider: response.provider.clone(),
                     model: response.model.clone(),
                     usage: response.usage,
                     cost: response.cost,
-                }),
-            }
+                },
+            );
         }
         shares
+    }
+
+    /// Adds a share to those of the same model, or to the list.
+    pub fn add(shares: &mut Vec<Self>, more: Self) {
+        let is_same =
+            |share: &&mut Self| (&share.provider, &share.model) == (&more.provider, &more.model);
+        match shares.iter_mut().find(is_same) {
+            Some(share) => {
+                share.usage += more.usage;
+                share.cost = share.cost.zip(more.cost).map(|(sum, cost)| sum + cost);
+            }
+            None => shares.push(more),
+        }
     }
 }
 

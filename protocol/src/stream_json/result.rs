@@ -16,16 +16,7 @@ impl Totals {
     /// Adds what a run took.
     pub(crate) fn add(&mut self, models: &[Share]) {
         for share in models {
-            let is_same = |known: &&mut Share| {
-                (&known.provider, &known.model) == (&share.provider, &share.model)
-            };
-            match self.shares.iter_mut().find(is_same) {
-                Some(known) => {
-                    known.usage += share.usage;
-                    known.cost = known.cost.zip(share.cost).map(|(sum, cost)| sum + cost);
-                }
-                None => self.shares.push(share.clone()),
-            }
+            Share::add(&mut self.shares, share.clone());
         }
     }
 
