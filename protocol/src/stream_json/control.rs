@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use ah_agent::{Change, Controls};
 use ah_conversation::{Model, Models, PermissionMode, ServerStatus, Servers, Thinking};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::Pipes;
 use super::speaker::Speaker;
 use super::wire::{Fault, Wish, mode};
-use super::{Pipes, introduction};
-use crate::Introduction;
 
 /// What of an open session can be reached while it is at work.
 pub(crate) struct Handles {
@@ -25,7 +24,6 @@ pub(crate) struct Handles {
     pub(crate) thinking: Thinking,
     /// The model at the start.
     pub(crate) model: Model,
-    pub(crate) introduction: Introduction,
 }
 
 impl Handles {
@@ -47,11 +45,16 @@ impl Handles {
                 let statuses: Vec<_> = statuses.map(|status| told(&status)).collect();
                 Ok(json!({"mcpServers": statuses}))
             }
-            Wish::McpReconnect { server } => self.of_servers(ServersWish::Reconnect(server)).await,
-            Wish::McpToggle { server, enabled } => {
-                self.of_servers(ServersWish::Toggle(server, enabled)).await
+            Wish::McpReconnect { server } => done(self.servers()?.reconnect(&server).await),
+            Wish::McpToggle { server, enabled } => done(self.servers()?.toggle(&server, enabled)),
+            Wish::McpSetServers { servers } => {
+                let change = self.servers()?.set(servers.into_iter().collect()).await;
+                Ok(json!({
+                    "added": change.added,
+                    "removed": change.removed,
+                    "errors": change.errors,
+                }))
             }
-            Wish::McpSetServers { servers } => self.of_servers(ServersWish::Set(servers)).await,
             Wish::McpMessage { server, message } => match self.pipes.deliver(&server, message) {
                 true => Ok(json!({})),
                 false => Err(Fault::new(format!(
@@ -59,13 +62,11 @@ impl Handles {
                 ))),
             },
             Wish::ContextUsage => Ok(self.context_usage()),
-            Wish::Introduction(listed) => Ok(introduction::part(&self.introduction, listed)),
             Wish::Initialize(_) => Err(Fault::new(
                 "`initialize` comes once, before the first prompt",
             )),
-            Wish::Unknown { subtype, fault } => Err(unknown(&subtype, fault)),
-            // Answered where the run is.
-            Wish::Interrupt => Ok(json!({})),
+            // These need no session, and are answered by whoever hears the host.
+            Wish::Introduction(_) | Wish::Unknown { .. } | Wish::Interrupt => Ok(json!({})),
         }
     }
 
@@ -92,24 +93,9 @@ impl Handles {
         Ok(json!({"model": resolved}))
     }
 
-    async fn of_servers(&self, wish: ServersWish) -> Result<Value, Fault> {
-        let Some(servers) = &self.servers else {
-            return Err(Fault::new("there are no MCP servers"));
-        };
-        match wish {
-            ServersWish::Reconnect(name) => servers.reconnect(&name).await,
-            ServersWish::Toggle(name, enabled) => servers.toggle(&name, enabled),
-            ServersWish::Set(wanted) => {
-                let change = servers.set(wanted.into_iter().collect()).await;
-                return Ok(json!({
-                    "added": change.added,
-                    "removed": change.removed,
-                    "errors": change.errors,
-                }));
-            }
-        }
-        .map_err(Fault::new)?;
-        Ok(json!({}))
+    fn servers(&self) -> Result<&dyn Servers, Fault> {
+        let servers = self.servers.as_deref();
+        servers.ok_or_else(|| Fault::new("there are no MCP servers"))
     }
 
     fn context_usage(&self) -> Value {
@@ -135,11 +121,9 @@ impl Handles {
     }
 }
 
-/// What a host wants of the MCP servers.
-enum ServersWish {
-    Reconnect(String),
-    Toggle(String, bool),
-    Set(Map<String, Value>),
+/// The answer where there is nothing to tell but that it was done.
+fn done(outcome: Result<(), String>) -> Result<Value, Fault> {
+    outcome.map(|()| json!({})).map_err(Fault::new)
 }
 
 /// How a server is, in the words of the SDKs.

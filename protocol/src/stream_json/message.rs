@@ -1,8 +1,8 @@
 //! The lines that tell a conversation, as the SDKs read them. Pure; the ids come in.
 
 use ah_conversation::{
-    BlockStart, ContentBlock, Delta, ErrorClass, Image, ProviderError, ResultBlock, StopReason,
-    StreamEvent, Time, ToolResult, Usage,
+    BlockStart, ContentBlock, Delta, ErrorClass, Image, ProviderError, ResultBlock, StreamEvent,
+    Time, ToolResult, Usage,
 };
 use serde_json::{Value, json};
 
@@ -94,10 +94,11 @@ pub(crate) fn head(id: &str, model: &str, usage: &Usage) -> Value {
     })
 }
 
-/// A piece of an answer as the API streams it; `None` where the API has no such event.
-pub(crate) fn piece(event: &StreamEvent, head: &Value) -> Option<Value> {
+/// A piece of an answer as the API streams it; `None` where the API has no such event. `head` gives what the answer
+/// begins with.
+pub(crate) fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option<Value> {
     Some(match event {
-        StreamEvent::Started { .. } => json!({"type": "message_start", "message": head}),
+        StreamEvent::Started { .. } => json!({"type": "message_start", "message": head()}),
         StreamEvent::BlockStarted { index, block } => json!({
             "type": "content_block_start",
             "index": index,
@@ -195,11 +196,6 @@ pub(crate) fn error_text(error: &ProviderError) -> String {
         Some(status) => format!("API Error: {status} {}", error.message),
         None => format!("API Error: {}", error.message),
     }
-}
-
-/// Whether what the model said was cut off.
-pub(crate) fn is_cut(reason: &StopReason) -> bool {
-    *reason == StopReason::Interrupted
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use super::result::{Circumstances, Totals, not_begun, result};
 use super::speaker::Speaker;
 use super::wire::{self, Fault, Incoming, Initialize, Priority, Prompt, Return, Wish};
 use super::{Pipes, Wanted};
-use crate::{Engaged, Engine, Ids, Refusal, Setting};
+use crate::{Engaged, Engine, Ids, Introduction, Refusal, Setting};
 
 /// How long what was said may take to be read once somebody wants us gone.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -60,7 +60,7 @@ pub enum Served {
     Closed(String),
 }
 
-/// Serves a host until it has no more prompts, or `stop` is cancelled. Dropping `engine` is left to the caller.
+/// Serves a host until it has no more prompts, or `stop` is cancelled.
 pub async fn serve(
     streams: Streams,
     engine: Arc<dyn Engine>,
@@ -78,7 +78,8 @@ pub async fn serve(
         early: Mutex::new(Some(Vec::new())),
         run: Mutex::new(None),
         is_faulty: OnceLock::new(),
-        engine: engine.clone(),
+        engine,
+        introduction: OnceLock::new(),
     });
     match streams.source {
         Source::Lines(input) => {
@@ -94,9 +95,8 @@ pub async fn serve(
     }
     let speaker = Arc::new(Speaker::new(link.clone(), wanted));
     let server = Server {
-        desk: desk.clone(),
+        desk,
         speaker,
-        engine,
         stop: stop.clone(),
         totals: Totals::default(),
         is_error: false,
@@ -133,6 +133,7 @@ struct Desk {
     /// Set by a line that could not be read.
     is_faulty: OnceLock<()>,
     engine: Arc<dyn Engine>,
+    introduction: OnceLock<Introduction>,
 }
 
 impl Desk {
@@ -177,7 +178,7 @@ impl Desk {
                 self.interrupt();
             }
             Wish::Introduction(listed) => {
-                let told = introduction::part(&self.engine.introduction(), listed);
+                let told = introduction::part(self.introduction(), listed);
                 self.reply(&to, Ok(told));
             }
             Wish::Unknown { subtype, fault } => self.reply(&to, Err(unknown(&subtype, fault))),
@@ -205,6 +206,11 @@ impl Desk {
             None => Err(Fault::new("the session could not be opened")),
         };
         self.reply(&to, outcome);
+    }
+
+    /// What the program tells of itself: read once, since it stands in many files.
+    fn introduction(&self) -> &Introduction {
+        self.introduction.get_or_init(|| self.engine.introduction())
     }
 
     fn reply(&self, to: &Return, outcome: Result<Value, Fault>) {
@@ -248,7 +254,6 @@ impl Desk {
 struct Server {
     desk: Arc<Desk>,
     speaker: Arc<Speaker>,
-    engine: Arc<dyn Engine>,
     stop: CancellationToken,
     totals: Totals,
     /// Whether the last result was an error.
@@ -280,7 +285,7 @@ impl Server {
             let engaged = engaged.as_mut().expect("it was opened above");
             match work {
                 Work::Open(to, _) => {
-                    let mut told = introduction::all(&self.engine.introduction());
+                    let mut told = introduction::all(self.desk.introduction());
                     let mode = engaged.session.settings().permissions.mode;
                     told["current_permission_mode"] = json!(mode.as_str());
                     told["hook_on_failure_supported"] = json!(true);
@@ -322,7 +327,7 @@ impl Server {
         let pipes = Pipes::new(desk.link.clone());
         let given = wishes.hooks.clone().unwrap_or_default();
         let (hooks, faults) = callbacks(&given, &desk.link);
-        let engaged = self.engine.open(Setting {
+        let engaged = desk.engine.open(Setting {
             wishes,
             frontend: speaker.clone(),
             hooks,
@@ -343,7 +348,6 @@ impl Server {
             may_bypass: settings.permissions.may_bypass,
             thinking: settings.thinking,
             model: engaged.session.model().clone(),
-            introduction: self.engine.introduction(),
         };
         // It is opened once.
         let _ = desk.open.set(handles);
@@ -367,7 +371,7 @@ impl Server {
             () = run.cancelled() => {}
             () = engaged.session.prepare_tools() => {}
         }
-        let init = introduction::init(engaged, &self.engine.introduction());
+        let init = introduction::init(engaged, self.desk.introduction());
         self.speaker.begin(init, prompt.uuid.clone());
         let content = match self.expanded(prompt.content).await {
             Ok(content) => content,
@@ -404,7 +408,7 @@ impl Server {
     async fn expanded(&self, content: Vec<ContentBlock>) -> Result<Vec<ContentBlock>, Refusal> {
         match &content[..] {
             [ContentBlock::Text { text }] => {
-                let text = self.engine.expand(text).await?;
+                let text = self.desk.engine.expand(text).await?;
                 Ok(vec![ContentBlock::Text { text }])
             }
             _ => Ok(content),

@@ -7,14 +7,14 @@ use ah_agent::hooks::{Answered, Asked, Printed, Reply};
 use ah_agent::{Frontend, Part};
 use ah_conversation::{
     Answer, ContentBlock, Event, EventKind, Host, Input, Message, Origin, PermissionUpdate,
-    Question, Role, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
+    Question, Role, StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::link::Link;
-use super::message::{content, details, head, is_cut, piece, status_kind, timestamp, tool_result};
+use super::message::{content, details, head, piece, status_kind, timestamp, tool_result};
 use super::output::fit;
 use super::{Asks, Wanted};
 
@@ -223,11 +223,13 @@ impl Speaker {
         if matches!(event, StreamEvent::Sent { .. }) {
             self.system("status", json!({"status": "requesting"}));
         }
-        let head = {
-            let state = self.lock();
-            head(&state.answer.id, &state.answer.model, &state.answer.usage)
+        let head = || {
+            let Arriving {
+                id, model, usage, ..
+            } = &self.lock().answer;
+            head(id, model, usage)
         };
-        if let Some(event) = piece(event, &head) {
+        if let Some(event) = piece(event, head) {
             self.say(json!({
                 "type": "stream_event",
                 "event": event,
@@ -253,7 +255,6 @@ impl Speaker {
         if !self.lock().has_begun {
             return;
         }
-        let words = || message.text();
         match (&message.role, &message.origin) {
             (Role::Assistant, _) => self.answer_stored(message),
             (Role::User, Origin::Results) => {
@@ -267,7 +268,7 @@ impl Speaker {
             (Role::User, Origin::Prompt) => self.prompt_stored(message),
             (Role::User, Origin::Summary { .. }) => self.summary_stored(message),
             (Role::User, _) => self.user(
-                &words(),
+                &message.text(),
                 json!({"isSynthetic": true, "uuid": self.link.ids.of(&message.id)}),
             ),
         }
@@ -278,7 +279,7 @@ impl Speaker {
         let is_cut = message
             .response
             .as_ref()
-            .is_some_and(|it| is_cut(&it.stop_reason));
+            .is_some_and(|it| it.stop_reason == StopReason::Interrupted);
         if is_cut {
             let told = self.lock().answer.told;
             for block in message.content.iter().skip(told) {
