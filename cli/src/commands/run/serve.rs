@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ah_agent::Session;
 use ah_agent::skills::Skills;
-use ah_conversation::{Clock, MessageId, SessionId, Time};
+use ah_conversation::{Clock, ExitReason, MessageId, SessionId, Time};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{Asks, Pipe, Pipes, Served, Source, Streams, Wanted, serve};
 use ah_protocol::{Engaged, Engine, Ids, Introduction, Refusal, Setting};
@@ -78,22 +78,29 @@ pub async fn perform(
     if format == OutputFormat::Json && !matches!(served, Served::Refused) {
         kept.print(options.output.verbose)?;
     }
-    let code = |reason| exit::code(config.manner, reason, signals.interrupt());
-    let interrupted = || code(&ah_conversation::ExitReason::Interrupted);
-    match served {
-        Served::Closed(fault) => Err(CliError::failure(fault).code(crate::error::OUTPUT_CLOSED)),
-        Served::Lost(error) => Err(error.into()),
-        Served::Refused => Err(workshop.refusal()),
-        Served::Ended { .. } if signals.interrupt().is_some() => Ok(interrupted()),
-        Served::Ended { failure, .. } if !is_driven && failure.is_some() => {
-            let failure = failure.expect("just looked at");
-            Err(CliError {
-                message: failure.to_string(),
-                hint: failure.hint(),
-                code: crate::error::FAILURE,
-            })
+    match (served, signals.interrupt()) {
+        (Served::Closed(fault), _) => {
+            Err(CliError::failure(fault).code(crate::error::OUTPUT_CLOSED))
         }
-        Served::Ended { is_error, .. } => Ok(u8::from(is_error)),
+        (Served::Lost(error), _) => Err(error.into()),
+        (Served::Refused, _) => Err(workshop.refusal()),
+        (Served::Ended { .. }, interrupt @ Some(_)) => Ok(exit::code(
+            config.manner,
+            &ExitReason::Interrupted,
+            interrupt,
+        )),
+        (
+            Served::Ended {
+                failure: Some(failure),
+                ..
+            },
+            None,
+        ) if !is_driven => Err(CliError {
+            message: failure.to_string(),
+            hint: failure.hint(),
+            code: crate::error::FAILURE,
+        }),
+        (Served::Ended { is_error, .. }, None) => Ok(u8::from(is_error)),
     }
 }
 
