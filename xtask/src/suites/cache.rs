@@ -54,6 +54,37 @@ pub fn install_python(folder: &Path, requirements: &Path) -> Result<()> {
     .map_err(|_| anyhow!("pip could not install it"))
 }
 
+/// What npm reads of a folder of pins.
+const NODE_PINS: [&str; 2] = ["package.json", "package-lock.json"];
+
+/// Installs into `folder` what the lock file in `pins` names; `more` are further options of npm.
+pub fn install_node(folder: &Path, pins: &Path, more: &[&str]) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    for name in NODE_PINS {
+        fs::copy(pins.join(name), folder.join(name))?;
+    }
+    // What packages want to run when they are installed is not needed.
+    run(Command::new("npm")
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .args(more)
+        .current_dir(folder))
+    .map_err(|_| anyhow!("npm could not install it"))
+}
+
+/// What stands in files of pins.
+pub fn read(pins: &Path, names: &[&str]) -> Result<Vec<Vec<u8>>> {
+    let read = |name: &&str| {
+        let path = pins.join(name);
+        fs::read(&path).with_context(|| format!("reading {}", path.display()))
+    };
+    names.iter().map(read).collect()
+}
+
+/// The version of the Node that there is.
+pub fn node_version() -> Result<String> {
+    output(Command::new("node").arg("--version")).map_err(|_| anyhow!("no node"))
+}
+
 /// The version of the Python that there is, new enough for the pins.
 pub fn python_version() -> Result<String> {
     let program = "import sys; print(*sys.version_info[:3], sep='.')";

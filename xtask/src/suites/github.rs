@@ -4,11 +4,9 @@
 //! The test stands in `cli/tests/it/work/shape.rs` and learns from a variable where the description is; without the
 //! variable it does nothing.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::Result;
 
 use super::cache;
 use crate::workspace::{cargo, root, run};
@@ -20,21 +18,10 @@ const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 /// Installs the description where it is not yet; gives its folder.
 pub fn install() -> Result<PathBuf> {
     let interop = root().join("interop/github");
-    let mut pins = Vec::new();
-    for name in PINS {
-        let path = interop.join(name);
-        pins.push(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
-    }
+    let pins = cache::read(&interop, &PINS)?;
     let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
     cache::installed("github", &pins, |folder| {
-        fs::create_dir_all(folder)?;
-        for name in PINS {
-            fs::copy(interop.join(name), folder.join(name))?;
-        }
-        run(Command::new("npm")
-            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
-            .current_dir(folder))
-        .map_err(|_| anyhow!("npm could not install it"))
+        cache::install_node(folder, &interop, &[])
     })
 }
 

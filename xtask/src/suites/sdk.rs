@@ -8,7 +8,6 @@
 
 mod outcomes;
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,7 +16,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use self::outcomes::{Expected, Outcomes};
 use super::cache;
-use crate::workspace::{built, in_ci, output, root, run};
+use crate::workspace::{built, in_ci, root, run};
 
 /// The program that the SDKs start; ours where it is not set.
 const BINARY: &str = "AGENT_CLI";
@@ -37,12 +36,8 @@ pub struct Sdks(PathBuf);
 pub fn install() -> Result<Sdks> {
     let interop = folder();
     let python = cache::python_version()?;
-    let node = output(Command::new("node").arg("--version")).map_err(|_| anyhow!("no node"))?;
-    let mut pins = vec![python.into_bytes(), node.into_bytes()];
-    for name in PINS {
-        let path = interop.join(name);
-        pins.push(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
-    }
+    let mut pins = vec![python.into_bytes(), cache::node_version()?.into_bytes()];
+    pins.extend(cache::read(&interop, &PINS)?);
     let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
     let folder = cache::installed("sdk", &pins, |folder| {
         let python = folder.join("python");
@@ -54,15 +49,8 @@ pub fn install() -> Result<Sdks> {
             .args(["--no-binary", "claude-agent-sdk", "--requirement"])
             .arg(interop.join("sdk.txt")))
         .map_err(|_| anyhow!("pip could not install the SDK from its sources"))?;
-        for name in &PINS[..2] {
-            fs::copy(interop.join(name), folder.join(name))?;
-        }
         // The programs are optional packages, one for each platform.
-        run(Command::new("npm")
-            .args(["ci", "--omit=optional", "--ignore-scripts"])
-            .args(["--no-audit", "--no-fund"])
-            .current_dir(folder))
-        .map_err(|_| anyhow!("npm could not install it"))
+        cache::install_node(folder, &interop, &["--omit=optional"])
     })?;
     Ok(Sdks(folder))
 }
