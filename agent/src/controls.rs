@@ -48,7 +48,7 @@ impl Session {
     pub fn take_changes(&mut self) {
         for change in self.controls.take() {
             match change {
-                Change::Mode(mode) => self.settings.permissions.mode = mode,
+                Change::Mode(mode) => self.settings.permissions.change_mode(mode),
                 Change::Model(provider) => self.change_model(provider),
                 Change::Thinking(thinking) => self.settings.thinking = thinking,
             }

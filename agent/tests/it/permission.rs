@@ -1,5 +1,6 @@
 //! Whether a call happens: what the rules say, and what somebody says who is asked.
 
+use ah_agent::Change;
 use ah_conversation::{
     Access, Answer, Asking, CommandLine, Destination, ExitReason, Output, PermissionMode,
     PermissionUpdate, Permissions,
@@ -229,4 +230,21 @@ async fn row_t8_an_approved_plan_ends_the_planning() {
         assert_eq!(world.last_results(), expected);
         assert_eq!(world.questions().len(), asked);
     }
+}
+
+/// Where a host chooses mode `plan` during a session, the mode before it comes back with the approval, as it does where
+/// the model or a rule's change has chosen it.
+#[tokio::test]
+async fn a_plan_that_the_host_asked_for_leads_back_to_the_mode_before() {
+    let mut world = world([says("Done.")]);
+    world.settings.permissions.mode = PermissionMode::AcceptEdits;
+    let mut session = world.open().await.unwrap();
+    session
+        .controls()
+        .request(Change::Mode(PermissionMode::Plan));
+    session.take_changes();
+    let mut permissions = session.settings().permissions.clone();
+    assert_eq!(permissions.mode, PermissionMode::Plan);
+    permissions.agree(&Asking::Plan(None));
+    assert_eq!(permissions.mode, PermissionMode::AcceptEdits);
 }

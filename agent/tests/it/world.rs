@@ -161,6 +161,16 @@ impl World {
     }
 
     async fn try_run(&self, prompt: &str, token: CancellationToken) -> Result<Outcome, StoreError> {
+        let mut session = self.open().await?;
+        let outcome = session
+            .run(vec![ContentBlock::text(prompt)], &Stop::interrupt(token))
+            .await?;
+        session.close("other").await?;
+        Ok(outcome)
+    }
+
+    /// The session, which has not run yet.
+    pub(crate) async fn open(&self) -> Result<Session, StoreError> {
         let provider = (self.between)(self.provider.clone());
         let summarizer = match &self.summarizer {
             Some(summarizer) => Arc::new(summarizer.clone()),
@@ -175,17 +185,12 @@ impl World {
             rules: self.screen.clone(),
             hooks: Hooks::new(self.hooks.clone(), Subject::default()),
         };
-        let mut session = Session::open(
+        Session::open(
             ports,
             Toolbox::new(self.tools.clone()),
             self.settings.clone(),
         )
-        .await?;
-        let outcome = session
-            .run(vec![ContentBlock::text(prompt)], &Stop::interrupt(token))
-            .await?;
-        session.close("other").await?;
-        Ok(outcome)
+        .await
     }
 
     /// The events shown so far, one in a line, without what differs from run to run.

@@ -219,7 +219,8 @@ impl Permissions {
         }
     }
 
-    fn change_mode(&mut self, mode: PermissionMode) {
+    /// Takes another mode; the one before a plan is kept for when the plan is approved.
+    pub fn change_mode(&mut self, mode: PermissionMode) {
         if mode == PermissionMode::Plan && self.mode != PermissionMode::Plan {
             self.before_plan = self.mode;
         }
