@@ -17,7 +17,7 @@ use self::replace::Mismatch;
 use crate::blocking::{self, Stop};
 use crate::naming::Naming;
 use crate::read::Read;
-use crate::seen::{Seen, Stamp};
+use crate::seen::{self, Seen};
 use crate::workspace::Workspace;
 use crate::{details, file, patch};
 
@@ -131,11 +131,7 @@ fn edit(
     let edited = replace::replace(&content, old, new, all)
         .map_err(|mismatch| tell(&mismatch, typed, &content, old, new))?;
     stop.check()?;
-    file::replace(&path, &edited.content)
-        .map_err(|error| format!("cannot write `{typed}`: {error}"))?;
-    if let Some(seen) = seen {
-        seen.note(&path, Stamp::of(&path));
-    }
+    seen::replace(seen, typed, &path, &edited.content)?;
     let details = json!({
         "filePath": path.to_string_lossy(),
         "oldString": details::start(old),

@@ -13,7 +13,7 @@ use crate::blocking::{self, Stop};
 use crate::naming::Naming;
 use crate::notebook::{Cell, CellType, Notebook};
 use crate::read::Read;
-use crate::seen::{Seen, Stamp};
+use crate::seen::{self, Seen};
 use crate::workspace::Workspace;
 use crate::{details, file};
 
@@ -132,11 +132,7 @@ fn change(
         Notebook::parse(old).map_err(|fault| format!("`{typed}` is no notebook: {fault}"))?;
     let edited = edit(&notebook, arguments, seed).map_err(|fault| format!("`{typed}`: {fault}"))?;
     stop.check()?;
-    file::replace(&path, edited.text.as_bytes())
-        .map_err(|error| format!("cannot write `{typed}`: {error}"))?;
-    if let Some(seen) = seen {
-        seen.note(&path, Stamp::of(&path));
-    }
+    seen::replace(seen, typed, &path, edited.text.as_bytes())?;
     let done = match arguments.edit_mode {
         EditMode::Replace => "replaced the source of",
         EditMode::Insert => "inserted",

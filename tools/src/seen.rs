@@ -9,6 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::file;
+
 /// The files, by resolved path, and what told of each that it was as it was.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Mutex<HashMap<PathBuf, Stamp>>);
@@ -58,4 +60,18 @@ impl Seen {
             )),
         }
     }
+}
+
+/// Puts `content` in the place of the file at `path`, whose new state the model knows then.
+pub(crate) fn replace(
+    seen: Option<&Seen>,
+    typed: &str,
+    path: &Path,
+    content: &[u8],
+) -> Result<(), String> {
+    file::replace(path, content).map_err(|error| format!("cannot write `{typed}`: {error}"))?;
+    if let Some(seen) = seen {
+        seen.note(path, Stamp::of(path));
+    }
+    Ok(())
 }

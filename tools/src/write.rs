@@ -16,7 +16,7 @@ use crate::file::{self, Fault};
 use crate::held;
 use crate::naming::Naming;
 use crate::read::Read;
-use crate::seen::{Seen, Stamp};
+use crate::seen::{self, Seen};
 use crate::workspace::Workspace;
 use crate::{details, patch};
 
@@ -135,10 +135,7 @@ fn write(
         false => small(workspace, &path),
     };
     stop.check()?;
-    file::replace(&path, content.as_bytes()).map_err(failed)?;
-    if let Some(seen) = seen {
-        seen.note(&path, Stamp::of(&path));
-    }
+    seen::replace(seen, typed, &path, content.as_bytes())?;
     Ok(Written { path, is_new, old })
 }
 
