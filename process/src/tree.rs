@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, getsid, kill_process,
-    kill_process_group, set_child_subreaper, waitid, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
+    set_child_subreaper, waitid, waitpid,
 };
 
 use crate::living;
@@ -106,7 +106,7 @@ impl Tree {
 
     fn terminate_each(&mut self, members: &[Process]) {
         for member in members {
-            let had_it_with_the_group = member.group == self.leader;
+            let had_it_with_the_group = member.group == Some(self.leader);
             if self.asked.insert(member.pid) && !had_it_with_the_group {
                 let _ = kill_process(member.pid, Signal::TERM);
             }
@@ -131,7 +131,7 @@ impl Tree {
     }
 
     fn owns(&self, orphan: &Process) -> bool {
-        orphan.group == self.leader || marks(orphan.pid).contains(&self.name)
+        orphan.group == Some(self.leader) || marks(orphan.pid).contains(&self.name)
     }
 
     /// Takes dead orphans off the list of processes. A dead one has no environment any more, so whose it was is told
@@ -139,10 +139,12 @@ impl Tree {
     /// them.
     fn reap_orphans(&self, all: &[Process]) {
         let leaders = living::groups();
-        let session = getsid(None).ok();
+        let own = all.iter().find(|process| process.pid == getpid());
+        let session = own.and_then(|process| process.session);
         let is_ours = |process: &&Process| {
-            let group = process.group;
-            let is_known = group == self.leader || leaders.contains(&group);
+            let is_known = process
+                .group
+                .is_some_and(|group| group == self.leader || leaders.contains(&group));
             process.is_dead
                 && process.is_orphan(&leaders)
                 && (is_known || process.session != session)
@@ -180,7 +182,9 @@ fn has_children() -> bool {
 pub(crate) struct Process {
     pub(crate) pid: Pid,
     pub(crate) parent: Option<Pid>,
-    group: Pid,
+    /// `None` where it was made outside of our process namespace, as that of a container's first program can be; so
+    /// for the session.
+    group: Option<Pid>,
     session: Option<Pid>,
     pub(crate) is_dead: bool,
 }
@@ -198,7 +202,7 @@ impl Process {
         Some(Self {
             pid: self::number(pid)??,
             parent: number()?,
-            group: number()??,
+            group: number()?,
             session: number()?,
             is_dead: matches!(state, "Z" | "X" | "x"),
         })
@@ -239,9 +243,16 @@ mod tests {
         let dead = Process::parse("12 (a) b) Z 1 12 0 0 -1 4194304").unwrap();
         assert_eq!(dead.pid, Pid::from_raw(12).unwrap());
         assert_eq!(dead.parent, Pid::from_raw(1));
-        assert_eq!((dead.group, dead.session), (dead.pid, None));
+        assert_eq!((dead.group, dead.session), (Some(dead.pid), None));
         assert!(dead.is_dead);
         assert!(!Process::parse("12 (sh) S 1 12 12 0").unwrap().is_dead);
+    }
+
+    /// So it is for all that `docker exec` starts in a container.
+    #[test]
+    fn a_group_and_a_session_of_another_namespace_have_no_number() {
+        let foreign = Process::parse("12 (ah) S 0 0 0 0").unwrap();
+        assert_eq!((foreign.group, foreign.session), (None, None));
     }
 
     #[test]
