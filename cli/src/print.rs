@@ -2,7 +2,6 @@
 //! program writes to standard output while a run is on.
 
 pub mod events;
-mod neutral;
 mod number;
 pub mod question;
 mod screen;
@@ -13,7 +12,7 @@ mod tool_block;
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, stdout};
 
-pub use neutral::neutralise;
+pub use ah_render::neutralise;
 pub use number::count;
 pub use screen::{Look, Outlet, Screen};
 

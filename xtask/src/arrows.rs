@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ah-tools", &["ah-conversation", "ah-http", "ah-process"]),
     ("ah-mcp", &["ah-conversation", "ah-http", "ah-process"]),
     ("ah-agent", &["ah-conversation", "ah-process"]),
+    ("ah-render", &["ah-conversation"]),
     ("ah-work", &["ah-http", "ah-process"]),
     ("ah-protocol", &["ah-agent", "ah-conversation"]),
     (

@@ -1,0 +1,187 @@
+//! What has changed in a file, line by line and word by word.
+//!
+//! The hunks come as tools give them in the details of their results: where they begin, and lines that begin with a
+//! blank, a minus or a plus.
+
+use anstyle::Effects;
+use serde::Deserialize;
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use crate::{Ink, Line, Style, wrap_hard};
+
+/// A run of changed lines longer than this is shown without marks at its words: they would not help, and cost time.
+const COMPARED: usize = 100;
+
+/// A part of a file that has changed, with the lines around it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hunk {
+    /// The number of its first line in the old file, counted from 1.
+    pub old_start: usize,
+    /// The same in the new file.
+    pub new_start: usize,
+    /// Its lines, each behind a blank, a minus or a plus.
+    pub lines: Vec<String>,
+}
+
+/// A line of a hunk with its pieces: those that are marked are not in the other version.
+struct Changed {
+    tag: ChangeTag,
+    pieces: Vec<(bool, String)>,
+}
+
+/// Reads the hunks of a result's details; `None` if they are none.
+pub fn hunks(patch: &Value) -> Option<Vec<Hunk>> {
+    Vec::<Hunk>::deserialize(patch).ok()
+}
+
+/// How many lines were added and removed.
+pub fn counts(hunks: &[Hunk]) -> (usize, usize) {
+    let count = |sign| {
+        let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
+        lines.filter(|line| line.starts_with(sign)).count()
+    };
+    (count('+'), count('-'))
+}
+
+/// The hunks as rows: the line's number, its sign, the line. Words that have changed are underlined.
+pub fn rows(hunks: &[Hunk], width: usize) -> Vec<Line> {
+    let last = |hunk: &Hunk| hunk.lines.len() + hunk.old_start.max(hunk.new_start);
+    let digits = hunks.iter().map(last).max().unwrap_or(0).to_string().len();
+    let mut rows = Vec::new();
+    for (index, hunk) in hunks.iter().enumerate() {
+        if index > 0 {
+            rows.push(Line::of(&format!("{:>digits$} ", "⋮"), Style::DIM));
+        }
+        hunk_rows(hunk, digits, width, &mut rows);
+    }
+    rows
+}
+
+fn hunk_rows(hunk: &Hunk, digits: usize, width: usize, rows: &mut Vec<Line>) {
+    let (mut old, mut new) = (hunk.old_start, hunk.new_start);
+    for changed in compared(&hunk.lines) {
+        let (number, sign, ink) = match changed.tag {
+            ChangeTag::Equal => (new, ' ', Ink::Plain),
+            ChangeTag::Delete => (old, '-', Ink::Removed),
+            ChangeTag::Insert => (new, '+', Ink::Added),
+        };
+        old += usize::from(changed.tag != ChangeTag::Insert);
+        new += usize::from(changed.tag != ChangeTag::Delete);
+        let style = Style::of(ink, Effects::new());
+        let mut line = Line::default();
+        for (is_marked, piece) in &changed.pieces {
+            let effects = if *is_marked {
+                Effects::BOLD | Effects::UNDERLINE
+            } else {
+                Effects::new()
+            };
+            line.push(piece, style.with(effects));
+        }
+        let mut first = Line::of(&format!("{number:>digits$} "), Style::DIM);
+        first.push(&format!("{sign} "), style);
+        let mut rest = Line::of(&format!("{:>digits$} ", ""), Style::DIM);
+        rest.push(&format!("{sign} "), style);
+        rows.extend(wrap_hard(&line, width, &first, &rest));
+    }
+}
+
+/// The lines of a hunk, the words of those compared that stand in the place of others.
+fn compared(lines: &[String]) -> Vec<Changed> {
+    let mut all = Vec::new();
+    let mut lines = lines.iter().map(String::as_str).peekable();
+    while lines.peek().is_some() {
+        let mut run = |sign: char| {
+            let mut run = Vec::new();
+            while let Some(line) = lines.next_if(|line| line.starts_with(sign)) {
+                run.push(&line[1..]);
+            }
+            run
+        };
+        let (old, new) = (run('-'), run('+'));
+        if old.is_empty() && new.is_empty() {
+            // A line of the surroundings, or one that says that the last line does not end.
+            if let Some(line) = lines.next() {
+                let line = line.strip_prefix(' ').unwrap_or(line);
+                all.push(plain(ChangeTag::Equal, line));
+            }
+        } else if old.is_empty() || new.is_empty() || old.len() + new.len() > COMPARED {
+            all.extend(old.iter().map(|line| plain(ChangeTag::Delete, line)));
+            all.extend(new.iter().map(|line| plain(ChangeTag::Insert, line)));
+        } else {
+            words(&old, &new, &mut all);
+        }
+    }
+    all
+}
+
+fn plain(tag: ChangeTag, line: &str) -> Changed {
+    Changed {
+        tag,
+        pieces: vec![(false, line.to_owned())],
+    }
+}
+
+fn words(old: &[&str], new: &[&str], all: &mut Vec<Changed>) {
+    let diff = TextDiff::from_slices(old, new);
+    for operation in diff.ops() {
+        for change in diff.iter_inline_changes_deadline(operation, None) {
+            let pieces = change.iter_strings_lossy();
+            let pieces: Vec<_> = pieces
+                .map(|(marked, text)| (marked, text.into_owned()))
+                .collect();
+            // A line that is new throughout has no words that are newer than others.
+            let is_new = pieces.iter().all(|(marked, _)| *marked);
+            let pieces = pieces
+                .into_iter()
+                .map(|(marked, text)| (marked && !is_new, text));
+            all.push(Changed {
+                tag: change.tag(),
+                pieces: pieces.collect(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(patch: &Value, width: usize) -> String {
+        let rows = rows(&hunks(patch).unwrap(), width);
+        let rows = rows.iter().map(|row| format!("{row:?}"));
+        rows.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn changes_have_numbers_signs_and_marked_words() {
+        let patch = json!([
+            { "oldStart": 9, "oldLines": 4, "newStart": 9, "newLines": 4, "lines": [
+                " fn main() {",
+                "-    let count = old(1);",
+                "+    let count = new(1);",
+                "+    println!(\"\u{1b}[2J\");",
+                " }",
+            ] },
+            { "oldStart": 90, "oldLines": 1, "newStart": 91, "newLines": 0, "lines": ["-gone"] },
+        ]);
+        insta::assert_snapshot!(shown(&patch, 60), @r#"
+‹dim: 9 ›  fn main() {
+‹dim:10 ›‹removed:-     let count = ›‹removed bold underline:old›‹removed:(1);›
+‹dim:10 ›‹added:+     let count = ›‹added bold underline:new›‹added:(1);›
+‹dim:11 ›‹added:+     println!("␛[2J");›
+‹dim:12 ›  }
+‹dim: ⋮ ›
+‹dim:90 ›‹removed:- gone›
+"#);
+        insta::assert_snapshot!(shown(&json!([{ "oldStart": 1, "newStart": 1, "lines": ["+a long line of text"] }]), 14), @r#"
+‹dim:1 ›‹added:+ a long lin›
+‹dim:  ›‹added:+ e of text›
+"#);
+        assert_eq!(counts(&hunks(&patch).unwrap()), (2, 2));
+        assert!(hunks(&json!("no")).is_none());
+    }
+}

@@ -1,0 +1,184 @@
+//! Tables, made to fit.
+
+use pulldown_cmark::Alignment;
+
+use crate::{Line, Style, wrap};
+
+/// What stands between two columns.
+const BETWEEN: &str = " │ ";
+/// No column is narrower, if it has so much to say.
+const NARROW: usize = 4;
+
+/// A table that is being read: rows of cells, the first row their heads.
+pub struct Table {
+    aligns: Vec<Alignment>,
+    /// The lines of each cell.
+    rows: Vec<Vec<Vec<Line>>>,
+}
+
+impl Table {
+    pub fn new(aligns: Vec<Alignment>) -> Self {
+        Self {
+            aligns,
+            rows: vec![Vec::new()],
+        }
+    }
+
+    pub fn begin_row(&mut self) {
+        self.rows.push(Vec::new());
+    }
+
+    pub fn push(&mut self, cell: Vec<Line>) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push(cell);
+        }
+    }
+
+    /// The table in at most `width` columns: cells broken into lines where they are too wide, and where that leaves
+    /// nothing to read, one cell below the other.
+    pub fn rows(&self, width: usize) -> Vec<Line> {
+        let count = self.aligns.len();
+        let Some(room) = width.checked_sub(BETWEEN.chars().count() * count.saturating_sub(1))
+        else {
+            return self.stacked(width);
+        };
+        match fit(&self.natural(), room) {
+            Some(widths) => self.side_by_side(&widths),
+            None => self.stacked(width),
+        }
+    }
+
+    /// How wide each column would be by itself.
+    fn natural(&self) -> Vec<usize> {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.flatten().map(Line::width).max().unwrap_or(0)
+        };
+        (0..self.aligns.len()).map(width).collect()
+    }
+
+    fn side_by_side(&self, widths: &[usize]) -> Vec<Line> {
+        let mut rows = Vec::new();
+        for (index, row) in self.rows.iter().enumerate() {
+            let cells: Vec<Vec<Line>> = widths
+                .iter()
+                .enumerate()
+                .map(|(column, width)| cell(row.get(column), *width))
+                .collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+            for line in 0..height {
+                let mut joined = Line::default();
+                for (column, width) in widths.iter().enumerate() {
+                    if column > 0 {
+                        joined.push(BETWEEN, Style::DIM);
+                    }
+                    let part = cells[column].get(line).cloned().unwrap_or_default();
+                    let is_last = column + 1 == widths.len();
+                    align(&mut joined, &part, self.aligns[column], *width, is_last);
+                }
+                rows.push(joined);
+            }
+            if index == 0 {
+                let rules: Vec<_> = widths.iter().map(|width| "─".repeat(*width)).collect();
+                rows.push(Line::of(&rules.join("─┼─"), Style::DIM));
+            }
+        }
+        rows
+    }
+
+    /// `head: cell`, a line each, a blank one between two rows.
+    fn stacked(&self, width: usize) -> Vec<Line> {
+        let mut rows = Vec::new();
+        let (heads, body) = self
+            .rows
+            .split_first()
+            .map_or((&[] as &[_], &[] as &[_]), |(heads, body)| {
+                (heads.as_slice(), body)
+            });
+        let indent = Line::of("  ", Style::PLAIN);
+        for (index, row) in body.iter().enumerate() {
+            if index > 0 {
+                rows.push(Line::default());
+            }
+            for (column, cell) in row.iter().enumerate() {
+                let mut line = heads
+                    .get(column)
+                    .map(|head| joined(head))
+                    .unwrap_or_default();
+                line.push(": ", Style::DIM);
+                line.append(&joined(cell));
+                rows.extend(wrap(&line, width, &Line::default(), &indent));
+            }
+        }
+        rows
+    }
+}
+
+fn joined(cell: &[Line]) -> Line {
+    let mut line = Line::default();
+    for (index, part) in cell.iter().enumerate() {
+        if index > 0 {
+            line.push(" ", Style::PLAIN);
+        }
+        line.append(part);
+    }
+    line
+}
+
+fn cell(lines: Option<&Vec<Line>>, width: usize) -> Vec<Line> {
+    let lines = lines.into_iter().flatten();
+    let none = Line::default();
+    lines
+        .flat_map(|line| wrap(line, width, &none, &none))
+        .collect()
+}
+
+fn align(row: &mut Line, part: &Line, align: Alignment, width: usize, is_last: bool) {
+    let blank = width.saturating_sub(part.width());
+    let before = match align {
+        Alignment::None | Alignment::Left => 0,
+        Alignment::Center => blank / 2,
+        Alignment::Right => blank,
+    };
+    row.push(&" ".repeat(before), Style::PLAIN);
+    row.append(part);
+    if !is_last {
+        row.push(&" ".repeat(blank - before), Style::PLAIN);
+    }
+}
+
+/// The columns' widths in `room`: the widest give first. `None` if some would be too narrow to be read.
+fn fit(natural: &[usize], room: usize) -> Option<Vec<usize>> {
+    if natural.iter().sum::<usize>() <= room {
+        return Some(natural.to_vec());
+    }
+    let total = |most: usize| natural.iter().map(|width| *width.min(&most)).sum::<usize>();
+    let most = (NARROW..room).rev().find(|most| total(*most) <= room)?;
+    let mut widths: Vec<usize> = natural.iter().map(|width| *width.min(&most)).collect();
+    let mut left = room - widths.iter().sum::<usize>();
+    for (width, natural) in widths.iter_mut().zip(natural) {
+        if left > 0 && *width < *natural {
+            *width += 1;
+            left -= 1;
+        }
+    }
+    Some(widths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_widest_columns_give_first() {
+        for (natural, room, expected) in [
+            ([3, 5].as_slice(), 10, Some(vec![3, 5])),
+            (&[3, 20], 10, Some(vec![3, 7])),
+            (&[30, 20], 11, Some(vec![6, 5])),
+            (&[1, 1, 30], 8, Some(vec![1, 1, 6])),
+            (&[30, 20], 7, None),
+        ] {
+            assert_eq!(fit(natural, room), expected, "{natural:?} in {room}");
+        }
+    }
+}

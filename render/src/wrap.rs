@@ -1,0 +1,168 @@
+//! Rows of a width: broken between words, and where a word is too long, within it.
+
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::{Line, Style};
+
+/// One thing on the screen that cannot be divided.
+#[derive(Clone, Copy)]
+struct Cluster<'a> {
+    text: &'a str,
+    style: Style,
+    width: usize,
+}
+
+impl Cluster<'_> {
+    fn is_blank(&self) -> bool {
+        self.text == " "
+    }
+}
+
+/// `line` as rows of at most `width` columns, `first` before the first of them and `rest` before the others. Blanks at
+/// a break go. A line without words is one row.
+pub fn wrap(line: &Line, width: usize, first: &Line, rest: &Line) -> Vec<Line> {
+    if first.width() + line.width() <= width {
+        return vec![line.behind(first)];
+    }
+    let clusters = clusters(line);
+    let mut rows = Vec::new();
+    let mut start = 0;
+    while start < clusters.len() || rows.is_empty() {
+        let prefix = if rows.is_empty() { first } else { rest };
+        let end = start + fitting(&clusters[start..], width.saturating_sub(prefix.width()));
+        rows.push(row(prefix, &clusters[start..end]));
+        let blanks = clusters[end..].iter().take_while(|next| next.is_blank());
+        start = end + blanks.count();
+    }
+    rows
+}
+
+/// The same for code, whose blanks mean something: broken just where the row is full.
+pub fn wrap_hard(line: &Line, width: usize, first: &Line, rest: &Line) -> Vec<Line> {
+    if first.width() + line.width() <= width {
+        return vec![line.behind(first)];
+    }
+    let clusters = clusters(line);
+    let mut rows = Vec::new();
+    let mut start = 0;
+    while start < clusters.len() || rows.is_empty() {
+        let prefix = if rows.is_empty() { first } else { rest };
+        let end = start + full(&clusters[start..], width.saturating_sub(prefix.width()));
+        rows.push(row(prefix, &clusters[start..end]));
+        start = end;
+    }
+    rows
+}
+
+fn clusters(line: &Line) -> Vec<Cluster<'_>> {
+    let spans = line.spans().iter();
+    let clusters = spans.flat_map(|span| {
+        span.text().graphemes(true).map(|text| Cluster {
+            text,
+            style: span.style(),
+            width: text.width(),
+        })
+    });
+    clusters.collect()
+}
+
+fn row(prefix: &Line, clusters: &[Cluster<'_>]) -> Line {
+    let mut row = prefix.clone();
+    for cluster in clusters {
+        row.push_clean(cluster.text, cluster.style);
+    }
+    row
+}
+
+/// How many of `clusters` fill a row of `width`; at least one, so that there is an end.
+fn full(clusters: &[Cluster<'_>], width: usize) -> usize {
+    let mut room = width;
+    let fits = clusters.iter().take_while(|cluster| {
+        let left = room.checked_sub(cluster.width);
+        room = left.unwrap_or(0);
+        left.is_some()
+    });
+    fits.count().max(1).min(clusters.len())
+}
+
+/// How many of `clusters` are the next row: up to a blank where there is one, or beside a wide character, which stands
+/// for a word.
+fn fitting(clusters: &[Cluster<'_>], width: usize) -> usize {
+    let full = full(clusters, width);
+    if full == clusters.len() {
+        return full;
+    }
+    let breaks = (1..=full).rev().find(|&at| {
+        let (before, after) = (&clusters[at - 1], &clusters[at]);
+        before.is_blank() || after.is_blank() || before.width > 1 || after.width > 1
+    });
+    let end = breaks.unwrap_or(full);
+    let blanks = clusters[..end].iter().rev().take_while(|c| c.is_blank());
+    match end - blanks.count() {
+        // Nothing but blanks before a word that is too long.
+        0 => full,
+        end => end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rows(text: &str, width: usize) -> Vec<String> {
+        let line = Line::of(text, Style::PLAIN);
+        let indent = Line::of("  ", Style::PLAIN);
+        let rows = wrap(&line, width, &Line::default(), &indent);
+        rows.iter().map(Line::text).collect()
+    }
+
+    #[test]
+    fn rows_break_between_words_and_wide_characters() {
+        for (text, width, expected) in [
+            ("", 10, &[""] as &[_]),
+            ("one two", 10, &["one two"]),
+            ("one two three", 8, &["one two", "  three"]),
+            ("one two   three", 8, &["one two", "  three"]),
+            ("extraordinarily", 6, &["extrao", "  rdin", "  aril", "  y"]),
+            (
+                "an extraordinary",
+                6,
+                &["an", "  extr", "  aord", "  inar", "  y"],
+            ),
+            ("日本語の文章", 6, &["日本語", "  の文", "  章"]),
+            ("abc日本", 6, &["abc日", "  本"]),
+            ("👩‍👩‍👧 👍🏽 🇩🇪 ok", 6, &["👩‍👩‍👧 👍🏽", "  🇩🇪", "  ok"]),
+            (
+                "e\u{301}e\u{301}e\u{301} b",
+                4,
+                &["e\u{301}e\u{301}e\u{301}", "  b"],
+            ),
+            ("ab", 1, &["a", "  b"]),
+        ] {
+            assert_eq!(rows(text, width), expected, "{text:?} in {width}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_row_is_too_wide_and_no_word_is_lost(text in "[a-c 日👍]{0,60}", width in 4usize..20) {
+            let rows = rows(&text, width);
+            for row in &rows {
+                prop_assert!(row.width() <= width, "{row:?}");
+            }
+            let letters = |text: &str| text.replace(' ', "");
+            prop_assert_eq!(letters(&rows.concat()), letters(&text));
+        }
+
+        #[test]
+        fn code_keeps_every_blank(text in "[a-c 日]{1,60}", width in 4usize..20) {
+            let line = Line::of(&text, Style::PLAIN);
+            let rows = wrap_hard(&line, width, &Line::default(), &Line::default());
+            prop_assert_eq!(rows.iter().map(Line::text).collect::<String>(), text);
+            prop_assert!(rows.iter().all(|row| row.width() <= width));
+        }
+    }
+}
