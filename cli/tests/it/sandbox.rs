@@ -415,12 +415,14 @@ fn nothing_is_left_when_the_program_is_killed() {
     assert!(inside.len() >= 3, "{inside:?}");
     running.signal(Signal::KILL);
     let _ = running.wait_for_end(HANG);
-    while inside
-        .iter()
-        .any(|pid| fs::metadata(format!("/proc/{pid}")).is_ok())
-    {
+    while inside.iter().any(|pid| is_alive(*pid)) {
         thread::yield_now();
     }
+}
+
+/// A dead process has no command line any more, even where the first process of a container reaps nobody.
+fn is_alive(pid: i32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }
 
 /// All processes below this one.
