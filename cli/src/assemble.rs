@@ -377,7 +377,8 @@ fn frontend(
     config: &Config,
     outlet: Outlet,
 ) -> Arc<dyn Frontend> {
-    let screen = || Screen::of_process(Look::of_process(options.output.plain), outlet);
+    let look = Look::of_process(options.output.plain, &config.environment);
+    let screen = || Screen::of_process(look, outlet);
     match options.output.output_format.unwrap_or_default() {
         OutputFormat::Events => Arc::new(Events::new(screen())),
         // The JSON formats have frontends of their own.

@@ -1,6 +1,7 @@
 //! What people and programs see of a run. Each frontend shows the same events in its own form; nothing else in the
 //! program writes to standard output while a run is on.
 
+mod drawn;
 pub mod events;
 mod number;
 pub mod question;

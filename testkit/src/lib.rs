@@ -7,4 +7,5 @@ pub mod mcp;
 pub mod script;
 pub mod server;
 pub mod show;
+pub mod svg;
 pub mod world;

@@ -125,7 +125,7 @@ fn checks(config: &Config) -> Vec<Check> {
     checks.push(catalogue);
     checks.extend(servers(config));
     checks.extend(sessions(config));
-    checks.push(terminal());
+    checks.push(terminal(environment));
     checks.push(shell(environment));
     checks.push(sandbox());
     checks.push(git(environment));
@@ -290,8 +290,8 @@ fn session(head: &SessionHead) -> Option<Check> {
     Some(Check::problem("sessions", format!("{path}: {fault}"), hint))
 }
 
-fn terminal() -> Check {
-    let look = Look::of_process(false);
+fn terminal(environment: &Environment) -> Check {
+    let look = Look::of_process(false, environment);
     let is = |is_terminal| {
         if is_terminal {
             "a terminal"
@@ -309,7 +309,7 @@ fn terminal() -> Check {
         "terminal",
         format!(
             "stdout is {out}, stderr is {err}, {} columns, {colours}",
-            look.width
+            look.size.width
         ),
     )
 }

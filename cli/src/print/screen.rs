@@ -9,10 +9,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ah_conversation::Environment;
+use ah_render::Palette;
 use tokio_util::sync::CancellationToken;
+
+use super::drawn::{Drawn, Size};
 
 /// How long a piece of an answer may wait for the next one.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How long a piece of an answer waits where it is drawn: no eye sees more pictures than that.
+const DRAWN_PAUSE: Duration = Duration::from_millis(33);
 /// More than this is written without waiting.
 const FULL: usize = 16 * 1024;
 /// One picture of the spinner.
@@ -39,27 +45,49 @@ pub struct Look {
     pub colours: bool,
     /// Whether there may be a spinner.
     pub spinner: bool,
-    /// How many columns there are.
-    pub width: usize,
+    /// Whether answers are laid out for a terminal, and tool calls in colours; otherwise all is lines of text.
+    pub drawn: bool,
+    /// How large the terminal is.
+    pub size: Size,
 }
 
 impl Look {
-    /// Asks the streams of the process; `plain` turns off all that moves or shines.
-    pub fn of_process(plain: bool) -> Self {
+    /// Asks the streams of the process, and `environment` for the terminal's kind; `plain` turns off all that moves
+    /// or shines.
+    pub fn of_process(plain: bool, environment: &Environment) -> Self {
         let err_is_terminal = io::stderr().is_terminal();
         let choice = anstream::AutoStream::choice(&io::stderr());
-        let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
-        let width = size
-            .map(|size| usize::from(size.ws_col))
-            .filter(|width| *width > 0);
+        let out_is_terminal = io::stdout().is_terminal();
+        let is_dumb = matches!(environment.get("TERM"), None | Some("dumb"));
         Self {
-            out_is_terminal: io::stdout().is_terminal(),
+            out_is_terminal,
             err_is_terminal,
             colours: !plain && choice != anstream::ColorChoice::Never,
             spinner: !plain && err_is_terminal,
-            width: width.unwrap_or(80),
+            drawn: !plain && !is_dumb && out_is_terminal && err_is_terminal,
+            size: terminal_size().unwrap_or(Size {
+                width: 80,
+                height: 24,
+            }),
         }
     }
+
+    /// With what answers and tool calls are painted.
+    pub fn palette(self) -> Palette {
+        match self.colours {
+            true => Palette::Ansi,
+            false => Palette::Plain,
+        }
+    }
+}
+
+fn terminal_size() -> Option<Size> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    let size = Size {
+        width: size.ws_col.into(),
+        height: size.ws_row.into(),
+    };
+    (size.width > 0 && size.height > 0).then_some(size)
 }
 
 struct Shared {
@@ -101,6 +129,9 @@ struct State {
     err: Box<dyn Write + Send>,
     /// What of the answer has not been written yet.
     waiting: Vec<u8>,
+    /// The answer that is being drawn, and how large the terminal is now.
+    drawn: Option<Drawn>,
+    size: Box<dyn Fn() -> Size + Send>,
     written_at: Option<Instant>,
     /// Whether standard output is at the start of a line.
     at_line_start: bool,
@@ -117,7 +148,9 @@ struct Spinner {
 impl Screen {
     /// The streams of the process. `outlet` is told when standard output cannot be written any more.
     pub fn of_process(look: Look, outlet: Outlet) -> Self {
-        Self::new(Box::new(Unbuffered), Box::new(io::stderr()), look, outlet)
+        let screen = Self::new(Box::new(Unbuffered), Box::new(io::stderr()), look, outlet);
+        screen.shared.lock().size = Box::new(move || terminal_size().unwrap_or(look.size));
+        screen
     }
 
     /// Any two streams.
@@ -131,6 +164,8 @@ impl Screen {
             out,
             err,
             waiting: Vec::new(),
+            drawn: None,
+            size: Box::new(move || look.size),
             written_at: None,
             at_line_start: true,
             spinner: None,
@@ -170,6 +205,37 @@ impl Screen {
         }
     }
 
+    /// Adds to an answer that is drawn on standard output.
+    pub fn draw(&self, piece: &str) {
+        let mut state = self.shared.lock();
+        state.hide_spinner();
+        state.spinner = None;
+        let size = (state.size)();
+        let palette = self.look.palette();
+        let drawn = state.drawn.get_or_insert_with(|| Drawn::new(size, palette));
+        let is_first = drawn.feed(piece);
+        let now = Instant::now();
+        let written_at = *state.written_at.get_or_insert(now);
+        if now.duration_since(written_at) >= DRAWN_PAUSE {
+            state.take_frame();
+            state.write_waiting(&self.shared.outlet, now);
+        } else if is_first {
+            drop(state);
+            self.wake();
+        }
+    }
+
+    /// The answer that is drawn is whole.
+    pub fn end_drawing(&self) {
+        let mut state = self.shared.lock();
+        let size = (state.size)();
+        if let Some(mut drawn) = state.drawn.take() {
+            let rest = drawn.finish(size);
+            state.waiting.extend_from_slice(rest.as_bytes());
+            state.write_waiting(&self.shared.outlet, Instant::now());
+        }
+    }
+
     /// Ends the line on standard output, if one is begun.
     pub fn end_line(&self) {
         let is_begun = !self.shared.lock().at_line_start;
@@ -181,6 +247,7 @@ impl Screen {
     /// Writes whole lines to standard error, after all that came before.
     pub fn note(&self, lines: &str) {
         let mut state = self.shared.lock();
+        state.lift();
         state.write_waiting(&self.shared.outlet, Instant::now());
         state.hide_spinner();
         let shares_line =
@@ -242,7 +309,7 @@ impl Screen {
         let mut ticker = self.ticker.lock().unwrap_or_else(PoisonError::into_inner);
         if ticker.is_none() {
             let shared = self.shared.clone();
-            let width = self.look.width;
+            let width = self.look.size.width;
             let thread = std::thread::Builder::new().name("screen".to_owned());
             // Without a thread there is no spinner, and the answer waits for its end.
             *ticker = thread.spawn(move || shared.tick(width)).ok();
@@ -283,6 +350,7 @@ impl Shared {
         while !state.is_over {
             let now = Instant::now();
             if state.answer_due().is_some_and(|due| due <= now) {
+                state.take_frame();
                 state.write_waiting(&self.outlet, now);
             }
             if state.spinner_due(now).is_some_and(|due| due <= now) {
@@ -308,6 +376,24 @@ impl Shared {
 }
 
 impl State {
+    /// Takes away what of a drawn answer is not final, to write something else.
+    fn lift(&mut self) {
+        let size = (self.size)();
+        if let Some(drawn) = &mut self.drawn {
+            let lifted = drawn.lift(size);
+            self.waiting.extend_from_slice(lifted.as_bytes());
+        }
+    }
+
+    /// Takes what is new of a drawn answer to what waits.
+    fn take_frame(&mut self) {
+        let size = (self.size)();
+        if let Some(drawn) = &mut self.drawn {
+            let frame = drawn.frame(size);
+            self.waiting.extend_from_slice(frame.as_bytes());
+        }
+    }
+
     fn write_waiting(&mut self, outlet: &Outlet, now: Instant) {
         if self.waiting.is_empty() {
             return;
@@ -324,8 +410,11 @@ impl State {
     }
 
     fn answer_due(&self) -> Option<Instant> {
-        let at = self.written_at.filter(|_| !self.waiting.is_empty())?;
-        Some(at + PAUSE)
+        let written_at = self.written_at?;
+        match &self.drawn {
+            Some(drawn) => drawn.has_changed().then_some(written_at + DRAWN_PAUSE),
+            None => (!self.waiting.is_empty()).then_some(written_at + PAUSE),
+        }
     }
 
     fn spinner_due(&self, now: Instant) -> Option<Instant> {
@@ -402,7 +491,11 @@ mod tests {
         err_is_terminal: false,
         colours: false,
         spinner: false,
-        width: 80,
+        drawn: false,
+        size: Size {
+            width: 80,
+            height: 24,
+        },
     };
 
     #[test]

@@ -8,6 +8,7 @@ use ah_conversation::{
     Answer, Cost, DisplayKey, Event, EventKind, ExitReason, Host, Leave, LoopAction, Model,
     Progress, Question, ToolSpec, Usage,
 };
+use ah_render::Line;
 use async_trait::async_trait;
 
 use super::question::{self, Keeping};
@@ -60,6 +61,12 @@ struct State {
     cost: Option<Cost>,
     /// Tokens of the last call.
     context: u64,
+    /// What stands for the call that has ended last, where it is drawn.
+    ended_key: String,
+    /// The number of the last answer that was stored.
+    answer_number: Option<u32>,
+    /// Whether something stands on the terminal, from which the next thing is to be set apart.
+    has_content: bool,
 }
 
 impl Text {
@@ -68,7 +75,7 @@ impl Text {
         let paint = Paint {
             colours: screen.look.colours,
             sign: screen.look.err_is_terminal,
-            width: screen.look.width,
+            width: screen.look.size.width,
         };
         Self {
             view,
@@ -80,6 +87,12 @@ impl Text {
 
     fn show_text(&self, state: &mut State, text: &str) {
         match self.view.manner {
+            Manner::Own if self.is_drawn() => {
+                if !std::mem::replace(&mut state.has_shown, true) {
+                    self.part(state);
+                }
+                self.screen.draw(text);
+            }
             Manner::Own => {
                 state.has_shown = true;
                 self.write_answer(text);
@@ -98,7 +111,7 @@ impl Text {
 
     fn end_answer(&self, state: &mut State) {
         if std::mem::take(&mut state.has_shown) {
-            self.screen.end_line();
+            self.end_lines();
             state.owes_blank = true;
         }
         let answer = std::mem::take(&mut state.answer);
@@ -110,12 +123,19 @@ impl Text {
     fn void_answer(&self, state: &mut State) {
         state.answer.clear();
         if std::mem::take(&mut state.has_shown) {
-            self.screen.end_line();
+            self.end_lines();
             self.note(
                 &self
                     .paint
                     .warn("the answer above was cut off and begins anew"),
             );
+        }
+    }
+
+    fn end_lines(&self) {
+        match self.is_drawn() {
+            true => self.screen.end_drawing(),
+            false => self.screen.end_line(),
         }
     }
 
@@ -134,21 +154,18 @@ impl Text {
         self.note(&self.paint.dim(&neutralise(text)));
     }
 
-    /// What stands for a call, as a person would write it, and whether it is a command.
-    fn key<'a>(&self, tool: &str, key: &'a str) -> (&'a str, bool) {
+    /// What stands for a call, as a person would write it, and what kind of thing that is.
+    fn key<'a>(&self, tool: &str, key: &'a str) -> (&'a str, Option<&DisplayKey>) {
         let spec = self.view.tools.iter().find(|spec| spec.name == tool);
-        match spec.and_then(|spec| spec.key.as_ref()) {
-            Some(DisplayKey::Command(_)) => (key, true),
+        let kind = spec.and_then(|spec| spec.key.as_ref());
+        let relative = match kind {
             Some(DisplayKey::Path(_)) => {
-                let relative = self
-                    .view
-                    .cwd
-                    .to_str()
-                    .and_then(|cwd| key.strip_prefix(cwd)?.strip_prefix('/'));
-                (relative.unwrap_or(key), false)
+                let cwd = self.view.cwd.to_str();
+                cwd.and_then(|cwd| key.strip_prefix(cwd)?.strip_prefix('/'))
             }
-            Some(DisplayKey::Text(_)) | None => (key, false),
-        }
+            Some(DisplayKey::Command(_) | DisplayKey::Text(_)) | None => None,
+        };
+        (relative.unwrap_or(key), kind)
     }
 
     fn start(&self, prompt: &str) {
@@ -173,6 +190,7 @@ impl Text {
             self.note(&self.paint.warn(stopped));
         }
         if state.usage.total() > 0 {
+            self.part(state);
             self.dim(&self.summary(state));
         }
         if self.view.group.is_some() {
@@ -255,11 +273,16 @@ impl Text {
                 tool_key,
                 ..
             } => {
-                let (key, is_command) = self.key(tool_name, tool_key);
+                if self.is_drawn() {
+                    // What came of it follows at once, with its details.
+                    state.ended_key = tool_key.clone();
+                    return;
+                }
+                let (key, kind) = self.key(tool_name, tool_key);
                 let block = Block {
                     name: tool_name,
                     key,
-                    is_command,
+                    is_command: matches!(kind, Some(DisplayKey::Command(_))),
                     output: tool_output,
                     is_error: *is_error,
                     duration_ms: *duration_ms,
@@ -470,6 +493,10 @@ impl Frontend for Text {
             let label = format!("{}: {}", call.name, measure(progress));
             self.screen.relabel(neutralise(&label).replace('\n', " "));
         }
+        if self.is_drawn() {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            self.draw_part(&mut state, part);
+        }
     }
 }
 
@@ -485,5 +512,6 @@ fn measure(progress: &Progress) -> String {
     }
 }
 
+mod drawing;
 #[cfg(test)]
 mod tests;

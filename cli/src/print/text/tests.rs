@@ -1,8 +1,9 @@
 use std::io::{self, Write};
 
-use ah_conversation::{Price, Truncation};
+use ah_conversation::{Price, ResultBlock, ToolResult, Truncation};
 
 use super::*;
+use crate::print::drawn::Size;
 use crate::print::screen::{Look, Outlet};
 
 /// Both streams in the order in which they were written, each line begun by its stream's sign.
@@ -82,19 +83,29 @@ fn view(manner: Manner) -> View {
     }
 }
 
+const SIZE: Size = Size {
+    width: 80,
+    height: 24,
+};
 const PIPE: Look = Look {
     out_is_terminal: false,
     err_is_terminal: false,
     colours: false,
     spinner: false,
-    width: 80,
+    drawn: false,
+    size: SIZE,
 };
 const TERMINAL: Look = Look {
     out_is_terminal: true,
     err_is_terminal: true,
     colours: true,
     spinner: false,
-    width: 80,
+    drawn: false,
+    size: SIZE,
+};
+const DRAWN: Look = Look {
+    drawn: true,
+    ..TERMINAL
 };
 
 fn show(view: View, look: Look, events: &[EventKind]) -> String {
@@ -111,6 +122,26 @@ fn show(view: View, look: Look, events: &[EventKind]) -> String {
             kind: kind.clone(),
             timestamp: 0,
         });
+        // As a session does: what came of a call follows the event.
+        if let EventKind::ToolCallEnd {
+            tool_name,
+            tool_output,
+            is_error,
+            duration_ms,
+            ..
+        } = kind
+        {
+            text.follow(Part::Result(&ToolResult {
+                tool_use_id: "t".into(),
+                tool_name: tool_name.clone(),
+                content: vec![ResultBlock::Text {
+                    text: tool_output.clone(),
+                }],
+                is_error: *is_error,
+                duration_ms: *duration_ms,
+                details: None,
+            }));
+        }
     }
     drop(text);
     paper.read()
@@ -231,6 +262,57 @@ fn on_a_terminal_nothing_steers_it_but_we() {
 1 All␛[31m done.
 2 ␛[2m24.0k in (20.0k cached) / 200 out (24.2k total), $0.0210, 6% of 200.0k [01ARZ3ND]␛[0m
 "#);
+}
+
+#[test]
+fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
+    insta::assert_snapshot!(show(view(Manner::Own), DRAWN, &a_run()), @r#"
+1 Let me look.
+2
+2 ␛[36m✓ ␛[0m␛[1mread␛[0m␛[2m ␛[0msrc/main.rs␛[2m (1.2s)␛[0m
+2   ␛[2m1   fn main() {}␛[0m
+2
+2 ␛[1m␛[33m✗ bash␛[0m␛[2m $ ␛[0mmake ␛]0;x␇␛[2m (1.2s)␛[0m
+2   ␛[2mno rule␛[0m
+2   ␛[2m␛[2J␛[0m
+2
+1 All␛[31m done.
+2
+2 ␛[2m24.0k in (20.0k cached) / 200 out (24.2k total), $0.0210, 6% of 200.0k [01ARZ3ND]␛[0m
+"#);
+    let still = Look {
+        colours: false,
+        ..DRAWN
+    };
+    let answer = [
+        starts(),
+        says("# Plan\n\n1. **Look**\n2. "),
+        says("Do\n\nOne \x1b[2J"),
+        retry(),
+        says("So."),
+        answered(),
+        ends(ExitReason::MaxTurns, None),
+    ];
+    insta::assert_snapshot!(show(view(Manner::Own), still, &answer), @r#"
+1 # Plan
+1
+1 1. Look
+1 2. Do
+1
+1 One ␛[2J
+2 the answer above was cut off and begins anew
+2 overloaded (529), asking again in 1.5s
+2
+1 So.
+2 stopped by --max-turns
+2
+2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
+"#);
+    // Whoever asks for the last answer alone gets its words as they are.
+    assert_eq!(
+        show(view(Manner::DropIn), still, &answer).lines().next(),
+        Some("2 overloaded (529), asking again in 1.5s")
+    );
 }
 
 #[test]
