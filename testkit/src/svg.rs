@@ -217,7 +217,7 @@ mod tests {
         terminal.process(
             "a \x1b[1;34m<b>\x1b[0m \x1b[7m日本\x1b[0m\r\n\x1b[2;38;5;196mdim\x1b[0m".as_bytes(),
         );
-        insta::assert_snapshot!(svg(terminal.screen()), @r#"
+        insta::assert_snapshot!(svg(terminal.screen()), @r##"
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 192 60" font-size="14" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace">
 <rect width="100%" height="100%" rx="8" fill="#16191d"/>
 <g fill="#d8dee6" style="white-space: pre" xml:space="preserve">
@@ -228,6 +228,6 @@ mod tests {
 <text x="12.0" y="43" textLength="25.2" fill="#ff0000" opacity=".62">dim</text>
 </g>
 </svg>
-"#);
+"##);
     }
 }

@@ -274,6 +274,7 @@ impl Screen {
             .as_ref()
             .is_none_or(|spinner| spinner.label != label)
         {
+            state.hide_spinner();
             state.spinner = Some(Spinner {
                 label,
                 since: Instant::now(),

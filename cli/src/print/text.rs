@@ -8,7 +8,6 @@ use ah_conversation::{
     Answer, Cost, DisplayKey, Event, EventKind, ExitReason, Host, Leave, LoopAction, Model,
     Progress, Question, ToolSpec, Usage,
 };
-use ah_render::Line;
 use async_trait::async_trait;
 
 use super::question::{self, Keeping};
@@ -190,8 +189,11 @@ impl Text {
             self.note(&self.paint.warn(stopped));
         }
         if state.usage.total() > 0 {
-            self.part(state);
-            self.dim(&self.summary(state));
+            let summary = self.summary(state);
+            match self.is_drawn() {
+                true => self.draw_words(state, &summary),
+                false => self.dim(&summary),
+            }
         }
         if self.view.group.is_some() {
             self.screen.answer(b"::endgroup::\n");

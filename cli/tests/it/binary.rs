@@ -363,7 +363,7 @@ pub fn spawn(command: &mut Command) -> Child {
 }
 
 /// A terminal: the side of who sits there, and that of the program.
-fn open_terminal() -> (File, File) {
+pub fn open_terminal() -> (File, File) {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&person).unwrap();
     unlockpt(&person).unwrap();

@@ -27,6 +27,7 @@ mod questions;
 mod random;
 mod run;
 mod sandbox;
+mod screens;
 mod sdk;
 mod secrets;
 mod sessions;

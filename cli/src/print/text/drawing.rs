@@ -3,8 +3,9 @@
 use ah_agent::Part;
 use ah_conversation::{ContentBlock, Message, Role, ToolResult};
 use ah_render::tool::{self, Call, Outcome, Place};
+use ah_render::{Line, Style, wrap};
 
-use super::{Line, State, Text};
+use super::{State, Text};
 use crate::args::Manner;
 
 impl Text {
@@ -54,6 +55,13 @@ impl Text {
             more: more.as_deref(),
         };
         let rows = tool::ended(&call, &outcome, self.place());
+        self.draw_rows(state, &rows);
+    }
+
+    /// Draws what is said besides.
+    pub(super) fn draw_words(&self, state: &mut State, words: &str) {
+        let none = Line::default();
+        let rows = wrap(&Line::of(words, Style::DIM), self.paint.width, &none, &none);
         self.draw_rows(state, &rows);
     }
 

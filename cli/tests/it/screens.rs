@@ -1,0 +1,135 @@
+//! The pictures of `docs/screens.md`: what the program really shows on a terminal. A picture that is not what it shows
+//! any more fails here; `AH_WRITE_SCREENS=1 cargo test -p ah --test it screens` makes them anew.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use ah_testkit::script::{says, uses};
+use ah_testkit::svg::svg;
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::json;
+
+use crate::binary::{Ah, World, open_terminal, spawn};
+use crate::shown::steady;
+
+const COLUMNS: u16 = 80;
+/// More rows than any of the runs fills, so that nothing scrolls away.
+const ROWS: u16 = 80;
+
+/// What stands on a terminal once `ah` has ended there. What differs from run to run has stand-ins, of which no two look
+/// different.
+fn screen(world: &World, ah: Ah) -> vt100::Parser {
+    let (mut person, side) = open_terminal();
+    let size = Winsize {
+        ws_row: ROWS,
+        ws_col: COLUMNS,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&side, size).unwrap();
+    let mut command = ah.env("TERM", "xterm-256color").into_command();
+    command
+        .stdin(side.try_clone().unwrap())
+        .stdout(side.try_clone().unwrap())
+        .stderr(side);
+    let mut child = spawn(&mut command);
+    // It holds our copies of the program's side.
+    drop(command);
+    let mut bytes = Vec::new();
+    // The end of a terminal is told as an error.
+    let _ = person.read_to_end(&mut bytes);
+    assert!(child.wait().unwrap().success());
+    let mut text = steady(world, &String::from_utf8(bytes).unwrap());
+    for (stand_in, shown) in [
+        ("<n>s", "0.1s"),
+        ("<id>", "01KAQ5ZB3YC"),
+        ("<ah>", "ah"),
+        ("<project>", "~/greeter"),
+    ] {
+        text = text.replace(stand_in, shown);
+    }
+    let demo = regex::Regex::new(r"[^\s']*/ah-demo-\w+").unwrap();
+    let text = demo.replace_all(&text, "/tmp/ah-demo-x7Kq2P");
+    let mut terminal = vt100::Parser::new(ROWS.try_into().unwrap(), COLUMNS.try_into().unwrap(), 0);
+    terminal.process(text.as_bytes());
+    terminal
+}
+
+/// Compares a screen with its picture among the documents.
+fn check(name: &str, terminal: &vt100::Parser) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/screens/{name}.svg"));
+    let picture = svg(terminal.screen());
+    if std::env::var_os("AH_WRITE_SCREENS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &picture).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == picture,
+        "docs/screens/{name}.svg is not what the program shows, which is:\n{}\n\
+         `AH_WRITE_SCREENS=1 cargo test -p ah --test it screens` makes the pictures anew",
+        terminal.screen().contents()
+    );
+}
+
+#[test]
+fn the_demo() {
+    let world = World::new();
+    let ah = world.as_typed(["demo"]).env("TMPDIR", world.home());
+    check("demo", &screen(&world, ah));
+}
+
+const ANSWER: &str = "\
+## What `greet.sh` does
+
+It greets **everyone who is named**, one line each:
+
+```sh
+for name in \"$@\"; do
+  echo \"Hello, $name!\"   # quoted, so that names may have blanks
+done
+```
+
+| call                  | lines | why |
+|-----------------------|------:|-----|
+| `greet.sh`            |     1 | without a name it greets the world |
+| `greet.sh Ada Grace`  |     2 | an argument each |
+
+1. Quotes keep a name of two words whole.
+   - see [the shell's manual](https://www.gnu.org/software/bash/manual/)
+2. *Nothing else* is needed.
+
+> Wide characters stay in line: 日本語, and so do 👍🏽.
+";
+
+#[test]
+fn an_answer_and_its_tools() {
+    let world = World::new();
+    world.write(
+        "greet.sh",
+        "#!/bin/sh\nfor name in $*; do\n  echo \"Hello, $name!\"\ndone\n",
+    );
+    let todo = |first: &str, second: &str| {
+        json!({"todos": [
+            {"content": "Quote the arguments", "status": first, "activeForm": "Quoting the arguments"},
+            {"content": "Explain it", "status": second},
+        ]})
+    };
+    let edit =
+        json!({"path": "greet.sh", "old_string": "in $*; do", "new_string": "in \"$@\"; do"});
+    let turns = [
+        uses("todo", todo("in_progress", "pending")),
+        uses("edit", edit),
+        uses(
+            "bash",
+            json!({"command": "for n in $(seq 40); do echo \"check $n passed\"; done"}),
+        ),
+        uses("read", json!({"path": "greet.txt"})),
+        uses("todo", todo("completed", "in_progress")),
+        says(ANSWER),
+    ];
+    let model = world.scenario("s", turns);
+    let ah = world.as_typed(["-m", &model, "--dangerously-skip-permissions", "explain"]);
+    check("answer", &screen(&world, ah));
+}
