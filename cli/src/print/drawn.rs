@@ -146,26 +146,21 @@ mod tests {
 ⟨Some words that need
 a second row⟩
 --
-⟨
-␛[1A␛[JSome words that need
+⟨←␛[1A␛[JSome words that need
 a second row and⟩
 --
-⟨
-␛[1A␛[JSome words that need
+⟨←␛[1A␛[JSome words that need
 a second row and
 
 • item⟩
 --
-⟨
-␛[1A␛[J
+⟨←␛[1A␛[J
 • item⟩
 --
-
-␛[J
+←␛[J
 --
 ⟨• item⟩
 --
-
 ←␛[J• item
 "#);
     }

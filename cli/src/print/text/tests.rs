@@ -278,7 +278,8 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
 2
 1 All␛[31m done.
 2
-2 ␛[2m24.0k in (20.0k cached) / 200 out (24.2k total), $0.0210, 6% of 200.0k [01ARZ3ND]␛[0m
+2 ␛[2m24.0k in (20.0k cached) / 200 out (24.2k total), $0.0210, 6% of 200.0k␛[0m
+2 ␛[2m[01ARZ3ND]␛[0m
 "#);
     let still = Look {
         colours: false,
@@ -306,7 +307,8 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
 1 So.
 2 stopped by --max-turns
 2
-2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
+2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k
+2 [01ARZ3ND]
 "#);
     // Whoever asks for the last answer alone gets its words as they are.
     assert_eq!(
