@@ -3,6 +3,7 @@
 //! Nothing here knows a vendor, a database, a terminal or a particular tool: those come in through the ports of
 //! [`ah_conversation`].
 
+pub mod checkpoint;
 pub mod commands;
 mod compaction;
 mod controls;

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use afterwards::Done;
 
 use crate::truncate::{cut_to_characters, truncate};
-use crate::{Part, Session, Stop, ToolConcurrency};
+use crate::{Part, Session, Stop, ToolConcurrency, checkpoint};
 
 /// How many calls run at once at most.
 const AT_ONCE: usize = 10;
@@ -263,6 +263,8 @@ impl Session {
             return Ok(());
         }
         let at = self.ports.clock.now();
+        let run = self.transcript.run().first();
+        let run = run.map_or_else(|| batch.asked_by.clone(), |prompt| prompt.id.clone());
         let mut records = std::mem::take(&mut batch.unstored);
         for Prepared { call, fate } in starting.iter().map(|at| &batch.calls[*at]) {
             let Fate::Run { accesses, .. } = fate else {
@@ -270,6 +272,7 @@ impl Session {
             };
             self.transcript
                 .start_call(call.id.clone(), !accesses.iter().all(Access::is_read_only));
+            records.extend(checkpoint::note(accesses, &run, &*self.ports.clock));
             let words: Vec<_> = accesses.iter().map(Access::word).collect();
             records.push(Record::CallStarted(CallStart {
                 tool_use_id: call.id.clone(),

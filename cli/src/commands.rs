@@ -18,6 +18,7 @@ pub mod sandbox;
 pub mod sessions;
 pub mod tools;
 pub mod tree;
+pub mod undo;
 pub mod usage;
 pub mod work;
 
@@ -36,6 +37,7 @@ use crate::config::places::SESSIONS;
 use crate::environment;
 use crate::error::CliError;
 use crate::print::neutralise;
+use undo::Way;
 
 /// Does what a subcommand says; gives the exit code.
 pub fn perform(
@@ -59,7 +61,12 @@ pub fn perform(
         Subcommands::Branch {
             action: BranchAction::Rm { message },
         } => tree::remove_branch(config, plan, message),
-        Subcommands::Diff { left, right, json } => tree::diff(config, plan, left, right, json),
+        Subcommands::Diff { left, right, json } => match (left, right) {
+            (Some(left), Some(right)) => tree::diff(config, plan, left, right, json),
+            _ => undo::diff(config, plan, json),
+        },
+        Subcommands::Undo(wanted) => undo::run(config, plan, Way::Back, &wanted),
+        Subcommands::Redo(wanted) => undo::run(config, plan, Way::Forth, &wanted),
         Subcommands::Rmm { messages } => tree::remove(config, plan, &messages),
         Subcommands::Usage(form) => usage::run(config, plan, form),
         Subcommands::Export { format } => export::run(config, plan, format),

@@ -6,6 +6,7 @@
 //! are arguments, so everything here can be tested as a table. Vendors' formats, SQL, processes and terminals live in
 //! the crates around it and never meet each other.
 
+mod checkpoint;
 mod clock;
 mod command_line;
 mod embedded;
@@ -34,6 +35,7 @@ mod transcript;
 mod usage;
 mod words;
 
+pub use checkpoint::{FileCause, FileChange, FileState, FileStep, place_of, redo, states_at, undo};
 pub use clock::{Clock, Time};
 pub use command_line::{CommandLine, Effect, SimpleCommand};
 pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
@@ -53,7 +55,7 @@ pub use models::Models;
 pub use next::{Skip, Step, next};
 pub use permission::{
     Behavior, Decision, Destination, Inquiry, PermissionMode, PermissionUpdate, Permissions,
-    Places, Rule, RuleError, RuleValue, is_same_tool,
+    Places, Rule, RuleError, RuleValue, is_protected, is_same_tool,
 };
 pub use provider::{
     BlockStart, Delta, Effort, ErrorClass, EventStream, FallbackNotice, Findings, Hit, Provider,

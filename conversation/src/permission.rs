@@ -12,7 +12,7 @@ mod update;
 use std::path::{Path, PathBuf};
 
 pub use mode::PermissionMode;
-use protected::is_protected;
+pub use protected::is_protected;
 use rule::Match;
 pub(crate) use rule::canonical as canonical_tool;
 pub use rule::{Rule, RuleError, is_same_tool};
@@ -121,6 +121,12 @@ impl Permissions {
             return Decision::Allow;
         }
         self.inquire(call, accesses, None)
+    }
+
+    /// The working directories.
+    pub fn roots(&self) -> Vec<PathBuf> {
+        let cwd = [&self.places.cwd].into_iter();
+        cwd.chain(&self.directories).cloned().collect()
     }
 
     /// Whether `path` lies in a working directory.

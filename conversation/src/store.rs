@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{Content, Event, Message, MessageId, Time, ToolResult, ToolUseId, Transcript};
+use crate::{
+    Content, Event, FileChange, FileStep, Message, MessageId, Time, ToolResult, ToolUseId,
+    Transcript,
+};
 
 /// One session's conversation, held for writing by this process alone.
 #[async_trait]
@@ -32,6 +35,16 @@ pub trait Store: Send + Sync {
 
     /// Where the output of `call` may be spooled.
     fn spool_path(&self, call: &ToolUseId) -> PathBuf;
+
+    /// The steps in which files were changed, oldest first. A store that keeps none has none.
+    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// The content of a file that a step has named by its hash; `None` if it is not there.
+    async fn file_content(&self, _hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(None)
+    }
 }
 
 /// Something to store.
@@ -45,6 +58,8 @@ pub enum Record {
     CallFinished(CallFinish),
     /// Something that happened; of the events, only those that [`EventKind::is_stored`](crate::EventKind::is_stored).
     Event(Event),
+    /// Files that are about to change.
+    Files(FileChange),
 }
 
 /// A tool call is about to run.

@@ -10,6 +10,7 @@ mod database;
 mod details;
 mod events;
 mod fault;
+mod files;
 mod lease;
 pub(crate) mod lock;
 mod log;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 mod boxes;
+mod checkpoint;
 mod compaction;
 mod cost;
 mod endings;

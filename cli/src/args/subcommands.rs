@@ -53,14 +53,18 @@ pub enum Subcommands {
         #[command(subcommand)]
         action: BranchAction,
     },
-    /// Show where two branches part, and what each has of its own
+    /// Give the files back as they were before the last run that changed some
+    Undo(Rewinding),
+    /// Take back the last undo
+    Redo(Rewinding),
+    /// Show what the session has changed in files, or where two branches part
     Diff {
         /// A message of one branch
-        #[arg(value_name = "@A", value_parser = message_number)]
-        left: u32,
+        #[arg(value_name = "@A", value_parser = message_number, requires = "right")]
+        left: Option<u32>,
         /// A message of the other
         #[arg(value_name = "@B", value_parser = message_number)]
-        right: u32,
+        right: Option<u32>,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,
@@ -183,6 +187,17 @@ impl Subcommands {
 /// For lists: JSON in place of a list for people.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
 pub struct Json {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How files are given back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
+pub struct Rewinding {
+    /// Only say what would change
+    #[arg(long)]
+    pub dry_run: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -42,6 +42,7 @@ mod talk;
 mod tools;
 mod tree;
 mod trust;
+mod undo;
 mod web;
 mod wire;
 mod work;

@@ -1,7 +1,7 @@
 //! What the SDKs build on, as lines: the fields of each message, what a host may ask, and how a talk ends. The SDKs
 //! themselves are in `interop/sdk`.
 
-mod host;
+pub mod host;
 mod lines;
 mod requests;
 mod transport;

@@ -365,7 +365,7 @@ stdout:
     "<id>"
   ],
   "files": 0,
-  "bytes": 57344
+  "bytes": 65536
 }
 exit code 0
 "#);

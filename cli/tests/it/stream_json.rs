@@ -204,7 +204,7 @@ fn r3_control_requests_are_answered_while_a_run_goes_on() {
 14: {"added":[],"removed":[],"errors":{}}
 15: error: there is no server `none` in the host
 16: error: `mcp_reconnect` needs `serverName`
-17: error: Unsupported control request subtype: rewind_files
+17: error: No file checkpoint found for message none
 18: error: Unsupported control request subtype: can_use_tool
 19: error: Unsupported control request subtype: hook_callback
 20: error: Unsupported control request subtype: never_heard_of

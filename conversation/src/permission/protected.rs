@@ -25,7 +25,7 @@ const FILES: [&str; 14] = [
 ];
 
 /// Whether a path is one of those. Upper and lower case are the same to some file systems, so they are here.
-pub(super) fn is_protected(path: &Path) -> bool {
+pub fn is_protected(path: &Path) -> bool {
     let is = |part: &std::ffi::OsStr, names: &[&str]| {
         let part = part.to_string_lossy();
         names.iter().any(|name| part.eq_ignore_ascii_case(name))

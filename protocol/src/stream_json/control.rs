@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use ah_agent::checkpoint::{Files, Left};
 use ah_agent::{Change, Controls};
-use ah_conversation::{Model, Models, PermissionMode, ServerStatus, Servers, Thinking};
+use ah_conversation::{Model, Models, PermissionMode, ServerStatus, Servers, StoreError, Thinking};
 use serde_json::{Value, json};
 
 use super::Pipes;
@@ -16,6 +17,7 @@ pub(crate) struct Handles {
     pub(crate) controls: Controls,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) servers: Option<Arc<dyn Servers>>,
+    pub(crate) files: Files,
     pub(crate) pipes: Pipes,
     pub(crate) speaker: Arc<Speaker>,
     /// Whether the user has agreed to a mode that allows everything.
@@ -62,6 +64,7 @@ impl Handles {
                 ))),
             },
             Wish::ContextUsage => Ok(self.context_usage()),
+            Wish::RewindFiles { prompt, dry_run } => self.rewind(&prompt, dry_run).await,
             Wish::Initialize(_) => Err(Fault::new(
                 "`initialize` comes once, before the first prompt",
             )),
@@ -91,6 +94,42 @@ impl Handles {
         let text = format!("<local-command-stdout>Set model to {resolved}</local-command-stdout>");
         self.speaker.user(&text, json!({"isReplay": true}));
         Ok(json!({"model": resolved}))
+    }
+
+    /// Gives the files back as they were before a prompt, or says what that would change.
+    async fn rewind(&self, prompt: &str, dry_run: bool) -> Result<Value, Fault> {
+        let lost = |error: StoreError| Fault::new(error.to_string());
+        let way = self
+            .files
+            .before(|message| self.speaker.is(message, prompt));
+        let Some(way) = way.await.map_err(lost)? else {
+            let text = format!("No file checkpoint found for message {prompt}");
+            return match dry_run {
+                true => Ok(json!({"canRewind": false, "error": text})),
+                false => Err(Fault::new(text)),
+            };
+        };
+        let (insertions, deletions) = way.lines();
+        let changed = way.changes.iter().map(|edit| edit.path.to_string_lossy());
+        let mut told = json!({
+            "canRewind": true,
+            "filesChanged": changed.collect::<Vec<_>>(),
+            "insertions": insertions,
+            "deletions": deletions,
+        });
+        if dry_run {
+            return Ok(told);
+        }
+        for (path, error) in self.files.go(&way).await.map_err(lost)? {
+            let text = format!("`{}` is not given back: {error}", path.display());
+            self.speaker.inform(&text, "warning");
+        }
+        for Left { path, why } in &way.left {
+            let text = format!("`{}` is left as it is: {why}", path.display());
+            self.speaker.inform(&text, "warning");
+        }
+        told["skippedLinks"] = json!(way.left.len());
+        Ok(told)
     }
 
     fn servers(&self) -> Result<&dyn Servers, Fault> {

@@ -343,6 +343,7 @@ impl Server {
             controls: engaged.session.controls(),
             models: engaged.models.clone(),
             servers: engaged.servers.clone(),
+            files: engaged.session.files(),
             pipes,
             speaker: speaker.clone(),
             may_bypass: settings.permissions.may_bypass,

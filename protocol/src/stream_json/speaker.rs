@@ -1,13 +1,14 @@
 //! A run as the host sees it: each event and each part of the conversation becomes a line, or none.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_agent::hooks::{Answered, Asked, Printed, Reply};
 use ah_agent::{Frontend, Part};
 use ah_conversation::{
-    Answer, ContentBlock, Event, EventKind, Host, Input, Message, Origin, PermissionUpdate,
-    Question, Role, StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
+    Answer, ContentBlock, Event, EventKind, Host, Input, Message, MessageId, Origin,
+    PermissionUpdate, Question, Role, StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId,
+    Usage,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -41,6 +42,8 @@ struct State {
     answered: HashSet<ToolUseId>,
     /// The host's name for the prompt at hand.
     prompt_uuid: Option<String>,
+    /// The host's names for prompts, where it has named them.
+    named: HashMap<String, MessageId>,
     /// Why the summary is made that is being made.
     trigger: &'static str,
     context_tokens: u64,
@@ -288,11 +291,26 @@ impl Speaker {
         }
     }
 
+    /// Whether the host knows a message by this name.
+    pub(crate) fn is(&self, message: &Message, name: &str) -> bool {
+        match self.lock().named.get(name) {
+            Some(id) => message.id == *id,
+            None => self.link.ids.of(&message.id).eq_ignore_ascii_case(name),
+        }
+    }
+
     fn prompt_stored(&self, message: &Message) {
+        let uuid = {
+            let mut state = self.lock();
+            let uuid = state.prompt_uuid.take();
+            if let Some(uuid) = &uuid {
+                state.named.insert(uuid.clone(), message.id.clone());
+            }
+            uuid
+        };
         if !self.wanted.replays {
             return;
         }
-        let uuid = self.lock().prompt_uuid.take();
         let blocks: Vec<_> = message.content.iter().map(content).collect();
         self.say(json!({
             "type": "user",

@@ -144,6 +144,11 @@ pub(crate) enum Wish {
         message: Value,
     },
     ContextUsage,
+    RewindFiles {
+        /// The prompt, as the host was told of it.
+        prompt: String,
+        dry_run: bool,
+    },
     /// Lists of the answer to `initialize`, one by one.
     Introduction(Listed),
     /// Something that is not known here, or lacks what it needs.
@@ -361,6 +366,13 @@ fn nested(subtype: &str, fields: Map<String, Value>) -> Wish {
             (_, None) => lacks("message"),
         },
         "get_context_usage" => Wish::ContextUsage,
+        "rewind_files" => match text(&fields, "user_message_id") {
+            Some(prompt) => Wish::RewindFiles {
+                prompt,
+                dry_run: fields.get("dry_run") == Some(&Value::Bool(true)),
+            },
+            None => lacks("user_message_id"),
+        },
         _ => Wish::Unknown {
             subtype: subtype.to_owned(),
             fault: None,
@@ -392,7 +404,10 @@ fn flat(command: &str, params: &Map<String, Value>) -> Wish {
             &[("serverName", "serverName"), ("enabled", "enabled")],
         ),
         "setMcpServers" => as_nested("mcp_set_servers", &[("servers", "servers")]),
-        "rewindFiles" => as_nested("rewind_files", &[]),
+        "rewindFiles" => as_nested(
+            "rewind_files",
+            &[("userMessageId", "user_message_id"), ("dryRun", "dry_run")],
+        ),
         "initializationResult" => Wish::Introduction(Listed::All),
         "supportedCommands" => Wish::Introduction(Listed::Commands),
         "supportedModels" => Wish::Introduction(Listed::Models),

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use ah_conversation::{
-    CallFinish, Mail, MailKind, Message, MessageId, Record, ToolUseId, Transcript,
+    CallFinish, FileStep, Mail, MailKind, Message, MessageId, Record, ToolUseId, Transcript,
 };
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -17,8 +17,8 @@ use super::schema::CONVERSATION;
 use super::session::Notice;
 use super::tree::Tree;
 use super::{
-    Durability, Failure, calls, connect, context, events, fault, lease, log, messages, prune,
-    salvage, set_durability, transcript,
+    Durability, Failure, calls, connect, context, events, fault, files, lease, log, messages,
+    prune, salvage, set_durability, transcript,
 };
 use crate::id::{self, uuid_of};
 use crate::paths::{Paths, sync_folder};
@@ -158,6 +158,14 @@ impl Database {
         let stored: HashSet<_> = new_messages(records).map(|message| &message.id).collect();
         self.mailbox.consume(|id| stored.contains(id));
         Ok(())
+    }
+
+    pub(super) fn file_steps(&self) -> Result<Vec<FileStep>, Failure> {
+        files::steps(&self.tree.connection)
+    }
+
+    pub(super) fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, Failure> {
+        files::content(&self.tree.connection, hash)
     }
 
     pub(super) fn mail(&mut self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
@@ -373,6 +381,7 @@ fn append(
                 };
                 calls::finish(connection, call, columns)?;
             }
+            Record::Files(change) => files::insert(connection, change)?,
             Record::Event(_) => {}
         }
     }

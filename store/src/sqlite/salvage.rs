@@ -166,7 +166,13 @@ fn copy_conversation(damaged: &Connection, fresh: &Connection) -> Result<usize, 
     for row in &rows {
         let _ = table.insert(fresh, row);
     }
-    for name in ["content_blocks", "tool_calls", "events"] {
+    for name in [
+        "content_blocks",
+        "tool_calls",
+        "events",
+        "file_steps",
+        "file_states",
+    ] {
         let table = Table::of(fresh, name)?;
         for row in table.rows(damaged)? {
             let _ = table.insert(fresh, &row);

@@ -10,6 +10,9 @@
 //!   `details.spool` names a file; it is the last column, so that the columns before it are read without walking
 //!   through it. For a tool result, `content` is what the model saw, NULL where it saw the whole.
 //! - `tool_calls`: the journal of calls. A finished call keeps its result here until the message of results takes it.
+//! - `file_steps`, `file_states`: what files were before a run (`message_id`, its prompt) or a rewind (`target`, the step
+//!   before which it led) changed them. Each content stands once, in the first row that has its SHA-256; it is the last
+//!   column, so that looking for one does not walk through the others. An index would be one more page of each session.
 //! - `lease`: who writes, under which epoch.
 
 use std::fs::{self, File};
@@ -96,12 +99,27 @@ CREATE TABLE lease (
     "
 ALTER TABLE messages ADD COLUMN cost INTEGER;
 ",
+    "
+CREATE TABLE file_steps (id INTEGER PRIMARY KEY, message_id TEXT, target INTEGER, at_ms INTEGER NOT NULL);
+CREATE TABLE file_states (
+    step INTEGER NOT NULL,
+    path BLOB NOT NULL,
+    kind TEXT NOT NULL,
+    mode INTEGER,
+    folders INTEGER,
+    hash TEXT,
+    content BLOB
+);
+",
 ]);
 
 /// What makes a conversation that has only so many steps behind it look like one that has all, to who only reads it.
-const TO_READ: [&str; 1] = ["
+const TO_READ: [&str; 2] = [
+    "
 CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS cost FROM main.messages;
-"];
+",
+    "",
+];
 
 /// The steps to the present schema of a queue.
 pub(super) const QUEUE: Schema = Schema(&["

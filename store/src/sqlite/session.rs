@@ -12,8 +12,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Clock, Mail, MailKind, MessageId, OutputPage, Record, SessionId, Store, StoreError, ToolUseId,
-    Transcript,
+    Clock, FileStep, Mail, MailKind, MessageId, OutputPage, Record, SessionId, Store, StoreError,
+    ToolUseId, Transcript,
 };
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -366,6 +366,17 @@ impl Store for Session {
 
     fn spool_path(&self, call: &ToolUseId) -> PathBuf {
         outputs::free_path(&self.outputs, call)
+    }
+
+    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
+        self.perform("cannot read", |database| database.file_steps())
+            .await
+    }
+
+    async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let hash = hash.to_owned();
+        self.perform("cannot read", move |database| database.file_content(&hash))
+            .await
     }
 }
 

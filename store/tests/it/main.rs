@@ -3,6 +3,7 @@
 
 mod contract;
 mod crash;
+mod files;
 mod fixture;
 mod roundtrip;
 mod salvage;

@@ -1,0 +1,244 @@
+//! Files given back as they were: by a person on the command line, and by a host of the Agent SDKs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
+use serde_json::{Value, json};
+
+use crate::binary::World;
+use crate::sdk::host::Host;
+use crate::shown::shown;
+
+/// A folder with a repository, two runs that changed files, and what git knew before them.
+fn changed() -> World {
+    let world = World::new();
+    let script = world.write("run.sh", "echo one\necho two\n");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    world.write("old.txt", "old\n");
+    for arguments in [&["init", "-q"][..], &["add", "run.sh"]] {
+        let mut git = Command::new("git");
+        let done = git.args(arguments).current_dir(world.project());
+        assert!(done.status().unwrap().success());
+    }
+    let edit = |old, new| {
+        let input = json!({"path": "run.sh", "old_string": old, "new_string": new});
+        uses("edit", input)
+    };
+    let first = [
+        uses("read", json!({"path": "run.sh"})),
+        edit("one", "1"),
+        uses("write", json!({"path": "deep/new.txt", "content": "new\n"})),
+        uses("bash", json!({"command": "echo more > old.txt"})),
+        says("Done."),
+    ];
+    let second = [edit("two", "2"), says("Done again.")];
+    for (name, turns) in [("first", &first[..]), ("second", &second)] {
+        let model = world.scenario(name, turns.iter().cloned());
+        let mode = ["--permission-mode", "bypassPermissions"];
+        world
+            .ah(["-m", &model].into_iter().chain(mode).chain(["Do it."]))
+            .run()
+            .expect(0);
+    }
+    world
+}
+
+fn run(world: &World, line: &str) -> String {
+    format!(
+        "$ ah {line}\n{}",
+        shown(world, &world.ah(line.split(' ')).run())
+    )
+}
+
+/// What is in the files that the runs have changed.
+fn state(world: &World) -> String {
+    let text = |name: &str| fs::read_to_string(world.file(name)).ok();
+    let script = fs::metadata(world.file("run.sh")).unwrap();
+    format!(
+        "{:?} {:?} {:?} {:o}",
+        text("run.sh"),
+        text("deep/new.txt"),
+        text("old.txt"),
+        script.permissions().mode() & 0o777
+    )
+}
+
+/// Row S7 of the feature table: a person sees first what would change, goes back, and forth again.
+#[test]
+fn row_s7_what_tools_changed_is_taken_back_and_brought_forth() {
+    let world = changed();
+    let index = fs::read(world.file(".git/index")).unwrap();
+    let end = state(&world);
+    let told = [
+        "diff",
+        "undo --dry-run",
+        "undo",
+        "undo --dry-run",
+        "undo",
+        "undo",
+        "redo",
+        "redo",
+        "redo",
+        "undo --dry-run --json",
+    ]
+    .map(|line| {
+        let before = state(&world);
+        let told = run(&world, line);
+        assert_eq!(
+            before == state(&world),
+            line.contains("diff") || line.contains("--dry-run") || told.contains("error:")
+        );
+        told
+    });
+    assert_eq!(state(&world), end);
+    assert_eq!(fs::read(world.file(".git/index")).unwrap(), index);
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    $ ah diff
+    stdout:
+    --- /dev/null
+    +++ b/deep/new.txt
+    @@ -0,0 +1 @@
+    +new
+    --- a/old.txt
+    +++ b/old.txt
+    @@ -1 +1 @@
+    -old
+    +more
+    --- a/run.sh
+    +++ b/run.sh
+    @@ -1,2 +1,2 @@
+    -echo one
+    -echo two
+    +echo 1
+    +echo 2
+    exit code 0
+    $ ah undo --dry-run
+    stdout:
+    restore run.sh (+1 -1)
+    1 file would change
+    exit code 0
+    $ ah undo
+    stdout:
+    restore run.sh (+1 -1)
+    1 file changed; `ah redo` takes that back
+    exit code 0
+    $ ah undo --dry-run
+    stdout:
+    remove deep/new.txt (+0 -1)
+    restore old.txt (+1 -1)
+    restore run.sh (+1 -1)
+    3 files would change
+    exit code 0
+    $ ah undo
+    stdout:
+    remove deep/new.txt (+0 -1)
+    restore old.txt (+1 -1)
+    restore run.sh (+1 -1)
+    3 files changed; `ah redo` takes that back
+    exit code 0
+    $ ah undo
+    stderr:
+    error: there is no change of a tool to take back
+    exit code 1
+    $ ah redo
+    stdout:
+    bring back deep/new.txt (+1 -0)
+    restore old.txt (+1 -1)
+    restore run.sh (+1 -1)
+    3 files changed; `ah undo` takes that back
+    exit code 0
+    $ ah redo
+    stdout:
+    restore run.sh (+1 -1)
+    1 file changed; `ah undo` takes that back
+    exit code 0
+    $ ah redo
+    stderr:
+    error: nothing was taken back since the last change
+    exit code 1
+    $ ah undo --dry-run --json
+    stdout:
+    {
+      "dry_run": true,
+      "changes": [
+        {
+          "path": "<project>/run.sh",
+          "insertions": 1,
+          "deletions": 1,
+          "is_there": true
+        }
+      ],
+      "left": []
+    }
+    exit code 0
+    "#);
+    for _ in 0..2 {
+        world.ah(["undo"]).run().expect(0);
+    }
+    insta::assert_snapshot!(state(&world), @r#"
+    Some("echo one\necho two\n") None Some("old\n") 755
+    "#);
+    assert!(!world.file("deep").exists());
+}
+
+/// Port 11 f and g: a host sees what going back to a prompt would change, and goes back; the prompt may have a name that
+/// the host gave.
+#[test]
+fn port_11_g_a_host_rewinds_to_a_prompt() {
+    let world = World::new();
+    world.write("doc.txt", "version 1\n");
+    let path = |name: &str| world.file(name).to_string_lossy().into_owned();
+    let write =
+        |name: &str, text: &str| uses("Write", json!({"file_path": path(name), "content": text}));
+    let server = Server::new([
+        uses("Read", json!({"file_path": path("doc.txt")})),
+        write("doc.txt", "version 2\nand more\n"),
+        write("new.txt", "new\n"),
+        says("Done."),
+        write("doc.txt", "version 3\n"),
+        says("Done again."),
+    ]);
+    let arguments = ["--replay-user-messages", "--permission-mode", "acceptEdits"];
+    let mut host = Host::new(&world, &server, &arguments);
+    host.prompt("first");
+    let replay = host.until(|line| line["isReplay"] == true);
+    host.result();
+    host.say(&json!({
+        "type": "user",
+        "uuid": "11111111-2222-4333-8444-555555555555",
+        "message": {"role": "user", "content": "second"},
+    }));
+    host.result();
+    let rewind = |host: &mut Host, to: &Value, dry_run| {
+        let asked = json!({"user_message_id": to, "dry_run": dry_run});
+        host.ask("rewind_files", &asked)["response"].clone()
+    };
+    let named = json!("11111111-2222-4333-8444-555555555555");
+    let both = [json!(path("doc.txt")), json!(path("new.txt"))];
+    assert_eq!(
+        rewind(&mut host, &replay["uuid"], true),
+        json!({"canRewind": true, "filesChanged": both, "insertions": 1, "deletions": 2})
+    );
+    assert_eq!(world.text("doc.txt"), "version 3\n");
+    let answer = rewind(&mut host, &named, false);
+    assert_eq!(answer["filesChanged"], json!([path("doc.txt")]));
+    assert_eq!(world.text("doc.txt"), "version 2\nand more\n");
+    let answer = rewind(&mut host, &replay["uuid"], false);
+    assert_eq!(
+        (&answer["canRewind"], &answer["skippedLinks"]),
+        (&json!(true), &json!(0))
+    );
+    assert_eq!(world.text("doc.txt"), "version 1\n");
+    assert!(!world.file("new.txt").exists());
+    assert_eq!(
+        rewind(&mut host, &json!("nobody"), true),
+        json!({"canRewind": false, "error": "No file checkpoint found for message nobody"})
+    );
+    assert_eq!(host.end().code, Some(0));
+    world.ah(["undo"]).run().expect(1);
+    world.ah(["redo"]).run().expect(0);
+    assert_eq!(world.text("doc.txt"), "version 2\nand more\n");
+}

@@ -1,0 +1,213 @@
+//! What files were before tools changed them, and where a way back leads.
+//!
+//! Every run that changes files is a step, and so is every rewind: a log that only grows. A place in it is the moment
+//! just before a step; whoever goes there gives each file back the first state that was noted from there on. So a rewind
+//! is undone as a run is, and nothing that was there is lost.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::{MessageId, Time};
+
+/// What is at a path; `C` is how the content of a file is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileState<C> {
+    /// Nothing.
+    Absent {
+        /// How many of the folders above it, from the lowest up, are not there either.
+        folders: usize,
+    },
+    /// A file.
+    File {
+        /// What is in it.
+        content: C,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Something that is not kept: a folder, a link, a device, or a file that is too big.
+    Unkept,
+}
+
+/// Why files change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileCause {
+    /// The run that began with this message.
+    Run(MessageId),
+    /// Somebody went to the place before the step of this number.
+    Rewind(i64),
+}
+
+/// Files that are about to change, to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// Why. Of a run, the first state of each file counts; each rewind is a step of its own.
+    pub cause: FileCause,
+    /// When.
+    pub at: Time,
+    /// What was there before.
+    pub before: Vec<(PathBuf, FileState<Arc<[u8]>>)>,
+}
+
+/// A step: files that have changed, for one reason. The content of a file is told by its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileStep {
+    /// Its number; later steps have higher ones.
+    pub number: i64,
+    /// Why.
+    pub cause: FileCause,
+    /// When the first of its files changed.
+    pub at: Time,
+    /// What was there before.
+    pub before: BTreeMap<PathBuf, FileState<String>>,
+}
+
+/// The place at which the run begins whose prompt is `message`, made at `created_at`; it may have changed nothing.
+pub fn place_of(steps: &[FileStep], message: &MessageId, created_at: Time) -> usize {
+    let is_of = |step: &FileStep| matches!(&step.cause, FileCause::Run(run) if run == message);
+    let later = |step: &FileStep| step.at >= created_at;
+    let place = steps.iter().position(is_of);
+    let place = place.or_else(|| steps.iter().position(later));
+    place.unwrap_or(steps.len())
+}
+
+/// What was at each path at a place, of those that have changed since.
+pub fn states_at(steps: &[FileStep], place: usize) -> BTreeMap<&Path, &FileState<String>> {
+    let mut states = BTreeMap::new();
+    for (path, state) in steps.iter().skip(place).flat_map(|step| &step.before) {
+        states.entry(path.as_path()).or_insert(state);
+    }
+    states
+}
+
+/// Where the way back leads from here: before the last run that was not taken back.
+pub fn undo(steps: &[FileStep]) -> Option<usize> {
+    let mut place = steps.len();
+    while let Some(target) = place.checked_sub(1).and_then(|last| target(steps, last)) {
+        place = target;
+    }
+    place.checked_sub(1)
+}
+
+/// Where the way forth leads, if the last thing that happened was a way back.
+pub fn redo(steps: &[FileStep]) -> Option<usize> {
+    let rewinds = (0..steps.len())
+        .rev()
+        .take_while(|at| target(steps, *at).is_some());
+    let first = steps.len() - rewinds.count();
+    let mut places = vec![first];
+    for place in (first..steps.len()).filter_map(|at| target(steps, at)) {
+        match places[..] {
+            [.., before, _] if before == place => {
+                places.pop();
+            }
+            _ => places.push(place),
+        }
+    }
+    places.pop();
+    places.pop()
+}
+
+/// The place that a rewind led to; of a log that has lost its beginning, the first.
+fn target(steps: &[FileStep], at: usize) -> Option<usize> {
+    match steps[at].cause {
+        FileCause::Run(_) => None,
+        FileCause::Rewind(number) => {
+            let place = steps[..=at].iter().position(|step| step.number >= number);
+            // However the log was damaged, the way back leads back.
+            Some(place.unwrap_or(at).min(at))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log in words: `a` is a run that changed file `a`, `<2` a rewind to place 2.
+    fn steps(words: &str) -> Vec<FileStep> {
+        let steps = words.split_whitespace().enumerate().map(|(at, word)| {
+            let number = i64::try_from(at).unwrap() + 1;
+            let (cause, paths) = match word.strip_prefix('<') {
+                Some(target) => (FileCause::Rewind(target.parse::<i64>().unwrap() + 1), ""),
+                None => (
+                    FileCause::Run(MessageId::from(format!("m{at}").as_str())),
+                    word,
+                ),
+            };
+            let state = || FileState::File {
+                content: at.to_string(),
+                mode: 0o644,
+            };
+            FileStep {
+                number,
+                cause,
+                at: Time(number * 10),
+                before: paths
+                    .chars()
+                    .map(|path| (PathBuf::from(path.to_string()), state()))
+                    .collect(),
+            }
+        });
+        steps.collect()
+    }
+
+    #[test]
+    fn undo_goes_back_run_by_run_and_redo_comes_forth_again() {
+        for (log, back, forth) in [
+            ("", None, None),
+            ("a", Some(0), None),
+            ("a b", Some(1), None),
+            ("a b <1", Some(0), Some(2)),
+            ("a b <1 <0", None, Some(1)),
+            ("a b <1 <0 <1", Some(0), Some(2)),
+            ("a b <1 <0 <1 <2", Some(1), None),
+            // A new run takes the way forth away, and is the first to be taken back.
+            ("a b <1 c", Some(3), None),
+            ("a b <1 c <3", Some(0), Some(4)),
+            ("a b <1 c <3 <0", None, Some(3)),
+            ("a b <1 c <3 <0 <3", Some(0), Some(4)),
+            // A host goes back two at once.
+            ("a b <0", None, Some(2)),
+        ] {
+            let steps = steps(log);
+            assert_eq!((undo(&steps), redo(&steps)), (back, forth), "{log:?}");
+        }
+    }
+
+    #[test]
+    fn a_log_without_its_beginning_still_leads_back() {
+        let mut steps = steps("a b <1 <0");
+        steps.drain(..2);
+        assert_eq!(undo(&steps), None);
+        steps[0].cause = FileCause::Rewind(99);
+        assert_eq!(undo(&steps), None);
+    }
+
+    #[test]
+    fn the_first_state_from_a_place_on_counts() {
+        let steps = steps("ab a b");
+        let states = |place| {
+            let states = states_at(&steps, place).into_iter();
+            let told = states.map(|(path, state)| match state {
+                FileState::File { content, .. } => format!("{}{content}", path.display()),
+                _ => String::new(),
+            });
+            told.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            [states(0), states(1), states(2), states(3)],
+            ["a0 b0", "a1 b2", "b2", ""]
+        );
+    }
+
+    #[test]
+    fn a_run_that_changed_nothing_has_its_place_by_time() {
+        let steps = steps("a b");
+        let place = |id: &str, at| place_of(&steps, &MessageId::from(id), Time(at));
+        assert_eq!(place("m1", 0), 1);
+        assert_eq!(place("other", 5), 0);
+        assert_eq!(place("other", 15), 1);
+        assert_eq!(place("other", 25), 2);
+    }
+}

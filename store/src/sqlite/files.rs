@@ -1,0 +1,147 @@
+//! What files were before they changed: the steps of a session, and the contents that they name, each kept once.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use ah_conversation::{FileCause, FileChange, FileState, FileStep, MessageId, Time};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use sha2::{Digest as _, Sha256};
+
+use super::Failure;
+
+/// How a file's state is called in its row.
+const ABSENT: &str = "absent";
+const FILE: &str = "file";
+const UNKEPT: &str = "unkept";
+
+/// Stores what files were. Of a run the first state of each file counts; a rewind is always a step of its own.
+pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(), Failure> {
+    let step = step_of(connection, change)?;
+    for (path, state) in &change.before {
+        let (kind, mode, folders, content) = match state {
+            FileState::Absent { folders } => {
+                let folders = i64::try_from(*folders).unwrap_or(i64::MAX);
+                (ABSENT, None, Some(folders), None)
+            }
+            FileState::File { content, mode } => (FILE, Some(*mode), None, Some(content)),
+            FileState::Unkept => (UNKEPT, None, None, None),
+        };
+        let hash = content.map(|content| hash_of(content));
+        connection
+            .prepare_cached(
+                "INSERT INTO file_states (step, path, kind, mode, folders, hash, content)
+                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, iif(EXISTS (SELECT 1 FROM file_states WHERE hash = ?6), NULL, ?7)
+                 WHERE NOT EXISTS (SELECT 1 FROM file_states WHERE step = ?1 AND path = ?2)",
+            )?
+            .execute(params![
+                step,
+                path.as_os_str().as_bytes(),
+                kind,
+                mode,
+                folders,
+                hash,
+                content.map(|content| &content[..]),
+            ])?;
+    }
+    Ok(())
+}
+
+/// The number of the step that the change belongs to.
+fn step_of(connection: &Connection, change: &FileChange) -> Result<i64, Failure> {
+    let (run, target) = match &change.cause {
+        FileCause::Run(message) => (Some(message.as_str()), None),
+        FileCause::Rewind(number) => (None, Some(*number)),
+    };
+    if let Some(run) = run {
+        let last: Option<(i64, Option<String>)> = connection
+            .prepare_cached("SELECT id, message_id FROM file_steps ORDER BY id DESC LIMIT 1")?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        if let Some((step, of)) = last
+            && of.as_deref() == Some(run)
+        {
+            return Ok(step);
+        }
+    }
+    connection
+        .prepare_cached("INSERT INTO file_steps (message_id, target, at_ms) VALUES (?, ?, ?)")?
+        .execute(params![run, target, change.at.0])?;
+    Ok(connection.last_insert_rowid())
+}
+
+/// What stands for a content.
+fn hash_of(content: &[u8]) -> String {
+    let mut hash = String::with_capacity(64);
+    for byte in Sha256::digest(content) {
+        // Writing to a string cannot fail.
+        let _ = write!(hash, "{byte:02x}");
+    }
+    hash
+}
+
+/// All steps, oldest first.
+pub(super) fn steps(connection: &Connection) -> Result<Vec<FileStep>, Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT id, message_id, target, at_ms FROM file_steps ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    let mut steps = Vec::new();
+    while let Some(row) = rows.next()? {
+        let run: Option<String> = row.get(1)?;
+        let number = row.get(0)?;
+        steps.push(FileStep {
+            number,
+            cause: match run {
+                Some(run) => FileCause::Run(MessageId::from(run.as_str())),
+                None => FileCause::Rewind(row.get::<_, Option<i64>>(2)?.unwrap_or(number)),
+            },
+            at: Time(row.get(3)?),
+            before: states(connection, number)?,
+        });
+    }
+    Ok(steps)
+}
+
+fn states(
+    connection: &Connection,
+    step: i64,
+) -> Result<BTreeMap<PathBuf, FileState<String>>, Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT path, kind, mode, folders, hash FROM file_states WHERE step = ?")?;
+    let mut rows = statement.query([step])?;
+    let mut states = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let path = row.get_ref(0)?.as_bytes()?;
+        states.insert(PathBuf::from(OsStr::from_bytes(path)), state(row)?);
+    }
+    Ok(states)
+}
+
+fn state(row: &Row<'_>) -> Result<FileState<String>, Failure> {
+    let kind: String = row.get(1)?;
+    let content: Option<String> = row.get(4)?;
+    Ok(match (kind.as_str(), content) {
+        (ABSENT, _) => {
+            let folders: Option<i64> = row.get(3)?;
+            let folders = usize::try_from(folders.unwrap_or(0)).unwrap_or(0);
+            FileState::Absent { folders }
+        }
+        (FILE, Some(content)) => {
+            let mode: Option<u32> = row.get(2)?;
+            let mode = mode.unwrap_or(0o644);
+            FileState::File { content, mode }
+        }
+        _ => FileState::Unkept,
+    })
+}
+
+/// The content of that hash.
+pub(super) fn content(connection: &Connection, hash: &str) -> Result<Option<Vec<u8>>, Failure> {
+    let content = connection
+        .prepare_cached("SELECT content FROM file_states WHERE hash = ? AND content NOT NULL")?
+        .query_row([hash], |row| row.get(0))
+        .optional()?;
+    Ok(content)
+}
