@@ -33,6 +33,7 @@ use crate::key_command::KeyCommand;
 use crate::print::events::Events;
 use crate::print::text::{Text, View};
 use crate::print::{Look, Outlet, Screen};
+use crate::repl::Link;
 use tools::Sources;
 
 /// How long a request of the drop-in manner waits for MCP servers that have just been started.
@@ -162,10 +163,20 @@ pub struct Shown<'a> {
     pub outlet: Outlet,
     /// Where MCP servers of the type `sdk` are, if a program drives this one.
     pub host: Option<SdkHost>,
-    /// Where it is shown, if not as the options say.
-    pub frontend: Option<Arc<dyn Frontend>>,
+    /// Where it is shown.
+    pub stage: Stage<'a>,
     /// Hooks besides those of the settings, asked after them.
     pub hooks: Vec<Arc<dyn Hook>>,
+}
+
+/// Where a session is shown.
+pub enum Stage<'a> {
+    /// On the streams, as the options say.
+    Streams,
+    /// By the program that drives this one.
+    Host(Arc<dyn Frontend>),
+    /// In a conversation at a terminal.
+    Conversation(&'a Link),
 }
 
 /// The models that the settings and the catalogue know.
@@ -221,9 +232,11 @@ pub async fn session(
     let tools = Toolbox::new(layered.iter().map(|known| known.tool.clone()));
     let settings = settings(&*provider, &tools, &shown, options, config)?;
     let tools = with_servers(tools, config, shown.standing, shown.host);
-    let frontend = match shown.frontend {
-        Some(frontend) => frontend,
-        None => frontend(&*provider, store, &tools, options, config, shown.outlet),
+    let view = || view(&*provider, store, &tools, options, config);
+    let frontend = match shown.stage {
+        Stage::Host(frontend) => frontend,
+        Stage::Conversation(link) => Arc::new(link.frontend(view())),
+        Stage::Streams => frontend(view(), options, config, shown.outlet),
     };
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, options, &name.value)?,
@@ -369,31 +382,33 @@ fn sampling(config: &Config) -> Sampling {
     }
 }
 
-fn frontend(
-    provider: &dyn Provider,
-    store: &Session,
-    tools: &Toolbox,
-    options: &Options,
-    config: &Config,
-    outlet: Outlet,
-) -> Arc<dyn Frontend> {
+fn frontend(view: View, options: &Options, config: &Config, outlet: Outlet) -> Arc<dyn Frontend> {
     let look = Look::of_process(options.output.plain, &config.environment);
     let screen = || Screen::of_process(look, outlet);
     match options.output.output_format.unwrap_or_default() {
         OutputFormat::Events => Arc::new(Events::new(screen())),
         // The JSON formats have frontends of their own.
         OutputFormat::Text | OutputFormat::Json | OutputFormat::StreamJson => {
-            let view = View {
-                manner: config.manner,
-                model: provider.model().clone(),
-                tools: tools.specs().clone(),
-                cwd: config.environment.cwd().to_owned(),
-                session: Some(store.id().to_string()),
-                group: group(options, config),
-                asks: safety::asks(options, config),
-            };
             Arc::new(Text::new(view, screen()))
         }
+    }
+}
+
+fn view(
+    provider: &dyn Provider,
+    store: &Session,
+    tools: &Toolbox,
+    options: &Options,
+    config: &Config,
+) -> View {
+    View {
+        manner: config.manner,
+        model: provider.model().clone(),
+        tools: tools.specs().clone(),
+        cwd: config.environment.cwd().to_owned(),
+        session: Some(store.id().to_string()),
+        group: group(options, config),
+        asks: safety::asks(options, config),
     }
 }
 

@@ -20,6 +20,7 @@ mod log;
 pub mod overlay;
 mod own_folder;
 pub mod print;
+mod repl;
 pub mod trust;
 
 use std::ffi::OsString;
@@ -188,10 +189,10 @@ fn report(error: &CliError) {
 
 /// Tells the user something that the program goes on in spite of.
 fn warn(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "warning: {}", neutralise(text));
+    print::tell(&format!("warning: {}", neutralise(text)));
 }
 
 /// Tells the user something.
 fn note(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{}", neutralise(text));
+    print::tell(&neutralise(text));
 }

@@ -1,6 +1,7 @@
 //! What people and programs see of a run. Each frontend shows the same events in its own form; nothing else in the
 //! program writes to standard output while a run is on.
 
+mod divert;
 mod drawn;
 pub mod events;
 mod number;
@@ -14,8 +15,11 @@ use std::borrow::Cow;
 use std::io::{IsTerminal as _, stdout};
 
 pub use ah_render::neutralise;
+pub use divert::{divert, tell};
+pub use drawn::{REST, REST_END, Size};
 pub use number::count;
 pub use screen::{Look, Outlet, Screen};
+pub use tool_block::cut;
 
 /// A text that a command prints: as it is, unless a terminal would obey it.
 pub fn shown(text: &str) -> Cow<'_, str> {

@@ -3,7 +3,7 @@
 mod instructions;
 mod serve;
 mod session;
-pub(super) mod signals;
+pub(crate) mod signals;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use tokio::runtime::Builder;
 use crate::args::options::{InputFormat, Options, OutputFormat};
 use crate::args::session::SessionPlan;
 use crate::args::{Manner, Prompt};
-use crate::assemble::{self, Shown};
+use crate::assemble::{self, Shown, Stage};
 use crate::config::Config;
 use crate::confinement::Attempt;
 use crate::error::{CliError, TRY_AGAIN};
 use crate::print::Outlet;
-use crate::{exit, extensions, input};
+use crate::{exit, extensions, input, repl};
 pub use instructions::{system_prompt, timeout_ms};
 pub use session::Place;
 use signals::Signals;
@@ -33,14 +33,34 @@ use signals::Signals;
 ///
 /// Where the run cannot begin, or could not go on.
 pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, CliError> {
-    let source = source(prompt, options, config)?;
+    let source = match is_conversation(prompt, options, config) {
+        true => None,
+        false => Some(source(prompt, options, config)?),
+    };
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
-    let code = runtime.block_on(perform(source, prompt.fork_at, options, config));
+    let code = match source {
+        Some(source) => runtime.block_on(perform(source, prompt.fork_at, options, config)),
+        None => runtime.block_on(repl::perform(prompt.fork_at, options, config)),
+    };
     // What a tool has started may still be on its way out.
     ah_process::finish_all();
     runtime.shutdown_background();
     code
+}
+
+/// Whether somebody sits at a terminal who has not said anything yet.
+fn is_conversation(prompt: &Prompt, options: &Options, config: &Config) -> bool {
+    let output = &options.output;
+    let is_text = matches!(output.output_format, None | Some(OutputFormat::Text));
+    let says_nothing = prompt.text.is_none() && options.prompt.skill.is_none();
+    let is_simple = output.plain
+        || config
+            .environment
+            .get("TERM")
+            .is_none_or(|term| term == "dumb");
+    let is_terminal = || std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    says_nothing && is_text && config.manner == Manner::Own && !is_simple && is_terminal()
 }
 
 /// Where the prompts come from.
@@ -105,10 +125,11 @@ async fn show(
         standing: attempt.standing(),
         outlet: outlet.clone(),
         host: None,
-        frontend: None,
+        stage: Stage::Streams,
         hooks: Vec::new(),
     };
-    let opened = open(options, config, fork_at, shown).await;
+    let plan = SessionPlan::of(options, config.manner)?;
+    let opened = open(&plan, options, config, fork_at, shown).await;
     let Opened { mut session, store } = match opened {
         Err(error) if error.code == TRY_AGAIN => {
             return wait_there(&text, error, options, config);
@@ -137,13 +158,16 @@ async fn show(
 }
 
 /// A session that was put together, and its store.
-struct Opened {
-    session: Session,
-    store: Arc<ah_store::Session>,
+pub(crate) struct Opened {
+    /// The session.
+    pub(crate) session: Session,
+    /// Where it is kept.
+    pub(crate) store: Arc<ah_store::Session>,
 }
 
-/// Opens the session that the options choose, and puts all together that it needs.
-async fn open(
+/// Opens the session that `plan` chooses, and puts all together that it needs.
+pub(crate) async fn open(
+    plan: &SessionPlan,
     options: &Options,
     config: &Config,
     fork_at: Option<u32>,
@@ -151,20 +175,19 @@ async fn open(
 ) -> Result<Opened, CliError> {
     // A model that cannot be asked must not leave an empty session behind, so it comes first.
     let model = assemble::model(config, options)?;
-    let plan = SessionPlan::of(options, config.manner)?;
-    let place = Place::find(&plan, config)?;
+    let place = Place::find(plan, config)?;
     let store = match place.open() {
         Ok(store) => Arc::new(store),
         Err(OpenError::Busy(holder)) => return Err(busy(&holder)),
         Err(OpenError::Store(error)) => return Err(error.into()),
     };
-    place.prepare(&store, &plan, fork_at).await?;
+    place.prepare(&store, plan, fork_at).await?;
     let (ports, tools, settings) = assemble::session(model, &store, options, config, shown).await?;
     let session = Session::open(ports, tools, settings).await?;
     Ok(Opened { session, store })
 }
 
-async fn tell_notices(store: &ah_store::Session) {
+pub(crate) async fn tell_notices(store: &ah_store::Session) {
     for notice in store.take_notices().await {
         crate::warn(&notice.to_string());
     }
@@ -202,7 +225,7 @@ fn wait_there(
 }
 
 /// The second Ctrl-C: children end first, then the program, at once.
-fn leave(code: u8) {
+pub(crate) fn leave(code: u8) {
     ah_process::finish_all();
     std::process::exit(code.into());
 }

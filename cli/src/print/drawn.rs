@@ -10,6 +10,11 @@ const MOST_ROWS: usize = 12;
 /// Terminals that know these show all that comes between them at once.
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
+/// Between these stands the rest of an answer, in the place of what stood there before, where somebody else draws it. No
+/// text that is shown holds them.
+pub const REST: char = '\x0e';
+/// The end of the rest of an answer.
+pub const REST_END: char = '\x0f';
 
 /// How large a terminal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +34,8 @@ pub struct Drawn {
     /// How wide the rows are that stand below the final ones.
     standing: Vec<usize>,
     has_changed: bool,
+    /// Whether the rest is told apart, for somebody else to draw it.
+    is_apart: bool,
 }
 
 impl Drawn {
@@ -39,7 +46,13 @@ impl Drawn {
             waiting: Vec::new(),
             standing: Vec::new(),
             has_changed: false,
+            is_apart: false,
         }
+    }
+
+    /// One whose rest is told apart, for somebody else to draw it.
+    pub fn apart(self, is_apart: bool) -> Self {
+        Self { is_apart, ..self }
     }
 
     /// Adds a piece of the answer, which the next frame shows; tells whether it is the first since the last frame.
@@ -59,15 +72,18 @@ impl Drawn {
             return String::new();
         }
         self.has_changed = false;
-        let mut frame = format!("{BEGIN}{}", self.settle(size));
+        let mut frame = self.settle(size);
         let tail = self.markdown.tail();
         let most = MOST_ROWS.min(size.height.saturating_sub(1));
         let rows = &tail[tail.len().saturating_sub(most)..];
         let painted: Vec<_> = rows.iter().map(|row| row.paint(self.palette)).collect();
-        frame.push_str(&painted.join("\n"));
+        let painted = painted.join("\n");
         self.standing = rows.iter().map(Line::width).collect();
-        frame.push_str(END);
-        frame
+        if self.is_apart {
+            frame.push_str(&format!("{REST}{painted}{REST_END}"));
+            return frame;
+        }
+        format!("{BEGIN}{frame}{painted}{END}")
     }
 
     /// What to write so that just what is final stands there, and something else can be written below it.
@@ -86,7 +102,10 @@ impl Drawn {
     }
 
     fn settle(&mut self, size: Size) -> String {
-        let mut text = erase(&self.standing, size);
+        let mut text = match self.is_apart {
+            true => format!("{REST}{REST_END}"),
+            false => erase(&self.standing, size),
+        };
         self.standing.clear();
         for row in self.waiting.drain(..) {
             text.push_str(&row.paint(self.palette));

@@ -132,6 +132,8 @@ struct State {
     /// The answer that is being drawn, and how large the terminal is now.
     drawn: Option<Drawn>,
     size: Box<dyn Fn() -> Size + Send>,
+    /// Whether somebody else draws what of an answer is not final.
+    is_apart: bool,
     written_at: Option<Instant>,
     /// Whether standard output is at the start of a line.
     at_line_start: bool,
@@ -153,6 +155,16 @@ impl Screen {
         screen
     }
 
+    /// Two streams to somebody who has the terminal, and draws what of an answer is not final.
+    pub fn apart(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, look: Look) -> Self {
+        let screen = Self::new(out, err, look, Outlet::default());
+        let mut state = screen.shared.lock();
+        state.size = Box::new(move || terminal_size().unwrap_or(look.size));
+        state.is_apart = true;
+        drop(state);
+        screen
+    }
+
     /// Any two streams.
     pub fn new(
         out: Box<dyn Write + Send>,
@@ -166,6 +178,7 @@ impl Screen {
             waiting: Vec::new(),
             drawn: None,
             size: Box::new(move || look.size),
+            is_apart: false,
             written_at: None,
             at_line_start: true,
             spinner: None,
@@ -212,7 +225,10 @@ impl Screen {
         state.spinner = None;
         let size = (state.size)();
         let palette = self.look.palette();
-        let drawn = state.drawn.get_or_insert_with(|| Drawn::new(size, palette));
+        let is_apart = state.is_apart;
+        let drawn = state
+            .drawn
+            .get_or_insert_with(|| Drawn::new(size, palette).apart(is_apart));
         let is_first = drawn.feed(piece);
         let now = Instant::now();
         let written_at = *state.written_at.get_or_insert(now);

@@ -252,7 +252,11 @@ impl Text {
             _ => self.tell_error(state),
         }
         match kind {
-            EventKind::AgentStart { prompt, .. } => self.start(prompt),
+            EventKind::AgentStart { prompt, .. } => {
+                // Another run may have been shown before.
+                (state.owes_blank, state.usage, state.cost) = (false, Usage::default(), None);
+                self.start(prompt);
+            }
             EventKind::ApiCallStart { .. } => self.spin("thinking"),
             EventKind::ApiCallEnd { .. } => {
                 self.end_answer(state);
@@ -503,7 +507,7 @@ impl Frontend for Text {
 }
 
 /// How far something is, in a few words.
-fn measure(progress: &Progress) -> String {
+pub(crate) fn measure(progress: &Progress) -> String {
     let mut words = progress.done.to_string();
     if let Some(total) = progress.total {
         words.push_str(&format!("/{total}"));

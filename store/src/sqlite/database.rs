@@ -184,6 +184,13 @@ impl Database {
         self.mailbox.send(id, kind, text).map_err(Failure::of_queue)
     }
 
+    pub(super) fn withdraw(&mut self, id: &MessageId) -> Result<bool, Failure> {
+        if !messages::known(&self.tree.connection, [id].into_iter())?.is_empty() {
+            return Ok(false);
+        }
+        self.mailbox.withdraw(id).map_err(Failure::of_queue)
+    }
+
     pub(super) fn set_context(&mut self, key: &str, value: &str) -> Result<(), Failure> {
         self.write(|transaction| context::set(transaction, key, value))
     }

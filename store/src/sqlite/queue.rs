@@ -116,6 +116,15 @@ impl Mailbox {
         }
     }
 
+    /// Removes mail that is not marked as read; gives whether it was there.
+    pub(super) fn withdraw(&mut self, id: &MessageId) -> Result<bool, Failure> {
+        let Some(open) = self.opened()? else {
+            return Ok(false);
+        };
+        let sql = "DELETE FROM queue_messages WHERE id = ? AND consumed_at IS NULL";
+        Ok(open.connection.execute(sql, [id.as_str()])? > 0)
+    }
+
     /// The mail of `kind` that is not marked as read, oldest first. A damaged queue is replaced by what can be read of
     /// it.
     pub(super) fn waiting(&mut self, kind: MailKind) -> Result<Vec<Mail>, Failure> {

@@ -289,6 +289,12 @@ impl Session {
         .await
     }
 
+    /// Takes mail of the own session back, unless it is in the conversation; gives whether it was still there.
+    pub async fn withdraw(&self, id: MessageId) -> Result<bool, StoreError> {
+        self.perform("cannot write", move |database| database.withdraw(&id))
+            .await
+    }
+
     /// Has the writer do something. If the database turns out to be damaged, what can be read is saved and the work
     /// tried once more.
     async fn perform<T: Send + 'static>(

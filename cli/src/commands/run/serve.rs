@@ -18,7 +18,8 @@ use serde_json::json;
 use super::signals::Signals;
 use super::{Opened, open};
 use crate::args::options::{Options, OutputFormat};
-use crate::assemble::{self, Catalogued, Shown};
+use crate::args::session::SessionPlan;
+use crate::assemble::{self, Catalogued, Shown, Stage};
 use crate::config::layers::Origin;
 use crate::config::{Config, Sourced};
 use crate::confinement::Attempt;
@@ -201,7 +202,9 @@ impl Workshop {
         }
         let (skills, warnings) = extensions::skills(&config);
         let skills = Arc::new(skills);
+        let plan = SessionPlan::of(&options, config.manner)?;
         let Opened { session, store } = open(
+            &plan,
             &options,
             &config,
             self.fork_at,
@@ -211,7 +214,7 @@ impl Workshop {
                 standing: self.attempt.standing(),
                 outlet: self.outlet.clone(),
                 host: Some(host(setting.pipes)),
-                frontend: Some(setting.frontend.clone()),
+                stage: Stage::Host(setting.frontend.clone()),
                 hooks: setting.hooks,
             },
         )

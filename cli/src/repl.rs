@@ -1,0 +1,287 @@
+//! The conversation at a terminal: what `ah` opens where no prompt is given.
+//!
+//! Two sides and a queue each way. The terminal's side has a thread of its own, so that typing waits for nothing: it reads
+//! keys, asks [`update`] what follows, and draws what [`view`] makes of it, at most 60 times a second. The side that works
+//! has the session. What a run shows comes from the same code as without a conversation (`print`).
+
+mod app;
+mod desk;
+mod editor;
+mod elsewhere;
+mod frontend;
+mod history;
+mod keys;
+mod menu;
+mod painter;
+mod paste;
+mod picker;
+mod question;
+mod slash;
+mod terminal;
+mod update;
+mod view;
+
+use std::io::{self, Stdout};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use ah_conversation::ExitReason;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use crate::args::options::Options;
+use crate::args::session::SessionPlan;
+use crate::commands::run::signals::Signals;
+use crate::config::Config;
+use crate::confinement::Attempt;
+use crate::error::CliError;
+use crate::print::{Size, divert};
+use crate::{exit, extensions};
+use app::{App, Effect, Input, Task};
+use desk::{Desk, Workshop};
+use editor::Keys;
+pub use frontend::Link;
+use history::History;
+use painter::Painter;
+use terminal::Terminal;
+
+/// The shortest time from one picture to the next.
+const FRAME: Duration = Duration::from_micros(16_667);
+/// So much is taken in between two pictures at most.
+const BURST: usize = 4096;
+/// The file in the user's folder that keeps what was typed.
+const HISTORY: &str = "history";
+
+/// Has the conversation; gives the exit code.
+///
+/// # Errors
+///
+/// Where the session cannot be opened, or cannot be kept.
+pub async fn perform(
+    fork_at: Option<u32>,
+    options: &Options,
+    config: &Config,
+) -> Result<u8, CliError> {
+    let signals = Signals::listen(|code| {
+        terminal::leave();
+        crate::commands::run::leave(code);
+    })
+    .map_err(|error| CliError::failure(format!("cannot listen to signals: {error}")))?;
+    let (inputs, happened) = channel();
+    let colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
+    let (skills, warnings) = extensions::skills(config);
+    warnings.iter().for_each(|warning| crate::warn(warning));
+    let workshop = Workshop {
+        options: options.clone(),
+        config: config.clone(),
+        attempt: Attempt::begin(options, config)?,
+        skills: Arc::new(skills),
+        link: Link {
+            inputs: inputs.clone(),
+            colours,
+            size: Size {
+                width: Terminal::size().0,
+                height: Terminal::size().1,
+            },
+        },
+    };
+    let history = open_history(config);
+    let plan = SessionPlan::of(options, config.manner)?;
+    let opened = workshop.open(&plan, fork_at).await?;
+    let (tasks, wanted) = unbounded_channel();
+    let app = App::new(Keys::default(), history, Terminal::size(), colours);
+    let face = Face::begin(app, Places::of(config), inputs.clone(), tasks)
+        .map_err(|error| CliError::failure(format!("cannot use the terminal: {error}")))?;
+    let face = std::thread::Builder::new()
+        .name("terminal".to_owned())
+        .spawn(move || face.run(&happened))
+        .map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
+    tokio::spawn(watch_size(inputs.clone()));
+    let worked = Desk::new(workshop, opened, wanted, signals.token().clone())
+        .work()
+        .await;
+    let _ = inputs.send(Input::Stop(0));
+    drop(inputs);
+    // What it panicked about has been said.
+    let _ = face.join();
+    divert(None);
+    worked?;
+    Ok(match signals.interrupt() {
+        Some(interrupt) => exit::code(config.manner, &ExitReason::Interrupted, Some(interrupt)),
+        None => 0,
+    })
+}
+
+fn open_history(config: &Config) -> History {
+    let Some(home) = &config.home else {
+        return History::default();
+    };
+    let path = home.join(HISTORY);
+    History::open(&path).unwrap_or_else(|fault| {
+        crate::warn(&format!(
+            "what is typed is not kept in `{}`: {fault}",
+            path.display()
+        ));
+        History::default()
+    })
+}
+
+async fn watch_size(inputs: Sender<Input>) {
+    let Ok(mut changes) = signal(SignalKind::window_change()) else {
+        return;
+    };
+    while changes.recv().await.is_some() {
+        let (columns, lines) = Terminal::size();
+        if inputs.send(Input::Resized(columns, lines)).is_err() {
+            return;
+        }
+    }
+}
+
+/// What the terminal's side knows of the world.
+struct Places {
+    /// Where it works.
+    folder: PathBuf,
+    /// The user's editor, as a shell would call it.
+    editor: String,
+}
+
+impl Places {
+    fn of(config: &Config) -> Self {
+        let environment = &config.environment;
+        let editor = { ["VISUAL", "EDITOR"].iter() }
+            .find_map(|name| environment.get(name).filter(|value| !value.is_empty()));
+        Self {
+            folder: environment.cwd().to_owned(),
+            editor: editor.unwrap_or("vi").to_owned(),
+        }
+    }
+}
+
+/// The terminal's side.
+struct Face {
+    app: App,
+    terminal: Terminal,
+    painter: Painter<Stdout>,
+    tasks: UnboundedSender<Task>,
+    inputs: Sender<Input>,
+    places: Places,
+    /// Lines that are to be printed above all that moves.
+    finished: String,
+}
+
+impl Face {
+    fn begin(
+        app: App,
+        places: Places,
+        inputs: Sender<Input>,
+        tasks: UnboundedSender<Task>,
+    ) -> io::Result<Self> {
+        let told = inputs.clone();
+        divert(Some(Box::new(move |line| {
+            let _ = told.send(Input::Written(format!("{line}\n")));
+        })));
+        Ok(Self {
+            app,
+            terminal: Terminal::take(inputs.clone())?,
+            painter: Painter::new(io::stdout()),
+            tasks,
+            inputs,
+            places,
+            finished: String::new(),
+        })
+    }
+
+    /// Draws and waits, in turn, until somebody leaves.
+    fn run(mut self, happened: &Receiver<Input>) {
+        let mut drawn: Option<Instant> = None;
+        let mut is_due = true;
+        loop {
+            let now = Instant::now();
+            let next = drawn.map_or(now, |drawn| drawn + FRAME);
+            if is_due && next <= now {
+                let live = view::live(&self.app, now);
+                let finished = std::mem::take(&mut self.finished);
+                if self.painter.draw(&finished, &live).is_err() {
+                    break;
+                }
+                (drawn, is_due) = (Some(now), false);
+            }
+            let wait = match (is_due, &self.app.work) {
+                (true, _) => Some(next.saturating_duration_since(now)),
+                (false, Some(_)) => Some(Duration::from_millis(view::FRAME_MS)),
+                (false, None) => None,
+            };
+            let first = match wait {
+                Some(wait) => happened.recv_timeout(wait),
+                None => happened.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let first = match first {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => {
+                    is_due = true;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            is_due = true;
+            if !self.take(first)
+                || !happened
+                    .try_iter()
+                    .take(BURST)
+                    .all(|input| self.take(input))
+            {
+                break;
+            }
+        }
+        let _ = self.tasks.send(Task::Quit);
+        let finished = std::mem::take(&mut self.finished);
+        let _ = self.painter.clear();
+        let _ = self.painter.draw(&finished, &painter::Live::default());
+    }
+
+    /// Takes in what has happened; `false` where somebody leaves.
+    fn take(&mut self, input: Input) -> bool {
+        let effects = update::update(&mut self.app, input, Instant::now());
+        effects.into_iter().all(|effect| self.perform(effect))
+    }
+
+    /// Has the line written in the user's editor.
+    fn write_elsewhere(&mut self) {
+        let _ = self.painter.clear();
+        let text = self.app.editor.text().to_owned();
+        let written = self
+            .terminal
+            .lend(|| elsewhere::write(&self.places.editor, &text));
+        match written {
+            Ok(Ok(text)) => self.app.editor.set(&text),
+            Ok(Err(fault)) => self.app.hint = Some(fault),
+            Err(fault) => self.app.hint = Some(fault.to_string()),
+        }
+    }
+
+    /// Finds the files of the project while typing goes on.
+    fn list_files(&self) {
+        let (folder, inputs) = (self.places.folder.clone(), self.inputs.clone());
+        let find = move || drop(inputs.send(Input::Files(menu::files(&folder))));
+        // Without a thread there are no suggestions.
+        let _ = std::thread::Builder::new().spawn(find);
+    }
+
+    fn perform(&mut self, effect: Effect) -> bool {
+        match effect {
+            Effect::Print(lines) => self.finished.push_str(&lines),
+            // Where the other side has ended, it says so.
+            Effect::Task(task) => drop(self.tasks.send(task)),
+            Effect::ScrollAway => {
+                let _ = self.painter.scroll_away(self.app.size.1);
+            }
+            Effect::OpenEditor => self.write_elsewhere(),
+            Effect::ListFiles => self.list_files(),
+            Effect::Quit => return false,
+        }
+        true
+    }
+}

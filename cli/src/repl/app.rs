@@ -1,0 +1,234 @@
+//! All that the terminal shows and knows, as a value; and the words in which the rest of the program speaks with it.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use ah_conversation::{EventKind, MailKind, MessageId, Model, PermissionMode, Progress};
+use crossterm::event::Event;
+
+use super::editor::{Editor, Keys};
+use super::history::History;
+use super::menu::Menu;
+use super::picker::Picker;
+use super::question::{News, Panel};
+
+/// What happens to the terminal.
+pub enum Input {
+    /// A key, a paste, or the terminal's focus.
+    Key(Event),
+    /// The terminal has another size.
+    Resized(usize, usize),
+    /// Nobody sits there any more.
+    Gone,
+    /// What a run shows, to be kept: whole lines, or the beginning of one.
+    Written(String),
+    /// What a run does.
+    Event(Box<EventKind>),
+    /// How far a tool is.
+    Progress(String, Progress),
+    /// The files of the project.
+    Files(Vec<String>),
+    /// Commands and skills of the user's and the project's, and what they do.
+    Named(Vec<(String, String)>),
+    /// Something is to be chosen.
+    Pick(Picker),
+    /// Something happens to a question.
+    Question(News),
+    /// Words are with the session.
+    Sent(Queued),
+    /// Words were taken back from the session, before it had read them.
+    Withdrawn(Vec<Queued>, Then),
+    /// The session that is open now.
+    Opened(Box<Opened>),
+    /// A task has ended; why a run did, where it was one.
+    Ended(Ending),
+    /// The program has to end.
+    Stop(u8),
+}
+
+/// Words that wait for the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queued {
+    /// Their name in the queue.
+    pub id: MessageId,
+    /// When they are to be read.
+    pub kind: MailKind,
+    /// The words.
+    pub text: String,
+}
+
+/// What becomes of words that were taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// They are typed again.
+    GiveBack,
+    /// They are a prompt.
+    Prompt,
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// As it should.
+    Well,
+    /// Somebody has stopped it.
+    Interrupted,
+    /// It could not go on; why, and what to do.
+    Failed(String, Option<String>),
+}
+
+/// What is to be known of the session that is open.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// Its id.
+    pub session: String,
+    /// The model that is asked.
+    pub model: Model,
+    /// What is allowed where no rule says otherwise.
+    pub mode: PermissionMode,
+    /// Whether the mode that allows everything may be chosen.
+    pub may_bypass: bool,
+    /// Tokens of its last request.
+    pub context: u64,
+    /// How many messages it has.
+    pub messages: usize,
+}
+
+/// What the terminal wants of the rest of the program.
+#[derive(Debug, PartialEq)]
+pub enum Effect {
+    /// Print lines, above all that moves.
+    Print(String),
+    /// Scroll all away.
+    ScrollAway,
+    /// Have the session do something.
+    Task(Task),
+    /// Write the line in an editor of the user's.
+    OpenEditor,
+    /// Find the files of the project.
+    ListFiles,
+    /// End the program.
+    Quit,
+}
+
+/// What a session is to do.
+#[derive(Debug, PartialEq)]
+pub enum Task {
+    /// Run a prompt.
+    Prompt(String),
+    /// Give words to the run that is on.
+    Send(MailKind, String),
+    /// Take words back.
+    Withdraw(Vec<Queued>, Then),
+    /// Stop what is on.
+    Interrupt,
+    /// Allow more or less where no rule says otherwise.
+    Mode(PermissionMode),
+    /// End.
+    Quit,
+}
+
+/// All that the terminal shows and knows.
+pub struct App {
+    /// What is typed.
+    pub editor: Editor,
+    /// What was typed before.
+    pub history: History,
+    /// Columns and lines.
+    pub size: (usize, usize),
+    /// Whether with colours.
+    pub colours: bool,
+    /// What goes on, if anything does.
+    pub work: Option<Work>,
+    /// Words that wait for the model.
+    pub queued: Vec<Queued>,
+    /// The line of the answer that is not whole yet.
+    pub open: String,
+    /// The rows of the answer that may still change.
+    pub rest: Vec<String>,
+    /// What is known of the session.
+    pub session: Option<Opened>,
+    /// Whether one more Ctrl-C ends the program.
+    pub is_leaving: bool,
+    /// A word on what was typed last.
+    pub hint: Option<String>,
+    /// Questions of the run; the first one is shown.
+    pub questions: VecDeque<Panel>,
+    /// Whether what is typed answers it.
+    pub is_answering: bool,
+    /// What was typed before, or the beginning of the answer, while the other is typed.
+    pub aside: String,
+    /// What the word before the cursor may become.
+    pub menu: Option<Menu>,
+    /// What is chosen from; what is typed narrows it down.
+    pub picker: Option<Picker>,
+    /// What was typed before something was chosen.
+    pub picked_over: String,
+    /// The files of the project, once they were asked for.
+    pub files: Option<Vec<String>>,
+    /// Commands and skills of the user's and the project's, and what they do.
+    pub named: Vec<(String, String)>,
+    /// Pastes that stand as a few words in what is typed, in order.
+    pub pastes: Vec<String>,
+}
+
+/// What goes on.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// Since when.
+    pub since: Instant,
+    /// In words.
+    pub label: String,
+    /// The tools that run, with what stands for their calls.
+    pub tools: Vec<(String, String)>,
+    /// Tokens that the run has taken.
+    pub tokens: u64,
+    /// Whether it was told to stop.
+    pub is_stopping: bool,
+}
+
+impl Work {
+    /// Something that begins now.
+    pub fn begin(label: &str, now: Instant) -> Self {
+        Self {
+            since: now,
+            label: label.to_owned(),
+            tools: Vec::new(),
+            tokens: 0,
+            is_stopping: false,
+        }
+    }
+}
+
+impl App {
+    /// Nothing typed, nothing going on.
+    pub fn new(
+        keys: Keys,
+        history: super::history::History,
+        size: (usize, usize),
+        colours: bool,
+    ) -> Self {
+        Self {
+            editor: Editor::new(keys),
+            history,
+            size,
+            colours,
+            work: None,
+            queued: Vec::new(),
+            open: String::new(),
+            rest: Vec::new(),
+            session: None,
+            is_leaving: false,
+            hint: None,
+            questions: VecDeque::new(),
+            is_answering: false,
+            aside: String::new(),
+            menu: None,
+            picker: None,
+            picked_over: String::new(),
+            files: None,
+            named: Vec::new(),
+            pastes: Vec::new(),
+        }
+    }
+}

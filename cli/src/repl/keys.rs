@@ -1,0 +1,53 @@
+//! Keys that mean something to the conversation, and not to the line.
+
+use ah_conversation::PermissionMode;
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use super::app::{App, Effect, Task};
+
+/// What a key means to the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Own {
+    /// Ctrl-C.
+    Interrupt,
+    /// Esc.
+    Escape,
+    /// Alt+Enter.
+    FollowUp,
+    /// Tab.
+    Turn,
+    /// Shift+Tab.
+    Mode,
+}
+
+/// What a key means to the conversation, if it means something.
+pub fn own(event: &KeyEvent) -> Option<Own> {
+    if event.kind == KeyEventKind::Release {
+        return None;
+    }
+    match (event.modifiers, event.code) {
+        (KeyModifiers::CONTROL, KeyCode::Char('c')) => Some(Own::Interrupt),
+        (KeyModifiers::NONE, KeyCode::Esc) => Some(Own::Escape),
+        (KeyModifiers::ALT, KeyCode::Enter) => Some(Own::FollowUp),
+        (KeyModifiers::NONE, KeyCode::Tab) => Some(Own::Turn),
+        (_, KeyCode::BackTab) | (KeyModifiers::SHIFT, KeyCode::Tab) => Some(Own::Mode),
+        _ => None,
+    }
+}
+
+/// The next mode in turn: asking, editing unasked, planning, and all unasked where that was agreed to.
+pub fn next_mode(app: &mut App) -> Vec<Effect> {
+    let Some(session) = &mut app.session else {
+        return Vec::new();
+    };
+    session.mode = match session.mode {
+        PermissionMode::Default => PermissionMode::AcceptEdits,
+        PermissionMode::AcceptEdits => PermissionMode::Plan,
+        PermissionMode::Plan if session.may_bypass => PermissionMode::BypassPermissions,
+        PermissionMode::Plan
+        | PermissionMode::DontAsk
+        | PermissionMode::Delegate
+        | PermissionMode::BypassPermissions => PermissionMode::Default,
+    };
+    vec![Effect::Task(Task::Mode(session.mode))]
+}

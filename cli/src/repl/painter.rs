@@ -1,0 +1,186 @@
+//! Draws on the terminal: finished lines go up into the scrollback once, the few below them are drawn again as they
+//! change.
+//!
+//! It asks the terminal nothing and erases nothing but its own lines: it knows how many it has drawn, and where it has
+//! left the cursor. Every change is bracketed as one (DEC 2026), so that terminals that know of it show no half of one.
+
+use std::io::{self, Write};
+
+use anstream::adapter::strip_str;
+use unicode_width::UnicodeWidthStr as _;
+
+const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
+const END: &str = "\x1b[?25h\x1b[?2026l";
+const ERASE_BELOW: &str = "\x1b[J";
+const ERASE_REST: &str = "\x1b[K";
+
+/// The lines at the bottom, none longer than the terminal is wide, and where the cursor stands in them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Live {
+    /// The lines, with their colours.
+    pub rows: Vec<String>,
+    /// Row and column, from 0.
+    pub cursor: (usize, usize),
+}
+
+/// Draws on a terminal.
+pub struct Painter<W> {
+    out: W,
+    drawn: Live,
+}
+
+impl<W: Write> Painter<W> {
+    /// One that has drawn nothing yet; the cursor is at the beginning of an empty line.
+    pub fn new(out: W) -> Self {
+        Self {
+            out,
+            drawn: Live::default(),
+        }
+    }
+
+    /// Prints `finished`, which ends with a line break if there is anything, and draws `live` below it.
+    ///
+    /// # Errors
+    ///
+    /// Where the terminal cannot be written.
+    pub fn draw(&mut self, finished: &str, live: &Live) -> io::Result<()> {
+        if finished.is_empty() && *live == self.drawn {
+            return Ok(());
+        }
+        let mut frame = String::from(BEGIN);
+        self.go_to_top(&mut frame);
+        if !finished.is_empty() {
+            frame.push_str(ERASE_BELOW);
+            frame.push_str(&finished.replace('\n', "\r\n"));
+        }
+        for (at, row) in live.rows.iter().enumerate() {
+            if at > 0 {
+                frame.push_str("\r\n");
+            }
+            frame.push_str(row);
+            frame.push_str(ERASE_REST);
+        }
+        if finished.is_empty() && live.rows.len() < self.drawn.rows.len() {
+            frame.push_str(ERASE_BELOW);
+        }
+        let (row, column) = live.cursor;
+        let up = live.rows.len().saturating_sub(row + 1);
+        if up > 0 {
+            frame.push_str(&format!("\x1b[{up}A"));
+        }
+        frame.push('\r');
+        if column > 0 {
+            frame.push_str(&format!("\x1b[{column}C"));
+        }
+        frame.push_str(END);
+        self.drawn = live.clone();
+        self.out.write_all(frame.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Takes away what is drawn, so that something else can have the terminal.
+    ///
+    /// # Errors
+    ///
+    /// Where the terminal cannot be written.
+    pub fn clear(&mut self) -> io::Result<()> {
+        let mut frame = String::new();
+        self.go_to_top(&mut frame);
+        frame.push_str(ERASE_BELOW);
+        self.drawn = Live::default();
+        self.out.write_all(frame.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Scrolls all that is on a screen of so many lines away, into the scrollback, and begins at its top.
+    ///
+    /// # Errors
+    ///
+    /// Where the terminal cannot be written.
+    pub fn scroll_away(&mut self, height: usize) -> io::Result<()> {
+        self.clear()?;
+        write!(self.out, "\x1b[{height}H{}\x1b[H", "\n".repeat(height))?;
+        self.out.flush()
+    }
+
+    fn go_to_top(&self, frame: &mut String) {
+        let (row, _) = self.drawn.cursor;
+        if row > 0 {
+            frame.push_str(&format!("\x1b[{row}A"));
+        }
+        frame.push('\r');
+    }
+}
+
+/// How many columns a text with colours takes.
+pub fn width(text: &str) -> usize {
+    strip_str(text).map(|part| part.width()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(rows: &[&str], cursor: (usize, usize)) -> Live {
+        Live {
+            rows: rows.iter().map(|row| (*row).to_owned()).collect(),
+            cursor,
+        }
+    }
+
+    /// A terminal of 20 columns and 4 lines after these frames.
+    fn screen(frames: &[(&str, Live)]) -> (String, String) {
+        let mut bytes = Vec::new();
+        let mut painter = Painter::new(&mut bytes);
+        for (finished, live) in frames {
+            painter.draw(finished, live).unwrap();
+        }
+        let mut parser = {
+            let many = |count| std::num::NonZero::new(count).unwrap();
+            vt100::Parser::new(many(4), many(20), 100)
+        };
+        parser.process(&bytes);
+        let (row, column) = parser.screen().cursor_position();
+        let shown = parser.screen().contents();
+        parser.screen_mut().set_scrollback(100);
+        let above = parser.screen().contents();
+        (format!("{shown}\n@{row},{column}"), above)
+    }
+
+    #[test]
+    fn finished_lines_stay_above_what_changes() {
+        let (shown, _) = screen(&[
+            ("", live(&["busy", "> "], (1, 2))),
+            ("one\n", live(&["busy still", "> a"], (1, 3))),
+            ("two\n", live(&["> ab"], (0, 4))),
+        ]);
+        assert_eq!(shown, "one\ntwo\n> ab\n@2,4");
+    }
+
+    #[test]
+    fn what_scrolls_away_is_kept_whole() {
+        let (shown, above) = screen(&[
+            ("", live(&["busy", "> "], (1, 2))),
+            ("1\n2\n3\n4\n5\n", live(&["busy", "> x"], (1, 3))),
+            ("6\n", live(&["> x"], (0, 3))),
+        ]);
+        assert_eq!(shown, "4\n5\n6\n> x\n@3,3");
+        assert!(above.starts_with("1\n2\n3"), "{above}");
+    }
+
+    #[test]
+    fn nothing_is_written_where_nothing_changes() {
+        let mut bytes = Vec::new();
+        let mut painter = Painter::new(&mut bytes);
+        let same = live(&["> "], (0, 2));
+        painter.draw("", &same).unwrap();
+        painter.draw("", &same).unwrap();
+        let frames = bytes.windows(6).filter(|piece| piece == b"\x1b[?202");
+        assert_eq!(frames.count(), 2);
+    }
+
+    #[test]
+    fn colours_take_no_room() {
+        assert_eq!(width("\x1b[1;33mdär\x1b[0m 日本"), 8);
+    }
+}

@@ -1,0 +1,170 @@
+//! A list to choose from, narrowed down by what is typed: sessions, messages, models, lines typed before.
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher};
+
+/// So many entries are shown at once.
+pub const SHOWN: usize = 10;
+
+/// What is chosen from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A line that was typed before.
+    History,
+    /// A session to go on with.
+    Session,
+    /// A message to go on from.
+    Message,
+    /// A model to ask.
+    Model,
+}
+
+/// Something to choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What is shown, and looked through.
+    pub label: String,
+    /// What is chosen.
+    pub value: String,
+}
+
+impl AsRef<str> for Entry {
+    fn as_ref(&self) -> &str {
+        &self.label
+    }
+}
+
+/// A list to choose from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picker {
+    /// What is chosen from.
+    pub subject: Subject,
+    entries: Vec<Entry>,
+    /// Those that what is typed leaves, by their place.
+    left: Vec<usize>,
+    /// Which of those is marked.
+    at: usize,
+}
+
+impl Picker {
+    /// A list whose first entry is marked.
+    pub fn new(subject: Subject, entries: Vec<Entry>) -> Self {
+        let left = (0..entries.len()).collect();
+        Self {
+            subject,
+            entries,
+            left,
+            at: 0,
+        }
+    }
+
+    /// Leaves what matches `typed`, the best first; for lines typed before, the newest.
+    pub fn narrow(&mut self, typed: &str) {
+        self.at = 0;
+        let all = 0..self.entries.len();
+        self.left = match (self.subject, typed.trim()) {
+            (_, "") => all.collect(),
+            (Subject::History, words) => all
+                .filter(|at| self.entries[*at].value.contains(words))
+                .collect(),
+            (_, words) => best(words, &self.entries),
+        };
+    }
+
+    /// Marks the next entry.
+    pub fn down(&mut self) {
+        self.at = (self.at + 1).min(self.left.len().saturating_sub(1));
+    }
+
+    /// Marks the entry before.
+    pub fn up(&mut self) {
+        self.at = self.at.saturating_sub(1);
+    }
+
+    /// The marked entry, if what is typed leaves any.
+    pub fn chosen(&self) -> Option<&Entry> {
+        self.left.get(self.at).map(|at| &self.entries[*at])
+    }
+
+    /// The entries around the marked one, and which is.
+    pub fn window(&self) -> impl Iterator<Item = (&Entry, bool)> {
+        let first = (self.at + 1).saturating_sub(SHOWN);
+        let shown = self.left.iter().enumerate().skip(first).take(SHOWN);
+        shown.map(|(place, at)| (&self.entries[*at], place == self.at))
+    }
+
+    /// What stands before what is typed.
+    pub fn prompt(&self) -> &'static str {
+        match self.subject {
+            Subject::History => "typed before: ",
+            Subject::Session => "session: ",
+            Subject::Message => "message: ",
+            Subject::Model => "model: ",
+        }
+    }
+}
+
+/// The places of those that match `words`, the best first; the order decides between equals.
+pub fn best(words: &str, among: &[impl AsRef<str>]) -> Vec<usize> {
+    let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
+    let pattern = Pattern::parse(words, CaseMatching::Smart, Normalization::Smart);
+    let mut buffer = Vec::new();
+    let mut found: Vec<_> = among
+        .iter()
+        .enumerate()
+        .filter_map(|(at, entry)| {
+            let text = nucleo_matcher::Utf32Str::new(entry.as_ref(), &mut buffer);
+            Some((pattern.score(text, &mut matcher)?, at))
+        })
+        .collect();
+    found.sort_by_key(|(score, at)| (std::cmp::Reverse(*score), *at));
+    found.into_iter().map(|(_, at)| at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picker(subject: Subject, labels: &[&str]) -> Picker {
+        let entry = |label: &&str| Entry {
+            label: (*label).to_owned(),
+            value: (*label).to_owned(),
+        };
+        Picker::new(subject, labels.iter().map(entry).collect())
+    }
+
+    #[test]
+    fn what_is_typed_narrows_the_list() {
+        let labels = ["fix the parser", "write docs", "parse dates", "docs again"];
+        for (subject, typed, expected) in [
+            (Subject::Session, "", "fix the parser"),
+            (Subject::Session, "prsd", "parse dates"),
+            (Subject::Session, "wdcs", "write docs"),
+            (Subject::Session, "nothing", "-"),
+            (Subject::History, "parse", "fix the parser"),
+            (Subject::History, "prs", "-"),
+        ] {
+            let mut picker = picker(subject, &labels);
+            picker.narrow(typed);
+            let chosen = picker.chosen().map_or("-", |entry| &entry.value);
+            assert_eq!(chosen, expected, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn the_mark_stays_in_the_window() {
+        let labels: Vec<_> = (0..25).map(|n| n.to_string()).collect();
+        let labels: Vec<_> = labels.iter().map(String::as_str).collect();
+        let mut picker = picker(Subject::Model, &labels);
+        (0..12).for_each(|_| picker.down());
+        let shown: Vec<_> = picker
+            .window()
+            .map(|(entry, _)| entry.label.as_str())
+            .collect();
+        assert_eq!((shown.len(), shown[0], shown[9]), (10, "3", "12"));
+        (0..40).for_each(|_| picker.down());
+        assert_eq!(picker.chosen().unwrap().label, "24");
+        (0..40).for_each(|_| picker.up());
+        assert_eq!(picker.chosen().unwrap().label, "0");
+    }
+}

@@ -1,0 +1,186 @@
+//! The terminal while the conversation has it: raw, with pastes and focus told, and given back however it ends.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crossterm::event::{Event, poll, read};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
+use rustix::event::{PollFd, PollFlags};
+
+use super::app::Input;
+
+/// Pastes are told as such, focus is told, and keys that share a code are told apart where the terminal can.
+const ENTER: &str = "\x1b[?2004h\x1b[?1004h\x1b[>1u";
+/// How long more keys may take that belong to those which are there.
+const MOMENT: Duration = Duration::from_millis(1);
+const LEAVE: &str = "\x1b[<u\x1b[?1004l\x1b[?2004l\x1b[?25h";
+
+/// The terminal as long as this value is there.
+pub struct Terminal {
+    gate: Arc<Gate>,
+}
+
+impl Terminal {
+    /// Takes the terminal; keys are sent to `inputs` from now on.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be taken.
+    pub fn take(inputs: Sender<Input>) -> io::Result<Self> {
+        let (wake, waker) = rustix::pipe::pipe().map_err(io::Error::from)?;
+        let gate = Arc::new(Gate {
+            state: Mutex::new(State::Open),
+            changed: Condvar::new(),
+            waker,
+        });
+        enter()?;
+        let reading = gate.clone();
+        let thread = std::thread::Builder::new().name("keys".to_owned());
+        thread.spawn(move || reading.read_keys(&wake, &inputs))?;
+        Ok(Self { gate })
+    }
+
+    /// Lets something else have the terminal: no key is read meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Where the terminal cannot be given or taken back.
+    pub fn lend<T>(&self, borrow: impl FnOnce() -> T) -> io::Result<T> {
+        self.gate.close();
+        leave();
+        let result = borrow();
+        enter()?;
+        self.gate.open();
+        Ok(result)
+    }
+
+    /// Columns and lines.
+    pub fn size() -> (usize, usize) {
+        match size() {
+            Ok((columns, lines)) if columns > 0 && lines > 0 => (columns.into(), lines.into()),
+            _ => (80, 24),
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.gate.end();
+        leave();
+    }
+}
+
+fn enter() -> io::Result<()> {
+    enable_raw_mode()?;
+    let mut out = io::stdout();
+    out.write_all(ENTER.as_bytes())?;
+    out.flush()
+}
+
+/// Gives the terminal back as it was. There is nobody to tell where that fails.
+pub fn leave() {
+    let mut out = io::stdout();
+    let _ = out.write_all(LEAVE.as_bytes());
+    let _ = out.flush();
+    let _ = disable_raw_mode();
+}
+
+/// Whether keys are read.
+struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Wakes the reader, which waits for the terminal.
+    waker: OwnedFd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Somebody wants the terminal.
+    Closing,
+    /// Nobody reads.
+    Closed,
+    Over,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, state: State) {
+        *self.lock() = state;
+        // A full pipe wakes as well.
+        let _ = rustix::io::write(&self.waker, &[0]);
+        self.changed.notify_all();
+    }
+
+    fn close(&self) {
+        self.set(State::Closing);
+        let state = self.lock();
+        let is_closing = |state: &mut State| *state == State::Closing;
+        drop(self.changed.wait_while(state, is_closing));
+    }
+
+    fn open(&self) {
+        self.set(State::Open);
+    }
+
+    fn end(&self) {
+        self.set(State::Over);
+    }
+
+    /// Sends keys until the end. What a closed gate leaves unread is for whoever has the terminal then.
+    fn read_keys(&self, wake: &OwnedFd, inputs: &Sender<Input>) {
+        let stdin = io::stdin();
+        loop {
+            let mut ready = [
+                PollFd::new(&stdin, PollFlags::IN),
+                PollFd::new(wake, PollFlags::IN),
+            ];
+            let waited = rustix::event::poll(&mut ready, None);
+            if waited.is_ok() && !ready[1].revents().is_empty() {
+                let _ = rustix::io::read(wake.as_fd(), &mut [0; 64]);
+            }
+            if !self.may_read() {
+                return;
+            }
+            let has_gone = waited.is_ok() && ready[0].revents().contains(PollFlags::HUP);
+            match drain(inputs) {
+                Ok(true) if !has_gone => {}
+                // Nobody is left at either end.
+                Ok(_) | Err(_) => {
+                    let _ = inputs.send(Input::Gone);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits while somebody else has the terminal; `false` where all is over.
+    fn may_read(&self) -> bool {
+        let mut state = self.lock();
+        if *state == State::Closing {
+            *state = State::Closed;
+            self.changed.notify_all();
+        }
+        let state = self
+            .changed
+            .wait_while(state, |state| *state == State::Closed);
+        *state.unwrap_or_else(PoisonError::into_inner) != State::Over
+    }
+}
+
+/// Sends what was typed so far; `false` where nobody wants it any more.
+fn drain(inputs: &Sender<Input>) -> io::Result<bool> {
+    while poll(MOMENT)? {
+        let event = read()?;
+        if !matches!(event, Event::Resize(..)) && inputs.send(Input::Key(event)).is_err() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,360 @@
+//! The conversation at a terminal, with the real binary in a real one.
+
+use ah_testkit::script::{hangs, says, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+
+use crate::binary::World;
+use crate::seat::Seat;
+
+/// The screen with what changes from run to run in a fixed form.
+fn stable(screen: &str) -> String {
+    let fixed = [
+        (r"\[[0-9A-Z]{11}\]", "[SESSION]"),
+        (r"\(\d+\.\ds\)", "(0.0s)"),
+        (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ([\w ]+) \d+s", "⠋ $1 0s"),
+        (r"(?s)kept in `.*?\n  n ", "kept in FILE\n  n "),
+    ];
+    fixed
+        .iter()
+        .fold(screen.to_owned(), |screen, (pattern, form)| {
+            let pattern = regex::Regex::new(pattern).unwrap();
+            pattern.replace_all(&screen, *form).into_owned()
+        })
+}
+
+#[test]
+fn one_prompt_follows_the_other_in_one_session() {
+    let world = World::new();
+    let turns = [
+        says("Hello. I am here."),
+        uses("bash", json!({"command": "echo one; echo two"})),
+        says("Two lines."),
+    ];
+    let model = world.scenario("s", turns);
+    let mut seat = Seat::take(world.ah(["-m", &model]));
+    seat.says("Hi");
+    seat.sees("Hello. I am here.");
+    seat.sees_no_more("interrupts");
+    seat.says("list ünï 日本 👍");
+    seat.sees("Two lines.");
+    seat.sees_no_more("interrupts");
+    insta::assert_snapshot!(stable(&seat.screen()), @r"
+    > Hi
+
+    Hello. I am here.
+
+    > list ünï 日本 👍
+
+    ⠋ bash (0.0s)
+      $ echo one; echo two
+      one
+      two
+
+    Two lines.
+
+    >
+    s · 0% of 200.0k · all unasked
+    ");
+    seat.says("/exit");
+    assert_eq!(seat.leaves(), 0);
+    let connection = crate::talk::open_sound(&world.database());
+    assert_eq!(
+        crate::talk::texts(&connection, "user"),
+        ["Hi", "list ünï 日本 👍"]
+    );
+    let history = world.home().join(".ah/history");
+    assert_eq!(
+        std::fs::read_to_string(history).unwrap(),
+        "Hi\nlist ünï 日本 👍\n/exit\n"
+    );
+}
+
+#[test]
+fn who_says_nothing_leaves_nothing_behind() {
+    let world = World::new();
+    let model = world.scenario("s", [says("Hello.")]);
+    let mut seat = Seat::take(world.ah(["-m", &model]));
+    seat.sees("all unasked");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    assert_eq!(world.databases(), Vec::<std::path::PathBuf>::new());
+}
+
+/// What a test of words meanwhile needs: a tool that waits for a file, so that the run is at a known place.
+fn waits_for(name: &str) -> ah_provider::script::format::Turn {
+    uses(
+        "bash",
+        json!({"command": format!("until test -e {name}; do sleep 0.01; done; echo ready")}),
+    )
+}
+
+#[test]
+fn words_typed_while_the_agent_works_reach_it_or_come_back() {
+    let world = World::new();
+    let turns = [waits_for("go"), says("I heard."), says("Afterwards.")];
+    let server = Server::by_history(turns);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("begin");
+    seat.sees("until test");
+    seat.types("first thought");
+    seat.sees("> first thought");
+    seat.types("\r");
+    seat.sees("next: first thought");
+    // Both come back, with what is typed behind them.
+    seat.types("second\x1b\r");
+    seat.sees("afterwards: second");
+    seat.types("third");
+    seat.types("\x1b");
+    seat.sees_no_more("next:");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    > begin
+
+    ⠋ working 0s · Esc interrupts
+      bash until test -e go; do sleep 0.01; done; echo ready
+    > first thought
+
+      second
+
+      third
+    claude-sonnet-4-5-20250929 · all unasked
+    ");
+    // And are said anew.
+    seat.types("\x15");
+    seat.says("look here");
+    seat.sees("next: look here");
+    seat.types("and then\x1b\r");
+    seat.sees("afterwards: and then");
+    world.write("go", "");
+    seat.sees("Afterwards.");
+    seat.sees_no_more("interrupts");
+    let texts = |request: usize| {
+        let body = &server.requests()[request].body;
+        let blocks = crate::talk::blocks(body);
+        let texts = blocks
+            .iter()
+            .filter_map(|(_, block)| block["text"].as_str().map(str::to_owned));
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(texts(1).last().unwrap(), "[STEERING] look here");
+    assert_eq!(texts(2).last().unwrap(), "and then");
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_said_and_a_second_one_leaves() {
+    let world = World::new();
+    let server = Server::new([hangs("It begins and"), says("Fresh.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("begin");
+    seat.sees("It begins and");
+    seat.types("typed mean");
+    seat.sees("> typed mean");
+    seat.types("\x1b");
+    seat.sees("interrupted");
+    seat.types("while");
+    seat.sees("> typed meanwhile");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    > begin
+
+    It begins and
+    0 in / 1 out (1 total), $0.0000, 0% of 200.0k [SESSION]
+    interrupted
+
+    > typed meanwhile
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    ");
+    seat.types("\r");
+    seat.sees("Fresh.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x03");
+    seat.sees("Ctrl-C once more leaves");
+    seat.types("\x03");
+    assert_eq!(seat.leaves(), 0);
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    let connection = crate::talk::open_sound(&world.database());
+    assert_eq!(
+        crate::talk::texts(&connection, "assistant"),
+        ["It begins and", "Fresh."]
+    );
+}
+
+#[test]
+fn a_question_does_not_eat_what_is_typed() {
+    let world = World::new();
+    let turns = [
+        waits_for("go"),
+        uses("bash", json!({"command": "touch asked"})),
+        uses("bash", json!({"command": "touch refused"})),
+        says("Done."),
+    ];
+    let server = Server::by_history(turns);
+    let arguments = [
+        "-m",
+        "sonnet",
+        "--no-sandbox",
+        "--permission-mode",
+        "default",
+    ];
+    let allowed = [
+        "--allowed-tools",
+        "bash(until:*)",
+        "bash(do:*)",
+        "bash(done:*)",
+        "bash(echo:*)",
+        "bash(sleep:*)",
+        "bash(test:*)",
+    ];
+    let mut seat = Seat::take(world.asking(&server, arguments.into_iter().chain(allowed)));
+    seat.says("begin");
+    seat.sees("working");
+    seat.types("no need to");
+    world.write("go", "");
+    seat.sees("touch asked");
+    seat.types(" hurry");
+    seat.sees("> no need to hurry");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    > begin
+
+    ⠋ bash (0.0s)
+      $ until test -e go; do sleep 0.01; done; echo ready
+      ready
+
+    ⠋ waiting for you 0s · Esc interrupts
+
+    bash wants to run:
+      command: touch asked
+      y            yes, once
+      s            yes, for this session: bash(touch asked)
+      a            yes, always: the same, kept in FILE
+      n [reason]   no; the model is told the reason
+    Allow? (Tab, then your answer)
+    > no need to hurry
+    claude-sonnet-4-5-20250929 · /help
+    ");
+    seat.types("\t");
+    seat.says("s");
+    seat.sees("touch refused");
+    seat.sees("> no need to hurry");
+    seat.types("\t");
+    seat.says("n use another name");
+    seat.sees("Done.");
+    seat.sees_no_more("Esc interrupts");
+    assert!(world.file("asked").exists() && !world.file("refused").exists());
+    assert!(
+        seat.screen().contains("> no need to hurry"),
+        "{}",
+        seat.screen()
+    );
+    let last = server.requests().last().unwrap().body.to_string();
+    assert!(last.contains("use another name"), "{last}");
+    seat.types("\x03\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+#[test]
+fn a_paste_of_five_megabytes_is_folded_and_said_whole() {
+    let world = World::new();
+    let server = Server::new([says("A lot.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    let line = "0123456789 äöü 日本語\n";
+    let text = line.repeat(5_000_000 / line.len());
+    seat.types("look: ");
+    seat.pastes(&text);
+    seat.sees("look: [pasted #1, 178571 lines]");
+    seat.types("\r");
+    seat.sees("A lot.");
+    seat.sees_no_more("Esc interrupts");
+    let body = server.requests().remove(0).body;
+    let said = crate::talk::blocks(&body).pop().unwrap().1["text"].clone();
+    assert_eq!(
+        said.as_str().unwrap().trim_end(),
+        format!("look: {}", text.trim_end())
+    );
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+#[test]
+fn lines_typed_before_are_found_and_edited_elsewhere() {
+    let world = World::new();
+    let server = Server::new(["One.", "Two.", "Three."].map(says));
+    world.write("src/main.rs", "");
+    world.write("src/more.rs", "");
+    let editor = world.write("editor", "#!/bin/sh\nprintf ' and\\nmore' >>\"$1\"\n");
+    let ah = world
+        .asking(&server, ["-m", "sonnet"])
+        .env("EDITOR", format!("sh {}", editor.display()));
+    let mut seat = Seat::of_size(ah, 200, 50);
+    for (line, answer) in [("fix the parser", "One."), ("write the docs", "Two.")] {
+        seat.says(line);
+        seat.sees(answer);
+        seat.sees_no_more("Esc interrupts");
+    }
+    seat.types("\x12pars");
+    seat.sees("❯ fix the parser");
+    seat.types("\r");
+    seat.sees_no_more("typed before");
+    seat.types(" of @mor");
+    seat.sees("❯ @src/more.rs");
+    seat.types("\t");
+    seat.sees("> fix the parser of @src/more.rs");
+    seat.types("\x07");
+    seat.sees("  more");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    > fix the parser
+
+    One.
+
+    > write the docs
+
+    Two.
+
+    > fix the parser of @src/more.rs  and
+      more
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    ");
+    seat.resizes(40, 12);
+    seat.types("!");
+    seat.sees("  more!");
+    seat.types("\r");
+    seat.sees("Three.");
+    seat.sees_no_more("Esc interrupts");
+    let body = server.requests().remove(2).body;
+    let said = crate::talk::blocks(&body).pop().unwrap().1["text"].clone();
+    assert!(
+        said.as_str()
+            .unwrap()
+            .starts_with("fix the parser of @src/more.rs  and\nmore!"),
+        "{said}"
+    );
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// Nothing of what has scrolled away is drawn again, and each change comes as one.
+#[test]
+fn the_scrollback_is_written_once() {
+    let world = World::new();
+    let lines: Vec<_> = (1..=60).map(|n| format!("line {n}")).collect();
+    let model = world.scenario("s", [says(&lines.join("\n\n"))]);
+    let mut seat = Seat::take(world.ah(["-m", &model]));
+    seat.says("count");
+    seat.sees("line 60");
+    seat.sees_no_more("Esc interrupts");
+    let all = seat.scrollback();
+    let shown: Vec<_> = all
+        .lines()
+        .filter(|line| line.starts_with("line "))
+        .collect();
+    assert_eq!(shown, lines, "{all}");
+    let bytes = seat.bytes();
+    let has = |sequence: &[u8]| bytes.windows(sequence.len()).any(|piece| piece == sequence);
+    for forbidden in ["\x1b[2J", "\x1b[3J", "\x1b[?1049h", "\x1b[6n", "\x1bc"] {
+        assert!(!has(forbidden.as_bytes()), "{forbidden:?}");
+    }
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
