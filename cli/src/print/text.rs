@@ -254,7 +254,8 @@ impl Text {
         match kind {
             EventKind::AgentStart { prompt, .. } => {
                 // Another run may have been shown before.
-                (state.owes_blank, state.usage, state.cost) = (false, Usage::default(), None);
+                (state.owes_blank, state.has_content) = (false, false);
+                (state.usage, state.cost) = (Usage::default(), None);
                 self.start(prompt);
             }
             EventKind::ApiCallStart { .. } => self.spin("thinking"),

@@ -39,15 +39,14 @@ fn one_prompt_follows_the_other_in_one_session() {
     seat.says("list ünï 日本 👍");
     seat.sees("Two lines.");
     seat.sees_no_more("interrupts");
-    insta::assert_snapshot!(stable(&seat.screen()), @r"
+    insta::assert_snapshot!(stable(&seat.screen()), @"
     > Hi
 
     Hello. I am here.
 
     > list ünï 日本 👍
 
-    ⠋ bash (0.0s)
-      $ echo one; echo two
+    ✓ bash $ echo one; echo two (0.0s)
       one
       two
 
@@ -160,6 +159,7 @@ fn an_interrupt_keeps_what_was_said_and_a_second_one_leaves() {
     > begin
 
     It begins and
+
     0 in / 1 out (1 total), $0.0000, 0% of 200.0k [SESSION]
     interrupted
 
@@ -218,10 +218,8 @@ fn a_question_does_not_eat_what_is_typed() {
     insta::assert_snapshot!(stable(&seat.screen()), @"
     > begin
 
-    ⠋ bash (0.0s)
-      $ until test -e go; do sleep 0.01; done; echo ready
+    ✓ bash $ until test -e go; do sleep 0.01; done; echo ready (0.0s)
       ready
-
     ⠋ waiting for you 0s · Esc interrupts
 
     bash wants to run:
