@@ -2,6 +2,9 @@
 
 /// Where the proxy is reached inside, on 127.0.0.1.
 pub const PROXY_PORT: u16 = 3128;
+/// Where what older versions of Node need to find the proxy lies inside, and what it is.
+pub(crate) const NODE_PROXY: (&str, &str) =
+    ("/.node-proxy.cjs", include_str!("environment/node.cjs"));
 
 /// Variables that say how programs work and hold nothing to hide.
 const ALLOWED: [&str; 74] = [
@@ -116,11 +119,28 @@ pub fn variables(
     allowed.retain(|(name, _)| !matches!(name.as_str(), "TMPDIR" | "IS_SANDBOX"));
     // Agents that refuse root some things let it have them where it can do no harm.
     allowed.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
+    lead_node(&mut allowed, with_proxy);
     if with_proxy {
         allowed.retain(|(name, _)| !is_proxy_variable(name));
         allowed.extend(proxy_variables());
     }
     allowed
+}
+
+/// Adds what older versions of Node load to find the proxy, or takes it out: a sandbox around this one has given it.
+fn lead_node(variables: &mut Vec<(String, String)>, with_proxy: bool) {
+    let name = "NODE_OPTIONS";
+    let ours = format!("--require={}", NODE_PROXY.0);
+    let at = variables.iter().position(|(known, _)| known == name);
+    let others = at.map(|at| variables.swap_remove(at).1.replace(&ours, ""));
+    let others = others.unwrap_or_default();
+    let all = match with_proxy {
+        true => format!("{} {ours}", others.trim()),
+        false => others,
+    };
+    if !all.trim().is_empty() {
+        variables.push((name.to_owned(), all.trim().to_owned()));
+    }
 }
 
 fn is_proxy_variable(name: &str) -> bool {
@@ -197,6 +217,26 @@ mod tests {
                 "IS_SANDBOX"
             ]
         );
+    }
+
+    #[test]
+    fn node_is_led_to_the_proxy_beside_what_else_it_is_told() {
+        let ours = "--require=/.node-proxy.cjs";
+        let both = format!("--max-old-space-size=9 {ours}");
+        for (outside, with_proxy, expected) in [
+            (None, true, Some(ours)),
+            (None, false, None),
+            (Some("--max-old-space-size=9"), true, Some(both.as_str())),
+            (Some(both.as_str()), true, Some(both.as_str())),
+            (Some(both.as_str()), false, Some("--max-old-space-size=9")),
+            (Some(ours), false, None),
+        ] {
+            let outside = outside.map(|value| ("NODE_OPTIONS".to_owned(), value.to_owned()));
+            let seen = variables(outside.clone(), &[], with_proxy);
+            let seen = seen.iter().find(|(name, _)| name == "NODE_OPTIONS");
+            let seen = seen.map(|(_, value)| value.as_str());
+            assert_eq!(seen, expected, "{outside:?} {with_proxy}");
+        }
     }
 
     #[test]

@@ -1,8 +1,13 @@
 //! What people have an agent do all day must go on working in the sandbox.
 
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
 
-use crate::binary::World;
+use crate::binary::{Ended, World};
 use crate::sandbox::is_missing;
 
 /// The programs that a job needs, and what it does. It ends well, or prints what is wrong and ends otherwise.
@@ -139,6 +144,72 @@ const JOBS: &[(&str, &str)] = &[
     ),
     ("flock", "flock lock true && timeout 5 true"),
     ("ps", "ps -ef | grep -q ps"),
+    (
+        "bash",
+        "sleep 0.01 & wait -n && (nohup sh -c 'echo late > late' > log 2>&1 &) ; until [ -s late ]; do sleep 0.01; done",
+    ),
+    // A server in the background, and who asks it.
+    (
+        "python3",
+        "python3 -m http.server 8000 > log 2>&1 & echo served > page; \
+         until python3 -c 'import urllib.request as u; assert u.urlopen(\"http://localhost:8000/page\").read() == b\"served\\n\"' 2> log2; \
+         do kill -0 $! || { cat log log2; exit 1; }; done",
+    ),
+    (
+        "node python3",
+        "node -e 'require(\"http\").createServer((q, r) => r.end(\"served\")).listen(8000)' > log 2>&1 & \
+         until python3 -c 'import urllib.request as u; assert u.urlopen(\"http://127.0.0.1:8000/\").read() == b\"served\"' 2> log2; \
+         do kill -0 $! || { cat log log2; exit 1; }; done",
+    ),
+];
+
+/// The programs that a job needs, what is put outside for it to be fetched, and what it does inside. `SITE` stands for
+/// the server, which is a loopback address that programs do not take for their own machine: it is reached by the proxy.
+const FETCHING: &[(&str, &str, &str)] = &[
+    (
+        "python3",
+        "mkdir -p simple/made && python3 -c 'import zipfile as z; w = z.ZipFile(\"simple/made/made-1.0-py3-none-any.whl\", \"w\"); d = \"made-1.0.dist-info/\"; \
+         w.writestr(\"made.py\", \"word = 42\"); w.writestr(d + \"METADATA\", \"Metadata-Version: 2.1\\nName: made\\nVersion: 1.0\\n\"); \
+         w.writestr(d + \"WHEEL\", \"Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n\"); \
+         w.writestr(d + \"RECORD\", \"made.py,,\\n%sMETADATA,,\\n%sWHEEL,,\\n%sRECORD,,\\n\" % (d, d, d))' \
+         && echo '<a href=\"made-1.0-py3-none-any.whl\">made</a>' > simple/made/index.html",
+        "python3 -m venv env && env/bin/pip install -q --disable-pip-version-check --index-url http://SITE/simple/ --trusted-host 127.0.0.2 made \
+         && env/bin/python -c 'import made; assert made.word == 42'",
+    ),
+    (
+        "npm node",
+        "mkdir package && echo '{\"name\":\"made\",\"version\":\"1.0.0\",\"main\":\"made.js\"}' > package/package.json \
+         && echo 'module.exports = 42' > package/made.js && tar czf made.tgz package \
+         && echo '{\"name\":\"made\",\"dist-tags\":{\"latest\":\"1.0.0\"},\"versions\":{\"1.0.0\":{\"name\":\"made\",\"version\":\"1.0.0\",\"main\":\"made.js\",\
+         \"dist\":{\"tarball\":\"http://SITE/made.tgz\"}}}}' > made",
+        "echo '{\"private\":true}' > package.json && npm install --silent --no-audit --no-fund --registry http://SITE/ made \
+         && node -e 'if (require(\"made\") !== 42) process.exit(1)'",
+    ),
+    (
+        "node",
+        "echo fetched > page",
+        "node -e 'fetch(\"http://SITE/page\").then(r => r.text()).then(t => process.exit(t === \"fetched\\n\" ? 0 : 1))'",
+    ),
+    (
+        "node",
+        "true",
+        "node -e 'fetch(\"http://127.0.0.3:4443/\").catch(e => process.exit(/--allow-host 127.0.0.3:4443|403/.test(e.cause.message) ? 0 : 1))'",
+    ),
+    (
+        "curl",
+        "echo fetched > page",
+        "curl -sS http://SITE/page | grep -q fetched && curl -sSp http://SITE/page | grep -q fetched",
+    ),
+    (
+        "python3",
+        "echo fetched > page",
+        "python3 -c 'import urllib.request as u; assert u.urlopen(\"http://SITE/page\").read() == b\"fetched\\n\"'",
+    ),
+    (
+        "git",
+        "git init -q made && cd made && git commit -q --allow-empty -m one && git update-server-info",
+        "git clone -q http://SITE/made/.git made && git -C made log --oneline | grep -q one",
+    ),
 ];
 
 #[test]
@@ -147,44 +218,124 @@ fn ordinary_jobs_work() {
         return;
     }
     assert!(JOBS.len() >= 25);
-    let real_home = std::env::var_os("HOME")
-        .map(PathBuf::from)
-        .unwrap_or_default();
     let mut faults = Vec::new();
     for (programs, job) in JOBS {
-        let world = World::new();
-        let run = |script: &str| {
-            let chains = [
-                ("CARGO_HOME", ".cargo"),
-                ("RUSTUP_HOME", ".rustup"),
-                ("PYENV_ROOT", ".pyenv"),
-            ];
-            let mut ah = world.ah(["sandbox", "exec", "--", "bash", "-c", script]);
-            for (name, folder) in chains {
-                if real_home.join(folder).is_dir() {
-                    ah = ah.env(name, real_home.join(folder));
-                }
-            }
-            for role in ["AUTHOR", "COMMITTER"] {
-                ah = ah
-                    .env(&format!("GIT_{role}_NAME"), "A")
-                    .env(&format!("GIT_{role}_EMAIL"), "a@b.example");
-            }
-            ah.run()
-        };
-        if let Some(missing) = programs.split(' ').find(|program| !is_there(program)) {
-            eprintln!("left out, without {missing}: {job}");
-            continue;
-        }
-        let ended = run(job);
-        if ended.code != Some(0) {
-            faults.push(format!(
-                "{:?} {job}\n{}{}",
-                ended.code, ended.stdout, ended.stderr
-            ));
+        if is_possible(programs, job) {
+            faults.extend(fault(job, &inside(&World::new(), &[], job)));
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn what_is_allowed_is_fetched_through_the_proxy() {
+    if is_missing() {
+        return;
+    }
+    let mut faults = Vec::new();
+    for (programs, outside, job) in FETCHING {
+        if !is_possible(programs, job) {
+            continue;
+        }
+        let (world, folder) = (World::new(), tempfile::tempdir().unwrap());
+        let site = serve(folder.path().to_owned());
+        let [outside, job] = [outside, job].map(|script| script.replace("SITE", &site));
+        let mut laid = Command::new("bash");
+        laid.args(["-c", &outside]).current_dir(folder.path());
+        for (name, value) in committer() {
+            laid.env(name, value);
+        }
+        assert!(laid.status().unwrap().success(), "{outside}");
+        let refused = inside(&world, &[], &job);
+        let allowed = ["--allow-host", &site, "--allow-http", &site];
+        faults.extend(fault(&job, &inside(&World::new(), &allowed, &job)));
+        // What works without it has not gone through the proxy.
+        let is_about_refusal = !job.contains(&site);
+        if !is_about_refusal && refused.code == Some(0) {
+            faults.push(format!("nothing was allowed: {job}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Runs a job in the sandbox of a world.
+fn inside(world: &World, options: &[&str], job: &str) -> Ended {
+    let real_home = std::env::var_os("HOME").map(PathBuf::from);
+    let real_home = real_home.unwrap_or_default();
+    let arguments = [&["sandbox", "exec"], options, &["--", "bash", "-c", job]].concat();
+    let mut ah = world.ah(arguments);
+    for (name, folder) in [
+        ("CARGO_HOME", ".cargo"),
+        ("RUSTUP_HOME", ".rustup"),
+        ("PYENV_ROOT", ".pyenv"),
+    ] {
+        if real_home.join(folder).is_dir() {
+            ah = ah.env(name, real_home.join(folder));
+        }
+    }
+    for (name, value) in committer() {
+        ah = ah.env(&name, value);
+    }
+    ah.run()
+}
+
+/// Variables by which git knows who commits.
+fn committer() -> impl Iterator<Item = (String, &'static str)> {
+    let roles = ["AUTHOR", "COMMITTER"].into_iter();
+    roles.flat_map(|role| {
+        let variable = |what| format!("GIT_{role}_{what}");
+        [(variable("NAME"), "A"), (variable("EMAIL"), "a@b.example")]
+    })
+}
+
+fn fault(job: &str, ended: &Ended) -> Option<String> {
+    let Ended { stdout, stderr, .. } = ended;
+    (ended.code != Some(0)).then(|| format!("{:?} {job}\n{stdout}{stderr}", ended.code))
+}
+
+/// Serves the files of a folder by HTTP on an address of this machine that is not its usual one; gives where.
+fn serve(folder: PathBuf) -> String {
+    let listener = TcpListener::bind("127.0.0.2:0").unwrap();
+    let site = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut seen = [0; 4096];
+            let length = stream.read(&mut seen).unwrap_or_default();
+            let line = String::from_utf8_lossy(&seen[..length]);
+            let path = line.split(' ').nth(1).unwrap_or_default();
+            let path = path.split('?').next().unwrap_or_default();
+            let path = folder.join(path.trim_matches('/'));
+            let file = match path.is_dir() {
+                true => path.join("index.html"),
+                false => path,
+            };
+            let (status, body) = match fs::read(&file) {
+                Ok(body) => ("200 OK", body),
+                Err(_) => ("404 Not Found", Vec::new()),
+            };
+            let kind = match file.extension().is_some_and(|end| end == "html") {
+                true => "text/html",
+                false => "application/octet-stream",
+            };
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            let _ = stream.write_all(&body);
+        }
+    });
+    site
+}
+
+/// Whether all programs are there; names the one that is not.
+#[expect(clippy::print_stderr, reason = "what is left out is named")]
+fn is_possible(programs: &str, job: &str) -> bool {
+    let missing = programs.split(' ').find(|program| !is_there(program));
+    if let Some(missing) = missing {
+        eprintln!("left out, without {missing}: {job}");
+    }
+    missing.is_none()
 }
 
 fn is_there(program: &str) -> bool {

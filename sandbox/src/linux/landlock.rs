@@ -9,6 +9,7 @@ use landlock::{
 
 use super::Step;
 use crate::confinement::{Access, Tier};
+use crate::environment::NODE_PROXY;
 use crate::plan::Plan;
 
 /// What the policy needs: files can be truncated only where they can be written. Older kernels have no such rule.
@@ -68,6 +69,7 @@ fn rules(plan: &Plan) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
             // Debuggers write to `mem`; what may be written there at all is the kernel's to say.
             rules.push(("/proc".into(), rights(Access::READ) | AccessFs::WriteFile));
             rules.push(("/".into(), AccessFs::ReadDir.into()));
+            rules.push((NODE_PROXY.0.into(), rights(Access::READ)));
         }
         // What may be read there of other processes, the kernel asks Landlock about.
         Tier::Landlock => rules.push(("/proc".into(), rights(Access::READ))),

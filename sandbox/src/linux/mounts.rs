@@ -17,7 +17,7 @@ use rustix::mount::{
 use rustix::process::pivot_root;
 
 use super::{During, Step};
-
+use crate::environment::NODE_PROXY;
 use crate::plan::{Limits, Place, Plan, Source};
 
 /// Where the new file system stands while it is built. It is there on every system.
@@ -78,6 +78,7 @@ pub(crate) fn enter(plan: &Plan) -> Step<()> {
     }
     root.devices(devices)?;
     root.proc(plan.limits)?;
+    root.node_proxy()?;
     root.mask(&plan.masked)?;
     for path in &plan.pinned {
         root.pin(path)?;
@@ -302,6 +303,12 @@ impl Root {
             }
         }
         self.mask(&HIDDEN.map(|name| folder.join(name)))
+    }
+
+    fn node_proxy(&self) -> Step<()> {
+        let (path, text) = NODE_PROXY;
+        self.file(Path::new(path)).during(path)?;
+        write(&self.0, path.trim_start_matches('/'), text).during(path)
     }
 
     /// Makes what is at these paths look empty.
