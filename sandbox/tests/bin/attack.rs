@@ -7,6 +7,9 @@
 )]
 
 #[cfg(target_os = "linux")]
+#[path = "attack/allowed.rs"]
+mod allowed;
+#[cfg(target_os = "linux")]
 #[path = "attack/table.rs"]
 mod table;
 

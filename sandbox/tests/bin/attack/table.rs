@@ -15,6 +15,8 @@ use std::time::Duration;
 use ah_sandbox::{Access, Allowlist, Confinement, Grant, Proxy, Sandbox, Terminal};
 use libc::{c_long, syscall};
 
+use super::allowed::JOBS;
+
 /// What the test has laid out, in the order of the arguments.
 struct Bait {
     /// A home with a secret in `.ssh/key`.
@@ -495,7 +497,7 @@ fn append(path: &Path) -> io::Result<()> {
     OpenOptions::new().append(true).open(path)?.write_all(b"\n")
 }
 
-fn found(is_there: bool) -> io::Result<()> {
+pub(super) fn found(is_there: bool) -> io::Result<()> {
     is_there
         .then_some(())
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
@@ -506,21 +508,21 @@ fn reach(mut stream: impl Read) -> io::Result<()> {
     stream.read_exact(&mut [0; 1])
 }
 
-fn path(path: &Path) -> CString {
+pub(super) fn path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_encoded_bytes()).unwrap()
 }
 
-fn pointer<T, const N: usize>(array: &mut [T; N]) -> i64 {
+pub(super) fn pointer<T, const N: usize>(array: &mut [T; N]) -> i64 {
     array.as_mut_ptr() as i64
 }
 
-fn done(result: i64) -> io::Result<()> {
+pub(super) fn done(result: i64) -> io::Result<()> {
     (result >= 0)
         .then_some(())
         .ok_or_else(io::Error::last_os_error)
 }
 
-fn call(number: c_long, arguments: &[i64]) -> io::Result<()> {
+pub(super) fn call(number: c_long, arguments: &[i64]) -> io::Result<()> {
     done(call_for_child(number, arguments))
 }
 
@@ -599,7 +601,8 @@ pub fn main() {
         ["one", name, ref bait @ ..] => one(name, &Bait::parse(&owned(bait))),
         ["all", ref bait @ ..] => all(&owned(bait)),
         ["as", user, ref rest @ ..] => become_user(user.parse().unwrap(), rest),
-        ["confined", ref bait @ ..] => confined(&owned(bait)),
+        ["allowed"] => allowed(),
+        ["confined", what, ref bait @ ..] => confined(what, &owned(bait)),
         _ => panic!("what is {words:?}?"),
     }
 }
@@ -638,6 +641,23 @@ fn all(bait: &[String]) {
     }
 }
 
+/// Does all that must work; a line each. Each has a process of its own, as the attacks have.
+fn allowed() {
+    for (name, job) in JOBS {
+        // SAFETY: this process has one thread.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            match job() {
+                Ok(()) => println!("{name}\tcan\tdone"),
+                Err(error) => println!("{name}\tcan\tfailed: {error}"),
+            }
+            exit(0);
+        }
+        // SAFETY: nothing is asked for but that it has ended.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    }
+}
+
 /// Goes on as another user.
 fn become_user(user: u32, rest: &[&str]) {
     // SAFETY: takes numbers only, before there are threads.
@@ -654,8 +674,8 @@ fn become_user(user: u32, rest: &[&str]) {
     exit(status.code().unwrap_or(99));
 }
 
-/// Tries all in the sandbox.
-fn confined(bait: &[String]) {
+/// Does all of a kind in the sandbox.
+fn confined(what: &str, bait: &[String]) {
     let laid = Bait::parse(bait);
     let program = std::env::current_exe().unwrap();
     let mut confinement = Confinement::new(laid.workspace.clone(), Some(laid.home));
@@ -668,10 +688,8 @@ fn confined(bait: &[String]) {
         Proxy::new(Allowlist::default()),
         program.clone(),
     );
-    let arguments: Vec<OsString> = ["all".into()]
-        .into_iter()
-        .chain(bait.iter().map(OsString::from))
-        .collect();
+    let bait = bait.iter().filter(|_| what == "all").map(OsString::from);
+    let arguments: Vec<OsString> = [what.into()].into_iter().chain(bait).collect();
     let mut prepared = sandbox
         .prepare(
             program.as_os_str(),
