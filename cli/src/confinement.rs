@@ -245,15 +245,18 @@ impl From<Standing> for Attempt {
 
 /// A sandbox that was not tried yet.
 struct Building {
-    sandbox: Sandbox,
+    confinement: Confinement,
+    hosts: Allowlist,
     granted: Granted,
     environment: Environment,
 }
 
 impl Building {
     fn of(config: &Config, granted: Granted) -> Result<Self, CliError> {
+        let (confinement, hosts) = policy(config, &granted)?;
         Ok(Self {
-            sandbox: sandbox(config, &granted)?,
+            confinement,
+            hosts,
             granted,
             environment: config.environment.clone(),
         })
@@ -261,13 +264,14 @@ impl Building {
 
     /// Builds it.
     fn finish(self) -> Result<Confined, Obstacle> {
-        if let Some(reason) = self.sandbox.confinement().fault() {
+        if let Some(reason) = self.confinement.fault() {
             let remedy = "work in a folder of its own for the project".to_owned();
             return Err(Obstacle { reason, remedy });
         }
+        let sandbox = look_around(self.confinement, self.hosts);
         let kept = OwnFolder::make(SCRATCH).and_then(|folder| {
             let path = folder.path().to_owned();
-            self.sandbox.with_scratch(&path, folder)
+            sandbox.with_scratch(&path, folder)
         });
         let sandbox = kept.map_err(|error| Obstacle {
             reason: format!("cannot make a temporary folder: {error}"),
@@ -289,6 +293,18 @@ impl Building {
 ///
 /// Where the workspace is no folder, or `AH_ALLOW_HOSTS` names no hosts.
 pub fn sandbox(config: &Config, granted: &Granted) -> Result<Sandbox, CliError> {
+    let (confinement, hosts) = policy(config, granted)?;
+    Ok(look_around(confinement, hosts))
+}
+
+/// Builds it when the project was looked through, which may take a while.
+fn look_around(mut confinement: Confinement, hosts: Allowlist) -> Sandbox {
+    confinement.protect_repositories();
+    Sandbox::new(confinement, Proxy::new(hosts), LAUNCHER.into())
+}
+
+/// What is confined how, and which hosts may be reached.
+fn policy(config: &Config, granted: &Granted) -> Result<(Confinement, Allowlist), CliError> {
     let environment = &config.environment;
     let cwd = environment.cwd();
     let workspace = match &granted.workspace {
@@ -325,12 +341,18 @@ pub fn sandbox(config: &Config, granted: &Granted) -> Result<Sandbox, CliError> 
     });
     let further: Vec<_> = own.chain(programs).chain(paths).collect();
     confinement.grants.extend(further);
-    confinement.protected.extend(config.protected_folders());
-    let protected = config.sandbox.protect.iter();
-    // What lies elsewhere is not written anyway.
-    let inside = protected.filter_map(|path| path.value.strip_prefix(&confinement.workspace).ok());
-    let inside: Vec<_> = inside.map(Path::to_owned).collect();
-    confinement.protected.extend(inside);
+    confinement.protect_settings_down_to(&fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned()));
+    let named = config
+        .protected_folders()
+        .into_iter()
+        .map(|path| cwd.join(path));
+    let set = config.sandbox.protect.iter().map(|path| path.value.clone());
+    for path in named.chain(set) {
+        // What lies elsewhere is not written anyway.
+        if let Ok(name) = real(&path).strip_prefix(&confinement.workspace) {
+            confinement.protected.push(name.to_owned());
+        }
+    }
     let mut hosts = granted.hosts.clone();
     for host in environment
         .get(ALLOW_HOSTS)
@@ -342,11 +364,17 @@ pub fn sandbox(config: &Config, granted: &Granted) -> Result<Sandbox, CliError> 
             .tunnels
             .push(host.map_err(|error| CliError::usage(format!("{ALLOW_HOSTS}: {error}")))?);
     }
-    Ok(Sandbox::new(
-        confinement,
-        Proxy::new(hosts),
-        LAUNCHER.into(),
-    ))
+    Ok((confinement, hosts))
+}
+
+/// The path without links on the way to its last name, which need not be there.
+fn real(path: &Path) -> PathBuf {
+    let Some((folder, name)) = path.parent().zip(path.file_name()) else {
+        return path.to_owned();
+    };
+    fs::canonicalize(folder)
+        .unwrap_or_else(|_| real(folder))
+        .join(name)
 }
 
 /// The project, for a commit writes to its top also where the work is done below; but never what is somebody else's,

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::git::OBEYED;
+
 /// What a confined process may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
@@ -16,7 +18,7 @@ pub struct Confinement {
     pub home: Option<PathBuf>,
     /// What else is seen. Of two that speak of one path the longer counts, and of two alike the later.
     pub grants: Vec<Grant>,
-    /// Names in the workspace that are not written, nor made where they are missing.
+    /// Names in the workspace, or absolute paths, that are not written, nor made where they are missing.
     pub protected: Vec<PathBuf>,
     /// A folder of our own that becomes `/tmp`, so that one command finds what another has left there. Without it
     /// every command has an empty one.
@@ -137,37 +139,46 @@ impl FromStr for Grant {
     }
 }
 
-/// What is never written in a workspace by what runs in it: it would run, or decide, outside of the sandbox later.
-const PROTECTED: [&str; 16] = [
-    ".git/hooks",
-    ".git/config",
-    ".git/config.worktree",
-    ".git/commondir",
-    ".git/gitdir",
-    ".git/info/attributes",
+/// What is never written in a workspace by what runs in it: it would decide, outside of the sandbox later, what agents
+/// and editors do.
+const SETTINGS: [&str; 14] = [
     ".ah",
     ".agents",
+    ".aider.conf.yml",
     ".claude",
     ".codex",
     ".cursor",
+    ".envrc",
     ".gemini",
     ".idea",
     ".mcp.json",
+    ".opencode",
     ".vscode",
-    ".envrc",
+    ".windsurf",
+    ".zed",
 ];
 
 impl Confinement {
     /// Work in `workspace`, with nothing granted besides.
     pub fn new(workspace: PathBuf, home: Option<PathBuf>) -> Self {
+        let of_git = OBEYED.map(|name| Path::new(".git").join(name)).into_iter();
         Self {
             tier: Tier::Full,
             home: home.filter(|home| is_hideable(home)),
             grants: Vec::new(),
-            protected: PROTECTED.map(PathBuf::from).to_vec(),
+            protected: of_git.chain(SETTINGS.map(PathBuf::from)).collect(),
             scratch: None,
             workspace,
         }
+    }
+
+    /// Protects the settings of agents and editors in the folders between the workspace and `cwd`, where the work is
+    /// done: they count there as well.
+    pub fn protect_settings_down_to(&mut self, cwd: &Path) {
+        let below = cwd.strip_prefix(&self.workspace).unwrap_or(Path::new(""));
+        let folders = below.ancestors().filter(|folder| *folder != Path::new(""));
+        let names = folders.flat_map(|folder| SETTINGS.map(|name| folder.join(name)));
+        self.protected.extend(names);
     }
 
     /// Why this can hide nothing worth hiding, if so.

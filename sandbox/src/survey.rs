@@ -39,7 +39,7 @@ impl Layout {
         for grant in confinement.in_order() {
             layout.add(&grant.path, Source::Same, grant.access)?;
         }
-        layout.add_git(&confinement.workspace)?;
+        layout.add_git(confinement)?;
         layout.protect(&confinement.workspace, &confinement.protected);
         layout.masked.extend(PRIVATE.iter().cloned());
         layout.mask_credentials();
@@ -113,26 +113,12 @@ impl Layout {
     }
 
     /// A commit writes where git keeps things, but not what git obeys.
-    fn add_git(&mut self, workspace: &Path) -> io::Result<()> {
-        let own = workspace.join(".git");
-        if own.is_dir() && !own.is_symlink() {
-            self.pinned.push(own.clone());
-            self.protect_modules(&own);
-        }
-        if let Some(common) = linked_repository(workspace) {
+    fn add_git(&mut self, confinement: &Confinement) -> io::Result<()> {
+        if let Some(common) = linked_repository(&confinement.workspace) {
             self.add(&common, Source::Same, Access::ALL)?;
-            let obeyed = ["hooks", "config", "config.worktree", "info/attributes"];
-            self.protect(&common, &obeyed.map(PathBuf::from));
-            self.protect_modules(&common);
-            self.pinned.push(common);
         }
+        self.pinned = repositories(&confinement.workspace, &confinement.protected);
         Ok(())
-    }
-
-    fn protect_modules(&mut self, git: &Path) {
-        for module in entries(&git.join("modules")) {
-            self.protect(&module, &["hooks", "config"].map(PathBuf::from));
-        }
     }
 
     fn protect(&mut self, folder: &Path, names: &[PathBuf]) {
@@ -199,6 +185,20 @@ fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
         }
     }
     Ok((real, links))
+}
+
+/// The repositories and parts of such whose configuration is protected: another one must not take their place.
+fn repositories(workspace: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
+    let paths = protected.iter().map(|name| workspace.join(name));
+    let obeyed = paths.filter(|path| path.ends_with("config") || path.ends_with("commondir"));
+    let mut found: Vec<_> = obeyed
+        .filter_map(|path| path.parent().map(Path::to_owned))
+        .filter(|folder| folder.ends_with(".git") || folder.join("HEAD").exists())
+        .filter(|folder| is_plain(Path::new("/"), folder) && folder.is_dir())
+        .collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// Whether `name` is there below `folder`, and no part of it is a symbolic link.
@@ -361,15 +361,13 @@ pub(crate) struct Watched(HashMap<PathBuf, Option<Identity>>);
 type Identity = (u64, u64);
 
 impl Watched {
-    /// Looks at the protected names that may be made: those whose folder is there.
+    /// Looks at the protected names that may be made, those whose folder is there, and at the repositories.
     pub fn look(workspace: &Path, protected: &[PathBuf]) -> Self {
         let paths = protected.iter().map(|name| workspace.join(name));
-        Self(
-            paths
-                .filter(|path| path.parent().is_some_and(Path::is_dir))
-                .map(|path| (path.clone(), identity(&path)))
-                .collect(),
-        )
+        let paths = paths.filter(|path| path.parent().is_some_and(Path::is_dir));
+        let repositories = repositories(workspace, protected);
+        let all = paths.chain(repositories);
+        Self(all.map(|path| (path.clone(), identity(&path))).collect())
     }
 
     /// Moves aside what was made, or put in the place of what was there; gives the new names.
