@@ -26,6 +26,7 @@ mod permissions;
 mod questions;
 mod random;
 mod repl;
+mod repositories;
 mod run;
 mod sandbox;
 mod screens;

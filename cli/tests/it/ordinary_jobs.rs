@@ -280,7 +280,7 @@ fn inside(world: &World, options: &[&str], job: &str) -> Ended {
 }
 
 /// Variables by which git knows who commits.
-fn committer() -> impl Iterator<Item = (String, &'static str)> {
+pub fn committer() -> impl Iterator<Item = (String, &'static str)> {
     let roles = ["AUTHOR", "COMMITTER"].into_iter();
     roles.flat_map(|role| {
         let variable = |what| format!("GIT_{role}_{what}");
@@ -288,7 +288,8 @@ fn committer() -> impl Iterator<Item = (String, &'static str)> {
     })
 }
 
-fn fault(job: &str, ended: &Ended) -> Option<String> {
+/// What is wrong with how a job has ended, if anything.
+pub fn fault(job: &str, ended: &Ended) -> Option<String> {
     let Ended { stdout, stderr, .. } = ended;
     (ended.code != Some(0)).then(|| format!("{:?} {job}\n{stdout}{stderr}", ended.code))
 }
