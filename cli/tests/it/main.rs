@@ -15,6 +15,7 @@ mod extensions;
 mod faults;
 mod hooks;
 mod kill;
+mod leavings;
 mod litellm;
 mod locks;
 mod manners;

@@ -104,8 +104,8 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A project, and the canary that nobody may make.
-fn lay() -> World {
+/// A project with repositories of all kinds.
+pub fn lay() -> World {
     let world = World::new();
     bash(&world, ".", LAID, true);
     world

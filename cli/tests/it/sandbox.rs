@@ -426,9 +426,10 @@ fn is_alive(pid: i32) -> bool {
 }
 
 /// All processes below this one.
-fn confined_below(pid: i32) -> Vec<i32> {
+pub fn confined_below(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
-    for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    for task in tasks.into_iter().flatten().flatten() {
         let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
         for child in children
             .split_whitespace()
