@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use ah_conversation::Environment;
-use ah_sandbox::{Access, Allowlist, Authority, Confinement, Grant, Proxy, Sandbox, Tier};
+use ah_sandbox::{Access, Allowlist, Authority, Confinement, Domain, Grant, Proxy, Sandbox, Tier};
 
 use crate::args::Manner;
 use crate::args::options::{Options, SandboxTier};
-use crate::config::Config;
+use crate::config::{Config, Sourced};
 use crate::error::{CliError, NO_SANDBOX};
 use crate::own_folder::OwnFolder;
 
@@ -54,6 +54,12 @@ impl Granted {
         let http = set.allow_http.iter().map(|host| host.value.clone());
         hosts.tunnels.extend(tunnels);
         hosts.http.extend(http);
+        let domains = |list: &[Sourced<Domain>]| -> Vec<_> {
+            list.iter().map(|domain| domain.value.clone()).collect()
+        };
+        hosts.domains = domains(&set.allow_domains);
+        hosts.denied = domains(&set.deny_domains);
+        hosts.is_complete = set.is_strict;
         Self {
             tier,
             workspace: None,
@@ -353,6 +359,11 @@ fn policy(config: &Config, granted: &Granted) -> Result<(Confinement, Allowlist)
             confinement.protected.push(name.to_owned());
         }
     }
+    let hidden = config.sandbox.hide.iter().map(|path| &path.value);
+    // What is not there needs not be hidden.
+    confinement.hidden = hidden
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .collect();
     let mut hosts = granted.hosts.clone();
     for host in environment
         .get(ALLOW_HOSTS)

@@ -13,6 +13,7 @@
 
 mod callback;
 mod control;
+mod host;
 mod input;
 mod introduction;
 mod link;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use crate::door::Way;
+
 /// A host and a port, the name in lower case; an address of version 6 without its brackets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Authority {
@@ -90,6 +92,54 @@ impl fmt::Display for Host {
     }
 }
 
+/// A name, or with `*.` before it all names below it, at whatever port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domain {
+    name: Host,
+    is_below: bool,
+}
+
+impl FromStr for Domain {
+    type Err = AuthorityError;
+
+    /// Reads `example.com`, `*.example.com` or an address.
+    fn from_str(text: &str) -> Result<Self, AuthorityError> {
+        let (name, is_below) = match text.strip_prefix("*.") {
+            Some(name) => (name, true),
+            None => (text, false),
+        };
+        let fault = || AuthorityError(text.chars().take(300).collect());
+        let name = parse(&format!("{name}:1")).ok_or_else(fault)?.host;
+        // What everything is below is not a domain, nor is there anything below an address.
+        let is_sound = match &name {
+            Host::Name(name) => !is_below || name.contains('.'),
+            Host::Address(_) => !is_below,
+        };
+        is_sound
+            .then_some(Self { name, is_below })
+            .ok_or_else(fault)
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let below = if self.is_below { "*." } else { "" };
+        write!(f, "{below}{}", self.name)
+    }
+}
+
+impl Domain {
+    /// Whether `host` is one of them.
+    pub fn covers(&self, host: &Host) -> bool {
+        match (&self.name, host) {
+            (Host::Name(domain), Host::Name(name)) if self.is_below => name
+                .strip_suffix(domain.as_str())
+                .is_some_and(|rest| rest.ends_with('.')),
+            (own, host) => own == host,
+        }
+    }
+}
+
 /// What may be reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowlist {
@@ -97,9 +147,30 @@ pub struct Allowlist {
     pub tunnels: Vec<Authority>,
     /// By plain HTTP.
     pub http: Vec<Authority>,
+    /// By a tunnel to port 443, and by plain HTTP at port 80.
+    pub domains: Vec<Domain>,
+    /// By none, whatever else is said.
+    pub denied: Vec<Domain>,
+    /// Whether nobody is asked about others.
+    pub is_complete: bool,
 }
 
 impl Allowlist {
+    /// Whether `to` may be reached unasked.
+    pub fn permits(&self, to: &Authority, way: Way) -> bool {
+        let (listed, port) = match way {
+            Way::Tunnel => (&self.tunnels, 443),
+            Way::Http => (&self.http, 80),
+        };
+        let is_covered = || self.domains.iter().any(|domain| domain.covers(&to.host));
+        !self.denies(to) && (listed.contains(to) || (to.port == port && is_covered()))
+    }
+
+    /// Whether `to` may not be reached, whoever is asked.
+    pub fn denies(&self, to: &Authority) -> bool {
+        self.denied.iter().any(|domain| domain.covers(&to.host))
+    }
+
     /// Whether the address that a name was found at, or an address itself, may be dialled: public ones always, others
     /// only if the user has typed that very address.
     pub fn permits_address(&self, address: IpAddr, port: u16) -> bool {
@@ -248,5 +319,65 @@ mod tests {
         assert!(typed.permits_address("127.0.0.1".parse().unwrap(), 8080));
         assert!(!typed.permits_address("127.0.0.1".parse().unwrap(), 8081));
         assert!(!typed.permits_address("127.0.0.2".parse().unwrap(), 8080));
+    }
+
+    #[test]
+    fn domains_cover_what_is_below_them_and_nothing_else() {
+        for (domain, host, expected) in [
+            ("*.example.com", "a.example.com", true),
+            ("*.example.com", "A.b.Example.com", true),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", "notexample.com", false),
+            ("*.example.com", "example.com.evil.org", false),
+            ("example.com", "example.com", true),
+            ("example.com", "a.example.com", false),
+            ("93.184.216.34", "93.184.216.34", true),
+        ] {
+            let domain: Domain = domain.parse().unwrap();
+            let to: Authority = format!("{host}:443").parse().unwrap();
+            assert_eq!(domain.covers(&to.host), expected, "{domain} {host}");
+        }
+        for text in [
+            "*",
+            "*.",
+            "*.com",
+            "**.example.com",
+            "a.*.com",
+            "*.1.2.3.4",
+            "*example.com",
+            "",
+            "a:1",
+        ] {
+            assert!(text.parse::<Domain>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_denied_is_denied_though_it_is_completeowed() {
+        let domain = |text: &str| text.parse::<Domain>().unwrap();
+        let list = Allowlist {
+            tunnels: vec![
+                "a.example.com:8443".parse().unwrap(),
+                "evil.example.com:443".parse().unwrap(),
+            ],
+            domains: vec![domain("*.example.com")],
+            denied: vec![domain("evil.example.com")],
+            ..Allowlist::default()
+        };
+        for (to, way, expected) in [
+            ("b.example.com:443", Way::Tunnel, true),
+            ("b.example.com:80", Way::Http, true),
+            ("b.example.com:80", Way::Tunnel, false),
+            ("b.example.com:22", Way::Tunnel, false),
+            ("a.example.com:8443", Way::Tunnel, true),
+            ("evil.example.com:443", Way::Tunnel, false),
+            ("example.com:443", Way::Tunnel, false),
+        ] {
+            assert_eq!(
+                list.permits(&to.parse().unwrap(), way),
+                expected,
+                "{to} {way:?}"
+            );
+        }
     }
 }

@@ -20,6 +20,8 @@ pub struct Confinement {
     pub grants: Vec<Grant>,
     /// Names in the workspace, or absolute paths, that are not written, nor made where they are missing.
     pub protected: Vec<PathBuf>,
+    /// Absolute paths that look empty though they lie in what is seen. What is granted below them is seen.
+    pub hidden: Vec<PathBuf>,
     /// A folder of our own that becomes `/tmp`, so that one command finds what another has left there. Without it
     /// every command has an empty one.
     pub scratch: Option<PathBuf>,
@@ -167,6 +169,7 @@ impl Confinement {
             home: home.filter(|home| is_hideable(home)),
             grants: Vec::new(),
             protected: of_git.chain(SETTINGS.map(PathBuf::from)).collect(),
+            hidden: Vec::new(),
             scratch: None,
             workspace,
         }
@@ -253,11 +256,25 @@ impl Confinement {
         places
     }
 
+    /// Whether `path` lies in what is hidden, and in nothing that is granted below that.
+    pub(crate) fn hides(&self, path: &Path) -> bool {
+        let deepest = |places: &mut dyn Iterator<Item = &PathBuf>| {
+            let around = places.filter(|place| path.starts_with(place));
+            around.map(|place| place.components().count()).max()
+        };
+        let hidden = deepest(&mut self.hidden.iter());
+        let grants = self.grants.iter().map(|grant| &grant.path);
+        hidden.is_some() && hidden >= deepest(&mut grants.chain([&self.workspace]))
+    }
+
     /// What may be done with `path`, which is absolute and without links: for the tools that run in this process.
     pub fn access_to(&self, path: &Path) -> Access {
         let scratch = self.scratch.as_ref();
         if scratch.is_some_and(|scratch| path.starts_with(scratch)) {
             return Access::ALL;
+        }
+        if self.hides(path) {
+            return Access::default();
         }
         let protected = self.protected.iter();
         let is_protected = protected
@@ -297,9 +314,13 @@ mod tests {
             "/home/u/project/o/plan:r",
             "/data:rw",
             "/home/u/project/o:rwc",
+            "/data/keys/public:r",
         ]
         .map(|text| text.parse().unwrap())
         .to_vec();
+        confinement.hidden = ["/home/u", "/data/keys", "/home/u/project/secret"]
+            .map(PathBuf::from)
+            .to_vec();
         confinement
     }
 
@@ -316,6 +337,9 @@ mod tests {
             ("/home/u/project2/x", ""),
             ("/home/u/.ssh/id_ed25519", ""),
             ("/data/x", "rw"),
+            ("/data/keys/x", ""),
+            ("/data/keys/public/x", "r"),
+            ("/home/u/project/secret", ""),
         ] {
             let access = match expected {
                 "" => Access::default(),

@@ -83,14 +83,15 @@ impl Door {
     }
 
     pub async fn pass(&self, to: &Authority, way: Way) -> Result<Pass, Refusal> {
-        let listed = match way {
-            Way::Tunnel => &self.allowlist.tunnels,
-            Way::Http => &self.allowlist.http,
-        };
-        if listed.contains(to) {
+        if self.allowlist.permits(to, way) {
             return Ok(Pass { _held: None });
         }
-        let Some(ask) = self.ask.get() else {
+        if self.allowlist.denies(to) {
+            let reason = format!("{to} is denied by the settings");
+            return Err(Refusal::new("403 Forbidden", reason));
+        }
+        let asked = self.ask.get().filter(|_| !self.allowlist.is_complete);
+        let Some(ask) = asked else {
             return Err(refusal(to, way));
         };
         let mut said = self.said.lock().await;
@@ -146,6 +147,7 @@ mod tests {
         ] {
             let list = Allowlist {
                 tunnels: vec![b.clone()],
+                denied: vec!["c.example".parse().unwrap()],
                 ..Allowlist::default()
             };
             let door = Door::new(list);
@@ -164,11 +166,26 @@ mod tests {
             let third = door.pass(&a, Way::Tunnel).await;
             let came = (third.is_ok(), asked.load(Ordering::Relaxed));
             assert_eq!(came, later, "{verdict:?}");
+            // What is denied is not asked about either.
+            let denied: Authority = "c.example:443".parse().unwrap();
+            assert!(door.pass(&denied, Way::Tunnel).await.is_err());
+            assert_eq!(asked.load(Ordering::Relaxed), later.1);
             // What is listed is not asked about, and one way is not the other.
             assert!(door.pass(&b, Way::Tunnel).await.is_ok());
             assert_eq!(asked.load(Ordering::Relaxed), later.1);
             let plain = door.pass(&b, Way::Http).await;
             assert_eq!(plain.is_ok(), verdict != Verdict::No);
         }
+    }
+
+    #[tokio::test]
+    async fn nobody_is_asked_where_the_list_is_complete() {
+        let door = Door::new(Allowlist {
+            is_complete: true,
+            ..Allowlist::default()
+        });
+        door.asks(Box::new(|_, _| Box::pin(async { Verdict::Always })));
+        let to = "a.example:443".parse().unwrap();
+        assert!(door.pass(&to, Way::Tunnel).await.is_err());
     }
 }

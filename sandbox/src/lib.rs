@@ -25,7 +25,7 @@ mod survey;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
-pub use allowlist::{Allowlist, Authority, AuthorityError, Host, is_public};
+pub use allowlist::{Allowlist, Authority, AuthorityError, Domain, Host, is_public};
 pub use command::{SetupError, Terminal};
 pub use confinement::{Access, Confinement, Grant, Tier};
 pub use door::{Ask, Pass, Verdict, Way};

@@ -42,6 +42,7 @@ impl Layout {
         layout.add_git(confinement)?;
         layout.protect(&confinement.workspace, &confinement.protected);
         layout.masked.extend(PRIVATE.iter().cloned());
+        layout.hide(&confinement.hidden)?;
         layout.mask_credentials();
         // Stable: of two places alike, the later covers the earlier.
         layout
@@ -118,6 +119,17 @@ impl Layout {
             self.add(&common, Source::Same, Access::ALL)?;
         }
         self.pinned = repositories(&confinement.workspace, &confinement.protected);
+        Ok(())
+    }
+
+    /// Puts an empty folder in the place of each that is hidden, in which what is granted below finds its place.
+    fn hide(&mut self, hidden: &[PathBuf]) -> io::Result<()> {
+        for path in hidden.iter().filter_map(|path| fs::canonicalize(path).ok()) {
+            match path.is_dir() {
+                true => self.add(&path, Source::Empty { mebibytes: 1 }, Access::READ)?,
+                false => self.masked.push(path),
+            }
+        }
         Ok(())
     }
 
@@ -332,7 +344,7 @@ impl Confinement {
         let is_system = SYSTEM.iter().any(|system| path.starts_with(system));
         let is_private = || PRIVATE.iter().any(|private| path.starts_with(private));
         let is_hidden_key = is_key && access.is_read_only();
-        (access.read && !is_hidden_key) || (is_system && !is_private())
+        (access.read && !is_hidden_key) || (is_system && !is_private() && !self.hides(path))
     }
 
     /// A variable may name anything, also what holds the home directory or the workspace.

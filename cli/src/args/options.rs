@@ -277,6 +277,7 @@ impl Hosts {
         Allowlist {
             tunnels: self.allow_host.clone(),
             http: self.allow_http.clone(),
+            ..Allowlist::default()
         }
     }
 }

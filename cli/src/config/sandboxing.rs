@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ah_conversation::Environment;
-use ah_sandbox::{Authority, Grant};
+use ah_sandbox::{Authority, Domain, Grant};
 use serde::Serialize;
 use serde_json::json;
 
@@ -28,8 +28,16 @@ pub struct Sandboxing {
     pub allow_hosts: Vec<Sourced<Authority>>,
     /// Hosts that may be reached by plain HTTP.
     pub allow_http: Vec<Sourced<Authority>>,
+    /// Domains whose hosts may be reached by the usual ports.
+    pub allow_domains: Vec<Sourced<Domain>>,
+    /// Hosts and domains that may not be reached, whatever else is said.
+    pub deny_domains: Vec<Sourced<Domain>>,
+    /// Whether nobody is asked about other hosts.
+    pub is_strict: bool,
     /// What is seen besides, as absolute paths.
     pub unveil: Vec<Sourced<Grant>>,
+    /// Absolute paths that are not seen.
+    pub hide: Vec<Sourced<PathBuf>>,
     /// Variables that are seen besides.
     pub env: Vec<Sourced<String>>,
     /// Absolute paths that are not written.
@@ -62,6 +70,12 @@ impl Sandboxing {
                 && first(|sandbox| sandbox.auto_allow).is_none_or(|(may, _)| may),
             allow_hosts: list(layers, |sandbox| sandbox.allow_hosts.clone()),
             allow_http: list(layers, |sandbox| sandbox.allow_http.clone()),
+            allow_domains: list(layers, |sandbox| sandbox.allow_domains.clone()),
+            deny_domains: list(layers, |sandbox| sandbox.deny_domains.clone()),
+            is_strict: first(|sandbox| sandbox.is_strict).is_some_and(|(is, _)| is),
+            hide: list(layers, |sandbox| {
+                { sandbox.hide.iter() }.map(|path| place(path)).collect()
+            }),
             unveil: list(layers, |sandbox| {
                 let grants = sandbox.unveil.iter().map(|grant| Grant {
                     path: place(&grant.path),
@@ -92,6 +106,14 @@ impl Sandboxing {
             &self.allow_http,
             Authority::to_string,
         ));
+        for (key, domains) in [
+            ("sandbox.network.allowedDomains", &self.allow_domains),
+            ("sandbox.network.deniedDomains", &self.deny_domains),
+        ] {
+            entries.extend(shown(key, domains, Domain::to_string));
+        }
+        let hidden = &self.hide;
+        entries.extend(shown("sandbox.filesystem.denyRead", hidden, PathBuf::clone));
         entries.extend(shown("sandbox.unveil", &self.unveil, |grant| {
             grant.path.clone()
         }));

@@ -407,7 +407,9 @@ mod tests {
             "sandbox": {
                 "enabled": true, "tier": "landlock", "failIfUnavailable": true, "autoAllowBashIfSandboxed": false,
                 "allowHosts": ["a.example:443"], "allowHttp": ["a.example:80"], "unveil": ["/d:rw"], "env": ["A"],
-                "protect": ["o"], "unconfinedServers": ["s"]
+                "protect": ["o"], "unconfinedServers": ["s"],
+                "network": {"allowedDomains": ["*.b.example"], "deniedDomains": ["c.example"], "strictAllowlist": true},
+                "filesystem": {"denyRead": ["k"]}
             },
             "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "c", "timeout": 2, "sandbox": true}]}]},
             "env": {"A": "b"},
@@ -468,7 +470,11 @@ mod tests {
                 auto_allow: Some(false),
                 allow_hosts: vec!["a.example:443".parse().unwrap()],
                 allow_http: vec!["a.example:80".parse().unwrap()],
+                allow_domains: vec!["*.b.example".parse().unwrap()],
+                deny_domains: vec!["c.example".parse().unwrap()],
+                is_strict: Some(true),
                 unveil: vec!["/d:rw".parse().unwrap()],
+                hide: vec!["k".into()],
                 env: vec!["A".to_owned()],
                 protect: vec!["o".into()],
                 unconfined_servers: vec!["s".to_owned()],

@@ -28,7 +28,7 @@ fn world() -> (World, String) {
 }
 
 /// A listener that greets whoever comes by HTTP; gives where it is.
-fn greeter() -> String {
+pub fn greeter() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
@@ -275,13 +275,20 @@ fn make_executable(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Asks the proxy twice, from a command, for a host that is not allowed.
-fn knock(world: &World, to: &str) -> String {
+/// A command that asks the proxy twice for a host.
+pub fn knocking(to: &str) -> String {
     let once = format!(
         "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT {to} HTTP/1.1\\r\\n\\r\\nhello\\n' >&3; cat <&3; exec 3>&-; "
     );
-    let command = format!("{once}{once}");
-    let turns = [uses("bash", json!({ "command": command })), says("Done.")];
+    format!("{once}{once}")
+}
+
+/// A model that does so.
+fn knock(world: &World, to: &str) -> String {
+    let turns = [
+        uses("bash", json!({ "command": knocking(to) })),
+        says("Done."),
+    ];
     world.scenario("knock", turns)
 }
 

@@ -3,5 +3,6 @@
 
 pub mod host;
 mod lines;
+mod network;
 mod requests;
 mod transport;

@@ -6,18 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ah_agent::hooks::{Answered, Asked, Printed, Reply};
 use ah_agent::{Frontend, Part};
 use ah_conversation::{
-    Answer, ContentBlock, Event, EventKind, Host, Input, Message, MessageId, Origin,
-    PermissionUpdate, Question, Role, StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId,
-    Usage,
+    ContentBlock, Event, EventKind, Message, MessageId, Origin, Role, StopReason, StreamEvent,
+    ToolResult, ToolUseId, Usage,
 };
 use async_trait::async_trait;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Wanted;
 use super::link::Link;
 use super::message::{content, details, head, piece, status_kind, timestamp, tool_result};
-use super::output::fit;
-use super::{Asks, Wanted};
 
 /// How much of what a hook prints is told, of each stream.
 const MAX_HOOK_TEXT: usize = 64 * 1024;
@@ -447,43 +444,6 @@ impl Frontend for Speaker {
     }
 }
 
-#[async_trait]
-impl Host for Speaker {
-    async fn permission(&self, question: &Question) -> Answer {
-        match self.wanted.asks {
-            Asks::Nobody => return Answer::nobody(question),
-            Asks::Host => {}
-        }
-        let Question { call, inquiry } = question;
-        let input = shown(call);
-        let mut request = json!({
-            "subtype": "can_use_tool",
-            "tool_name": call.name,
-            "display_name": call.name,
-            "input": input,
-            "permission_suggestions": inquiry.suggestions,
-            "tool_use_id": call.id,
-        });
-        if let Some(description) = call.input.text("description") {
-            request["description"] = json!(description);
-        }
-        if let Some(path) = &inquiry.path {
-            request["blocked_path"] = json!(path);
-        }
-        if let Some(reason) = &inquiry.reason {
-            request["decision_reason"] = json!(reason);
-        }
-        self.state("requires_action");
-        let answer = self.link.ask(request).await;
-        self.state("running");
-        match answer.map(|answer| Said::deserialize(&answer)) {
-            Ok(Ok(said)) => said.answer(call, &input),
-            Ok(Err(fault)) => refused(&format!("the answer cannot be read: {fault}")),
-            Err(fault) => refused(&format!("Error: {fault}")),
-        }
-    }
-}
-
 /// What a hook has said, as hosts are told. What blocks counts as an error here, as its exit code does.
 fn said(answered: &Answered) -> Value {
     let Answered { reply, printed } = answered;
@@ -518,71 +478,6 @@ fn add(line: &mut Value, more: Value) {
     if let Value::Object(more) = more {
         for (name, value) in more {
             line[name] = value;
-        }
-    }
-}
-
-/// The input of a call as a host is shown it: of one that does not fit into a line, the beginnings of its texts.
-fn shown(call: &ToolUse) -> Value {
-    let mut input = call.input.to_value();
-    fit(&mut input);
-    input
-}
-
-/// What a host has made of the input of a call, if it has: what it sends back as it was shown is as it was.
-fn changed(mut updated: Value, shown: &Value, call: &ToolUse) -> Option<Input> {
-    let whole = call.input.to_value();
-    for (name, value) in updated.as_object_mut().into_iter().flatten() {
-        if shown.get(name) == Some(value) {
-            *value = whole[name].clone();
-        }
-    }
-    (updated != whole).then(|| Input::from(updated))
-}
-
-fn refused(why: &str) -> Answer {
-    Answer::Deny {
-        message: format!("Tool permission request failed: {why}"),
-        interrupt: false,
-    }
-}
-
-/// What the host says of a call.
-#[derive(Deserialize)]
-#[serde(
-    tag = "behavior",
-    rename_all = "lowercase",
-    rename_all_fields = "camelCase"
-)]
-enum Said {
-    Allow {
-        updated_input: Option<Value>,
-        #[serde(default)]
-        updated_permissions: Option<Vec<Value>>,
-    },
-    Deny {
-        #[serde(default)]
-        message: String,
-        #[serde(default)]
-        interrupt: bool,
-    },
-}
-
-impl Said {
-    /// The answer, of a host that was `shown` this input.
-    fn answer(self, call: &ToolUse, shown: &Value) -> Answer {
-        match self {
-            Self::Allow {
-                updated_input,
-                updated_permissions,
-            } => Answer::Allow {
-                input: updated_input.and_then(|input| changed(input, shown, call)),
-                // What is of no kind that we know changes nothing.
-                updates: { updated_permissions.into_iter().flatten() }
-                    .filter_map(|update| PermissionUpdate::deserialize(update).ok())
-                    .collect(),
-            },
-            Self::Deny { message, interrupt } => Answer::Deny { message, interrupt },
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use ah_sandbox::{Access, Authority, Grant};
+use ah_sandbox::{Access, Authority, Domain, Grant};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -26,8 +26,16 @@ pub struct SandboxSettings {
     pub allow_hosts: Vec<Authority>,
     /// Hosts that may be reached by plain HTTP.
     pub allow_http: Vec<Authority>,
+    /// Domains whose hosts may be reached by the usual ports.
+    pub allow_domains: Vec<Domain>,
+    /// Hosts and domains that may not be reached, whatever else is said.
+    pub deny_domains: Vec<Domain>,
+    /// Whether nobody is asked about other hosts.
+    pub is_strict: Option<bool>,
     /// What is seen besides.
     pub unveil: Vec<Grant>,
+    /// What is not seen.
+    pub hide: Vec<PathBuf>,
     /// Variables that are seen besides.
     pub env: Vec<String>,
     /// Paths of the project that are not written.
@@ -61,7 +69,11 @@ impl SandboxSettings {
             auto_allow,
             allow_hosts,
             allow_http,
+            allow_domains,
+            deny_domains: _,
+            is_strict,
             unveil,
+            hide: _,
             env,
             protect: _,
             unconfined_servers,
@@ -79,6 +91,11 @@ impl SandboxSettings {
             ),
             ("sandbox.allowHosts", is_taken(allow_hosts)),
             ("sandbox.allowHttp", is_taken(allow_http)),
+            ("sandbox.network.allowedDomains", is_taken(allow_domains)),
+            (
+                "sandbox.network.strictAllowlist",
+                is_strict.take_if(|is| !*is).is_some(),
+            ),
             ("sandbox.unveil", is_taken(unveil)),
             ("sandbox.env", is_taken(env)),
             ("sandbox.unconfinedServers", is_taken(unconfined_servers)),
@@ -119,27 +136,38 @@ impl<'a> File<'a> {
     /// Others name domains; by which port is as good as said.
     fn network(&mut self, value: &'a RawValue, to: &mut SandboxSettings) -> Result<(), CliError> {
         for (key, value) in self.object(value)? {
-            let key = format!("network.{key}");
-            if key != "network.allowedDomains" {
-                if !WITHOUT_MEANING.contains(&key.as_str()) {
-                    self.warn_unknown(&format!("sandbox.{key}"), value);
-                }
-                continue;
-            }
-            for domain in self.list::<String>(value)? {
-                match (
-                    format!("{domain}:443").parse(),
-                    format!("{domain}:80").parse(),
-                ) {
-                    (Ok(tunnel), Ok(plain)) => {
-                        to.allow_hosts.push(tunnel);
-                        to.allow_http.push(plain);
+            match key.as_str() {
+                "allowedDomains" => {
+                    for domain in self.domains(value)? {
+                        let ports = [443, 80].map(|port| format!("{domain}:{port}").parse().ok());
+                        match ports {
+                            [Some(tunnel), Some(plain)] => {
+                                to.allow_hosts.push(tunnel);
+                                to.allow_http.push(plain);
+                            }
+                            _ => to.allow_domains.push(domain),
+                        }
                     }
-                    _ => self.warn_unknown(&format!("sandbox.{key}: {domain}"), value),
                 }
+                "deniedDomains" => to.deny_domains.extend(self.domains(value)?),
+                "strictAllowlist" => to.is_strict = Some(self.value(value)?),
+                key if WITHOUT_MEANING.contains(&format!("network.{key}").as_str()) => {}
+                _ => self.warn_unknown(&format!("sandbox.network.{key}"), value),
             }
         }
         Ok(())
+    }
+
+    /// Those that are domains; the others are named.
+    fn domains(&mut self, value: &'a RawValue) -> Result<Vec<Domain>, CliError> {
+        let mut domains = Vec::new();
+        for domain in self.list::<String>(value)? {
+            match domain.parse() {
+                Ok(domain) => domains.push(domain),
+                Err(_) => self.warn_unknown(&format!("sandbox.network domain {domain}"), value),
+            }
+        }
+        Ok(domains)
     }
 
     fn filesystem(
@@ -156,6 +184,14 @@ impl<'a> File<'a> {
                         access: Access::ALL,
                     }));
                 }
+                "allowRead" => {
+                    let paths = self.list::<PathBuf>(value)?.into_iter();
+                    to.unveil.extend(paths.map(|path| Grant {
+                        path,
+                        access: Access::READ,
+                    }));
+                }
+                "denyRead" => to.hide.extend(self.list::<PathBuf>(value)?),
                 "denyWrite" => to.protect.extend(self.list::<PathBuf>(value)?),
                 _ => self.warn_unknown(&format!("sandbox.filesystem.{key}"), value),
             }
@@ -208,8 +244,18 @@ mod tests {
             "s.json:1: unknown setting `sandbox.excludedCommands`",
         );
         check(
-            r#"{"sandbox": {"network": {"allowedDomains": ["*.a.example"]}}}"#,
-            "unknown setting `sandbox.network.allowedDomains: *.a.example`",
+            r#"{"sandbox": {"network": {"allowedDomains": ["*.a.example"], "deniedDomains": ["b.example"], "strictAllowlist": true}}}"#,
+            "allow_domains: [Domain { name: Name(\"a.example\"), is_below: true }], \
+             deny_domains: [Domain { name: Name(\"b.example\"), is_below: false }], is_strict: Some(true)",
+        );
+        check(
+            r#"{"sandbox": {"network": {"allowedDomains": ["*"]}}}"#,
+            "unknown setting `sandbox.network domain *`",
+        );
+        check(
+            r#"{"sandbox": {"filesystem": {"denyRead": ["k"], "allowRead": ["k/p"]}}}"#,
+            "unveil: [Grant { path: \"k/p\", access: Access { read: true, write: false, execute: false, create: false } }], \
+             hide: [\"k\"]",
         );
     }
 
@@ -217,11 +263,13 @@ mod tests {
     fn a_project_may_only_tighten() {
         let loose = r#"{"sandbox": {"enabled": false, "tier": "landlock", "failIfUnavailable": false,
             "autoAllowBashIfSandboxed": true, "allowHosts": ["a.example:1"], "allowHttp": ["a.example:2"],
-            "unveil": ["/"], "env": ["A"], "unconfinedServers": ["s"], "protect": ["o"]}}"#;
+            "unveil": ["/"], "env": ["A"], "unconfinedServers": ["s"], "protect": ["o"],
+            "network": {"allowedDomains": ["*.b.example"], "strictAllowlist": false}}}"#;
         let (mut settings, _) = read("", loose, false).unwrap();
-        assert_eq!(settings.sandbox.keep_what_tightens().len(), 9);
+        assert_eq!(settings.sandbox.keep_what_tightens().len(), 11);
         let tight = r#"{"sandbox": {"enabled": true, "failIfUnavailable": true, "autoAllowBashIfSandboxed": false,
-            "protect": ["o"]}}"#;
+            "protect": ["o"], "network": {"deniedDomains": ["c.example"], "strictAllowlist": true},
+            "filesystem": {"denyRead": ["k"]}}}"#;
         let (mut kept, _) = read("", tight, false).unwrap();
         assert!(kept.sandbox.keep_what_tightens().is_empty());
         assert_eq!(settings.sandbox.protect, kept.sandbox.protect);
