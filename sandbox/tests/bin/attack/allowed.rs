@@ -97,19 +97,11 @@ pub const JOBS: &[(&str, Job)] = &[
     }),
     ("open a terminal of its own", || {
         let (mut person, mut program) = (0, 0);
+        let none = null_mut();
+        let (one, other) = (&raw mut person, &raw mut program);
         // SAFETY: both numbers outlive the call; nothing else is asked for.
-        done(
-            unsafe {
-                libc::openpty(
-                    &raw mut person,
-                    &raw mut program,
-                    null_mut(),
-                    null_mut(),
-                    null_mut(),
-                )
-            }
-            .into(),
-        )?;
+        let opened = unsafe { libc::openpty(one, other, none, null_mut(), null_mut()) };
+        done(opened.into())?;
         let mut size = [25_u16, 80, 0, 0];
         call(
             libc::SYS_ioctl,
