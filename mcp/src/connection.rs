@@ -37,6 +37,8 @@ pub(crate) struct Live {
 pub(crate) struct End {
     running: Option<Running>,
     last_words: LastWords,
+    /// Whether its program runs in the sandbox.
+    is_confined: bool,
 }
 
 impl Live {
@@ -49,10 +51,11 @@ impl Live {
         let last_words = LastWords::default();
         let news = News::default();
         let client = Client::new(name, reach.environment.cwd(), news.clone());
-        let mut running = None;
+        let (mut running, mut is_confined) = (None, false);
         let served = match &config.transport {
             Transport::Stdio(program) => {
                 let confined = reach.confined.as_ref().filter(|all| all.holds(name));
+                is_confined = confined.is_some();
                 let started = program::start(program, &reach.environment, confined);
                 let (child, pipes) = started.await?;
                 let messages = stdio::messages(pipes, name, &last_words);
@@ -88,6 +91,7 @@ impl Live {
         let end = End {
             running,
             last_words,
+            is_confined,
         };
         match served {
             Ok(service) => Ok(Self { service, news, end }),
@@ -110,7 +114,11 @@ impl End {
             Some(running) => running.fate(fault).await,
             None => fault,
         };
-        self.last_words.explain(fault)
+        let fault = self.last_words.explain(fault);
+        match self.is_confined {
+            true => fault.in_sandbox(),
+            false => fault,
+        }
     }
 }
 

@@ -23,6 +23,10 @@ pub(crate) enum Fault {
     Failed(String),
 }
 
+/// What a user can do about a sandbox that a server does not work in.
+const IN_SANDBOX: &str = "it runs in the sandbox: `sandbox.allowHosts`, `unveil` and `env` in your settings say what it finds \
+    there, `unconfinedServers` lets it run outside";
+
 impl Fault {
     pub(crate) fn hopeless(text: impl fmt::Display) -> Self {
         Self::Hopeless(text.to_string())
@@ -30,6 +34,16 @@ impl Fault {
 
     pub(crate) fn failed(text: impl Into<String>) -> Self {
         Self::Failed(text.into())
+    }
+
+    /// The same of a server in the sandbox, which may be the reason.
+    pub(crate) fn in_sandbox(self) -> Self {
+        let add = |text: String| format!("{text}; {IN_SANDBOX}");
+        match self {
+            Self::NeedsAuth => self,
+            Self::Hopeless(text) => Self::Hopeless(add(text)),
+            Self::Failed(text) => Self::Failed(add(text)),
+        }
     }
 
     /// An error of the network, with what caused it.

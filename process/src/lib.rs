@@ -14,7 +14,7 @@ mod output;
 mod tree;
 mod watch;
 
-pub use ah_sandbox::{Authority, Confinement, Pass, Sandbox, Way, is_public};
+pub use ah_sandbox::{Allowlist, Authority, Confinement, Pass, Sandbox, Way, is_public};
 pub use child::{Child, Pipes};
 pub use command::{Command, Ending, Keep, Outcome, StartError};
 pub use living::finish_all;

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_is_denied_though_it_is_completeowed() {
+    fn what_is_denied_is_denied_though_it_is_allowed() {
         let domain = |text: &str| text.parse::<Domain>().unwrap();
         let list = Allowlist {
             tunnels: vec![

@@ -143,7 +143,7 @@ impl FromStr for Grant {
 
 /// What is never written in a workspace by what runs in it: it would decide, outside of the sandbox later, what agents
 /// and editors do.
-const SETTINGS: [&str; 14] = [
+const SETTINGS: [&str; 16] = [
     ".ah",
     ".agents",
     ".aider.conf.yml",
@@ -152,6 +152,8 @@ const SETTINGS: [&str; 14] = [
     ".cursor",
     ".envrc",
     ".gemini",
+    ".githooks",
+    ".husky",
     ".idea",
     ".mcp.json",
     ".opencode",

@@ -96,6 +96,27 @@ const ALSO_ALLOWED: [&str; 9] = [
 ];
 const ALLOWED_BEGINNINGS: [&str; 4] = ["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_", "CARGO_PROFILE_"];
 
+/// What the names of variables begin with on their way through the launcher that are not for it.
+pub(crate) const HELD: &str = "AH_HELD_";
+
+/// Whether a variable tells the loader or the C library of a program what to load and where: the ones that they leave
+/// out themselves in programs that run as somebody else.
+pub(crate) fn is_for_the_loader(name: &str) -> bool {
+    const NAMES: [&str; 10] = [
+        "GCONV_PATH",
+        "GETCONF_DIR",
+        "GLIBC_TUNABLES",
+        "HOSTALIASES",
+        "LOCALDOMAIN",
+        "LOCPATH",
+        "NLSPATH",
+        "RESOLV_HOST_CONF",
+        "RES_OPTIONS",
+        "TZDIR",
+    ];
+    name.starts_with("LD_") || name.starts_with("MALLOC_") || NAMES.contains(&name)
+}
+
 /// Of `variables`, those that a confined command may see: the usual ones, and those that `named` names.
 /// With `with_proxy`, also those by which programs find the proxy.
 pub fn variables(

@@ -23,6 +23,8 @@ const OF_WORK_TREE: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 /// How many folders deep repositories are looked for, and in how many folders.
 const DEEPEST: usize = 4;
 const FOLDERS: usize = 1000;
+/// How many bytes a file of git's may have that we read.
+const LONGEST: u64 = 1 << 20;
 /// Folders full of what others have made.
 const PASSED_BY: [&str; 5] = [".git", "node_modules", "target", ".venv", "__pycache__"];
 
@@ -52,12 +54,27 @@ impl Confinement {
         // With it, and without one in `.git`, the workspace itself would be taken for a repository.
         let head = workspace.join("HEAD");
         found.extend(fs::symlink_metadata(&head).is_err().then_some(head));
-        for path in found {
+        for path in found.into_iter().chain(self.linked_to()) {
             let name = path.strip_prefix(&workspace).unwrap_or(&path).to_owned();
             if !self.protected.contains(&name) {
                 self.protected.push(name);
             }
         }
+    }
+}
+
+impl Confinement {
+    /// What protected names, and the files in them, lead to in the workspace where they are links.
+    fn linked_to(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for path in self.protected.iter().map(|name| self.workspace.join(name)) {
+            let within = fs::read_dir(&path).into_iter().flatten().flatten();
+            let within = within.map(|entry| entry.path());
+            let links = within.chain([path]).filter(|path| path.is_symlink());
+            found.extend(links.filter_map(|link| fs::canonicalize(link).ok()));
+        }
+        found.retain(|target| target.starts_with(&self.workspace) && *target != self.workspace);
+        found
     }
 }
 
@@ -80,7 +97,7 @@ fn obeyed(git: &Path, tree: &Path, found: &mut Vec<PathBuf>) {
 
 /// Hooks and further configuration that a repository has in its work tree.
 fn named_by_configuration(git: &Path, tree: &Path) -> Vec<PathBuf> {
-    let text = fs::read_to_string(git.join("config")).unwrap_or_default();
+    let text = read(&git.join("config")).unwrap_or_default();
     let pairs = text.lines().filter_map(|line| line.split_once('='));
     let paths = pairs.filter_map(|(key, value)| {
         let from = match key.trim().to_ascii_lowercase().as_str() {
@@ -92,6 +109,13 @@ fn named_by_configuration(git: &Path, tree: &Path) -> Vec<PathBuf> {
         (path.starts_with(tree) && path != tree).then_some(path)
     });
     paths.collect()
+}
+
+/// The text of a plain file of a usual size: a pipe would hold us for ever.
+fn read(path: &Path) -> Option<String> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    let is_usual = metadata.is_file() && metadata.len() < LONGEST;
+    is_usual.then(|| fs::read_to_string(path).ok())?
 }
 
 fn without_dots(path: &Path) -> PathBuf {
@@ -145,14 +169,14 @@ pub(crate) fn linked_repository(work_tree: &Path) -> Option<PathBuf> {
     if !fs::symlink_metadata(&file).ok()?.is_file() {
         return None;
     }
-    let named = fs::read_to_string(&file).ok()?;
+    let named = read(&file)?;
     let folder = work_tree.join(named.strip_prefix("gitdir:")?.trim());
     let folder = fs::canonicalize(folder).ok()?;
-    let back = fs::read_to_string(folder.join("gitdir")).ok()?;
+    let back = read(&folder.join("gitdir"))?;
     if fs::canonicalize(folder.join(back.trim())).ok()? != fs::canonicalize(&file).ok()? {
         return None;
     }
-    let common = fs::read_to_string(folder.join("commondir")).ok()?;
+    let common = read(&folder.join("commondir"))?;
     let common = fs::canonicalize(folder.join(common.trim())).ok()?;
     let is_repository = ["HEAD", "objects", "refs"]
         .iter()
@@ -207,6 +231,10 @@ mod tests {
             "module",
             "node_modules/y/.git",
             "1/2/3/4/5/.git",
+            ".git/hooks",
+            "scripts/pre-commit",
+            "ai/skills",
+            ".claude",
         ] {
             fs::create_dir_all(root.join(path)).unwrap();
         }
@@ -220,6 +248,13 @@ mod tests {
             ),
         ] {
             fs::write(root.join(path), text).unwrap();
+        }
+        for (target, link) in [
+            ("../../scripts/pre-commit", ".git/hooks/pre-commit"),
+            ("../ai/skills", ".claude/skills"),
+            ("/etc/passwd", ".claude/elsewhere"),
+        ] {
+            std::os::unix::fs::symlink(target, root.join(link)).unwrap();
         }
         let mut confinement = Confinement::new(root, None);
         confinement.protect_repositories();
@@ -237,6 +272,8 @@ mod tests {
             ("vendor/x/.git", false),
             ("module/.git", true),
             (".husky/_", true),
+            ("scripts/pre-commit", true),
+            ("ai/skills", true),
             ("git.inc", true),
             ("HEAD", true),
             ("node_modules/y/.git/config", false),

@@ -8,6 +8,7 @@ mod landlock;
 mod launch;
 mod mounts;
 mod spawn;
+mod watched;
 mod wire;
 
 pub use check::{Guarantee, check, probe, remedy};

@@ -1,10 +1,8 @@
 //! Looks up on disk what a policy speaks of: which paths there are, what they lead through, what must not be seen.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -199,6 +197,17 @@ fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
     Ok((real, links))
 }
 
+impl Confinement {
+    /// What is to be watched while a command runs: the protected names that may be made, those whose folder is there,
+    /// and the repositories.
+    pub(crate) fn watched(&self) -> Vec<PathBuf> {
+        let paths = self.protected.iter().map(|name| self.workspace.join(name));
+        let paths = paths.filter(|path| path.parent().is_some_and(Path::is_dir));
+        let repositories = repositories(&self.workspace, &self.protected);
+        paths.chain(repositories).collect()
+    }
+}
+
 /// The repositories and parts of such whose configuration is protected: another one must not take their place.
 fn repositories(workspace: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
     let paths = protected.iter().map(|name| workspace.join(name));
@@ -222,28 +231,25 @@ pub(crate) fn is_plain(folder: &Path, name: &Path) -> bool {
     })
 }
 
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
-}
-
 /// What in `/etc` is not for everybody: root would read it inside as well. Looked up once, since it takes long.
 static PRIVATE: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::from("/etc")];
     while let Some(folder) = folders.pop() {
-        for path in entries(&folder) {
-            let Ok(metadata) = fs::symlink_metadata(&path) else {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            // Most are links, which are for everybody; what they lead to is looked at where it lies.
+            let kind = entry.file_type();
+            let Some(kind) = kind.ok().filter(|kind| !kind.is_symlink()) else {
                 continue;
             };
-            let mode = metadata.permissions().mode();
-            let is_open = match metadata.is_dir() {
-                true => mode & 0o005 == 0o005,
-                false => metadata.is_symlink() || mode & 0o004 != 0,
+            let Ok(metadata) = entry.metadata() else {
+                continue;
             };
+            let needed = if kind.is_dir() { 0o005 } else { 0o004 };
+            let is_open = metadata.permissions().mode() & needed == needed;
             match is_open {
-                false => found.push(path),
-                true if metadata.is_dir() => folders.push(path),
+                false => found.push(entry.path()),
+                true if kind.is_dir() => folders.push(entry.path()),
                 true => {}
             }
         }
@@ -366,50 +372,6 @@ impl Confinement {
     }
 }
 
-/// What of the protected names there was before a command, to tell what it has added.
-#[derive(Debug)]
-pub(crate) struct Watched(HashMap<PathBuf, Option<Identity>>);
-
-type Identity = (u64, u64);
-
-impl Watched {
-    /// Looks at the protected names that may be made, those whose folder is there, and at the repositories.
-    pub fn look(workspace: &Path, protected: &[PathBuf]) -> Self {
-        let paths = protected.iter().map(|name| workspace.join(name));
-        let paths = paths.filter(|path| path.parent().is_some_and(Path::is_dir));
-        let repositories = repositories(workspace, protected);
-        let all = paths.chain(repositories);
-        Self(all.map(|path| (path.clone(), identity(&path))).collect())
-    }
-
-    /// Moves aside what was made, or put in the place of what was there; gives the new names.
-    pub fn quarantine(&self) -> Vec<PathBuf> {
-        let changed = self.0.iter().filter(|(path, before)| {
-            let now = identity(path);
-            now.is_some() && now != **before
-        });
-        changed.filter_map(|(path, _)| move_aside(path)).collect()
-    }
-}
-
-fn identity(path: &Path) -> Option<Identity> {
-    let metadata = fs::symlink_metadata(path).ok()?;
-    Some((metadata.dev(), metadata.ino()))
-}
-
-fn move_aside(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_string_lossy();
-    (0..100).find_map(|number| {
-        let aside = match number {
-            0 => format!("{name}.quarantined"),
-            _ => format!("{name}.quarantined-{number}"),
-        };
-        let aside = path.with_file_name(OsStr::new(&aside));
-        let is_free = fs::symlink_metadata(&aside).is_err();
-        (is_free && fs::rename(path, &aside).is_ok()).then_some(aside)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -457,23 +419,5 @@ mod tests {
                 .iter()
                 .all(|grant| grant.access == Access::RUN)
         );
-    }
-
-    #[test]
-    fn what_a_command_adds_to_what_git_obeys_is_moved_aside() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
-        fs::create_dir_all(root.join(".git")).unwrap();
-        fs::write(root.join(".git/config"), "[core]\n").unwrap();
-        let protected =
-            [".git/config", ".git/commondir", ".git/hooks", ".vscode"].map(PathBuf::from);
-        let watched = Watched::look(root, &protected);
-        assert_eq!(watched.quarantine(), Vec::<PathBuf>::new());
-        fs::write(root.join(".git/commondir"), "/evil").unwrap();
-        assert_eq!(
-            watched.quarantine(),
-            [root.join(".git/commondir.quarantined")]
-        );
-        assert!(!root.join(".git/commondir").exists());
     }
 }

@@ -16,6 +16,7 @@ mod search;
 use std::sync::Arc;
 
 use ah_conversation::Provider;
+use ah_process::Allowlist;
 
 pub use fetch::WebFetch;
 pub use search::{BRAVE, Search, SearchTool};
@@ -28,8 +29,8 @@ pub struct Web {
     /// Hosts whose private addresses may be reached, and by plain HTTP, as the user has named them: `host`,
     /// `host:port` or `*.domain`.
     pub private_hosts: Vec<String>,
-    /// All that may be reached, as `host:port`, where the run is confined.
-    pub reach: Option<Vec<String>>,
+    /// All that may be reached, where the run is confined.
+    pub reach: Option<Allowlist>,
     /// The model that reads pages; without, they are given as they are.
     pub reader: Option<Arc<dyn Provider>>,
     /// Who searches; without, no tool offers to.

@@ -20,7 +20,8 @@ pub fn permissions(standing: &Standing, options: &Options, config: &Config) -> P
     let mut permissions = config.permissions();
     let is_confined = standing.confined().is_some();
     if let Some(confined) = standing.confined() {
-        let hosts = confined.sandbox.proxy().allowlist().tunnels.iter();
+        let list = confined.sandbox.proxy().allowlist();
+        let hosts = list.tunnels.iter().filter(|to| !list.denies(to));
         permissions.hosts = hosts.map(|to| to.host.to_string()).collect();
     }
     if config.leaves_mode_open() {

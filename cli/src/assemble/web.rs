@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ah_conversation::{PermissionMode, Provider, WebSearch};
+use ah_sandbox::Allowlist;
 use ah_tools::{BRAVE, Search, Web};
 
 use super::{asking, connect};
@@ -39,11 +40,10 @@ pub fn of(
 }
 
 /// All that a confined run may reach where nothing is asked: what its commands may. Elsewhere the permissions say it.
-fn reach(confined: Option<&Confined>, config: &Config) -> Option<Vec<String>> {
+fn reach(confined: Option<&Confined>, config: &Config) -> Option<Allowlist> {
     let is_unasked = config.permission_mode.value == PermissionMode::BypassPermissions;
-    let hosts = confined.filter(|_| is_unasked)?.sandbox.proxy().allowlist();
-    let all = hosts.tunnels.iter().chain(&hosts.http);
-    Some(all.map(ToString::to_string).collect())
+    let confined = confined.filter(|_| is_unasked)?;
+    Some(confined.sandbox.proxy().allowlist().clone())
 }
 
 /// The model that reads pages: the one that the settings name, else the vendor's small one, else the session's own. A

@@ -196,6 +196,87 @@ fn servers_are_confined_unless_the_user_lets_them_out() {
 }
 
 #[test]
+fn a_server_that_fails_in_the_sandbox_says_what_would_let_it_out() {
+    if is_missing() {
+        return;
+    }
+    for (options, is_told) in [(&OUTSIDE[..], false), (&INSIDE, true)] {
+        let world = World::new();
+        let script = McpScript::new().start("echo no network >&2; exit 1\n");
+        let servers = json!({ "mcpServers": { "s": script.config() } }).to_string();
+        let arguments = [&["--mcp-config", &servers], options].concat();
+        let server = Server::new([says("Done.")]);
+        let common = [
+            "-p",
+            "--permission-mode",
+            "bypassPermissions",
+            "-m",
+            "sonnet",
+        ];
+        let arguments = [
+            &arguments[..1],
+            &arguments[1..2],
+            &options[..1],
+            &common,
+            &["go"],
+        ]
+        .concat();
+        let ended = world.asking_as_typed(&server, arguments).run().expect(0);
+        assert!(ended.stderr.contains("no network"), "{}", ended.stderr);
+        for word in ["allowHosts", "unconfinedServers"] {
+            assert_eq!(
+                ended.stderr.contains(word),
+                is_told,
+                "{options:?}: {}",
+                ended.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn the_web_is_reached_as_far_as_commands_reach_it_where_nobody_is_asked() {
+    if is_missing() {
+        return;
+    }
+    let unasked = "--dangerously-skip-permissions";
+    for (options, is_reached) in [
+        (&["--no-sandbox", unasked][..], true),
+        (&["--sandbox", unasked], false),
+        (&["--sandbox", unasked, "--allow-http", "SITE"], true),
+        (&["--sandbox", unasked, "--allow-host", "SITE"], true),
+        (
+            &["--sandbox", unasked, "--allow-host", "127.0.0.1:1"],
+            false,
+        ),
+    ] {
+        let (world, to) = (World::new(), greeter());
+        let url = format!("http://{to}/");
+        let turns = [uses("web_fetch", json!({ "url": url, "prompt": "What is there?" })), says("Done.")];
+        let model = world.scenario("s", turns);
+        let open =
+            json!({ "web": { "privateHosts": ["127.0.0.1"], "reader": "none" } }).to_string();
+        let options = options.iter().map(|word| word.replace("SITE", &to));
+        let options: Vec<_> = options.collect();
+        let common = ["-m", &model, "--settings", &open];
+        let arguments = common.into_iter().chain(options.iter().map(String::as_str));
+        world.as_typed(arguments.chain(["go"])).run().expect(0);
+        let result = stored_results(&world).remove(0);
+        assert_eq!(
+            result.contains("greeted"),
+            is_reached,
+            "{options:?}: {result}"
+        );
+        let refusal = format!("it would take `--allow-host {to}`");
+        assert_eq!(
+            result.contains(&refusal),
+            !is_reached,
+            "{options:?}: {result}"
+        );
+    }
+}
+
+#[test]
 fn a_hook_is_confined_where_it_says_so() {
     if is_missing() {
         return;

@@ -49,5 +49,6 @@ mod trust;
 mod undo;
 mod web;
 mod wire;
+mod without_namespaces;
 mod work;
 mod writes;

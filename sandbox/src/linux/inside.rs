@@ -26,7 +26,7 @@ use super::launch::{NO_SANDBOX, Signals};
 use super::wire::Message;
 use super::{During, Step, filter, landlock, mounts};
 use crate::confinement::Tier;
-use crate::environment::PROXY_PORT;
+use crate::environment::{HELD, PROXY_PORT};
 use crate::plan::{Limits, Plan};
 
 /// How long to wait for a signal at once; the end of a child is one.
@@ -159,6 +159,11 @@ fn give_up_capabilities() -> Step<()> {
 fn start(plan: &Plan, link: &OwnedFd) -> Step<Child> {
     let mut command = Command::new(&plan.program);
     command.args(&plan.arguments);
+    for (name, value) in std::env::vars_os() {
+        if let Some(own) = name.to_str().and_then(|name| name.strip_prefix(HELD)) {
+            command.env(own, value).env_remove(&name);
+        }
+    }
     let keeps_terminal = plan.keeps_terminal;
     let prepare = move || {
         Signals::release();

@@ -17,13 +17,15 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
+use super::watched::Watched;
 use super::wire::Message;
 use crate::LAUNCHER;
 use crate::command::{SetupError, Terminal};
 use crate::confinement::{Confinement, Tier};
+use crate::environment::{HELD, is_for_the_loader};
 use crate::plan::{Limits, Plan};
 use crate::proxy::Proxy;
-use crate::survey::{Layout, Watched};
+use crate::survey::Layout;
 
 /// A policy, and what the commands under it share.
 pub struct Sandbox {
@@ -191,7 +193,7 @@ impl Sandbox {
             return Err(fault(reason));
         }
         let layout = Layout::of(&self.confinement).map_err(|error| fault(error.to_string()))?;
-        let watched = Watched::look(&self.confinement.workspace, &self.confinement.protected);
+        let watched = Watched::look(self.confinement.watched());
         let (link, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -295,6 +297,7 @@ impl Prepared<'_> {
     /// Where the sandbox could not be built, or the program is not there.
     pub fn spawn(mut self) -> Result<Child, SetupError> {
         let fault = |reason: String| SetupError::Sandbox(reason);
+        hold(&mut self.command);
         let launcher = self.sandbox.launcher.display();
         let spawned = self.command.spawn();
         let process = spawned.map_err(|error| fault(format!("`{launcher}`: {error}")))?;
@@ -327,6 +330,20 @@ impl Prepared<'_> {
     }
 }
 
+/// Keeps from the launcher what is said to its loader and its library: it runs outside, and what is the command's must
+/// not become part of it. The command gets it all the same.
+fn hold(command: &mut Command) {
+    let held: Vec<_> = { command.get_envs() }
+        .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value?.to_owned())))
+        .filter(|(name, _)| is_for_the_loader(name))
+        .collect();
+    for (name, value) in held {
+        command
+            .env_remove(&name)
+            .env(format!("{HELD}{name}"), value);
+    }
+}
+
 /// A launcher that is of no use any more unless it is taken out.
 struct Unfinished(Option<process::Child>);
 
@@ -341,7 +358,7 @@ impl Drop for Unfinished {
 
 impl Link {
     /// To be called when the command has ended: moves aside what it has put where nothing may be put, and gives the
-    /// new names.
+    /// new names, or the old ones of what could not be moved.
     pub fn quarantine(&self) -> Vec<PathBuf> {
         self.watched.quarantine()
     }

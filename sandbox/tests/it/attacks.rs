@@ -254,10 +254,15 @@ fn no_attack_of_an_ordinary_user_escapes() {
 #[test]
 fn what_programs_do_all_day_works() {
     for user in [ordinary_user(), rustix::process::geteuid().as_raw()] {
-        let came = Bait::lay(user).attack(user, &["confined", "allowed"]);
+        let bait = Bait::lay(user);
+        let came = bait.attack(user, &["confined", "allowed"]);
         let faults: Vec<_> = came.iter().filter(|(_, _, said)| said != "done").collect();
         assert!(faults.is_empty(), "as {user}: {faults:#?}");
         assert!(came.is_empty() || came.len() >= 25, "{}", came.len());
+        let outside = fs::read_dir(bait.root.path().join("outside")).unwrap();
+        let names: Vec<_> = outside.map(|entry| entry.unwrap().file_name()).collect();
+        let is_debug = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("loaded");
+        assert!(!names.iter().any(is_debug), "as {user}: {names:?}");
     }
 }
 

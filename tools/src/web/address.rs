@@ -1,5 +1,6 @@
 //! Which addresses are fetched, and where a redirection may lead. Pure.
 
+use ah_process::{Authority, Way};
 use reqwest::Url;
 
 use super::Web;
@@ -77,10 +78,10 @@ impl Web {
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
         let authority = format!("{host}:{port}");
-        match reach
-            .iter()
-            .any(|allowed| allowed.eq_ignore_ascii_case(&authority))
-        {
+        let to = authority.parse::<Authority>();
+        // What reaches it by a tunnel may as well speak plainly, and the other way round.
+        let ways = [Way::Tunnel, Way::Http];
+        match to.is_ok_and(|to| ways.iter().any(|way| reach.permits(&to, *way))) {
             true => Ok(()),
             false => Err(format!(
                 "the sandbox does not let this run reach {authority}; it would take `--allow-host {authority}`"
@@ -124,6 +125,8 @@ fn is_named(named: &str, url: &Url) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ah_process::Allowlist;
+
     use super::*;
 
     fn web() -> Web {
@@ -225,7 +228,14 @@ mod tests {
     #[test]
     fn a_confined_run_reaches_what_it_was_granted() {
         let confined = Web {
-            reach: Some(vec!["docs.rs:443".into(), "Example.com:8443".into()]),
+            reach: Some(Allowlist {
+                tunnels: ["docs.rs:443", "Example.com:8443"]
+                    .map(|to| to.parse().unwrap())
+                    .to_vec(),
+                domains: vec!["*.lan.example".parse().unwrap()],
+                denied: vec!["evil.lan.example".parse().unwrap()],
+                ..Allowlist::default()
+            }),
             ..Web::default()
         };
         for (address, is_reached) in [
@@ -233,6 +243,9 @@ mod tests {
             ("https://docs.rs:8443/x", false),
             ("https://example.com:8443/", true),
             ("https://example.com/", false),
+            ("https://wiki.lan.example/", true),
+            ("https://wiki.lan.example:8443/", false),
+            ("https://evil.lan.example/", false),
         ] {
             let url = Url::parse(address).unwrap();
             assert_eq!(confined.reaches(&url).is_ok(), is_reached, "{address}");

@@ -7,11 +7,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ah_conversation::{Access, Output, Tool};
+use ah_process::Allowlist;
 use ah_testkit::script::{Scripted, says};
 use ah_tools::{Naming, Search, SearchTool, Web, WebFetch};
 use serde_json::json;
 
 use crate::folder::{call, text};
+
+/// What a run may reach that reaches one host.
+fn reaching(host: &str) -> Allowlist {
+    Allowlist {
+        tunnels: vec![host.parse().unwrap()],
+        ..Allowlist::default()
+    }
+}
 
 /// Answers each path with the same bytes, whole; what it was asked is kept.
 pub struct Site {
@@ -283,13 +292,13 @@ async fn private_addresses_are_not_reached() {
     assert_eq!(site.asked(), Vec::<String>::new());
     // A confined run reaches what it was granted, and no more.
     let confined = Web {
-        reach: Some(vec!["docs.rs:443".to_owned()]),
+        reach: Some(reaching("docs.rs:443")),
         ..web()
     };
     let output = fetch(&WebFetch::new(confined, Naming::Own), &site.url("/")).await;
     assert!(text(&output).contains("--allow-host"), "{}", text(&output));
     let granted = Web {
-        reach: Some(vec![format!("127.0.0.1:{port}")]),
+        reach: Some(reaching(&format!("127.0.0.1:{port}"))),
         ..web()
     };
     let output = fetch(&WebFetch::new(granted, Naming::Own), &site.url("/")).await;
@@ -459,7 +468,7 @@ async fn row_t7_a_search_is_made_by_whom_the_user_has_set() {
     let model = tool(Search::Model(Arc::new(Scripted::new([says("x")]))));
     assert!(search(&model, json!({"query": "cats"})).await.is_error);
     let confined = Web {
-        reach: Some(Vec::new()),
+        reach: Some(Allowlist::default()),
         ..Web::default()
     };
     let confined = SearchTool::new(Search::Searxng(site.url("/search")), confined, Naming::Own);

@@ -123,6 +123,7 @@ pub const JOBS: &[(&str, Job)] = &[
     }),
     ("start a program with pipes", || {
         let mut cat = Command::new("cat")
+            .env_remove("LD_DEBUG")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;

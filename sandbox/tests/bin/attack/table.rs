@@ -700,6 +700,12 @@ fn confined(what: &str, bait: &[String]) {
         .unwrap();
     let variables = ah_sandbox::variables(std::env::vars(), &[], true);
     prepared.command.env_clear().envs(variables);
+    if what == "allowed" {
+        // The loader of whatever runs outside would write there.
+        let debug = laid.outside.join("loaded");
+        let command = prepared.command.env("LD_DEBUG", "statistics");
+        command.env("LD_DEBUG_OUTPUT", debug);
+    }
     match prepared.spawn() {
         Ok(mut child) => {
             let status = child.process.wait().unwrap();

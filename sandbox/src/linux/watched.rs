@@ -1,0 +1,208 @@
+//! What a command has put where nothing may be put is moved aside when it has ended.
+//!
+//! The project is the command's to change, so that no path in it leads where it led before: folders are opened without
+//! following links, and what is moved is named in the folder that was opened. Or it could have us move files of the user's.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::hash::{BuildHasher, RandomState};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, openat2, renameat_with, statat,
+};
+use rustix::io::Errno;
+
+/// What there was before a command, to tell what it has added.
+#[derive(Debug)]
+pub(super) struct Watched(Vec<(PathBuf, Option<Identity>)>);
+
+type Identity = (u64, u64);
+
+/// Folders that were opened, each once.
+#[derive(Default)]
+struct Folders(HashMap<PathBuf, Result<OwnedFd, Errno>>);
+
+impl Watched {
+    /// Looks at `paths`, which are absolute. One that leads through a link, or whose folder is not there, is not watched.
+    pub fn look(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut folders = Folders::default();
+        let seen = paths.into_iter().filter_map(|path| {
+            let before = folders.look(&path).ok()?;
+            Some((path, before))
+        });
+        Self(seen.collect())
+    }
+
+    /// Moves aside what was made, or put in the place of what was there; gives the new names, or the old ones of what
+    /// could not be moved.
+    pub fn quarantine(&self) -> Vec<PathBuf> {
+        let mut moved = Vec::new();
+        for (path, before) in &self.0 {
+            // What was moved meanwhile may have been a folder on the way.
+            match Folders::default().look(path) {
+                Ok(Some(now)) if Some(now) != *before => moved.push(move_aside(path)),
+                // There was none before, or it would not be watched.
+                Err(Errno::LOOP) => moved.extend(link_above(path).map(|link| move_aside(&link))),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        moved
+    }
+}
+
+impl Folders {
+    /// What is at `path` now.
+    fn look(&mut self, path: &Path) -> Result<Option<Identity>, Errno> {
+        let (folder, name) = parts(path)?;
+        let opened = self.0.entry(folder.to_owned());
+        let opened = opened.or_insert_with(|| open(folder));
+        let opened = opened.as_ref().map_err(|errno| *errno)?;
+        match statat(opened, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some((stat.st_dev, stat.st_ino))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+fn parts(path: &Path) -> Result<(&Path, &OsStr), Errno> {
+    path.parent().zip(path.file_name()).ok_or(Errno::INVAL)
+}
+
+/// The folder at this path, unless a link is on the way.
+fn open(folder: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+/// The first link on the way to `path`.
+fn link_above(path: &Path) -> Option<PathBuf> {
+    let mut above: Vec<_> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let link = above.into_iter().find(|folder| {
+        let found = parts(folder).and_then(|(around, name)| {
+            let around = open(around)?;
+            statat(around, name, AtFlags::SYMLINK_NOFOLLOW)
+        });
+        found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink())
+    });
+    link.map(Path::to_owned)
+}
+
+/// Gives what is at `path` another name in its folder; gives that, or `path` where it stays.
+fn move_aside(path: &Path) -> PathBuf {
+    let attempt = || {
+        let (folder, name) = parts(path)?;
+        let opened = open(folder)?;
+        let name_of = |number: u64| match number {
+            0 => format!("{}.quarantined", name.display()),
+            _ => format!("{}.quarantined-{number}", name.display()),
+        };
+        // Whoever made it may have made those names as well, or have closed the folder.
+        let numbers = (0..10).chain([RandomState::new().hash_one(path)]);
+        for number in numbers {
+            let aside = name_of(number);
+            let rename = || renameat_with(&opened, name, &opened, &aside, RenameFlags::NOREPLACE);
+            let renamed = match rename() {
+                Err(Errno::ACCESS) => reopen(&opened).and_then(|()| rename()),
+                renamed => renamed,
+            };
+            match renamed {
+                Err(Errno::EXIST) => {}
+                renamed => return renamed.map(|()| folder.join(aside)),
+            }
+        }
+        Err(Errno::EXIST)
+    };
+    attempt().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Lets the user write in a folder of theirs again.
+fn reopen(folder: &OwnedFd) -> Result<(), Errno> {
+    let place = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let metadata = fs::metadata(&place).map_err(|_| Errno::ACCESS)?;
+    let mode = metadata.permissions().mode() | 0o700;
+    fs::set_permissions(place, Permissions::from_mode(mode)).map_err(|_| Errno::ACCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A project and what is beside it.
+    fn laid() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        for name in ["project/.git/info", "home"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        fs::write(root.join("project/.git/config"), "[core]\n").unwrap();
+        fs::write(root.join("home/attributes"), "the user's").unwrap();
+        (folder, root)
+    }
+
+    fn watch(root: &Path) -> Watched {
+        let names = [
+            ".git/config",
+            ".git/commondir",
+            ".git/hooks",
+            ".git/info/attributes",
+            ".vscode",
+        ];
+        Watched::look(names.map(|name| root.join("project").join(name)))
+    }
+
+    #[test]
+    fn what_a_command_adds_to_what_git_obeys_is_moved_aside() {
+        let (_folder, root) = laid();
+        let watched = watch(&root);
+        assert_eq!(watched.quarantine(), Vec::<PathBuf>::new());
+        let made = root.join("project/.git/commondir");
+        fs::write(&made, "/evil").unwrap();
+        let aside = root.join("project/.git/commondir.quarantined");
+        assert_eq!(watched.quarantine(), [aside]);
+        assert!(!made.exists());
+    }
+
+    #[test]
+    fn a_link_on_the_way_is_moved_and_not_followed() {
+        let (_folder, root) = laid();
+        let watched = watch(&root);
+        let info = root.join("project/.git/info");
+        fs::rename(&info, root.join("project/away")).unwrap();
+        symlink(root.join("home"), &info).unwrap();
+        assert_eq!(
+            watched.quarantine(),
+            [root.join("project/.git/info.quarantined")]
+        );
+        assert_eq!(
+            fs::read_to_string(root.join("home/attributes")).unwrap(),
+            "the user's"
+        );
+    }
+
+    #[test]
+    fn names_that_are_taken_and_folders_that_are_closed_do_not_keep_it() {
+        let (_folder, root) = laid();
+        let watched = watch(&root);
+        let project = root.join("project");
+        for number in 0..200 {
+            let end = if number == 0 {
+                String::new()
+            } else {
+                format!("-{number}")
+            };
+            fs::write(project.join(format!(".vscode.quarantined{end}")), "").unwrap();
+        }
+        fs::create_dir(project.join(".vscode")).unwrap();
+        fs::set_permissions(&project, Permissions::from_mode(0o555)).unwrap();
+        assert_eq!(watched.quarantine().len(), 1);
+        assert!(!project.join(".vscode").exists());
+    }
+}
