@@ -196,45 +196,6 @@ fn servers_are_confined_unless_the_user_lets_them_out() {
 }
 
 #[test]
-fn a_server_that_fails_in_the_sandbox_says_what_would_let_it_out() {
-    if is_missing() {
-        return;
-    }
-    for (options, is_told) in [(&OUTSIDE[..], false), (&INSIDE, true)] {
-        let world = World::new();
-        let script = McpScript::new().start("echo no network >&2; exit 1\n");
-        let servers = json!({ "mcpServers": { "s": script.config() } }).to_string();
-        let arguments = [&["--mcp-config", &servers], options].concat();
-        let server = Server::new([says("Done.")]);
-        let common = [
-            "-p",
-            "--permission-mode",
-            "bypassPermissions",
-            "-m",
-            "sonnet",
-        ];
-        let arguments = [
-            &arguments[..1],
-            &arguments[1..2],
-            &options[..1],
-            &common,
-            &["go"],
-        ]
-        .concat();
-        let ended = world.asking_as_typed(&server, arguments).run().expect(0);
-        assert!(ended.stderr.contains("no network"), "{}", ended.stderr);
-        for word in ["allowHosts", "unconfinedServers"] {
-            assert_eq!(
-                ended.stderr.contains(word),
-                is_told,
-                "{options:?}: {}",
-                ended.stderr
-            );
-        }
-    }
-}
-
-#[test]
 fn the_web_is_reached_as_far_as_commands_reach_it_where_nobody_is_asked() {
     if is_missing() {
         return;
@@ -252,7 +213,13 @@ fn the_web_is_reached_as_far_as_commands_reach_it_where_nobody_is_asked() {
     ] {
         let (world, to) = (World::new(), greeter());
         let url = format!("http://{to}/");
-        let turns = [uses("web_fetch", json!({ "url": url, "prompt": "What is there?" })), says("Done.")];
+        let turns = [
+            uses(
+                "web_fetch",
+                json!({ "url": url, "prompt": "What is there?" }),
+            ),
+            says("Done."),
+        ];
         let model = world.scenario("s", turns);
         let open =
             json!({ "web": { "privateHosts": ["127.0.0.1"], "reader": "none" } }).to_string();

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use ah_testkit::mcp::McpScript;
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
@@ -158,5 +159,29 @@ fn what_the_host_does_not_want_read_is_not_seen() {
         let text = json!(lines).to_string();
         assert!(!text.contains("canary"), "{path}: {text}");
         assert_eq!(text.contains("public\""), is_seen, "{path}: {text}");
+    }
+}
+
+#[test]
+fn a_server_that_fails_in_the_sandbox_says_what_would_let_it_out() {
+    if is_missing() {
+        return;
+    }
+    for (is_enabled, is_told) in [(false, false), (true, true)] {
+        let world = World::new();
+        let script = McpScript::new().start("echo no network >&2; exit 1\n");
+        let servers = json!({ "mcpServers": { "s": script.config() } }).to_string();
+        let settings = json!({ "sandbox": { "enabled": is_enabled } }).to_string();
+        let server = Server::new([says("Done.")]);
+        let arguments = ["--mcp-config", &servers, "--settings", &settings];
+        let mut host = Host::new(&world, &server, &arguments);
+        host.prompt("Go.");
+        host.result();
+        let status = host.ask("mcp_status", &json!({})).to_string();
+        assert!(status.contains("no network"), "{status}");
+        for word in ["allowHosts", "unconfinedServers"] {
+            assert_eq!(status.contains(word), is_told, "{is_enabled}: {status}");
+        }
+        host.end();
     }
 }
