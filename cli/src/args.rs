@@ -19,9 +19,9 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
 
 use crate::error::CliError;
-use faults::{as_prompt, explain};
+use faults::explain;
 pub use grammar::command;
-use grammar::{NOT_YET, RESERVED, WITHOUT_MEANING};
+use grammar::{NOT_YET, WITHOUT_MEANING};
 use options::{InputFormat, Options, OutputFormat, OutputOptions};
 use session::SessionPlan;
 use subcommands::Subcommands;
@@ -96,15 +96,8 @@ fn understand(
     let mut command = command().args(grammar::foreign());
     // Global options reach the subcommands only now.
     command.build();
-    let is_subcommand =
-        |word: &str| RESERVED.contains(&word) || command.find_subcommand(word).is_some();
+    let is_subcommand = |word: &str| command.find_subcommand(word).is_some();
     let sorted = words::sort(arguments, &command, is_subcommand, names);
-    if let Some((name, rest)) = &sorted.subcommand
-        && RESERVED.contains(&name.as_str())
-    {
-        let error = CliError::usage(format!("`ah {name}` {NOT_YET_WORDS}"));
-        return Err(error.hint(as_prompt(name, rest)));
-    }
     let matches = match command.try_get_matches_from_mut(sorted.line()) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {

@@ -6,7 +6,9 @@ pub mod demo;
 pub mod doctor;
 pub mod embed;
 pub mod export;
+pub mod logs;
 pub mod mail;
+pub mod man;
 mod mcp;
 mod message;
 pub mod models;
@@ -31,7 +33,7 @@ use serde_json::Value;
 
 use crate::args::options::Options;
 use crate::args::session::SessionPlan;
-use crate::args::subcommands::{BranchAction, DemoAction, Subcommands};
+use crate::args::subcommands::{BranchAction, DemoAction, ExportFormat, Subcommands};
 use crate::config::Config;
 use crate::config::places::SESSIONS;
 use crate::environment;
@@ -69,7 +71,15 @@ pub fn perform(
         Subcommands::Redo(wanted) => undo::run(config, plan, Way::Forth, &wanted),
         Subcommands::Rmm { messages } => tree::remove(config, plan, &messages),
         Subcommands::Usage(form) => usage::run(config, plan, form),
-        Subcommands::Export { format } => export::run(config, plan, format),
+        Subcommands::Export { html: true, .. } => export::run(config, plan, ExportFormat::Html),
+        Subcommands::Export { format, .. } => export::run(config, plan, format),
+        Subcommands::Logs { follow, lines } => logs::run(
+            config,
+            options.settings.debug_file.as_deref(),
+            lines,
+            follow,
+        ),
+        Subcommands::Man { folder } => man::run(folder.as_deref()),
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Doctor(form) => doctor::run(config, form),
         Subcommands::Models(form) => models::run(config, form),

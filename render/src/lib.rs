@@ -11,6 +11,7 @@
 //!   and [`Markdown::tail`] those that may still change, to be drawn anew at each frame.
 //! - [`tool::running`] and [`tool::ended`] show a call, [`tool::thinking`] what a model thought; changes of files
 //!   and lists of tasks are found by the shape of a result's details, never by a tool's name.
+//! - [`html`] has the same for a page that is looked at in a browser.
 //! - [`neutralise`] is for those who write text without styles.
 //!
 //! No row is wider than the width that was asked for. No meaning is in a colour alone: changes have signs, failures a
@@ -19,6 +20,7 @@
 
 pub mod diff;
 mod highlight;
+pub mod html;
 mod markdown;
 mod neutral;
 mod styled;

@@ -20,7 +20,7 @@ use crate::{Line, Style, wrap_hard};
 /// Code stands so far in.
 const CODE_INDENT: usize = 2;
 /// At most so much of an unfinished block is looked at for the tail.
-const TAIL: usize = 4 * 1024;
+const TAIL: usize = 2 * 1024;
 
 /// Turns an answer into rows, piece by piece.
 #[derive(Clone)]

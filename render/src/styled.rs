@@ -89,8 +89,8 @@ impl Style {
         style.fg_color(self.ink.colour().map(Into::into))
     }
 
-    /// The mark that stands for it in the readable form.
-    fn mark(self) -> String {
+    /// The words that stand for it in the readable form, and its classes in a page.
+    pub(crate) fn mark(self) -> String {
         const EFFECTS: [(Effects, &str); 6] = [
             (Effects::BOLD, "bold"),
             (Effects::DIMMED, "dim"),

@@ -104,7 +104,8 @@ pub fn running(call: &Call<'_>, sign: &str, place: Place) -> Line {
 /// said.
 pub fn ended(call: &Call<'_>, outcome: &Outcome<'_>, place: Place) -> Vec<Line> {
     let room = place.room();
-    let changes = Changes::of(outcome);
+    let details = outcome.details.filter(|_| !outcome.is_error);
+    let changes = details.map_or(Changes::None, Changes::of);
     let mut rows = head(call, outcome, &changes, room);
     let indent = Line::of(&" ".repeat(INDENT), Style::PLAIN);
     let below = room.saturating_sub(INDENT);
@@ -119,6 +120,21 @@ pub fn ended(call: &Call<'_>, outcome: &Outcome<'_>, place: Place) -> Vec<Line> 
     };
     rows.extend(body.iter().map(|row| row.behind(&indent)));
     place.put(&rows)
+}
+
+/// All that a call has changed, if the details of its result tell of a change: lines of files, or a list of tasks.
+pub fn changes(details: &Value, width: usize) -> Option<Vec<Line>> {
+    match Changes::of(details) {
+        Changes::None => None,
+        Changes::Patch(hunks) => Some(diff::rows(&hunks, width)),
+        Changes::Created(content) => Some(created(content, width)),
+        Changes::Tasks(tasks) => Some(
+            tasks
+                .iter()
+                .flat_map(|task| task_rows(task, width))
+                .collect(),
+        ),
+    }
 }
 
 /// What a model has thought: its first line, and how many follow. All of it if `is_open`.
@@ -173,10 +189,7 @@ enum Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    fn of(outcome: &Outcome<'a>) -> Self {
-        let Some(details) = outcome.details.filter(|_| !outcome.is_error) else {
-            return Self::None;
-        };
+    fn of(details: &'a Value) -> Self {
         if let Some(tasks) = details.get("newTodos").and_then(Value::as_array) {
             return Self::Tasks(tasks);
         }

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::error::CliError;
 
 /// The command line that sends the words of a subcommand to the model.
-pub fn as_prompt(name: &str, rest: &[OsString]) -> String {
+fn as_prompt(name: &str, rest: &[OsString]) -> String {
     let mut line = format!("for a prompt that begins so: ah -- {name}");
     for word in rest {
         line.push(' ');

@@ -32,9 +32,6 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("thinking-display", true),
 ];
 
-/// Subcommands of later versions, kept free so that no prompt comes to depend on their names.
-pub const RESERVED: &[&str] = &["logs"];
-
 /// The command line that the help text shows.
 pub fn command() -> Command {
     let command = Command::new("ah")

@@ -82,6 +82,18 @@ pub enum Subcommands {
         /// As what
         #[arg(long, value_enum, default_value_t)]
         format: ExportFormat,
+        /// As a page for a browser: `--format html`
+        #[arg(long, conflicts_with = "format")]
+        html: bool,
+    },
+    /// Print the log that `AH_LOG_FILE` or `--debug-file` names
+    Logs {
+        /// Wait for what is added to it
+        #[arg(short = 'f', long)]
+        follow: bool,
+        /// Only its last lines
+        #[arg(short = 'l', long, value_name = "N", value_parser = whole::<usize>)]
+        lines: Option<usize>,
     },
     /// Delete empty sessions and what a crash left behind; on request, old sessions as well
     Gc {
@@ -161,6 +173,12 @@ pub enum Subcommands {
         /// Another demo
         #[command(subcommand)]
         action: Option<DemoAction>,
+    },
+    /// Print the manual page, or write one for each subcommand into a folder
+    Man {
+        /// The folder, which is made
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
     },
     /// Print the completion script of a shell
     Completions {
@@ -316,6 +334,8 @@ pub enum ExportFormat {
     Md,
     /// One message per line, as JSON
     Jsonl,
+    /// One page for a browser, which needs nothing else
+    Html,
 }
 
 /// The number of a message, with or without the `@`.

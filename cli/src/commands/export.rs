@@ -1,11 +1,13 @@
 //! `ah export`: the current branch as a document, for people or for programs. Secrets of the environment are replaced
 //! by their names.
 
+mod html;
+
 use ah_conversation::{ContentBlock, Environment, Message};
 use ah_store::Tree;
 use serde_json::Value;
 
-use super::message::role;
+use super::message::{Keys, role};
 use super::place::existing;
 use super::print;
 use crate::args::session::SessionPlan;
@@ -21,11 +23,18 @@ pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<
         Some(current) => tree.branch(&current)?,
         None => Vec::new(),
     };
+    let id = paths.id().map_or_else(String::new, |id| format!(" {id}"));
+    let name = tree.name()?.unwrap_or_else(|| format!("Session{id}"));
     match format {
-        ExportFormat::Md => {
-            let id = paths.id().map_or_else(String::new, |id| format!(" {id}"));
-            let name = tree.name()?.unwrap_or_else(|| format!("Session{id}"));
-            print(&config.environment.redact(&markdown(&name, &messages)))
+        ExportFormat::Md => print(&config.environment.redact(&markdown(&name, &messages))),
+        ExportFormat::Html => {
+            let keys = Keys::of(config)?;
+            let name = config.environment.redact(&name);
+            let messages = messages
+                .iter()
+                .map(|message| redacted(message, &config.environment));
+            let messages: Vec<Message> = messages.map(read_back).collect();
+            print(&html::page(&name, &messages, &keys))
         }
         ExportFormat::Jsonl => print(&jsonl(&messages, &config.environment)),
     }
@@ -33,12 +42,18 @@ pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<
 
 /// One message per line. Texts are redacted before they are encoded, since encoding may change how a secret looks.
 fn jsonl(messages: &[Message], environment: &Environment) -> String {
-    let line = |message: &Message| {
-        let mut value = serde_json::to_value(message).expect("a message has only names as keys");
-        redact(&mut value, environment);
-        format!("{value}\n")
-    };
+    let line = |message: &Message| format!("{}\n", redacted(message, environment));
     messages.iter().map(line).collect()
+}
+
+fn redacted(message: &Message, environment: &Environment) -> Value {
+    let mut value = serde_json::to_value(message).expect("a message has only names as keys");
+    redact(&mut value, environment);
+    value
+}
+
+fn read_back(message: Value) -> Message {
+    serde_json::from_value(message).expect("texts stay texts where secrets are replaced")
 }
 
 fn redact(value: &mut Value, environment: &Environment) {
@@ -227,6 +242,60 @@ export KEY="[MY_SECRET]"
 ```
 ````
 "#);
+    }
+
+    #[test]
+    fn browsers_get_a_page_that_needs_nothing_and_does_nothing() {
+        let mut messages = conversation();
+        messages[0].content = vec![
+            ContentBlock::text("<script>alert(1)</script> **Look** ![x](http://a.b/c.png)"),
+            ContentBlock::Image(ah_conversation::Image {
+                media_type: "image/png".to_owned(),
+                data: "QUJD".to_owned(),
+            }),
+            ContentBlock::Image(ah_conversation::Image {
+                media_type: "image/png".to_owned(),
+                data: "\"><script>".to_owned(),
+            }),
+        ];
+        let messages = { messages.iter() }
+            .map(|message| read_back(redacted(message, &environment())))
+            .collect::<Vec<_>>();
+        let page = html::page("<b>Session</b>", &messages, &Keys::none());
+        let body = &page[page.find("<body>").unwrap()..];
+        insta::assert_snapshot!(body, @r#"
+<body>
+<h1>&lt;b&gt;Session&lt;/b&gt;</h1>
+<section class="user" id="m0">
+<div class="meta">@0 user · <time>1970-01-01T00:00:00</time></div>
+<p>&lt;script&gt;alert(1)&lt;/script&gt; **Look** ![x](http://a.b/c.png)</p>
+<p><img alt="a picture" src="data:image/png;base64,QUJD"></p>
+<p class="dim">a picture: image/png</p>
+</section>
+<section class="assistant" id="m1">
+<div class="meta">@1 assistant · m · <time>1970-01-01T00:00:00</time></div>
+<details><summary class="dim">thinking</summary>
+<p>Hm.
+So.</p>
+</details>
+<details><summary><span class="accent">✓</span> bash cat README.md <span class="dim">(0.0s)</span></summary>
+<pre>{
+  <span class="quoted">&quot;command&quot;</span>: <span class="quoted">&quot;cat README.md&quot;</span>
+}
+</pre>
+<pre>```sh
+export KEY=&quot;[MY_SECRET]&quot;
+```
+</pre>
+</details>
+</section>
+<footer>Written by ah 0.1.0.</footer>
+</body>
+</html>
+"#);
+        let head = &page[..page.len() - body.len()];
+        assert!(head.contains("default-src 'none'"), "{head}");
+        assert!(!page.contains("<script") && !page.contains("src=\"http"));
     }
 
     #[test]

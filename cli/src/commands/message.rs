@@ -28,6 +28,12 @@ impl Keys {
         Ok(Self(keys))
     }
 
+    /// Those of no tool.
+    #[cfg(test)]
+    pub fn none() -> Self {
+        Self(HashMap::new())
+    }
+
     /// `bash make test`: the call in at most so many characters, behind the tool's name.
     pub fn show(&self, call: &ToolUse, width: usize) -> String {
         let key = preview(&self.key(&call.name, &call.input), width);

@@ -1,5 +1,7 @@
 //! Options and variables that no other file of these tests is about: what each of them changes.
 
+use std::io::Write as _;
+
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
@@ -120,6 +122,47 @@ fn the_log_goes_where_it_is_asked_to() {
     for name in ["first.log", "second.log"] {
         assert!(world.text(name).contains("DEBUG"), "{name}");
     }
+}
+
+#[test]
+fn the_log_is_shown_and_followed() {
+    let world = World::new();
+    let nothing = world.ah(["logs"]).run().expect(1);
+    assert!(nothing.stderr.contains("AH_LOG_FILE"), "{}", nothing.stderr);
+    world.write("a.log", "one\ntwo\nthree\n");
+    let logs = |words: &[&'static str]| {
+        let words = ["logs"].into_iter().chain(words.iter().copied());
+        world.ah(words).env("AH_LOG_FILE", "a.log")
+    };
+    assert_eq!(logs(&[]).run().expect(0).stdout, "one\ntwo\nthree\n");
+    assert_eq!(logs(&["-l", "1"]).run().expect(0).stdout, "three\n");
+    let following = logs(&["-f", "-l", "1"]).start();
+    following.wait_for_output("three\n");
+    let mut log = std::fs::OpenOptions::new()
+        .append(true)
+        .open(world.file("a.log"))
+        .unwrap();
+    log.write_all(b"four\n").unwrap();
+    following.wait_for_output("three\nfour\n");
+    log.set_len(0).unwrap();
+    log.write_all(b"5\n").unwrap();
+    following.wait_for_output("four\n5\n");
+    following.signal(rustix::process::Signal::TERM);
+}
+
+/// What packagers ask for: a page for each subcommand, which names its options.
+#[test]
+fn the_manual_has_a_page_for_each_subcommand() {
+    let world = World::new();
+    let page = world.ah(["man"]).run().expect(0).stdout;
+    assert!(
+        page.contains(".TH ah 1") && page.contains("permission\\-mode"),
+        "{page}"
+    );
+    world.ah(["man", "share/man1"]).run().expect(0);
+    let export = world.text("share/man1/ah-export.1");
+    assert!(export.contains("\\-\\-html"), "{export}");
+    assert!(world.text("share/man1/ah.1").contains("ah\\-export(1)"));
 }
 
 #[test]

@@ -106,8 +106,9 @@ fn what_is_written_down_or_shown_names_secrets_and_does_not_tell_them() {
         "{}",
         world.text("run.yaml")
     );
-    let commands: [&[&str]; 5] = [
+    let commands: [&[&str]; 6] = [
         &["export"],
+        &["export", "--html"],
         &["export", "--format", "jsonl"],
         &["doctor"],
         &["doctor", "--json"],

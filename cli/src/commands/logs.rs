@@ -1,0 +1,84 @@
+//! `ah logs`: the log of whoever keeps one.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _, stdout};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::error::CliError;
+use crate::print::shown;
+
+/// How often it is looked whether the log has grown.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Prints the log, or its last `lines`; with `follow` also what is added to it, until the program is stopped.
+pub fn run(
+    config: &Config,
+    named: Option<&Path>,
+    lines: Option<usize>,
+    follow: bool,
+) -> Result<u8, CliError> {
+    let kept = config.environment.get("AH_LOG_FILE").map(Path::new);
+    let path = named.or(kept).ok_or_else(|| {
+        CliError::failure("no log is kept")
+            .hint("set AH_LOG_FILE to a file and AH_LOG to `debug`, or run with --debug-file FILE")
+    })?;
+    let failed =
+        |error| CliError::failure(format!("cannot read the log `{}`: {error}", path.display()));
+    let mut file = File::open(path).map_err(failed)?;
+    let mut position = 0;
+    let mut log = Vec::new();
+    loop {
+        position += file.read_to_end(&mut log).map_err(failed)? as u64;
+        let text = String::from_utf8_lossy(&log);
+        let text = lines
+            .filter(|_| position == log.len() as u64)
+            .map_or(&*text, |lines| last(&text, lines));
+        let mut out = stdout().lock();
+        out.write_all(shown(text).as_bytes())?;
+        out.flush()?;
+        drop(out);
+        if !follow {
+            return Ok(0);
+        }
+        log.clear();
+        thread::sleep(PAUSE);
+        // Whoever empties a log begins it anew.
+        if file.metadata().map_err(failed)?.len() < position {
+            position = file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        }
+    }
+}
+
+/// The last lines of `text`.
+fn last(text: &str, lines: usize) -> &str {
+    let ends = text.trim_end_matches('\n').rmatch_indices('\n');
+    match (
+        lines,
+        ends.map(|(at, _)| at + 1).nth(lines.saturating_sub(1)),
+    ) {
+        (0, _) => "",
+        (_, Some(start)) => &text[start..],
+        (_, None) => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_counted_from_the_end() {
+        for (text, lines, expected) in [
+            ("a\nb\nc\n", 2, "b\nc\n"),
+            ("a\nb\nc", 1, "c"),
+            ("a\n", 5, "a\n"),
+            ("a\n", 0, ""),
+            ("", 1, ""),
+        ] {
+            assert_eq!(last(text, lines), expected, "{lines} of {text:?}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! `ah man`: the manual, for those who package the program.
+
+use std::fs;
+use std::path::Path;
+
+use clap_mangen::{Man, generate_to};
+
+use super::print;
+use crate::args;
+use crate::error::CliError;
+
+/// Prints the manual page, or writes it and one for each subcommand into `folder`.
+pub fn run(folder: Option<&Path>) -> Result<u8, CliError> {
+    // No page is as wide as the terminal that it happens to be made on.
+    let command = args::command().version(env!("CARGO_PKG_VERSION"));
+    let Some(folder) = folder else {
+        let mut page = Vec::new();
+        Man::new(command).render(&mut page)?;
+        return print(&String::from_utf8_lossy(&page));
+    };
+    let written = fs::create_dir_all(folder).and_then(|()| generate_to(command, folder));
+    written.map_err(|error| {
+        CliError::failure(format!("cannot write into `{}`: {error}", folder.display()))
+    })?;
+    Ok(0)
+}
