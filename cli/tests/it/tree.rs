@@ -478,7 +478,7 @@ exit code 2
 
 $ ah export --format pdf
 stderr:
-error: invalid value `pdf` for `--format <FORMAT>` [possible values: md, jsonl]
+error: invalid value `pdf` for `--format <FORMAT>` [possible values: md, jsonl, html]
 hint: `ah export --help` shows what it takes
 exit code 2
 
