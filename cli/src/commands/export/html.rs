@@ -14,6 +14,8 @@ use crate::commands::utc;
 /// The results of calls, by the calls' ids.
 type Results<'a> = HashMap<&'a ToolUseId, &'a ToolResult>;
 
+/// What every page begins with: it may fetch nothing and run nothing.
+const HEAD: &str = include_str!("head.html");
 /// Columns of what is drawn as a terminal would show it.
 const WIDTH: usize = 120;
 /// So much of a call stands in the line that opens it.
@@ -32,10 +34,7 @@ pub fn page(name: &str, messages: &[Message], keys: &Keys) -> String {
         .collect();
     let title = escape(name);
     format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
-         <meta name=\"referrer\" content=\"no-referrer\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n{HEAD}\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{sections}\
          <footer>Written by ah {}.</footer>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION")
