@@ -71,14 +71,24 @@ pub struct Highlighter {
 impl Highlighter {
     /// For a language by its name or by the ending of its files, as a fence names it: `rust`, `rs`.
     pub fn of_language(language: &str) -> Self {
+        Self::within(language, MUCH)
+    }
+
+    /// The same, for so many bytes and no more.
+    pub(crate) fn within(language: &str, left: usize) -> Self {
         let syntax = match language {
             "" | "text" | "txt" | "plain" | "console" => None,
             language => SYNTAXES.find_syntax_by_token(language),
         };
         Self {
             state: syntax.map(|syntax| (ParseState::new(syntax), ScopeStack::new())),
-            left: MUCH,
+            left,
         }
+    }
+
+    /// How many more bytes it would colour.
+    pub(crate) fn left(&self) -> usize {
+        self.left
     }
 
     /// The next line, which has no line break.

@@ -19,6 +19,9 @@ use crate::{Line, Style, wrap_hard};
 
 /// Code stands so far in.
 const CODE_INDENT: usize = 2;
+/// So many bytes of code have colours in one text. To tell them takes longer than all else together, and whoever reads
+/// hundreds of lines of code does not read them here.
+const COLOURED: usize = 16 * 1024;
 /// At most so much of an unfinished block is looked at for the tail.
 const TAIL: usize = 2 * 1024;
 
@@ -35,6 +38,8 @@ pub struct Markdown {
     after_blank: bool,
     /// What the last block was; `None` before the first one.
     last: Option<Kind>,
+    /// So many more bytes of code have colours.
+    coloured: usize,
 }
 
 /// What the lines are in.
@@ -85,6 +90,7 @@ impl Markdown {
             partial: String::new(),
             after_blank: false,
             last: None,
+            coloured: COLOURED,
         }
     }
 
@@ -117,6 +123,7 @@ impl Markdown {
         self.close(&mut rows);
         self.open = Open::Nothing;
         self.after_blank = true;
+        self.coloured = COLOURED;
         rows
     }
 
@@ -131,6 +138,7 @@ impl Markdown {
             partial: String::new(),
             after_blank: self.after_blank,
             last: self.last,
+            coloured: self.coloured,
         };
         let mut partial = end(&self.partial, TAIL);
         // What may become a mark is shown once it is known which.
@@ -152,6 +160,7 @@ impl Markdown {
     fn take(&mut self, line: &str, rows: &mut Vec<Line>) {
         if let Open::Fence(fence, highlighter) = &mut self.open {
             if fence.is_closed_by(line) {
+                self.coloured = highlighter.left();
                 self.open = Open::Nothing;
                 return;
             }
@@ -175,7 +184,7 @@ impl Markdown {
             Start::Blank => self.after_blank = true,
             Start::Fence(fence) => {
                 self.gap(Kind::Fenced, rows);
-                let highlighter = Highlighter::of_language(fence.language(line));
+                let highlighter = Highlighter::within(fence.language(line), self.coloured);
                 self.open = Open::Fence(fence, highlighter);
             }
             Start::Heading => self.whole(Kind::Heading, line, rows),
@@ -223,7 +232,7 @@ impl Markdown {
     fn close(&mut self, rows: &mut Vec<Line>) {
         if let Open::Block(_) = self.open {
             let block = mem::take(&mut self.block);
-            rows.extend(writer::rows(&block, self.width));
+            rows.extend(writer::rows(&block, self.width, &mut self.coloured));
             self.open = Open::Nothing;
         }
     }

@@ -198,7 +198,17 @@ fn the_tail_of_a_long_rest_is_its_end() {
     markdown.feed(&"many words ".repeat(100_000));
     let tail = markdown.tail();
     assert!(tail.len() < 200, "{} rows", tail.len());
-    assert!(tail.last().unwrap().text().ends_with("many words"));
+    assert!(tail.last().unwrap().text().ends_with("words"));
+}
+
+#[test]
+fn long_code_has_colours_up_to_a_point() {
+    let fence = format!("```rs\n{}```\n", "let x = 1;\n".repeat(500));
+    let rows = whole(&fence.repeat(4), 40);
+    let is_coloured = |row: &&Line| row.spans().len() > 1;
+    let coloured = rows.iter().filter(is_coloured).count();
+    assert_eq!(coloured, COLOURED / "let x = 1;".len());
+    assert!(rows.iter().rposition(|row| is_coloured(&row)).unwrap() < rows.len() - 300);
 }
 
 /// Markdown as it may come, and text that only looks like it.

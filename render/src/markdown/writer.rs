@@ -9,8 +9,8 @@ use super::table::Table;
 use crate::highlight::Highlighter;
 use crate::{Ink, Line, Style, wrap};
 
-/// The rows of a block. What the parser takes as a note to itself, as the address of a reference, is shown as it is.
-pub fn rows(block: &str, width: usize) -> Vec<Line> {
+/// The rows of a block; of its code, so many bytes have colours as are left in `coloured`. What the parser takes as a note to itself, as the address of a reference, is shown as it is.
+pub fn rows(block: &str, width: usize, coloured: &mut usize) -> Vec<Line> {
     let mut writer = Writer {
         width,
         rows: Vec::new(),
@@ -22,6 +22,7 @@ pub fn rows(block: &str, width: usize) -> Vec<Line> {
         code: None,
         table: None,
         is_first: true,
+        coloured,
     };
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -37,7 +38,7 @@ pub fn rows(block: &str, width: usize) -> Vec<Line> {
     writer.rows
 }
 
-struct Writer {
+struct Writer<'a> {
     width: usize,
     rows: Vec<Line>,
     containers: Vec<Container>,
@@ -53,6 +54,7 @@ struct Writer {
     table: Option<Table>,
     /// Whether nothing stands before the next block where it is.
     is_first: bool,
+    coloured: &'a mut usize,
 }
 
 /// What stands before each row within.
@@ -63,7 +65,7 @@ struct Container {
     rest: Line,
 }
 
-impl Writer {
+impl Writer<'_> {
     fn write(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -130,7 +132,7 @@ impl Writer {
                     }
                     CodeBlockKind::Indented => "",
                 };
-                self.code = Some((Highlighter::of_language(language), String::new()));
+                self.code = Some((Highlighter::within(language, *self.coloured), String::new()));
             }
             Tag::List(number) => {
                 self.flush();
@@ -284,6 +286,7 @@ impl Writer {
                 self.rows.push(row.behind(&first));
             }
         }
+        *self.coloured = highlighter.left();
         self.is_first = false;
     }
 
