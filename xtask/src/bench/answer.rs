@@ -31,10 +31,15 @@ pub fn says(text: &str) -> Answer {
 
 /// An answer of so many deltas, each of them this text.
 pub fn says_in_pieces(piece: &str, count: usize) -> Answer {
-    let delta = json!({"type": "text_delta", "text": piece});
+    says_pieces(&vec![piece; count])
+}
+
+/// An answer of these deltas.
+pub fn says_pieces(pieces: &[impl AsRef<str>]) -> Answer {
+    let delta = |piece: &_| json!({"type": "text_delta", "text": AsRef::<str>::as_ref(piece)});
     let block = Block {
         start: json!({"type": "text", "text": ""}),
-        deltas: vec![delta; count],
+        deltas: pieces.iter().map(delta).collect(),
     };
     response(&[block], "end_turn")
 }

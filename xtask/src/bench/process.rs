@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use nix::pty::{Winsize, openpty};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use tempfile::TempDir;
@@ -102,6 +104,30 @@ impl Agent {
         self.go(folder, &free(&["-n", "go"]), requests, script)
     }
 
+    /// The same before a terminal, on which it draws.
+    pub fn run_drawn(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
+        let key = format!("bench-{}", self.count());
+        let mut command = self.command(folder, &key, &free(&["-n", "go"]))?;
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 80,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let terminal = openpty(&size, None)?;
+        command
+            .env("TERM", "xterm-256color")
+            .stdin(terminal.slave.try_clone()?)
+            .stdout(terminal.slave.try_clone()?)
+            .stderr(terminal.slave);
+        let mut screen = File::from(terminal.master);
+        // Its end is told as an error.
+        let reader = thread::spawn(move || io::copy(&mut screen, &mut io::sink()).is_ok());
+        let run = self.watch(command, folder, &key, requests, script);
+        let _ = reader.join();
+        run
+    }
+
     /// The same with its commands in the sandbox.
     pub fn run_confined(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
         self.go(folder, &["--sandbox", "-n", "go"], requests, script)
@@ -136,19 +162,32 @@ impl Agent {
         script: Script,
     ) -> Result<Run> {
         let key = format!("bench-{}", self.count());
-        self.server.open(&key, script);
-        let mut command = self.command(folder, &key, arguments)?;
+        let command = self.command(folder, &key, arguments)?;
+        self.watch(command, folder, &key, requests, script)
+    }
+
+    fn watch(
+        &self,
+        mut command: Command,
+        folder: &Path,
+        key: &str,
+        requests: usize,
+        script: Script,
+    ) -> Result<Run> {
+        self.server.open(key, script);
         let cpu_before = cpu_of_children()?;
         let started = Instant::now();
         let mut child = command
             .spawn()
             .with_context(|| format!("starting {}", self.binary.display()))?;
+        // It holds our side of what the child writes to.
+        drop(command);
         let (status, peak) = watching(&[child.id()], Duration::from_millis(2), peak_memory, || {
             child.wait()
         });
         let wall = started.elapsed();
         let status = status?;
-        let exchanges = self.server.close(&key);
+        let exchanges = self.server.close(key);
         if !status.success() || exchanges.len() != requests {
             let said = fs::read_to_string(folder.join("stderr")).unwrap_or_default();
             let tail: Vec<&str> = said.lines().rev().take(5).collect();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::answer::{Answer, runs, says, says_in_pieces};
+use super::answer::{Answer, runs, says, says_in_pieces, says_pieces};
 use super::machine::bare_bash;
 use super::openai;
 use super::process::{Agent, Run, time};
@@ -20,11 +20,12 @@ use super::table::{Figure, Row, median};
 pub type Measure = fn(&Agent) -> Result<Vec<Row>>;
 
 /// All of them, by the names that ask for them.
-pub const GROUPS: [(&str, Measure); 10] = [
+pub const GROUPS: [(&str, Measure); 11] = [
     ("version", version),
     ("one-shot", one_shot),
     ("turns", turns),
     ("deltas", deltas),
+    ("drawn", drawn),
     ("output", output),
     ("resume", resume),
     ("together", together),
@@ -100,6 +101,29 @@ fn long_session(agent: &Agent, folder: &Path) -> Result<Run> {
         _ => runs(turn, [format!("true {turn}").as_str()]),
     };
     agent.run(folder, TURNS + 1, Arc::new(script))
+}
+
+/// What the model says where it is drawn: as much of each kind as answers have.
+const ANSWER: &str = "## A heading\n\nSome words with `code` and **bold** that go on for a while, as answers do, and \
+    then some more of them, so that a row is not enough.\n\n- one item\n- another with [a link](https://example.org)\n\n\
+    ```rust\nfn main() {\n    let n: u32 = (0..10).map(|n| n * 2).sum();\n    println!(\"{n}\"); // so\n}\n```\n\n\
+    | a | b |\n|---|---|\n| 1 | 2 |\n\n";
+
+/// Twenty thousand deltas of five bytes, which a terminal of 80 columns shows as Markdown.
+fn drawn(agent: &Agent) -> Result<Vec<Row>> {
+    const COUNT: usize = 20_000;
+    let pieces: Vec<String> = { ANSWER.as_bytes().chunks(5).cycle().take(COUNT) }
+        .map(|piece| String::from_utf8_lossy(piece).into_owned())
+        .collect();
+    let runs = repeat(5, || {
+        let answer = says_pieces(&pieces);
+        agent.run_drawn(&agent.folder()?, 1, Arc::new(move |_| answer.clone()))
+    })?;
+    Ok(vec![Row {
+        what: "one answer of 100 kB of Markdown in 20,000 deltas, drawn on a terminal: CPU",
+        figures: vec![Figure::milliseconds(median_of(&runs, |run| run.cpu), 150.0)],
+        best: None,
+    }])
 }
 
 /// By all protocols: what they wrap a delta in differs in size.
