@@ -230,6 +230,17 @@ impl Session {
         Ok(session)
     }
 
+    /// Takes up what the store holds now: another message has become the current one. Calls that are open there are
+    /// answered.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn reload(&mut self) -> Result<(), StoreError> {
+        self.transcript = self.ports.store.load().await?;
+        self.sent = Sent::default();
+        self.close_calls().await
+    }
+
     /// The tools, as the model was told of them last.
     pub fn tools(&self) -> &Toolbox {
         &self.tools

@@ -5,6 +5,8 @@
 //! has the session. What a run shows comes from the same code as without a conversation (`print`).
 
 mod app;
+mod bang;
+mod choices;
 mod desk;
 mod editor;
 mod elsewhere;
@@ -15,8 +17,10 @@ mod menu;
 mod painter;
 mod paste;
 mod picker;
+mod plain;
 mod question;
 mod slash;
+mod tell;
 mod terminal;
 mod update;
 mod view;
@@ -25,6 +29,7 @@ use std::io::{self, Stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ah_conversation::ExitReason;
@@ -33,6 +38,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::args::options::Options;
 use crate::args::session::SessionPlan;
+use crate::assemble::Catalogued;
+use crate::commands::run::Opened;
 use crate::commands::run::signals::Signals;
 use crate::config::Config;
 use crate::confinement::Attempt;
@@ -45,6 +52,8 @@ use editor::Keys;
 pub use frontend::Link;
 use history::History;
 use painter::Painter;
+use plain::Plain;
+pub use plain::Words;
 use terminal::Terminal;
 
 /// The shortest time from one picture to the next.
@@ -54,64 +63,156 @@ const BURST: usize = 4096;
 /// The file in the user's folder that keeps what was typed.
 const HISTORY: &str = "history";
 
+/// How the conversation is had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// With lines at the bottom that change.
+    Drawn,
+    /// Line by line.
+    Plain(Words),
+}
+
 /// Has the conversation; gives the exit code.
 ///
 /// # Errors
 ///
 /// Where the session cannot be opened, or cannot be kept.
 pub async fn perform(
+    form: Form,
     fork_at: Option<u32>,
     options: &Options,
     config: &Config,
 ) -> Result<u8, CliError> {
-    let signals = Signals::listen(|code| {
-        terminal::leave();
-        crate::commands::run::leave(code);
-    })
-    .map_err(|error| CliError::failure(format!("cannot listen to signals: {error}")))?;
-    let (inputs, happened) = channel();
-    let colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
-    let (skills, warnings) = extensions::skills(config);
-    warnings.iter().for_each(|warning| crate::warn(warning));
-    let workshop = Workshop {
-        options: options.clone(),
-        config: config.clone(),
-        attempt: Attempt::begin(options, config)?,
-        skills: Arc::new(skills),
-        link: Link {
-            inputs: inputs.clone(),
-            colours,
-            size: Size {
-                width: Terminal::size().0,
-                height: Terminal::size().1,
-            },
-        },
+    let signals = match form {
+        Form::Drawn => Signals::listen(|code| {
+            terminal::leave();
+            crate::commands::run::leave(code);
+        }),
+        Form::Plain(_) => Signals::listen_to_ends(),
     };
-    let history = open_history(config);
+    let signals =
+        signals.map_err(|error| CliError::failure(format!("cannot listen to signals: {error}")))?;
+    let (inputs, happened) = channel();
+    let workshop = workshop(form, options, config, inputs.clone())?;
+    let colours = workshop.link.colours;
     let plan = SessionPlan::of(options, config.manner)?;
     let opened = workshop.open(&plan, fork_at).await?;
     let (tasks, wanted) = unbounded_channel();
-    let app = App::new(Keys::default(), history, Terminal::size(), colours);
-    let face = Face::begin(app, Places::of(config), inputs.clone(), tasks)
+    let history = match form {
+        Form::Drawn => open_history(config),
+        Form::Plain(_) => History::default(),
+    };
+    let mut app = App::new(Keys::default(), history, Terminal::size(), colours);
+    app.named = named(config);
+    if form == Form::Plain(Words::Loop) {
+        banner(&opened)?;
+    }
+    let is_over = begin(form, app, config, (inputs.clone(), happened), tasks)
         .map_err(|error| CliError::failure(format!("cannot use the terminal: {error}")))?;
-    let face = std::thread::Builder::new()
-        .name("terminal".to_owned())
-        .spawn(move || face.run(&happened))
-        .map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
-    tokio::spawn(watch_size(inputs.clone()));
     let worked = Desk::new(workshop, opened, wanted, signals.token().clone())
         .work()
         .await;
     let _ = inputs.send(Input::Stop(0));
     drop(inputs);
-    // What it panicked about has been said.
-    let _ = face.join();
-    divert(None);
-    worked?;
-    Ok(match signals.interrupt() {
-        Some(interrupt) => exit::code(config.manner, &ExitReason::Interrupted, Some(interrupt)),
-        None => 0,
+    if form == Form::Drawn {
+        // What it panicked about has been said.
+        let _ = is_over.join();
+        divert(None);
+    }
+    let is_interrupted = worked?;
+    Ok(match (signals.interrupt(), is_interrupted) {
+        (None, false) => 0,
+        (None, true) => exit::code(config.manner, &ExitReason::Interrupted, None),
+        (interrupt, _) => exit::code(config.manner, &ExitReason::Interrupted, interrupt),
     })
+}
+
+fn workshop(
+    form: Form,
+    options: &Options,
+    config: &Config,
+    inputs: Sender<Input>,
+) -> Result<Workshop, CliError> {
+    let is_drawn = form == Form::Drawn;
+    let choice = anstream::AutoStream::choice(&io::stdout());
+    let (skills, warnings) = extensions::skills(config);
+    warnings.iter().for_each(|warning| crate::warn(warning));
+    let (width, height) = Terminal::size();
+    Ok(Workshop {
+        options: options.clone(),
+        config: config.clone(),
+        attempt: Attempt::begin(options, config)?,
+        skills: Arc::new(skills),
+        models: Arc::new(Catalogued::new(config.clone(), options.clone())),
+        link: Link {
+            inputs,
+            colours: is_drawn && choice != anstream::ColorChoice::Never,
+            is_drawn,
+            size: Size { width, height },
+        },
+    })
+}
+
+/// Begins the terminal's side, on a thread of its own.
+fn begin(
+    form: Form,
+    app: App,
+    config: &Config,
+    (inputs, happened): (Sender<Input>, Receiver<Input>),
+    tasks: UnboundedSender<Task>,
+) -> io::Result<JoinHandle<()>> {
+    let thread = std::thread::Builder::new().name("terminal".to_owned());
+    match form {
+        Form::Drawn => {
+            tokio::spawn(watch_size(inputs.clone()));
+            let face = Face::begin(app, Places::of(config), inputs, tasks)?;
+            thread.spawn(move || face.run(&happened))
+        }
+        Form::Plain(words) => {
+            tokio::spawn(watch_interrupts(tasks.clone()));
+            let is_busy = false;
+            let plain = Plain {
+                words,
+                app,
+                tasks,
+                is_busy,
+            };
+            thread.spawn(move || plain.run(&happened))
+        }
+    }
+}
+
+/// What a plain loop says first.
+fn banner(opened: &Opened) -> Result<(), CliError> {
+    let specs = opened.session.tools().specs().clone();
+    let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    let text = format!("ah (type exit to leave)\nTools: {}\n\n", names.join(", "));
+    Ok(io::Write::write_all(&mut io::stdout(), text.as_bytes())?)
+}
+
+/// Ctrl-C stops what goes on; where nothing does, the program.
+async fn watch_interrupts(tasks: UnboundedSender<Task>) {
+    let Ok(mut interrupts) = signal(SignalKind::interrupt()) else {
+        return;
+    };
+    while interrupts.recv().await.is_some() {
+        if tasks.send(Task::Interrupt).is_err() {
+            return;
+        }
+    }
+}
+
+/// Commands and skills that can be called by name, and what they do.
+fn named(config: &Config) -> Vec<(String, String)> {
+    let (commands, _) = extensions::commands(config);
+    let (skills, _) = extensions::skills(config);
+    let commands = { commands.iter() }.map(|command| (&command.name, &command.description));
+    let skills = skills.iter().filter(|skill| skill.is_command);
+    let skills = skills.map(|skill| (&skill.name, &skill.description));
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    { commands.chain(skills) }
+        .map(|(name, about)| (name.clone(), first(about)))
+        .collect()
 }
 
 fn open_history(config: &Config) -> History {

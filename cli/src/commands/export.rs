@@ -67,7 +67,8 @@ fn redact(value: &mut Value, environment: &Environment) {
     }
 }
 
-fn markdown(name: &str, messages: &[Message]) -> String {
+/// The messages as a page for people.
+pub fn markdown(name: &str, messages: &[Message]) -> String {
     let mut page = format!("# {name}\n");
     for message in messages {
         let model = message

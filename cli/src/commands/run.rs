@@ -14,7 +14,7 @@ use ah_protocol::stream_json::Source;
 use ah_store::{Holder, OpenError};
 use tokio::runtime::Builder;
 
-use crate::args::options::{InputFormat, Options, OutputFormat};
+use crate::args::options::{InputFormat, Options, OutputFormat, Profile};
 use crate::args::session::SessionPlan;
 use crate::args::{Manner, Prompt};
 use crate::assemble::{self, Shown, Stage};
@@ -22,6 +22,7 @@ use crate::config::Config;
 use crate::confinement::Attempt;
 use crate::error::{CliError, TRY_AGAIN};
 use crate::print::Outlet;
+use crate::repl::{Form, Words};
 use crate::{exit, extensions, input, repl};
 pub use instructions::{system_prompt, timeout_ms};
 pub use session::Place;
@@ -33,15 +34,19 @@ use signals::Signals;
 ///
 /// Where the run cannot begin, or could not go on.
 pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, CliError> {
-    let source = match is_conversation(prompt, options, config) {
-        true => None,
-        false => Some(source(prompt, options, config)?),
+    let form = conversation(prompt, options, config);
+    let source = match form {
+        Some(_) => None,
+        None => Some(source(prompt, options, config)?),
     };
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
-    let code = match source {
-        Some(source) => runtime.block_on(perform(source, prompt.fork_at, options, config)),
-        None => runtime.block_on(repl::perform(prompt.fork_at, options, config)),
+    let code = match (source, form) {
+        (Some(source), _) => runtime.block_on(perform(source, prompt.fork_at, options, config)),
+        (None, form) => {
+            let form = form.unwrap_or(Form::Drawn);
+            runtime.block_on(repl::perform(form, prompt.fork_at, options, config))
+        }
     };
     // What a tool has started may still be on its way out.
     ah_process::finish_all();
@@ -49,18 +54,25 @@ pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, Cl
     code
 }
 
-/// Whether somebody sits at a terminal who has not said anything yet.
-fn is_conversation(prompt: &Prompt, options: &Options, config: &Config) -> bool {
+/// How a conversation is had, where somebody sits at a terminal who has not said anything yet. A plain loop reads its
+/// lines from wherever they come.
+fn conversation(prompt: &Prompt, options: &Options, config: &Config) -> Option<Form> {
     let output = &options.output;
     let is_text = matches!(output.output_format, None | Some(OutputFormat::Text));
     let says_nothing = prompt.text.is_none() && options.prompt.skill.is_none();
-    let is_simple = output.plain
-        || config
-            .environment
-            .get("TERM")
-            .is_none_or(|term| term == "dumb");
-    let is_terminal = || std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    says_nothing && is_text && config.manner == Manner::Own && !is_simple && is_terminal()
+    if !says_nothing || !is_text || config.manner != Manner::Own {
+        return None;
+    }
+    if options.tools.profile == Some(Profile::PlainRepl) {
+        return Some(Form::Plain(Words::Loop));
+    }
+    let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));
+    let form = match output.plain || is_dumb {
+        true => Form::Plain(Words::Own),
+        false => Form::Drawn,
+    };
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    is_terminal.then_some(form)
 }
 
 /// Where the prompts come from.

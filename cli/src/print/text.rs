@@ -84,6 +84,11 @@ impl Text {
         }
     }
 
+    /// Writes all that waits.
+    pub fn flush(&self) {
+        self.screen.flush();
+    }
+
     fn show_text(&self, state: &mut State, text: &str) {
         match self.view.manner {
             Manner::Own if self.is_drawn() => {

@@ -9,7 +9,8 @@ use crossterm::event::Event;
 use super::editor::{Editor, Keys};
 use super::history::History;
 use super::menu::Menu;
-use super::picker::Picker;
+use super::picker::{Picker, Subject};
+use super::plain::Answers;
 use super::question::{News, Panel};
 
 /// What happens to the terminal.
@@ -22,14 +23,14 @@ pub enum Input {
     Gone,
     /// What a run shows, to be kept: whole lines, or the beginning of one.
     Written(String),
+    /// What the user is told beside it, likewise.
+    Noted(String),
     /// What a run does.
     Event(Box<EventKind>),
     /// How far a tool is.
     Progress(String, Progress),
     /// The files of the project.
     Files(Vec<String>),
-    /// Commands and skills of the user's and the project's, and what they do.
-    Named(Vec<(String, String)>),
     /// Something is to be chosen.
     Pick(Picker),
     /// Something happens to a question.
@@ -38,10 +39,14 @@ pub enum Input {
     Sent(Queued),
     /// Words were taken back from the session, before it had read them.
     Withdrawn(Vec<Queued>, Then),
+    /// The model that is asked now.
+    Model(Model),
     /// The session that is open now.
     Opened(Box<Opened>),
     /// A task has ended; why a run did, where it was one.
     Ended(Ending),
+    /// What was asked for is done.
+    Done,
     /// The program has to end.
     Stop(u8),
 }
@@ -122,10 +127,57 @@ pub enum Task {
     Withdraw(Vec<Queued>, Then),
     /// Stop what is on.
     Interrupt,
+    /// List what can be chosen.
+    List(Subject),
+    /// Tell of the session.
+    Tell(About),
+    /// Ask another model from now on.
+    Model(String),
+    /// Put a summary in the place of all that was said; what it is to heed.
+    Compact(String),
+    /// Go on in another session: its id or name.
+    Resume(String),
+    /// Go on from an earlier message.
+    GoTo(String),
+    /// Go on in a copy.
+    Fork,
+    /// Begin a new session.
+    New,
+    /// Write the session to a file, as Markdown.
+    Export(String),
+    /// Run a command of the user's; whether the model is told.
+    Shell(String, bool),
     /// Allow more or less where no rule says otherwise.
     Mode(PermissionMode),
     /// End.
     Quit,
+}
+
+impl Task {
+    /// Whether it concerns the run that is on, and waits for nothing.
+    pub fn is_aside(&self) -> bool {
+        matches!(
+            self,
+            Self::Send(..) | Self::Withdraw(..) | Self::Interrupt | Self::Mode(_) | Self::Model(_)
+        )
+    }
+}
+
+/// What can be told of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// Tokens and money.
+    Cost,
+    /// What fills the window.
+    Context,
+    /// What is allowed.
+    Permissions,
+    /// What the model may use.
+    Tools,
+    /// MCP servers.
+    Servers,
+    /// Skills.
+    Skills,
 }
 
 /// All that the terminal shows and knows.
@@ -156,6 +208,8 @@ pub struct App {
     pub questions: VecDeque<Panel>,
     /// Whether what is typed answers it.
     pub is_answering: bool,
+    /// Where the answers to the question go, line by line.
+    pub answers: Option<Answers>,
     /// What was typed before, or the beginning of the answer, while the other is typed.
     pub aside: String,
     /// What the word before the cursor may become.
@@ -222,6 +276,7 @@ impl App {
             hint: None,
             questions: VecDeque::new(),
             is_answering: false,
+            answers: None,
             aside: String::new(),
             menu: None,
             picker: None,

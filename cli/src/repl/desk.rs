@@ -7,16 +7,20 @@ use std::sync::mpsc::Sender;
 
 use ah_agent::skills::Skills;
 use ah_agent::{Change, Controls, Outcome, Session, Stop};
-use ah_conversation::{ContentBlock, ExitReason, StoreError};
+use ah_conversation::{Clock as _, ContentBlock, ExitReason, MessageId, Models, StoreError};
+use ah_store::{SystemClock, Tree};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::app::{self, Ending, Input, Queued, Task};
+use super::app::{self, About, Ending, Input, Queued, Task};
 use super::frontend::Link;
+use super::picker::Subject;
+use super::{bang, choices, tell};
 use crate::args::options::Options;
-use crate::args::session::SessionPlan;
+use crate::args::session::{SessionChoice, SessionPlan};
 use crate::assemble::{Shown, Stage};
-use crate::commands::run::{Opened, open, tell_notices};
+use crate::commands::export;
+use crate::commands::run::{Opened, open, system_prompt, tell_notices};
 use crate::config::Config;
 use crate::confinement::Attempt;
 use crate::error::CliError;
@@ -33,6 +37,8 @@ pub struct Workshop {
     pub attempt: Attempt,
     /// All skills.
     pub skills: Arc<Skills>,
+    /// The models that can be asked.
+    pub models: Arc<dyn Models>,
     /// The way to the terminal.
     pub link: Link,
 }
@@ -67,6 +73,8 @@ pub struct Desk {
     tasks: UnboundedReceiver<Task>,
     /// What was asked for while something else was on.
     later: VecDeque<Task>,
+    /// What the model is told with the next prompt.
+    shared: Vec<String>,
     stop: CancellationToken,
 }
 
@@ -85,23 +93,52 @@ impl Desk {
             store,
             tasks,
             later: VecDeque::new(),
+            shared: Vec::new(),
             stop,
         }
     }
 
-    /// Does what the terminal asks for, until it wants no more.
+    /// Does what the terminal asks for, until it wants no more; gives whether somebody has stopped it while nothing was
+    /// on.
     ///
     /// # Errors
     ///
     /// Where the conversation cannot be kept.
-    pub async fn work(mut self) -> Result<(), CliError> {
+    pub async fn work(mut self) -> Result<bool, CliError> {
         self.introduce();
+        let mut is_interrupted = false;
         while let Some(task) = self.next().await {
             match task {
-                Task::Prompt(text) => self.prompt(&text).await?,
                 Task::Quit => break,
+                Task::Interrupt if !self.workshop.link.is_drawn => {
+                    is_interrupted = true;
+                    break;
+                }
+                Task::Prompt(text) => self.prompt(&text).await?,
+                Task::Compact(wanted) => self.compact(&wanted).await?,
+                Task::Shell(command, is_told) => self.shell(&command, is_told).await?,
+                Task::List(subject) => {
+                    let listed = self.list(subject).await;
+                    self.tell_failure(listed);
+                }
+                Task::Tell(about) => {
+                    let told = self.told(about);
+                    self.tell_failure(told);
+                }
+                Task::Export(path) => {
+                    let exported = self.export(&path).await;
+                    self.tell_failure(exported);
+                }
+                Task::Resume(wanted) => self.open(SessionChoice::Find(wanted), false).await?,
+                Task::New => self.open(SessionChoice::New, false).await?,
+                Task::Fork => {
+                    let own = SessionChoice::File(self.store.path().to_owned());
+                    self.open(own, true).await?;
+                }
+                Task::GoTo(message) => self.go_to(message).await?,
                 aside => self.aside().take(aside).await?,
             }
+            self.tell(Input::Done);
         }
         let Self {
             workshop,
@@ -115,7 +152,7 @@ impl Desk {
         if is_empty {
             discard(store, &workshop.config);
         }
-        Ok(())
+        Ok(is_interrupted)
     }
 
     async fn next(&mut self) -> Option<Task> {
@@ -162,7 +199,8 @@ impl Desk {
                     .warnings
                     .iter()
                     .for_each(|warning| crate::warn(warning));
-                let text = expanded.text;
+                let mut text = std::mem::take(&mut self.shared).concat();
+                text.push_str(&expanded.text);
                 self.run(async |session, stop| {
                     session.run(vec![ContentBlock::Text { text }], stop).await
                 })
@@ -172,6 +210,167 @@ impl Desk {
         };
         self.introduce();
         self.tell(Input::Ended(ending));
+        Ok(())
+    }
+
+    async fn compact(&mut self, wanted: &str) -> Result<(), CliError> {
+        let wanted = Some(wanted).filter(|wanted| !wanted.is_empty());
+        let ending = self
+            .run(async |session, stop| session.compact_all(wanted, stop).await)
+            .await?;
+        self.introduce();
+        self.tell(Input::Ended(ending));
+        Ok(())
+    }
+
+    /// Runs a command of the user's own, which may do what they may. What the model is told of it goes with the next
+    /// prompt.
+    async fn shell(&mut self, command: &str, is_told: bool) -> Result<(), CliError> {
+        let stop = self.stop.child_token();
+        let aside = Aside {
+            run: Some(stop.clone()),
+            ..self.aside()
+        };
+        let ran = {
+            let ran = bang::run(command, &self.workshop.config, &stop);
+            tokio::pin!(ran);
+            loop {
+                tokio::select! {
+                    ran = &mut ran => break ran,
+                    Some(task) = self.tasks.recv() => match task {
+                        task if task.is_aside() => aside.take(task).await?,
+                        task => self.later.push_back(task),
+                    },
+                }
+            }
+        };
+        let ending = match ran {
+            Ok(output) => {
+                self.tell(Input::Written(format!(
+                    "{}\n",
+                    crate::print::neutralise(&output).trim_end()
+                )));
+                if is_told {
+                    self.shared.push(bang::told(command, &output));
+                }
+                Ending::Well
+            }
+            Err(fault) => Ending::Failed(fault, None),
+        };
+        self.tell(Input::Ended(ending));
+        Ok(())
+    }
+
+    fn tell_failure(&self, done: Result<(), CliError>) {
+        if let Err(error) = done {
+            crate::warn(&error.message);
+        }
+    }
+
+    async fn list(&self, subject: Subject) -> Result<(), CliError> {
+        let config = &self.workshop.config;
+        let picker = match subject {
+            Subject::History => return Ok(()),
+            Subject::Session => choices::sessions(config, SystemClock::default().now())?,
+            Subject::Message => choices::messages(&self.store.read(Tree::heads).await?),
+            Subject::Model => choices::models(config)?,
+        };
+        self.tell(Input::Pick(picker));
+        Ok(())
+    }
+
+    fn told(&self, about: About) -> Result<(), CliError> {
+        let workshop = &self.workshop;
+        let (prompt, _) = system_prompt(
+            &workshop.config,
+            &workshop.options,
+            self.session.tools().specs(),
+            &workshop.skills,
+        )?;
+        let text = tell::text(about, &self.session, &prompt, &workshop.skills);
+        self.tell(Input::Written(text));
+        Ok(())
+    }
+
+    async fn export(&self, path: &str) -> Result<(), CliError> {
+        let id = self.store.id().to_string();
+        let name = match path {
+            "" => format!("session-{id}.md"),
+            path => path.to_owned(),
+        };
+        let path = self.workshop.config.environment.cwd().join(name);
+        let page = self
+            .store
+            .read(move |tree| {
+                let current = tree.current()?;
+                let messages = current.map(|current| tree.branch(&current)).transpose()?;
+                let name = tree.name()?.unwrap_or_else(|| format!("Session {id}"));
+                Ok(export::markdown(&name, &messages.unwrap_or_default()))
+            })
+            .await?;
+        let page = self.workshop.config.environment.redact(&page).into_owned();
+        let shown = path.display();
+        let mut file = std::fs::File::create_new(&path)
+            .map_err(|error| CliError::failure(format!("cannot write `{shown}`: {error}")))?;
+        std::io::Write::write_all(&mut file, page.as_bytes())
+            .map_err(|error| CliError::failure(format!("cannot write `{shown}`: {error}")))?;
+        crate::note(&format!("written to `{shown}`"));
+        Ok(())
+    }
+
+    /// Goes on in another session. Where it cannot be opened, the present one stays.
+    async fn open(&mut self, choice: SessionChoice, fork: bool) -> Result<(), CliError> {
+        let plan = SessionPlan {
+            choice,
+            fork,
+            ..SessionPlan::default()
+        };
+        let ending = match self.workshop.open(&plan, None).await {
+            Ok(Opened { session, store }) => {
+                let former = std::mem::replace(&mut self.session, session);
+                let kept = std::mem::replace(&mut self.store, store);
+                let is_empty = former.transcript().last().is_none();
+                former.close("other").await?;
+                if is_empty {
+                    discard(kept, &self.workshop.config);
+                }
+                self.introduce();
+                self.tell_what_was_said();
+                Ending::Well
+            }
+            Err(error) => Ending::Failed(error.message, error.hint),
+        };
+        self.tell(Input::Ended(ending));
+        Ok(())
+    }
+
+    /// Tells what was said last in the session that is open now.
+    fn tell_what_was_said(&self) {
+        let messages = self.session.transcript().messages();
+        let count = messages.len();
+        let last = messages
+            .iter()
+            .rev()
+            .find(|message| !message.text().is_empty());
+        let last = last.map_or_else(String::new, |last| {
+            format!("; the last words: {}", last.text())
+        });
+        let line = format!("session {}, {count} messages{last}", self.store.id());
+        self.tell(Input::Written(format!(
+            "{}\n",
+            crate::print::neutralise(&line)
+        )));
+    }
+
+    /// Goes on from an earlier message, on a branch of its own.
+    async fn go_to(&mut self, message: String) -> Result<(), CliError> {
+        self.store
+            .checkout(MessageId::from(message.as_str()))
+            .await?;
+        self.session.reload().await?;
+        self.introduce();
+        self.tell_what_was_said();
+        self.tell(Input::Ended(Ending::Well));
         Ok(())
     }
 
@@ -194,10 +393,8 @@ impl Desk {
                 tokio::select! {
                     outcome = &mut run => break outcome,
                     Some(task) = self.tasks.recv() => match task {
-                        task @ (Task::Prompt(_) | Task::Quit) => {
-                            self.later.push_back(task);
-                        }
-                        task => aside.take(task).await?,
+                        task if task.is_aside() => aside.take(task).await?,
+                        task => self.later.push_back(task),
                     },
                 }
             }
@@ -216,6 +413,7 @@ impl Desk {
             store: self.store.clone(),
             controls: self.session.controls(),
             inputs: self.workshop.link.inputs.clone(),
+            models: self.workshop.models.clone(),
             run: None,
         }
     }
@@ -234,6 +432,7 @@ struct Aside {
     store: Arc<ah_store::Session>,
     controls: Controls,
     inputs: Sender<Input>,
+    models: Arc<dyn Models>,
     /// Stops the run that is on.
     run: Option<CancellationToken>,
 }
@@ -260,7 +459,15 @@ impl Aside {
                 self.tell(Input::Withdrawn(taken, then));
             }
             Task::Mode(mode) => self.controls.request(Change::Mode(mode)),
-            Task::Prompt(_) | Task::Quit => {}
+            Task::Model(name) => match self.models.connect(Some(&name)) {
+                Ok(provider) => {
+                    let model = provider.model().clone();
+                    self.controls.request(Change::Model(provider));
+                    self.tell(Input::Model(model));
+                }
+                Err(error) => crate::warn(&error.to_string()),
+            },
+            _ => {}
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ pub struct Link {
     pub inputs: Sender<Input>,
     /// Whether with colours.
     pub colours: bool,
+    /// Whether answers are laid out; else they come as they are.
+    pub is_drawn: bool,
     /// How large the terminal is.
     pub size: Size,
 }
@@ -34,11 +36,11 @@ impl Link {
             err_is_terminal: true,
             colours: self.colours,
             spinner: false,
-            drawn: true,
+            drawn: self.is_drawn,
             size: self.size,
         };
-        let stream = || Box::new(Stream(self.inputs.clone()));
-        let screen = Screen::apart(stream(), stream(), look);
+        let stream = |kind: fn(String) -> Input| Box::new(Stream(self.inputs.clone(), kind));
+        let screen = Screen::apart(stream(Input::Written), stream(Input::Noted), look);
         Shown {
             asks: view.asks.clone(),
             text: Text::new(view, screen),
@@ -49,12 +51,12 @@ impl Link {
 }
 
 /// A stream that ends at the terminal's hands.
-struct Stream(Sender<Input>);
+struct Stream(Sender<Input>, fn(String) -> Input);
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes).into_owned();
-        match self.0.send(Input::Written(text)) {
+        match self.0.send((self.1)(text)) {
             Ok(()) => Ok(bytes.len()),
             Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
         }
@@ -120,6 +122,7 @@ impl Frontend for Shown {
             }
             kind => {
                 if matches!(kind, EventKind::ApiCallStart { .. }) {
+                    self.text.flush();
                     self.is_answering.store(false, Ordering::Relaxed);
                 }
                 self.send(Input::Event(Box::new(kind.clone())));

@@ -35,6 +35,8 @@ pub enum News {
     Put(u64, Sender<String>),
     /// One says more.
     Says(u64, String),
+    /// One has said all, and waits.
+    Waits(u64),
     /// One is answered, or nobody wants to know any more.
     Over(u64),
 }
@@ -59,6 +61,7 @@ pub fn update(app: &mut App, news: News) -> Vec<Effect> {
             }
             Vec::new()
         }
+        News::Waits(_) => Vec::new(),
         News::Over(id) => {
             let Some(at) = app.questions.iter().position(|panel| panel.id == id) else {
                 return Vec::new();
@@ -188,6 +191,7 @@ impl Write for Words {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        let _ = self.inputs.send(Input::Question(News::Waits(self.id)));
         Ok(())
     }
 }

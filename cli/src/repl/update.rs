@@ -20,7 +20,7 @@ pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             Vec::new()
         }
         Input::Gone | Input::Stop(_) => vec![Effect::Quit],
-        Input::Written(text) => written(app, &text),
+        Input::Written(text) | Input::Noted(text) => written(app, &text),
         Input::Event(kind) => {
             event(app, &kind);
             Vec::new()
@@ -37,10 +37,6 @@ pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             app.files = Some(files);
             menu::look(app)
         }
-        Input::Named(named) => {
-            app.named = named;
-            Vec::new()
-        }
         Input::Pick(picker) => {
             pick(app, picker);
             Vec::new()
@@ -51,11 +47,18 @@ pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             Vec::new()
         }
         Input::Withdrawn(taken, then) => withdrawn(app, taken, then, now),
+        Input::Model(model) => {
+            if let Some(session) = &mut app.session {
+                session.model = model;
+            }
+            Vec::new()
+        }
         Input::Opened(opened) => {
             app.session = Some(*opened);
             Vec::new()
         }
         Input::Ended(ending) => ended(app, ending),
+        Input::Done => Vec::new(),
     }
 }
 
@@ -211,7 +214,7 @@ fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     };
     app.hint = None;
     if app.picker.is_some() {
-        return choose(app, event);
+        return choose(app, event, now);
     }
     let was_leaving = std::mem::take(&mut app.is_leaving);
     match keys::own(&event) {
@@ -316,7 +319,7 @@ fn pick(app: &mut App, mut picker: Picker) {
 }
 
 /// A key while something is chosen.
-fn choose(app: &mut App, event: KeyEvent) -> Vec<Effect> {
+fn choose(app: &mut App, event: KeyEvent, now: Instant) -> Vec<Effect> {
     let Some(picker) = &mut app.picker else {
         return Vec::new();
     };
@@ -336,7 +339,7 @@ fn choose(app: &mut App, event: KeyEvent) -> Vec<Effect> {
             app.picker = None;
             let typed = std::mem::take(&mut app.picked_over);
             app.editor.set(&typed);
-            return slash::chosen(app, subject, &chosen.value);
+            return slash::chosen(app, subject, &chosen.value, now);
         }
         _ => {
             if let ReedlineEvent::Edit(commands) = app.editor.read(Event::Key(event)) {
@@ -458,6 +461,17 @@ fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
     submit(app, MailKind::Steer, now)
 }
 
+/// Takes in a line that was typed where no key has a meaning of its own.
+pub fn submit_line(app: &mut App, now: Instant) -> Vec<Effect> {
+    let effects = submit(app, MailKind::Steer, now);
+    // Whoever typed it has seen it.
+    let is_echo = |effect: &Effect| app.work.is_some() && matches!(effect, Effect::Print(_));
+    effects
+        .into_iter()
+        .filter(|effect| !is_echo(effect))
+        .collect()
+}
+
 /// Says what is typed: a prompt, a command of the terminal's, or words for the run that is on.
 fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
     let typed = app.editor.text().trim().to_owned();
@@ -467,6 +481,15 @@ fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
     if let Some(called) = slash::call(&typed) {
         return slash::perform(app, &called, now);
     }
+    if app.work.is_none()
+        && let Some((command, is_told)) = bang(&typed)
+    {
+        app.editor.take();
+        app.history.keep(&typed);
+        app.work = Some(Work::begin("running", now));
+        let shown = Effect::Print(format!("{}\n", neutralise(&typed)));
+        return vec![shown, Effect::Task(Task::Shell(command, is_told))];
+    }
     let text = paste::unfold(app, &typed);
     app.editor.take();
     app.is_answering = !app.questions.is_empty();
@@ -475,6 +498,17 @@ fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         Some(_) => vec![Effect::Task(Task::Send(kind, text))],
         None => prompt(app, &typed, text, now),
     }
+}
+
+/// The command that a line runs, and whether the model is told of it.
+fn bang(typed: &str) -> Option<(String, bool)> {
+    let rest = typed.strip_prefix('!')?;
+    let (rest, is_told) = match rest.strip_prefix('!') {
+        Some(rest) => (rest, false),
+        None => (rest, true),
+    };
+    let command = rest.trim();
+    (!command.is_empty()).then(|| (command.to_owned(), is_told))
 }
 
 /// A prompt is shown above, as it was typed, and runs.

@@ -1,6 +1,6 @@
 //! The conversation at a terminal, with the real binary in a real one.
 
-use ah_testkit::script::{hangs, says, uses};
+use ah_testkit::script::{fails, hangs, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
@@ -355,4 +355,182 @@ fn the_scrollback_is_written_once() {
     }
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
+}
+
+#[test]
+fn commands_tell_of_the_session_and_change_it() {
+    let world = World::new();
+    let server = Server::new(["One.", "Two.", "A summary.", "Three.", "Four."].map(says));
+    let mut seat = Seat::of_size(world.asking(&server, ["-m", "sonnet"]), 100, 40);
+    seat.says("fix the parser");
+    seat.sees("One.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("/co");
+    seat.sees("/context");
+    seat.sees("❯ /compact");
+    seat.types("\x1b[B\x1b[B\r");
+    seat.sees("what the model said");
+    seat.says("/cost");
+    seat.sees(" in (");
+    seat.says("/model opus");
+    seat.sees("claude-opus");
+    seat.says("second");
+    seat.sees("Two.");
+    seat.sees_no_more("Esc interrupts");
+    assert!(
+        server.requests()[1].body["model"]
+            .as_str()
+            .unwrap()
+            .contains("opus")
+    );
+    seat.says("/compact the parser");
+    seat.sees("summed up");
+    seat.sees_no_more("Esc interrupts");
+    // Another session, and back to the first.
+    seat.says("/clear");
+    seat.sees(", 0 messages");
+    seat.sees_no_more("Esc interrupts");
+    seat.says("of something else");
+    seat.sees("Three.");
+    seat.sees_no_more("Esc interrupts");
+    seat.says("/resume");
+    seat.sees("❯ ");
+    seat.types("parser");
+    seat.sees("❯       now");
+    seat.sees("fix the parser");
+    seat.types("\r");
+    seat.sees("the last words");
+    seat.sees_no_more("Esc interrupts");
+    // And in it to the first answer, from which another branch goes on.
+    seat.says("/tree");
+    seat.sees("message:");
+    seat.types("One");
+    seat.sees("❯    @1  model  One.");
+    seat.types("\r");
+    seat.sees("2 messages; the last words: One.");
+    seat.sees_no_more("Esc interrupts");
+    seat.says("another way");
+    seat.sees("Four.");
+    seat.sees_no_more("Esc interrupts");
+    let body = server.requests().last().unwrap().body["messages"].to_string();
+    assert!(
+        body.contains("fix the parser") && !body.contains("second"),
+        "{body}"
+    );
+    seat.says("/export notes.md");
+    seat.sees("written to");
+    assert!(world.text("notes.md").contains("another way"));
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    assert_eq!(world.databases().len(), 2);
+}
+
+#[test]
+fn commands_of_the_users_own_are_shared_or_not() {
+    let world = World::new();
+    let server = Server::new(["One.", "Two."].map(says));
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("!echo shared-$((40 + 2)); exit 3");
+    seat.sees("shared-42");
+    seat.sees("[exit code 3]");
+    seat.says("!!echo private-$((40 + 2))");
+    seat.sees("private-42");
+    seat.sees_no_more("Esc interrupts");
+    seat.says("what is that?");
+    seat.sees("One.");
+    seat.sees_no_more("Esc interrupts");
+    let body = server.requests().remove(0).body.to_string();
+    assert!(
+        body.contains("shared-42") && !body.contains("private-42"),
+        "{body}"
+    );
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// Line by line, where nothing can be drawn: no sequence that steers a terminal.
+#[test]
+fn a_dumb_terminal_gets_lines() {
+    let world = World::new();
+    for (term, option) in [("dumb", "--trust"), ("xterm", "--plain")] {
+        let arguments = [
+            "-n",
+            "-m",
+            "sonnet",
+            "--no-sandbox",
+            "--permission-mode",
+            "default",
+            option,
+        ];
+        let server = Server::new([
+            says("# Hello\n\nI am **here**."),
+            uses("bash", json!({"command": "touch asked"})),
+            says("Done."),
+        ]);
+        let mut seat = Seat::take(world.asking(&server, arguments).env("TERM", term));
+        seat.says("Hi");
+        seat.sees("I am **here**.");
+        seat.says("do it");
+        seat.sees("Allow?");
+        seat.says("y");
+        seat.sees("Done.");
+        seat.says("/cost");
+        seat.sees(" in (");
+        seat.says("/exit");
+        let bytes = seat.bytes();
+        assert!(
+            !bytes.contains(&0x1b),
+            "{:?}",
+            String::from_utf8_lossy(&bytes)
+        );
+        assert_eq!(seat.leaves(), 0);
+        assert!(world.file("asked").exists());
+        std::fs::remove_file(world.file("asked")).unwrap();
+    }
+}
+
+/// The checks of a plain loop that its words are about; those of its limits stand beside their settings.
+#[test]
+fn a_plain_loop_has_its_own_words() {
+    let world = World::new();
+    let server = Server::new([
+        uses("bash", json!({"command": "echo one"})),
+        says("It is one."),
+        fails(401, "authentication_error"),
+        says("Still here."),
+    ]);
+    let ah = world.asking(&server, ["--profile", "plain-repl", "-m", "sonnet"]);
+    let ended = ah
+        .stdin("\n  \nrun it\nfail\nagain\nexit\n")
+        .run()
+        .expect(0);
+    insta::assert_snapshot!(ended.stdout, @"
+    ah (type exit to leave)
+    Tools: read, write, bash, skill
+
+    you> you> you> 
+    assistant> 
+    assistant> It is one.
+
+    you> 
+    assistant> 
+    you> 
+    assistant> Still here.
+
+    you>
+    ");
+    assert!(ended.stderr.contains("Error: "), "{}", ended.stderr);
+    for last in ["quit\n", ""] {
+        let ah = world.asking(&server, ["--profile", "plain-repl", "-m", "sonnet"]);
+        ah.stdin(if last.is_empty() { "\n" } else { last })
+            .run()
+            .expect(0);
+    }
+    let ended = world
+        .ah(["--profile", "plain-repl", "-m", "sonnet"])
+        .stdin("hi\n")
+        .run()
+        .expect(1);
+    assert_eq!(ended.stdout, "");
+    assert!(ended.stderr.contains("error: "), "{}", ended.stderr);
 }

@@ -21,15 +21,21 @@ pub struct Signals {
 impl Signals {
     /// Listens from now on, on the present runtime. `leave` is called at the second Ctrl-C with the exit code.
     pub fn listen(leave: impl FnOnce(u8) + Send + 'static) -> io::Result<Self> {
-        let signals = Self::default();
+        let signals = Self::listen_to_ends()?;
         let interrupts = signal(SignalKind::interrupt())?;
+        tokio::spawn(signals.clone().stop_or_leave(interrupts, leave));
+        Ok(signals)
+    }
+
+    /// Listens from now on to what wants the program gone, and leaves Ctrl-C to others.
+    pub fn listen_to_ends() -> io::Result<Self> {
+        let signals = Self::default();
         for (kind, interrupt) in [
             (SignalKind::terminate(), Interrupt::Terminate),
             (SignalKind::hangup(), Interrupt::Hangup),
         ] {
             tokio::spawn(signals.clone().stop_at(signal(kind)?, interrupt));
         }
-        tokio::spawn(signals.clone().stop_or_leave(interrupts, leave));
         Ok(signals)
     }
 

@@ -1,0 +1,60 @@
+//! Commands that the user runs from the conversation. They run outside of the sandbox and unasked: the user has typed them.
+
+use ah_conversation::Content;
+use ah_process::Keep;
+use ah_tools::Shell;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+
+/// So much of an output is shown, and told.
+const MAX_BYTES: usize = 100_000;
+
+/// Runs a command line; gives what it has put out, and how it ended where that was not well.
+///
+/// # Errors
+///
+/// Where it could not be run, or was stopped.
+pub async fn run(line: &str, config: &Config, stop: &CancellationToken) -> Result<String, String> {
+    let shell = Shell::new(&config.environment);
+    // The folder, with what is too long to be shown in it, is gone afterwards.
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let child = ah_process::Command {
+        program: shell.program,
+        arguments: vec!["-c".into(), line.into()],
+        cwd: config.environment.cwd().to_owned(),
+        environment: shell.environment,
+        stdin: Vec::new(),
+        deadline: None,
+        keep: Keep::new(folder.path().join("output"), 0),
+        sandbox: None,
+        note: |_| None,
+    };
+    let outcome = tokio::select! {
+        () = stop.cancelled() => return Err("stopped".to_owned()),
+        outcome = child.run() => outcome.map_err(|error| error.to_string())?,
+    };
+    let (bytes, all) = match &outcome.output {
+        Content::Bytes(bytes) => (bytes.as_slice(), bytes.len() as u64),
+        Content::Spool(spool) => (spool.head.as_slice(), spool.len),
+        Content::Blocks(_) => (&[][..], 0),
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let mut text = text[..text.floor_char_boundary(MAX_BYTES)].to_owned();
+    if all > text.len() as u64 {
+        text.push_str(&format!("\n[the first part of {all} bytes]"));
+    }
+    match outcome.ending.code() {
+        0 => {}
+        code => text.push_str(&format!("\n[exit code {code}]")),
+    }
+    Ok(text)
+}
+
+/// What the model is told of it.
+pub fn told(line: &str, output: &str) -> String {
+    format!(
+        "I have run `{line}`:\n\n```\n{}\n```\n\n",
+        output.trim_end()
+    )
+}

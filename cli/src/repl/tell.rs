@@ -1,0 +1,167 @@
+//! What the terminal tells of a session when it is asked to: costs, the window by what fills it, rules, tools, servers,
+//! skills.
+
+use ah_agent::prompt::Part;
+use ah_agent::skills::Skills;
+use ah_agent::{Session, Share};
+use ah_conversation::{ContentBlock, Role, Usage, estimate_block, estimate_text};
+
+use super::app::About;
+use crate::print::{count, neutralise};
+
+/// What is told, in lines.
+pub fn text(about: About, session: &Session, prompt: &[Vec<Part>], skills: &Skills) -> String {
+    let lines = match about {
+        About::Cost => cost(session),
+        About::Context => context(session, prompt),
+        About::Permissions => permissions(session),
+        About::Tools => tools(session),
+        About::Servers => servers(session),
+        About::Skills => skills
+            .iter()
+            .map(|skill| format!("{:<20} {}", skill.name, first(&skill.description)))
+            .collect(),
+    };
+    let lines = match lines.is_empty() {
+        true => vec!["there is none".to_owned()],
+        false => lines,
+    };
+    let lines = lines.iter().map(|line| format!("  {}\n", neutralise(line)));
+    lines.collect::<String>() + "\n"
+}
+
+/// The first line of a text.
+fn first(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or_default()
+}
+
+fn cost(session: &Session) -> Vec<String> {
+    let messages = session.transcript().messages();
+    let responses = messages
+        .iter()
+        .filter_map(|message| message.response.as_ref());
+    let shares = Share::of(responses.clone());
+    let mut lines: Vec<_> = shares.iter().map(share).collect();
+    if shares.len() > 1 {
+        let usage = responses.fold(Usage::default(), |sum, response| sum + response.usage);
+        lines.push(format!("{:<30} {} tokens", "all", count(usage.total())));
+    }
+    lines
+}
+
+fn share(share: &Share) -> String {
+    let usage = &share.usage;
+    let cost = share
+        .cost
+        .map_or_else(|| "price unknown".to_owned(), |cost| cost.to_string());
+    format!(
+        "{:<30} {} in ({} cached) / {} out, {cost}",
+        share.model,
+        count(usage.effective_input()),
+        count(usage.cache_read_input_tokens),
+        count(usage.output_tokens)
+    )
+}
+
+/// The window by what fills it. Each is estimated; what the model itself has counted comes last.
+fn context(session: &Session, prompt: &[Vec<Part>]) -> Vec<String> {
+    let mut rows: Vec<(String, u64)> = Vec::new();
+    let mut add = |what: String, tokens: u64| match rows.iter_mut().find(|(row, _)| *row == what) {
+        Some((_, sum)) => *sum += tokens,
+        None => rows.push((what, tokens)),
+    };
+    for part in prompt.iter().flatten() {
+        add(
+            format!("prompt: {}", part.source),
+            estimate_text(&part.text),
+        );
+    }
+    for tool in session.tools().specs().iter() {
+        let what = match tool
+            .name
+            .strip_prefix("mcp__")
+            .and_then(|name| name.split_once("__"))
+        {
+            Some((server, _)) => format!("tools of {server}"),
+            None => "tools".to_owned(),
+        };
+        let schema = tool.input_schema.to_string();
+        add(
+            what,
+            estimate_text(&tool.description) + estimate_text(&schema),
+        );
+    }
+    for message in session.transcript().view() {
+        for block in &message.content {
+            let what = match (block, message.role) {
+                _ if message.is_summary() => "summary of what was said before",
+                (ContentBlock::ToolUse(_), _) => "tool calls",
+                (ContentBlock::ToolResult(_), _) => "results of tools",
+                (ContentBlock::Thinking { .. } | ContentBlock::RedactedThinking { .. }, _) => {
+                    "thinking"
+                }
+                (ContentBlock::Image(_), _) => "pictures",
+                (_, Role::User) => "what you said",
+                (_, Role::Assistant) => "what the model said",
+            };
+            add(what.to_owned(), estimate_block(block));
+        }
+    }
+    let window = session.model().context_window;
+    let mut lines: Vec<_> = rows
+        .iter()
+        .map(|(what, tokens)| row(what, *tokens, window))
+        .collect();
+    let all = rows.iter().map(|(_, tokens)| tokens).sum();
+    lines.push(row("all, estimated", all, window));
+    let counted = session.transcript().context_tokens();
+    if counted > 0 {
+        lines.push(row("the last request, as counted", counted, window));
+    }
+    lines.push(format!(
+        "{:>8}        the window of {}",
+        count(window),
+        session.model().name
+    ));
+    lines
+}
+
+fn row(what: &str, tokens: u64, window: u64) -> String {
+    let percent = (tokens * 100).checked_div(window).unwrap_or_default();
+    format!("{:>8}  {percent:>3}%  {what}", count(tokens))
+}
+
+fn permissions(session: &Session) -> Vec<String> {
+    let permissions = &session.settings().permissions;
+    let mut lines = vec![format!("mode   {}", permissions.mode.as_str())];
+    for (word, rules) in [
+        ("deny ", &permissions.deny),
+        ("ask  ", &permissions.ask),
+        ("allow", &permissions.allow),
+    ] {
+        lines.extend(rules.iter().map(|rule| format!("{word}  {rule}")));
+    }
+    let folders = permissions.directories.iter();
+    lines.extend(folders.map(|folder| format!("files  {}", folder.display())));
+    lines
+}
+
+fn tools(session: &Session) -> Vec<String> {
+    let specs = session.tools().specs().iter();
+    specs
+        .map(|spec| format!("{:<20} {}", spec.name, first(&spec.description)))
+        .collect()
+}
+
+fn servers(session: &Session) -> Vec<String> {
+    let servers = session.tools().servers();
+    let status = servers.map(|servers| servers.status()).unwrap_or_default();
+    let line = |server: &ah_conversation::ServerStatus| {
+        let error = server
+            .error
+            .as_deref()
+            .map_or_else(String::new, |error| format!(": {error}"));
+        format!("{:<20} {}{error}", server.name, server.state.as_str())
+    };
+    status.iter().map(line).collect()
+}
