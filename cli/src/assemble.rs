@@ -13,7 +13,7 @@ use ah_agent::skills::{Skill, Skills};
 use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{
     Clock as _, Cost, ErrorClass, Limits, Model, Models, Provider, ProviderError, Sampling,
-    Thinking, estimate_text,
+    Thinking, Tool, estimate_text,
 };
 use ah_mcp::{RemoteServers, SdkHost, Transport};
 use ah_provider::anthropic::Patience;
@@ -167,6 +167,17 @@ pub struct Shown<'a> {
     pub stage: Stage<'a>,
     /// Hooks besides those of the settings, asked after them.
     pub hooks: Vec<Arc<dyn Hook>>,
+    /// What the program brings that embeds this one.
+    pub own: Own,
+}
+
+/// What a program brings that embeds this one.
+#[derive(Clone, Default)]
+pub struct Own {
+    /// Its model, in the place of that of the settings.
+    pub provider: Option<Arc<dyn Provider>>,
+    /// Its tools, in the place of others of their names.
+    pub tools: Vec<Arc<dyn Tool>>,
 }
 
 /// Where a session is shown.
@@ -229,7 +240,8 @@ pub async fn session(
     };
     let (layered, warnings) = tools::layered(sources, options, config).await;
     warnings.iter().for_each(|warning| crate::warn(warning));
-    let tools = Toolbox::new(layered.iter().map(|known| known.tool.clone()));
+    let known = layered.iter().map(|known| known.tool.clone());
+    let tools = Toolbox::new(known.chain(shown.own.tools.iter().cloned()));
     let settings = settings(&*provider, &tools, &shown, options, config)?;
     let tools = with_servers(tools, config, shown.standing, shown.host);
     let view = || view(&*provider, store, &tools, options, config);

@@ -2,6 +2,8 @@
 //!
 //! This is the only crate that reads the environment, names concrete types and touches the terminal. The way of a
 //! command: [`args`] (what was typed) → [`config`] (what holds, with files and environment) → `commands`.
+//!
+//! Other programs begin at [`library`].
 
 pub mod args;
 pub mod assemble;
@@ -16,6 +18,7 @@ pub mod extensions;
 mod found_file;
 pub mod input;
 mod key_command;
+pub mod library;
 mod log;
 pub mod overlay;
 mod own_folder;
@@ -38,21 +41,8 @@ use trust::Memory;
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1).peekable();
-    if arguments
-        .next_if(|first| first == ah_sandbox::LAUNCHER)
-        .is_some()
-    {
-        ah_sandbox::launcher(arguments);
-    }
-    if arguments
-        .next_if(|first| first == ah_sandbox::PROBE)
-        .is_some()
-    {
-        ah_sandbox::probe(arguments);
-    }
-    let arguments = arguments.collect();
-    match run(arguments) {
+    library::enter();
+    match run(std::env::args_os().skip(1).collect()) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             report(&error);

@@ -17,7 +17,7 @@ use tokio::runtime::Builder;
 use crate::args::options::{InputFormat, Options, OutputFormat, Profile};
 use crate::args::session::SessionPlan;
 use crate::args::{Manner, Prompt};
-use crate::assemble::{self, Shown, Stage};
+use crate::assemble::{self, Own, Shown, Stage};
 use crate::config::Config;
 use crate::confinement::Attempt;
 use crate::error::{CliError, TRY_AGAIN};
@@ -25,6 +25,7 @@ use crate::print::Outlet;
 use crate::repl::{Form, Words};
 use crate::{exit, extensions, input, repl};
 pub use instructions::{system_prompt, timeout_ms};
+pub(crate) use serve::{Engaging, engage};
 pub use session::Place;
 use signals::Signals;
 
@@ -139,6 +140,7 @@ async fn show(
         host: None,
         stage: Stage::Streams,
         hooks: Vec::new(),
+        own: Own::default(),
     };
     let plan = SessionPlan::of(options, config.manner)?;
     let opened = open(&plan, options, config, fork_at, shown).await;
@@ -186,7 +188,10 @@ pub(crate) async fn open(
     shown: Shown<'_>,
 ) -> Result<Opened, CliError> {
     // A model that cannot be asked must not leave an empty session behind, so it comes first.
-    let model = assemble::model(config, options)?;
+    let model = match &shown.own.provider {
+        Some(own) => own.clone(),
+        None => assemble::model(config, options)?,
+    };
     let place = Place::find(plan, config)?;
     let store = match place.open() {
         Ok(store) => Arc::new(store),

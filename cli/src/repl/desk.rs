@@ -18,7 +18,7 @@ use super::picker::Subject;
 use super::{bang, choices, tell};
 use crate::args::options::Options;
 use crate::args::session::{SessionChoice, SessionPlan};
-use crate::assemble::{Shown, Stage};
+use crate::assemble::{Own, Shown, Stage};
 use crate::commands::export;
 use crate::commands::run::{Opened, open, system_prompt, tell_notices};
 use crate::config::Config;
@@ -58,6 +58,7 @@ impl Workshop {
             host: None,
             stage: Stage::Conversation(&self.link),
             hooks: Vec::new(),
+            own: Own::default(),
         };
         let opened = open(plan, &self.options, &self.config, fork_at, shown).await?;
         tell_notices(&opened.store).await;

@@ -16,6 +16,7 @@ mod faults;
 mod hooks;
 mod kill;
 mod leavings;
+mod library;
 mod litellm;
 mod locks;
 mod manners;

@@ -14,12 +14,13 @@ use ah_store::{SystemClock, uuid_of};
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::signals::Signals;
 use super::{Opened, open};
 use crate::args::options::{Options, OutputFormat};
 use crate::args::session::SessionPlan;
-use crate::assemble::{self, Catalogued, Shown, Stage};
+use crate::assemble::{self, Catalogued, Own, Shown, Stage};
 use crate::config::layers::Origin;
 use crate::config::{Config, Sourced};
 use crate::confinement::Attempt;
@@ -52,30 +53,15 @@ pub async fn perform(
             keeps_all,
         }),
     };
-    let workshop = Arc::new(Workshop {
-        attempt: Attempt::begin(options, config)?,
-        options: options.clone(),
-        config: config.clone(),
+    let engaging = Engaging {
+        streams: Streams { source, output },
         fork_at,
-        outlet: Outlet::new(signals.token().clone()),
-        refusal: OnceLock::new(),
-    });
-    let wanted = Wanted {
-        partial_messages: options.output.include_partial_messages,
-        replays: options.output.replay_user_messages,
-        hooks: options.output.include_hook_events,
-        session_state: config
-            .environment
-            .get("CLAUDE_CODE_SDK_READS_SESSION_STATE")
-            == Some("1"),
-        asks: match options.safety.permission_prompt_tool.as_deref() {
-            Some("stdio") => Asks::Host,
-            _ => Asks::Nobody,
-        },
+        options,
+        config,
+        stop: signals.token(),
+        own: Own::default(),
     };
-    let ids = Arc::new(SystemIds::default());
-    let streams = Streams { source, output };
-    let served = serve(streams, workshop.clone(), ids, wanted, signals.token()).await;
+    let (served, refusal) = engage(engaging).await?;
     if format == OutputFormat::Json && !matches!(served, Served::Refused) {
         kept.print(options.output.verbose)?;
     }
@@ -84,7 +70,7 @@ pub async fn perform(
             Err(CliError::failure(fault).code(crate::error::OUTPUT_CLOSED))
         }
         (Served::Lost(error), _) => Err(error.into()),
-        (Served::Refused, _) => Err(workshop.refusal()),
+        (Served::Refused, _) => Err(refusal),
         (Served::Ended { .. }, interrupt @ Some(_)) => Ok(exit::code(
             config.manner,
             &ExitReason::Interrupted,
@@ -103,6 +89,59 @@ pub async fn perform(
         }),
         (Served::Ended { is_error, .. }, None) => Ok(u8::from(is_error)),
     }
+}
+
+/// What a talk with a host needs.
+pub(crate) struct Engaging<'a> {
+    /// Both directions of it.
+    pub(crate) streams: Streams,
+    /// Where the session is forked.
+    pub(crate) fork_at: Option<u32>,
+    pub(crate) options: &'a Options,
+    pub(crate) config: &'a Config,
+    /// Ends it when it is cancelled.
+    pub(crate) stop: &'a CancellationToken,
+    pub(crate) own: Own,
+}
+
+/// Talks with a host to the end. Gives how it ended, and why there was no session, where there was none.
+///
+/// # Errors
+///
+/// Where the sandbox that was insisted on is not to be had.
+pub(crate) async fn engage(engaging: Engaging<'_>) -> Result<(Served, CliError), CliError> {
+    let (options, config) = (engaging.options, engaging.config);
+    let workshop = Arc::new(Workshop {
+        attempt: Attempt::begin(options, config)?,
+        options: options.clone(),
+        config: config.clone(),
+        fork_at: engaging.fork_at,
+        outlet: Outlet::new(engaging.stop.clone()),
+        own: engaging.own,
+        refusal: OnceLock::new(),
+    });
+    let reads_state = config
+        .environment
+        .get("CLAUDE_CODE_SDK_READS_SESSION_STATE");
+    let wanted = Wanted {
+        partial_messages: options.output.include_partial_messages,
+        replays: options.output.replay_user_messages,
+        hooks: options.output.include_hook_events,
+        session_state: reads_state == Some("1"),
+        asks: match options.safety.permission_prompt_tool.as_deref() {
+            Some("stdio") => Asks::Host,
+            _ => Asks::Nobody,
+        },
+    };
+    let ids = Arc::new(SystemIds::default());
+    let served = serve(
+        engaging.streams,
+        workshop.clone(),
+        ids,
+        wanted,
+        engaging.stop,
+    );
+    Ok((served.await, workshop.refusal()))
 }
 
 /// The lines of a run that is told only when it has ended.
@@ -155,6 +194,7 @@ struct Workshop {
     config: Config,
     fork_at: Option<u32>,
     outlet: Outlet,
+    own: Own,
     /// Why there is no session, with its exit code.
     refusal: OnceLock<CliError>,
 }
@@ -216,6 +256,7 @@ impl Workshop {
                 host: Some(host(setting.pipes)),
                 stage: Stage::Host(setting.frontend.clone()),
                 hooks: setting.hooks,
+                own: self.own.clone(),
             },
         )
         .await?;

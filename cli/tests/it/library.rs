@@ -1,0 +1,331 @@
+//! The engine in a program of one's own: here, in the tests themselves.
+
+use std::sync::Arc;
+
+use ah::library::conversation::{ExitReason, PermissionMode, Usage};
+use ah::library::{Message, Options, Query, SystemPrompt, query};
+use ah_provider::script::format::Turn;
+use ah_testkit::script::{hangs, says, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::binary::World;
+use crate::talk::{open_sound, texts};
+
+#[path = "../../examples/query.rs"]
+#[expect(dead_code, reason = "its `main` is for those who run it")]
+mod own_tool;
+#[path = "../../examples/ports.rs"]
+#[expect(dead_code, reason = "its `main` is for those who run it")]
+mod ports;
+
+/// Options for a query of `server`, in a world of its own.
+fn options(world: &World, server: &Server) -> Options {
+    let variables = [
+        ("HOME", world.home().display().to_string()),
+        ("ANTHROPIC_BASE_URL", server.url()),
+        ("ANTHROPIC_API_KEY", "key-of-a-test".to_owned()),
+        ("IS_SANDBOX", "1".to_owned()),
+    ];
+    Options {
+        model: Some("sonnet".to_owned()),
+        cwd: Some(world.project()),
+        env: variables
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+        permission_mode: Some(PermissionMode::BypassPermissions),
+        setting_sources: Some(Vec::new()),
+        ..Options::default()
+    }
+}
+
+/// The kinds of all messages to the end.
+async fn kinds(query: &mut Query) -> Vec<String> {
+    let mut kinds = Vec::new();
+    while let Some(message) = query.next().await {
+        let value = serde_json::to_value(message.unwrap()).unwrap();
+        // It comes where the machine is busy.
+        if value["type"] == "tool_progress" {
+            continue;
+        }
+        let subtype = value["subtype"].as_str().unwrap_or_default();
+        kinds.push(
+            format!("{} {subtype}", value["type"].as_str().unwrap())
+                .trim()
+                .to_owned(),
+        );
+    }
+    kinds
+}
+
+fn looks() -> Turn {
+    uses("Bash", json!({"command": "printf 1"}))
+}
+
+/// Box 9 of the loop's list: `init`, answers, result; and what a query knows of itself then.
+#[tokio::test]
+async fn a_query_is_a_stream_of_messages() {
+    let usage = Usage {
+        input_tokens: 20,
+        output_tokens: 3,
+        ..Usage::default()
+    };
+    let last = Turn {
+        usage: Some(usage),
+        ..says("Done.")
+    };
+    let (world, server) = (World::new(), Server::new([looks(), last]));
+    let mut query = query("go", options(&world, &server));
+    let kinds = kinds(&mut query).await;
+    assert_eq!(
+        kinds,
+        [
+            "system init",
+            "assistant",
+            "user",
+            "assistant",
+            "result success"
+        ]
+    );
+    let result = query.result().unwrap();
+    assert_eq!(
+        (result.result.as_deref(), result.num_turns),
+        (Some("Done."), 2)
+    );
+    assert_eq!(query.exit_reason(), Some(ExitReason::EndTurn));
+    assert_eq!(query.total_usage(), usage);
+    // It is a session like all others, and can be gone on with.
+    let connection = open_sound(&world.database());
+    assert_eq!(texts(&connection, "assistant"), ["Done."]);
+    let id = query.session_id().unwrap().to_owned();
+    let server = Server::new([says("Again.")]);
+    let resumed = Options {
+        resume: Some(id.clone()),
+        ..options(&world, &server)
+    };
+    let mut query = ah::library::query("more", resumed);
+    while let Some(message) = query.next().await {
+        message.unwrap();
+    }
+    assert_eq!(query.session_id(), Some(&*id));
+    assert_eq!(
+        server.requests()[0].body["messages"]
+            .as_array()
+            .unwrap()
+            .len(),
+        5
+    );
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_run_and_its_result_comes() {
+    let (world, server) = (World::new(), Server::new([hangs("So far")]));
+    let mut partial = options(&world, &server);
+    partial.include_partial_messages = true;
+    let mut query = query("go", partial);
+    while let Some(message) = query.next().await {
+        if let Message::StreamEvent(piece) = message.unwrap()
+            && piece.event["delta"]["text"] == "So far"
+        {
+            query.interrupt().await.unwrap();
+        }
+    }
+    assert_eq!(query.exit_reason(), Some(ExitReason::Interrupted));
+    assert_eq!(
+        texts(&open_sound(&world.database()), "assistant"),
+        ["So far"]
+    );
+}
+
+/// The seed's exit reason `aborted`.
+#[tokio::test]
+async fn an_abort_token_ends_the_run_as_aborted() {
+    let (world, server) = (World::new(), Server::new([hangs("So far")]));
+    let abort = CancellationToken::new();
+    let mut query = query(
+        "go",
+        Options {
+            abort: abort.clone(),
+            include_partial_messages: true,
+            ..options(&world, &server)
+        },
+    );
+    while let Some(message) = query.next().await {
+        if let Message::StreamEvent(piece) = message.unwrap()
+            && piece.event["delta"]["text"] == "So far"
+        {
+            abort.cancel();
+        }
+    }
+    assert_eq!(query.exit_reason(), Some(ExitReason::Aborted));
+}
+
+#[tokio::test]
+async fn a_query_that_is_closed_leaves_nothing_running() {
+    let world = World::new();
+    let command = "echo on >started; sleep 1000";
+    let server = Server::new([uses("Bash", json!({"command": command}))]);
+    let query = query("go", options(&world, &server));
+    while !world.file("started").exists() {
+        tokio::task::yield_now().await;
+    }
+    query.close().await;
+    open_sound(&world.database());
+    // A command that was asked to end may take its time.
+    while running("sleep 1000", &world) > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// How many processes run this in the world's project.
+fn running(command: &str, world: &World) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let runs = entries.filter(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let cwd = std::fs::read_link(entry.path().join("cwd"));
+        String::from_utf8_lossy(&line)
+            .replace('\0', " ")
+            .contains(command)
+            && cwd.is_ok_and(|cwd| cwd == world.project())
+    });
+    runs.count()
+}
+
+/// What a budget for thinking does to later prompts is shown with the protocol.
+#[tokio::test]
+async fn model_mode_and_thinking_change_while_it_runs() {
+    let world = World::new();
+    let turns = [
+        uses(
+            "Bash",
+            json!({"command": "until [ -e go ]; do sleep 0.01; done"}),
+        ),
+        uses(
+            "Write",
+            json!({"file_path": world.file("w"), "content": "w"}),
+        ),
+        says("Done."),
+    ];
+    let server = Server::new(turns);
+    let mut query = query("go", options(&world, &server));
+    let mut is_changed = false;
+    while let Some(message) = query.next().await {
+        if matches!(message.unwrap(), Message::Assistant(_)) && !is_changed {
+            is_changed = true;
+            query.set_model(Some("haiku")).await.unwrap();
+            query.set_max_thinking_tokens(Some(2048)).await.unwrap();
+            query
+                .set_permission_mode(PermissionMode::Plan)
+                .await
+                .unwrap();
+            world.write("go", "");
+        }
+    }
+    let last = server.requests().pop().unwrap().body;
+    assert!(
+        last["model"].as_str().unwrap().contains("haiku"),
+        "{}",
+        last["model"]
+    );
+    assert!(
+        !world.file("w").exists(),
+        "mode `plan` lets nothing be written"
+    );
+    let refused = query.set_model(Some("haiku")).await;
+    assert_eq!(refused.unwrap_err().message, "the query has ended");
+}
+
+#[tokio::test]
+async fn what_keeps_a_query_from_beginning_is_its_first_item() {
+    let (world, server) = (World::new(), Server::new([says("Never.")]));
+    let nowhere = Options {
+        cwd: Some(world.file("nowhere")),
+        ..options(&world, &server)
+    };
+    let mut refused = query("go", nowhere);
+    let error = refused.next().await.unwrap().unwrap_err();
+    assert!(
+        error.message.contains("there is no such folder"),
+        "{error:?}"
+    );
+    let unknown = Options {
+        resume: Some("0e0c8ee9-9f3d-4e1f-8d3b-2c1c3b8f6d51".to_owned()),
+        ..options(&world, &server)
+    };
+    let mut refused = query("go", unknown);
+    let mut errors = Vec::new();
+    while let Some(message) = refused.next().await {
+        errors.extend(message.err());
+    }
+    assert_eq!(errors.len(), 1, "{errors:?}");
+}
+
+/// A program that is no launcher would be run again for each command.
+#[tokio::test]
+async fn the_sandbox_needs_a_program_that_can_launch() {
+    let (world, server) = (World::new(), Server::new([says("Never.")]));
+    let confined = Options {
+        settings: Some(json!({"sandbox": {"enabled": true}})),
+        ..options(&world, &server)
+    };
+    let error = query("go", confined).next().await.unwrap().unwrap_err();
+    assert!(error.hint.unwrap().contains("enter()"));
+    assert_eq!(server.requests().len(), 0);
+}
+
+/// No state is shared: another folder, model, prompt and store each.
+#[tokio::test]
+async fn two_queries_at_once_do_not_disturb_each_other() {
+    let one = |name: &'static str| async move {
+        let world = World::new();
+        let command = format!("printf {name} >mine; printf {name}");
+        let server = Server::new([uses("Bash", json!({"command": command})), says(name)]);
+        let mut query = query(
+            name,
+            Options {
+                system_prompt: SystemPrompt::Own(format!("You are {name}.")),
+                ..options(&world, &server)
+            },
+        );
+        let mut last = String::new();
+        while let Some(message) = query.next().await {
+            if let Message::Assistant(said) = message.unwrap() {
+                last = said.text();
+            }
+        }
+        let system = server.requests()[0].body["system"].to_string();
+        assert!(system.contains(&format!("You are {name}.")), "{system}");
+        assert_eq!((&*world.text("mine"), &*last), (name, name));
+    };
+    tokio::join!(one("first"), one("second"), one("third"));
+}
+
+#[tokio::test]
+async fn a_tool_a_callback_and_a_hook_of_ones_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = own_tool::run(folder.path()).await.unwrap();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    model: Two tries.
+    hook: {"output":"rain in Oslo"}
+    told: "rain in Oslo"
+    told: "there is no such city"
+    model: It rains in Oslo.
+    success: 2 model calls
+    "#);
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .flatten()
+        .collect();
+    assert_eq!(left.len(), 1, "only the scenario is there: {left:?}");
+}
+
+#[tokio::test]
+async fn a_model_and_a_store_of_ones_own() {
+    let (answers, events, store) = ports::run().await.unwrap();
+    assert_eq!(answers, ["You said: Hello", "You said: And again"]);
+    assert_eq!(store.messages().len(), 4);
+    let count = |name: &str| events.iter().filter(|event| event.contains(name)).count();
+    assert_eq!((count("agent_start"), count("agent_end")), (2, 2));
+    assert!(Arc::strong_count(&store) == 1, "nothing holds on to it");
+}
