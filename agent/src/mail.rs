@@ -29,12 +29,9 @@ impl Session {
         if self.take_steering().await? || self.is_kept_by_hooks(stop).await? {
             return Ok(true);
         }
-        let reminder = self
-            .settings
-            .must_produce
-            .as_ref()
-            .and_then(|file| finish::reminder(self.transcript.run(), file));
-        if let Some(text) = reminder {
+        let run = self.transcript.run();
+        let owed = finish::owed(run, &self.settings);
+        if let Some(text) = owed {
             self.append(Origin::Reminder, vec![ContentBlock::text(text)])
                 .await?;
             return Ok(true);

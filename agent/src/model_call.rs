@@ -123,6 +123,7 @@ impl Session {
             api_ms: made.iter().map(|response| response.latency_ms).sum(),
             duration_ms: self.ports.clock.now().since(started),
             denials: Vec::new(),
+            structured: None,
         })
     }
 

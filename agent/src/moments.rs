@@ -118,6 +118,7 @@ impl Session {
             api_ms: 0,
             duration_ms: self.ports.clock.now().since(started),
             denials: Vec::new(),
+            structured: None,
         }
     }
 

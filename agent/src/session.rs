@@ -13,9 +13,11 @@ use ah_conversation::{
     close_open_calls, next, text_of,
 };
 
+use serde_json::Value;
+
 use crate::hooks::Hooks;
 use crate::request::{Sent, left_out};
-use crate::{Controls, Frontend, Part, Stop, Toolbox};
+use crate::{AnswerForm, Controls, Frontend, Part, Stop, Toolbox};
 
 /// What a session reaches the outside through.
 #[derive(Clone)]
@@ -56,6 +58,8 @@ pub struct Settings {
     pub max_result_chars: Option<usize>,
     /// A file that must exist when the run ends (`--must-produce`).
     pub must_produce: Option<PathBuf>,
+    /// The form that the answer must have (`--json-schema`); its tool is among the tools.
+    pub answer_form: Option<AnswerForm>,
     /// How much the model may think.
     pub thinking: Thinking,
     /// How the model chooses its words.
@@ -95,6 +99,8 @@ pub struct Outcome {
     pub duration_ms: u64,
     /// Calls that were not allowed.
     pub denials: Vec<ToolUse>,
+    /// The answer in the form that was asked for.
+    pub structured: Option<Value>,
 }
 
 /// What one model took of a run.
@@ -444,6 +450,7 @@ impl Session {
             api_ms: responses.iter().map(|response| response.latency_ms).sum(),
             duration_ms,
             denials: std::mem::take(&mut self.denials),
+            structured: (self.settings.answer_form.as_ref()).and_then(|form| form.answer(run)),
         }
     }
 

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use afterwards::Done;
 
 use crate::truncate::{cut_to_characters, truncate};
-use crate::{Part, Session, Stop, ToolConcurrency, checkpoint};
+use crate::{AnswerForm, Part, Session, Stop, ToolConcurrency, checkpoint};
 
 /// How many calls run at once at most.
 const AT_ONCE: usize = 10;
@@ -134,7 +134,13 @@ impl Session {
         let results = results.map(ContentBlock::ToolResult);
         let results = results.chain(self.take_context()).collect();
         let message = self.message(Role::User, Origin::Results, results);
-        self.append_with(message, batch.unstored).await
+        self.append_with(message, batch.unstored).await?;
+        if self.settings.answer_form.is_some()
+            && let Some(reason) = AnswerForm::ends(self.transcript.run())
+        {
+            stop.halt(reason);
+        }
+        Ok(())
     }
 
     /// Finds the tool and checks the arguments.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ah_agent::hooks::Hook;
 use ah_agent::skills::{Skill, Skills};
-use ah_agent::{Frontend, Ports, Settings, ToolConcurrency, Toolbox};
+use ah_agent::{AnswerForm, Frontend, Ports, Settings, ToolConcurrency, Toolbox};
 use ah_conversation::{
     Clock as _, Cost, ErrorClass, Limits, Model, Models, Provider, ProviderError, Sampling,
     Thinking, Tool, estimate_text,
@@ -240,9 +240,15 @@ pub async fn session(
     };
     let (layered, warnings) = tools::layered(sources, options, config).await;
     warnings.iter().for_each(|warning| crate::warn(warning));
+    let form = answer_form(options)?;
     let known = layered.iter().map(|known| known.tool.clone());
-    let tools = Toolbox::new(known.chain(shown.own.tools.iter().cloned()));
-    let settings = settings(&*provider, &tools, &shown, options, config)?;
+    let own = shown.own.tools.iter().cloned();
+    let asked = form.iter().map(AnswerForm::tool);
+    let tools = Toolbox::new(known.chain(own).chain(asked));
+    let settings = Settings {
+        answer_form: form,
+        ..settings(&*provider, &tools, &shown, options, config)?
+    };
     let tools = with_servers(tools, config, shown.standing, shown.host);
     let view = || view(&*provider, store, &tools, options, config);
     let frontend = match shown.stage {
@@ -366,6 +372,7 @@ fn settings(
             .as_ref()
             .map(|count| count.value)
             .filter(|count| *count > 0),
+        answer_form: None,
         must_produce: options
             .prompt
             .must_produce
@@ -374,6 +381,21 @@ fn settings(
         thinking: thinking(config),
         sampling: sampling(config),
     })
+}
+
+/// The form that the answer must have.
+fn answer_form(options: &Options) -> Result<Option<AnswerForm>, CliError> {
+    let Some(text) = &options.prompt.json_schema else {
+        return Ok(None);
+    };
+    let schema = serde_json::from_str(text).map_err(|error| error.to_string());
+    match schema.and_then(AnswerForm::new) {
+        Ok(form) => Ok(Some(form)),
+        Err(fault) => Err(CliError::usage(format!(
+            "the schema of the answer cannot be used: {fault}"
+        ))
+        .hint("give a JSON Schema whose `type` is `object`")),
+    }
 }
 
 fn thinking(config: &Config) -> Thinking {

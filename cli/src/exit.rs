@@ -39,7 +39,8 @@ pub fn code(manner: Manner, reason: &ExitReason, interrupt: Option<Interrupt>) -
             | ExitReason::BudgetExceeded
             | ExitReason::MaxTokens
             | ExitReason::Timeout
-            | ExitReason::LoopDetected,
+            | ExitReason::LoopDetected
+            | ExitReason::MaxStructuredOutputRetries,
             _,
         ) => LIMIT,
         (ExitReason::Refusal | ExitReason::Error | ExitReason::Aborted, _) => FAILURE,
@@ -65,6 +66,7 @@ mod tests {
             (ExitReason::MaxBudget, None, 3, 1),
             (ExitReason::Timeout, None, 3, 1),
             (ExitReason::LoopDetected, None, 3, 1),
+            (ExitReason::MaxStructuredOutputRetries, None, 3, 1),
             (ExitReason::MaxTokens, None, 3, 1),
             (ExitReason::Error, None, 1, 1),
             (ExitReason::Refusal, None, 1, 1),

@@ -46,6 +46,9 @@ pub enum ExitReason {
     Timeout,
     /// The model repeated itself five times.
     LoopDetected,
+    /// The answer did not fit its schema, again and again.
+    #[serde(rename = "error_max_structured_output_retries")]
+    MaxStructuredOutputRetries,
     /// A person stopped the run.
     Interrupted,
     /// The embedder's token stopped the run.
@@ -70,6 +73,7 @@ impl ExitReason {
             Self::MaxTokens => "max_tokens",
             Self::Timeout => "timeout",
             Self::LoopDetected => "loop_detected",
+            Self::MaxStructuredOutputRetries => "error_max_structured_output_retries",
             Self::Interrupted => "interrupted",
             Self::Aborted => "aborted",
             Self::Refusal => "refusal",

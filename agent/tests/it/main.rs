@@ -11,5 +11,6 @@ mod hooks;
 mod mail;
 mod permission;
 mod resume;
+mod structured;
 mod tools;
 mod world;

@@ -74,6 +74,7 @@ impl World {
             concurrency: ToolConcurrency::Auto,
             max_messages: None,
             max_result_chars: None,
+            answer_form: None,
             must_produce: None,
             thinking: Thinking::default(),
             sampling: Sampling::default(),
@@ -93,6 +94,14 @@ impl World {
 
     pub(crate) fn with(mut self, tool: Fake) -> Self {
         self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Wants the answer in this form.
+    pub(crate) fn in_form(mut self, schema: serde_json::Value) -> Self {
+        let form = ah_agent::AnswerForm::new(schema).unwrap();
+        self.tools.push(form.tool());
+        self.settings.answer_form = Some(form);
         self
     }
 

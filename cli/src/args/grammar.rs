@@ -11,7 +11,6 @@ use super::subcommands::Subcommands;
 pub const NOT_YET: &[(&str, bool)] = &[
     ("agents", true),
     ("agent", true),
-    ("json-schema", true),
     ("resume-session-at", true),
     ("session-mirror", false),
 ];

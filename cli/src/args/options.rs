@@ -171,6 +171,9 @@ pub struct PromptOptions {
     /// Fail unless this file exists at the end; the model is reminded once
     #[arg(long, value_name = "FILE")]
     pub must_produce: Option<PathBuf>,
+    /// Have the answer as JSON that fits this schema, of an object
+    #[arg(long, value_name = "SCHEMA")]
+    pub json_schema: Option<String>,
 }
 
 /// Which tools there are.

@@ -185,7 +185,7 @@ fn what_cannot_be_read_is_said_with_advice() {
         &["--model", "--new"],
         &["--session-id", "7", "hi"],
         &["--output-format", "stream-json", "hi"],
-        &["--json-schema", "{}", "hi"],
+        &["--session-mirror", "hi"],
         &["--steer", "left", "now"],
         &["@99999999999", "hi"],
     ]
@@ -244,8 +244,8 @@ sessions mv
 --output-format stream-json hi
   1 `--output-format stream-json` needs `--verbose`
   it prints every message; `json` prints the result alone
---json-schema {} hi
-  2 `--json-schema` does not work yet
+--session-mirror hi
+  2 `--session-mirror` does not work yet
   
 --steer left now
   2 unexpected `now` after a message for a session

@@ -5,7 +5,7 @@ mod serve;
 mod session;
 pub(crate) mod signals;
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use ah_agent::{Session, Stop};
@@ -157,6 +157,10 @@ async fn show(
     tell_notices(&store).await;
     let outcome = outcome?;
     session.close("other").await?;
+    if let Some(answer) = &outcome.structured {
+        // What is closed is told below.
+        let _ = writeln!(std::io::stdout(), "{answer}");
+    }
     if let Some(fault) = outlet.fault() {
         return Err(fault.into());
     }

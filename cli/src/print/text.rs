@@ -443,6 +443,9 @@ fn stopped(reason: &ExitReason) -> Option<&'static str> {
         ExitReason::MaxTokens => {
             Some("stopped: the answer was too long for the model, again and again")
         }
+        ExitReason::MaxStructuredOutputRetries => {
+            Some("stopped: the answer did not fit the schema, again and again")
+        }
         ExitReason::BudgetExceeded
         | ExitReason::LoopDetected
         | ExitReason::EndTurn

@@ -170,14 +170,14 @@ exit code 2
 
 #[test]
 fn what_comes_later_is_refused_by_name() {
-    let lines = ["--agent x go", "--json-schema {} go", "-p --agents {} go"];
+    let lines = ["--agent x go", "--session-mirror go", "-p --agents {} go"];
     insta::assert_snapshot!(pages(|_| (), &lines), @"
 $ ah --agent x go
 error: `--agent` does not work yet
 exit code 2
 
-$ ah --json-schema {} go
-error: `--json-schema` does not work yet
+$ ah --session-mirror go
+error: `--session-mirror` does not work yet
 exit code 2
 
 $ ah -p --agents {} go

@@ -298,7 +298,7 @@ fn shells_understand_their_completions() {
             "{shell}"
         );
         assert!(
-            !script.contains("json-schema"),
+            !script.contains("session-mirror"),
             "{shell} is told of what does not work yet"
         );
         world.write(&format!("completions.{shell}"), script);

@@ -61,6 +61,9 @@ pub(crate) fn result(
     put("modelUsage", model_usage(totals, describe));
     let denials: Vec<_> = outcome.denials.iter().map(denial).collect();
     put("permission_denials", json!(denials));
+    if let Some(structured) = &outcome.structured {
+        put("structured_output", structured.clone());
+    }
     put("terminal_reason", json!(ending.terminal_reason));
     if ending.subtype == "success" {
         put("api_error_status", json!(ending.api_error_status));
@@ -176,6 +179,11 @@ impl Ending {
                     "Request interrupted by user".to_owned(),
                 )
             }
+            ExitReason::MaxStructuredOutputRetries => error(
+                "error_max_structured_output_retries",
+                "completed",
+                "The answer did not fit the schema, again and again".to_owned(),
+            ),
             ExitReason::BudgetExceeded
             | ExitReason::MaxTokens
             | ExitReason::Timeout
@@ -235,6 +243,7 @@ mod tests {
             }],
             api_ms: 30,
             duration_ms: 40,
+            structured: None,
             denials: vec![ToolUse {
                 id: "toolu_1".into(),
                 name: "Bash".into(),

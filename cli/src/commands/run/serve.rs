@@ -224,6 +224,9 @@ impl Workshop {
         if let Some(text) = &wishes.append_system_prompt {
             options.prompt.append_system_prompt = Some(text.clone());
         }
+        if let Some(schema) = &wishes.json_schema {
+            options.prompt.json_schema = Some(schema.to_string());
+        }
         for rule in wishes.disallowed_tools.iter().flatten() {
             let value = rule.parse();
             let value = value.map_err(|fault| CliError::failure(format!("{rule}: {fault}")))?;

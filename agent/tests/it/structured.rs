@@ -1,0 +1,80 @@
+//! Row R5 of the feature table: an answer in a form that was asked for.
+
+use ah_conversation::ExitReason;
+use ah_testkit::script::{Turn, says, uses};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+fn gives(name: &str, count: Value) -> Turn {
+    uses("StructuredOutput", json!({"name": name, "count": count}))
+}
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["name", "count"],
+        "properties": {"name": {"type": "string"}, "count": {"type": "integer"}},
+    })
+}
+
+/// How the run ended, after how many answers of the model, and with what.
+async fn ends(turns: Vec<Turn>) -> (ExitReason, usize, Option<Value>) {
+    let mut world = World::new(turns).in_form(schema());
+    let outcome = world.run("Which fruit?").await;
+    (outcome.reason, outcome.turns, outcome.structured)
+}
+
+#[tokio::test]
+async fn row_r5_what_does_not_fit_is_tried_again_and_then_an_error() {
+    let kiwi = Some(json!({"name": "kiwi", "count": 3}));
+    let wrong = |name: &str| gives(name, json!("three"));
+    let right = || gives("kiwi", json!(3));
+    let over = || says("Nobody hears this.");
+    let tries = ["a", "b", "c", "d", "e"].map(wrong);
+    let failed = ExitReason::MaxStructuredOutputRetries;
+    for (turns, expected) in [
+        (
+            vec![right(), over()],
+            (ExitReason::EndTurn, 1, kiwi.clone()),
+        ),
+        (
+            vec![wrong("a"), right(), over()],
+            (ExitReason::EndTurn, 2, kiwi.clone()),
+        ),
+        (
+            [&tries[..4], &[right(), over()]].concat(),
+            (ExitReason::EndTurn, 5, kiwi.clone()),
+        ),
+        ([&tries[..], &[right()]].concat(), (failed, 5, None)),
+        // Reminded once.
+        (
+            vec![says("A kiwi."), right(), over()],
+            (ExitReason::EndTurn, 2, kiwi.clone()),
+        ),
+        (
+            vec![says("A kiwi."), says("I said so."), over()],
+            (ExitReason::EndTurn, 2, None),
+        ),
+        // A model that says it instead of calling.
+        (
+            vec![says(r#"{"name": "kiwi", "count": 3}"#), over()],
+            (ExitReason::EndTurn, 1, kiwi),
+        ),
+    ] {
+        assert_eq!(ends(turns.clone()).await, expected, "{turns:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_prompt_has_an_answer_of_its_own() {
+    let turns = [gives("kiwi", json!(3)), gives("plum", json!(1))];
+    let mut world = World::new(turns).in_form(schema());
+    for (name, count) in [("kiwi", 3), ("plum", 1)] {
+        let outcome = world.run("Which fruit?").await;
+        assert_eq!(
+            outcome.structured,
+            Some(json!({"name": name, "count": count}))
+        );
+    }
+}
