@@ -5,6 +5,7 @@ mod safety;
 pub mod tools;
 pub mod web;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use ah_conversation::{
     Thinking, Tool, estimate_text,
 };
 use ah_mcp::{RemoteServers, SdkHost, Transport};
+use ah_protocol::transcript_path;
 use ah_provider::anthropic::Patience;
 use ah_provider::fallback::Fallback;
 use ah_provider::script::normal::Normal;
@@ -250,12 +252,15 @@ pub async fn session(
         ..settings(&*provider, &tools, &shown, options, config)?
     };
     let tools = with_servers(tools, config, shown.standing, shown.host);
+    let is_driven = matches!(shown.stage, Stage::Host(_));
     let view = || view(&*provider, store, &tools, options, config);
     let frontend = match shown.stage {
         Stage::Host(frontend) => frontend,
         Stage::Conversation(link) => Arc::new(link.frontend(view())),
         Stage::Streams => frontend(view(), options, config, shown.outlet),
     };
+    let transcript = transcript(store, options, config).filter(|_| is_driven);
+    let transcript = transcript.unwrap_or_else(|| store.path().to_owned());
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, options, &name.value)?,
         None => provider.clone(),
@@ -271,7 +276,7 @@ pub async fn session(
         clock: Arc::new(SystemClock::default()),
         frontend,
         rules: Arc::new(SettingsFiles::of(config)),
-        hooks: hooks::of(store, config, shown.standing, shown.hooks),
+        hooks: hooks::of(store, transcript, config, shown.standing, shown.hooks),
     };
     Ok((ports, tools, settings))
 }
@@ -381,6 +386,14 @@ fn settings(
         thinking: thinking(config),
         sampling: sampling(config),
     })
+}
+
+/// Where the Agent SDKs look for the conversation; `None` where nothing is to be left behind.
+pub fn transcript(store: &Session, options: &Options, config: &Config) -> Option<PathBuf> {
+    let home = config.foreign_home.as_ref()?;
+    let cwd = config.environment.cwd();
+    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+    (!options.resume.no_session_persistence).then(|| transcript_path(home, &cwd, store.uuid()))
 }
 
 /// The form that the answer must have.

@@ -62,6 +62,8 @@ pub struct Engaged {
     pub max_retries: u32,
     /// Where the key for the model came from.
     pub api_key_source: String,
+    /// Where the conversation is written for the SDKs to list; `None` where nothing is to be left behind.
+    pub transcript_path: Option<PathBuf>,
     /// Names of skills.
     pub skills: Vec<String>,
 }

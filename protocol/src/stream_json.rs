@@ -17,7 +17,7 @@ mod host;
 mod input;
 mod introduction;
 mod link;
-mod message;
+pub(crate) mod message;
 mod output;
 mod pipes;
 mod result;

@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-fn gives(name: &str, count: Value) -> Turn {
-    uses("StructuredOutput", json!({"name": name, "count": count}))
+fn gives(name: &str, count: impl Into<Value>) -> Turn {
+    uses(
+        "StructuredOutput",
+        json!({"name": name, "count": count.into()}),
+    )
 }
 
 fn schema() -> Value {
@@ -28,8 +31,8 @@ async fn ends(turns: Vec<Turn>) -> (ExitReason, usize, Option<Value>) {
 #[tokio::test]
 async fn row_r5_what_does_not_fit_is_tried_again_and_then_an_error() {
     let kiwi = Some(json!({"name": "kiwi", "count": 3}));
-    let wrong = |name: &str| gives(name, json!("three"));
-    let right = || gives("kiwi", json!(3));
+    let wrong = |name: &str| gives(name, "three");
+    let right = || gives("kiwi", 3);
     let over = || says("Nobody hears this.");
     let tries = ["a", "b", "c", "d", "e"].map(wrong);
     let failed = ExitReason::MaxStructuredOutputRetries;
@@ -68,13 +71,13 @@ async fn row_r5_what_does_not_fit_is_tried_again_and_then_an_error() {
 
 #[tokio::test]
 async fn each_prompt_has_an_answer_of_its_own() {
-    let turns = [gives("kiwi", json!(3)), gives("plum", json!(1))];
+    let turns = [gives("kiwi", 3), gives("plum", 1)];
     let mut world = World::new(turns).in_form(schema());
     for (name, count) in [("kiwi", 3), ("plum", 1)] {
         let outcome = world.run("Which fruit?").await;
         assert_eq!(
             outcome.structured,
-            Some(json!({"name": name, "count": count}))
+            Some(json!({"name": name, "count": count.into()}))
         );
     }
 }

@@ -1,5 +1,6 @@
 //! The hooks of the settings, as the engine asks them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +15,10 @@ use crate::confinement::Standing;
 /// How long a hook may take where its settings say nothing.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The hooks of the settings, and `more` behind them. One that is to be confined runs so, or not at all where that cannot be.
+/// The hooks of the settings, and `more` behind them; `transcript_path` is what they are told of the conversation. One that is to be confined runs so, or not at all where that cannot be.
 pub fn of(
     store: &Session,
+    transcript_path: PathBuf,
     config: &Config,
     standing: &Standing,
     more: Vec<Arc<dyn Hook>>,
@@ -48,7 +50,7 @@ pub fn of(
     };
     let subject = Subject {
         session_id: store.uuid().to_owned(),
-        transcript_path: store.path().to_owned(),
+        transcript_path,
         cwd: environment.cwd().to_owned(),
     };
     let may_run = |setting: &&Sourced<HookSetting>| match standing {

@@ -5,4 +5,5 @@ pub mod host;
 mod lines;
 mod network;
 mod requests;
+mod transcript;
 mod transport;

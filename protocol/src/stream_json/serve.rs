@@ -21,7 +21,8 @@ use super::result::{Circumstances, Totals, not_begun, result};
 use super::speaker::Speaker;
 use super::wire::{self, Fault, Incoming, Initialize, Priority, Prompt, Return, Wish};
 use super::{Pipes, Wanted};
-use crate::{Engaged, Engine, Ids, Introduction, Refusal, Setting};
+use crate::transcript::unwritten;
+use crate::{Engaged, Engine, Ids, Introduction, Refusal, Setting, TranscriptFile};
 
 /// How long what was said may take to be read once somebody wants us gone.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -335,6 +336,21 @@ impl Server {
         });
         let engaged = engaged.await?;
         speaker.name(&engaged.session_id, engaged.max_retries);
+        if let Some(path) = &engaged.transcript_path {
+            let opened = TranscriptFile::open(
+                path.clone(),
+                &engaged.session_id,
+                &engaged.cwd,
+                &desk.introduction().version,
+                engaged.session.transcript().messages(),
+                &*desk.link.ids,
+            );
+            match opened {
+                // It is opened once.
+                Ok(transcript) => drop(speaker.transcript.set(transcript)),
+                Err(error) => ah_agent::Frontend::notice(&**speaker, &unwritten(path, &error)),
+            }
+        }
         faults
             .iter()
             .for_each(|fault| ah_agent::Frontend::notice(&**speaker, fault));

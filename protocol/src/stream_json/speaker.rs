@@ -1,7 +1,7 @@
 //! A run as the host sees it: each event and each part of the conversation becomes a line, or none.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ah_agent::hooks::{Answered, Asked, Printed, Reply};
 use ah_agent::{Frontend, Part};
@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 use super::Wanted;
 use super::link::Link;
 use super::message::{content, details, head, piece, status_kind, timestamp, tool_result};
+use crate::TranscriptFile;
+use crate::transcript::unwritten;
 
 /// How much of what a hook prints is told, of each stream.
 const MAX_HOOK_TEXT: usize = 64 * 1024;
@@ -23,6 +25,8 @@ const MAX_HOOK_TEXT: usize = 64 * 1024;
 pub(crate) struct Speaker {
     pub(crate) link: Arc<Link>,
     pub(crate) wanted: Wanted,
+    /// Where the conversation is written for the SDKs to list.
+    pub(crate) transcript: OnceLock<TranscriptFile>,
     state: Mutex<State>,
 }
 
@@ -60,6 +64,7 @@ impl Speaker {
         Self {
             link,
             wanted,
+            transcript: OnceLock::new(),
             state: Mutex::new(State {
                 trigger: "auto",
                 ..State::default()
@@ -252,6 +257,11 @@ impl Speaker {
     }
 
     fn stored(&self, message: &Message) {
+        if let Some(transcript) = self.transcript.get()
+            && let Err(error) = transcript.write(message, &*self.link.ids)
+        {
+            self.notice(&unwritten(transcript.path(), &error));
+        }
         if !self.lock().has_begun {
             return;
         }

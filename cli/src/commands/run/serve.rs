@@ -284,6 +284,7 @@ impl Workshop {
         Engaged {
             session_id: store.uuid().to_owned(),
             cwd: config.environment.cwd().to_owned(),
+            transcript_path: assemble::transcript(store, options, &config),
             servers: session.tools().servers().cloned(),
             session,
             max_turns: options.limits.max_turns,

@@ -1,0 +1,219 @@
+//! The conversation as a file that the Agent SDKs list and read: a JSON object per line, below the folder in which the
+//! program that we stand in for keeps its own.
+//!
+//! It is a mirror: the session's database is what counts, and nothing is read from here but which messages stand there
+//! already. So a file that was cut off, or belongs to a session that was begun without it, is made whole when the
+//! session is opened.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ah_conversation::{ContentBlock, Message, Origin, Role};
+use serde_json::{Value, json};
+
+use crate::Ids;
+use crate::stream_json::message::{content, details, head, timestamp};
+
+/// The name of a longer path is cut, and its hash put behind.
+const MOST_NAME: usize = 200;
+
+/// Where the SDKs look for the transcript of a session: `home` is the user's folder of the other program, `cwd` the
+/// working directory without symbolic links.
+pub fn transcript_path(home: &Path, cwd: &Path, session_id: &str) -> PathBuf {
+    let folder = home
+        .join("projects")
+        .join(folder_name(&cwd.to_string_lossy()));
+    folder.join(format!("{session_id}.jsonl"))
+}
+
+/// All but letters and digits become hyphens; counted in UTF-16, as the SDKs do.
+fn folder_name(path: &str) -> String {
+    let units = path.encode_utf16();
+    let name: String = { units.clone() }
+        .map(|unit| match u8::try_from(unit) {
+            Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte),
+            Ok(_) | Err(_) => '-',
+        })
+        .collect();
+    if name.len() <= MOST_NAME {
+        return name;
+    }
+    let hash = units.fold(0_i32, |hash, unit| {
+        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+    });
+    format!("{}-{}", &name[..MOST_NAME], base36(hash.unsigned_abs()))
+}
+
+fn base36(mut number: u32) -> String {
+    let mut digits = Vec::new();
+    loop {
+        digits.extend(char::from_digit(number % 36, 36));
+        number /= 36;
+        if number == 0 {
+            return digits.into_iter().rev().collect();
+        }
+    }
+}
+
+/// What a person is told where it cannot be written.
+pub(crate) fn unwritten(path: &Path, error: &io::Error) -> String {
+    format!(
+        "the transcript `{}` is not written: {error}",
+        path.display()
+    )
+}
+
+/// The transcript of a session that is open.
+pub struct TranscriptFile {
+    path: PathBuf,
+    /// What every line says of the session.
+    session_id: String,
+    cwd: String,
+    version: String,
+    /// Gone once it could not be written.
+    file: Mutex<Option<File>>,
+}
+
+impl TranscriptFile {
+    /// Makes the file where it is missing, and writes what of `messages` it lacks.
+    ///
+    /// # Errors
+    /// Where it cannot be read or written.
+    pub fn open(
+        path: PathBuf,
+        session_id: &str,
+        cwd: &Path,
+        version: &str,
+        messages: &[Arc<Message>],
+        ids: &dyn Ids,
+    ) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
+        }
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)?;
+        let mut there = Vec::new();
+        file.read_to_end(&mut there)?;
+        // A line that was cut off is left as it is; readers skip it.
+        if there.last().is_some_and(|last| *last != b'\n') {
+            file.write_all(b"\n")?;
+        }
+        let transcript = Self {
+            path,
+            session_id: session_id.to_owned(),
+            cwd: cwd.to_string_lossy().into_owned(),
+            version: version.to_owned(),
+            file: Mutex::new(Some(file)),
+        };
+        let rows = there.split(|byte| *byte == b'\n');
+        let known: HashSet<String> = rows
+            .filter_map(|row| serde_json::from_slice::<Value>(row).ok())
+            .filter_map(|row| Some(row["uuid"].as_str()?.to_owned()))
+            .collect();
+        for message in messages {
+            if !known.contains(&ids.of(&message.id)) {
+                transcript.write(message, ids)?;
+            }
+        }
+        Ok(transcript)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a message. After the first failure nothing more is written.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write(&self, message: &Message, ids: &dyn Ids) -> io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = &mut *file else {
+            return Ok(());
+        };
+        let line = format!("{}\n", self.row(message, ids));
+        let written = open.write_all(line.as_bytes());
+        if written.is_err() {
+            *file = None;
+        }
+        written
+    }
+
+    fn row(&self, message: &Message, ids: &dyn Ids) -> Value {
+        let uuid = ids.of(&message.id);
+        let kind = match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        let mut row = json!({
+            "parentUuid": message.parent.as_ref().map(|parent| ids.of(parent)),
+            "isSidechain": false,
+            "userType": "external",
+            "cwd": self.cwd,
+            "sessionId": self.session_id,
+            "version": self.version,
+            "type": kind,
+            "message": said(message, &uuid),
+            "uuid": uuid,
+            "timestamp": timestamp(message.created_at),
+        });
+        match message.origin {
+            Origin::Summary { .. } => row["isCompactSummary"] = json!(true),
+            Origin::Nudge | Origin::Continuation | Origin::Reminder => row["isMeta"] = json!(true),
+            Origin::Prompt
+            | Origin::Model
+            | Origin::Results
+            | Origin::Steering
+            | Origin::FollowUp => {}
+        }
+        if let [ContentBlock::ToolResult(result)] = &message.content[..] {
+            row["toolUseResult"] = details(result);
+        }
+        row
+    }
+}
+
+/// The message itself, in the form of the Messages API.
+fn said(message: &Message, uuid: &str) -> Value {
+    let blocks = match &message.content[..] {
+        [ContentBlock::Text { text }] if message.role == Role::User => json!(text),
+        blocks => blocks.iter().map(content).collect(),
+    };
+    let Some(response) = &message.response else {
+        return json!({"role": "user", "content": blocks});
+    };
+    let id = format!("msg_{}", uuid.replace('-', ""));
+    let mut said = head(&id, &response.model, &response.usage);
+    said["content"] = blocks;
+    said["stop_reason"] = json!(response.stop_reason);
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_has_the_name_that_the_sdks_look_for() {
+        let long = format!("/home/u/{}", "a b".repeat(90));
+        for (cwd, expected) in [
+            ("/home/u/my project", "-home-u-my-project".to_owned()),
+            ("/w/é_1.2", "-w---1-2".to_owned()),
+            (&*long, format!("-home-u-{}-1oa5ej", "a-b".repeat(64))),
+        ] {
+            assert_eq!(folder_name(cwd), expected);
+        }
+    }
+}
