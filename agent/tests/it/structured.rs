@@ -77,7 +77,7 @@ async fn each_prompt_has_an_answer_of_its_own() {
         let outcome = world.run("Which fruit?").await;
         assert_eq!(
             outcome.structured,
-            Some(json!({"name": name, "count": count.into()}))
+            Some(json!({"name": name, "count": count}))
         );
     }
 }
