@@ -51,6 +51,7 @@ pub async fn run_agent(
         max_messages: None,
         max_result_chars: None,
         must_produce: None,
+        answer_form: None,
         thinking: Thinking::default(),
         sampling: Sampling::default(),
     };
