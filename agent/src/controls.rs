@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ah_conversation::{PermissionMode, Provider, Thinking};
+use ah_conversation::{PermissionMode, PermissionUpdate, Provider, Thinking};
 
 use crate::Session;
 
@@ -21,6 +21,8 @@ pub enum Change {
     Model(Arc<dyn Provider>),
     /// How much is thought from the next request on.
     Thinking(Thinking),
+    /// What somebody has changed of the permissions who was asked by a subagent.
+    Permissions(PermissionUpdate),
 }
 
 impl Controls {
@@ -51,6 +53,7 @@ impl Session {
                 Change::Mode(mode) => self.settings.permissions.change_mode(mode),
                 Change::Model(provider) => self.change_model(provider),
                 Change::Thinking(thinking) => self.settings.thinking = thinking,
+                Change::Permissions(update) => self.settings.permissions.apply(&update),
             }
         }
     }

@@ -2,7 +2,8 @@
 //! of the same run.
 
 use ah_conversation::{
-    ContentBlock, Event, Host, Message, Model, Progress, StreamEvent, ToolResult, ToolUse,
+    ContentBlock, Event, Host, Message, Model, Progress, StreamEvent, Task, TaskNews, ToolResult,
+    ToolUse,
 };
 use async_trait::async_trait;
 
@@ -53,4 +54,8 @@ pub enum Part<'a> {
     Hook(&'a Asked),
     /// The same hook has answered, or failed.
     HookSaid(&'a Asked, &'a Answered),
+    /// How something fares that goes on below a call or beside the conversation.
+    Task(&'a Task, &'a TaskNews),
+    /// A part of the conversation of a subagent.
+    OfAgent(&'a Task, &'a Part<'a>),
 }

@@ -186,6 +186,8 @@ pub struct Hooks {
     subject: Subject,
     /// How many questions there were.
     asked: Arc<AtomicUsize>,
+    /// The subagent whose hooks they are: its id and the name of its definition.
+    agent: Option<Arc<(String, String)>>,
 }
 
 /// One moment at which hooks are asked.
@@ -206,33 +208,70 @@ impl Hooks {
             hooks,
             subject,
             asked: Arc::default(),
+            agent: None,
+        }
+    }
+
+    /// The same hooks as they are asked in the conversation of a subagent: it neither begins nor ends a session, and
+    /// has no prompts of a person.
+    pub(crate) fn of_agent(&self, id: &str, name: &str) -> Self {
+        Self {
+            agent: Some(Arc::new((id.to_owned(), name.to_owned()))),
+            ..self.clone()
+        }
+    }
+
+    /// What an event is called here; `None`: it is not asked about.
+    fn event(&self, event: HookEvent) -> Option<HookEvent> {
+        match (event, &self.agent) {
+            (_, None) => Some(event),
+            (
+                HookEvent::SessionStart | HookEvent::SessionEnd | HookEvent::UserPromptSubmit,
+                Some(_),
+            ) => None,
+            (HookEvent::Stop, Some(_)) => Some(HookEvent::SubagentStop),
+            (event, Some(_)) => Some(event),
         }
     }
 
     /// Whether anything is asked at `event`.
     pub(crate) fn has(&self, event: HookEvent) -> bool {
-        self.hooks.iter().any(|hook| hook.event() == event)
+        let event = self.event(event);
+        self.hooks.iter().any(|hook| Some(hook.event()) == event)
     }
 
     /// Asks all whom it concerns, one after the other, and gives what they say together.
     pub(crate) async fn ask(&self, moment: Moment<'_>, frontend: &dyn Frontend) -> Verdict {
         let mut verdict = Verdict::default();
+        let Some(event) = self.event(moment.event) else {
+            return verdict;
+        };
         let mut more = moment.more;
+        let mut kind = moment.kind;
+        if let Some(agent) = &self.agent {
+            let (id, name) = &**agent;
+            more["agent_id"] = json!(id);
+            more["agent_type"] = json!(name);
+            if event == HookEvent::SubagentStop {
+                more["agent_transcript_path"] = json!(self.subject.transcript_path);
+                kind = name;
+            }
+        }
         let concerned = { self.hooks.iter() }
-            .filter(|hook| hook.event() == moment.event && hook.matcher().matches(moment.kind));
+            .filter(|hook| hook.event() == event && hook.matcher().matches(kind));
         for hook in concerned {
             let mut input = json!({
                 "session_id": self.subject.session_id,
                 "transcript_path": self.subject.transcript_path,
                 "cwd": self.subject.cwd,
                 "permission_mode": moment.mode.as_str(),
-                "hook_event_name": moment.event.as_str(),
+                "hook_event_name": event.as_str(),
             });
             merge(&mut input, &more);
             let asked = Asked {
                 number: 1 + self.asked.fetch_add(1, Ordering::Relaxed),
-                event: moment.event,
-                kind: moment.kind.to_owned(),
+                event,
+                kind: kind.to_owned(),
             };
             frontend.follow(Part::Hook(&asked));
             let answered = hook.ask(&input, moment.call).await;
@@ -240,11 +279,11 @@ impl Hooks {
             let say = match answered.reply {
                 Reply::Failed(fault) => {
                     let name = hook.name();
-                    let event = moment.event.as_str();
+                    let event = event.as_str();
                     frontend.notice(&format!("the {event} hook `{name}` failed: {fault}"));
                     continue;
                 }
-                reply => Verdict::read(moment.event, reply),
+                reply => Verdict::read(event, reply),
             };
             // The next one sees what this one has made of the input.
             if let Some(input) = &say.input {

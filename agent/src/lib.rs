@@ -3,6 +3,8 @@
 //! Nothing here knows a vendor, a database, a terminal or a particular tool: those come in through the ports of
 //! [`ah_conversation`].
 
+pub mod agents;
+mod background;
 pub mod checkpoint;
 pub mod commands;
 mod compaction;
@@ -24,13 +26,15 @@ mod session;
 pub mod skills;
 mod stop;
 mod structured;
+mod subagent;
 mod tool_call;
 mod toolbox;
 mod truncate;
 
 pub use controls::{Change, Controls};
 pub use frontend::{Frontend, Part};
-pub use session::{Failure, Outcome, Ports, Session, Settings, Share, ToolConcurrency};
+pub use session::{Failure, Outcome, Ports, Session, Settings, ToolConcurrency};
 pub use stop::Stop;
 pub use structured::AnswerForm;
+pub use subagent::{Kinds, MAX_AT_WORK, Subagents};
 pub use toolbox::Toolbox;

@@ -8,8 +8,9 @@ use crate::{Session, Stop, finish};
 const STEERING: &str = "[STEERING]";
 
 impl Session {
-    /// Appends the steering that has arrived; says whether there was any.
+    /// Appends the steering that has arrived, and what came of tasks in the background; says whether there was any.
     pub(crate) async fn take_steering(&mut self) -> Result<bool, StoreError> {
+        let has_news = self.take_news().await?;
         let mail = self.ports.store.mail(MailKind::Steer).await?;
         let message_count = mail.len();
         for letter in mail {
@@ -20,7 +21,7 @@ impl Session {
             let text = format!("{STEERING} {}", letter.content);
             self.deliver(letter, Origin::Steering, text).await?;
         }
-        Ok(message_count > 0)
+        Ok(has_news || message_count > 0)
     }
 
     /// Appends what keeps a run going that would end; says whether there was anything. Steering may have come with the
@@ -46,7 +47,7 @@ impl Session {
             let text = letter.content.clone();
             self.deliver(letter, Origin::FollowUp, text).await?;
         }
-        Ok(message_count > 0)
+        Ok(message_count > 0 || self.awaits_news(stop).await?)
     }
 
     /// The mail's id becomes the message's id: however often it is read, it is stored once.

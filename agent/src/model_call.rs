@@ -4,14 +4,14 @@ use std::pin::pin;
 
 use ah_conversation::{
     ContentBlock, Cost, Delta, ErrorClass, EventKind, ExitReason, FallbackNotice, Message, Origin,
-    Provider, ProviderError, Request, Response, RetryNotice, Role, StoreError, StreamEvent, Time,
-    Usage, text_of,
+    Provider, ProviderError, Request, Response, RetryNotice, Role, Share, StoreError, StreamEvent,
+    Time, Usage, text_of,
 };
 use futures_util::StreamExt;
 
 use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split, whole};
 use crate::response::{Answer, Assembly};
-use crate::{Failure, Outcome, Part, Session, Share, Stop};
+use crate::{Failure, Outcome, Part, Session, Stop};
 
 /// A request body over this many bytes is worth a warning.
 const PAYLOAD_WARN: u64 = 800_000;

@@ -186,6 +186,9 @@ impl Session {
     pub async fn close(mut self, reason: &str) -> Result<(), StoreError> {
         let more = json!({"reason": reason});
         self.ask_hooks(HookEvent::SessionEnd, None, more).await;
+        if let Some(subagents) = self.tools.subagents() {
+            subagents.close();
+        }
         self.store(Vec::new()).await
     }
 }

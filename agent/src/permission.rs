@@ -153,6 +153,7 @@ impl Session {
         let question = Question {
             call: call.clone(),
             inquiry,
+            agent: None,
         };
         self.ports.frontend.permission(&question).await
     }

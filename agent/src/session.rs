@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
-    CallState, Clock, ContentBlock, Cost, Event, EventKind, ExitReason, Limits, LoopAction,
-    Message, Model, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response,
-    Role, Rulebook, Sampling, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage,
+    CallState, Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message,
+    Model, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response, Role,
+    Rulebook, Sampling, Share, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage,
     close_open_calls, next, text_of,
 };
 
 use serde_json::Value;
 
+use crate::background::Background;
 use crate::hooks::Hooks;
 use crate::request::{Sent, left_out};
 use crate::{AnswerForm, Controls, Frontend, Part, Stop, Toolbox};
@@ -103,51 +104,6 @@ pub struct Outcome {
     pub structured: Option<Value>,
 }
 
-/// What one model took of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Share {
-    /// The provider's name.
-    pub provider: String,
-    /// The model's.
-    pub model: String,
-    /// Its tokens.
-    pub usage: Usage,
-    /// What they cost; `None` where that is not known of all.
-    pub cost: Option<Cost>,
-}
-
-impl Share {
-    /// What each model took of `responses`.
-    pub fn of<'a>(responses: impl IntoIterator<Item = &'a Response>) -> Vec<Self> {
-        let mut shares: Vec<Self> = Vec::new();
-        for response in responses {
-            Self::add(
-                &mut shares,
-                Self {
-                    provider: response.provider.clone(),
-                    model: response.model.clone(),
-                    usage: response.usage,
-                    cost: response.cost,
-                },
-            );
-        }
-        shares
-    }
-
-    /// Adds a share to those of the same model, or to the list.
-    pub fn add(shares: &mut Vec<Self>, more: Self) {
-        let is_same =
-            |share: &&mut Self| (&share.provider, &share.model) == (&more.provider, &more.model);
-        match shares.iter_mut().find(is_same) {
-            Some(share) => {
-                share.usage += more.usage;
-                share.cost = share.cost.zip(more.cost).map(|(sum, cost)| sum + cost);
-            }
-            None => shares.push(more),
-        }
-    }
-}
-
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -206,6 +162,7 @@ pub struct Session {
     /// Whether hooks know that the session has begun.
     pub(crate) has_begun: bool,
     pub(crate) controls: Controls,
+    pub(crate) background: Background,
 }
 
 impl Session {
@@ -231,6 +188,7 @@ impl Session {
             context: Vec::new(),
             has_begun: false,
             controls: Controls::default(),
+            background: Background::default(),
         };
         session.close_calls().await?;
         Ok(session)
@@ -438,6 +396,12 @@ impl Session {
             .rev()
             .find(|message| message.role == Role::Assistant)
             .map(|last| last.text());
+        let mut models = Share::of(responses.iter().copied());
+        let noted = run.iter().flat_map(|message| message.tool_results());
+        let aside = self.background.take_spent();
+        for share in noted.flat_map(Share::noted).chain(aside) {
+            Share::add(&mut models, share);
+        }
         Outcome {
             reason,
             failure,
@@ -446,7 +410,7 @@ impl Session {
             usage: responses
                 .iter()
                 .fold(Usage::default(), |sum, response| sum + response.usage),
-            models: Share::of(responses.iter().copied()),
+            models,
             api_ms: responses.iter().map(|response| response.latency_ms).sum(),
             duration_ms,
             denials: std::mem::take(&mut self.denials),

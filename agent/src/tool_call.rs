@@ -114,6 +114,8 @@ impl Session {
             .id
             .clone();
         let calls: Vec<Prepared> = calls.into_iter().map(|call| self.prepare(call)).collect();
+        let subagents = self.tools.subagents();
+        let _known = subagents.map(|subagents| subagents.know(self.as_parent()));
         let groups = groups(&calls, self.settings.concurrency);
         let mut batch = Batch {
             asked_by,
@@ -250,6 +252,7 @@ impl Session {
         let former = self.transcript.last_success(&call.name);
         Context {
             former: former.and_then(|result| result.details.clone()),
+            tasks: self.task_sink(),
             ..Context::new(self.ports.store.spool_path(&call.id))
         }
     }

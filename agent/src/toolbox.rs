@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ah_conversation::{Servers, Tool, ToolSpec, is_same_tool};
 
+use crate::Subagents;
 use crate::schema::Schema;
 
 /// The tools of a session.
@@ -19,6 +20,8 @@ pub struct Toolbox {
     patience: Duration,
     /// Which tools of the servers are among the tools.
     version: u64,
+    /// What starts subagents, if one of the tools does.
+    subagents: Option<Arc<Subagents>>,
 }
 
 pub(crate) struct Entry {
@@ -60,7 +63,27 @@ impl Toolbox {
             servers: None,
             patience: Duration::ZERO,
             version: 0,
+            subagents: None,
         }
+    }
+
+    /// The same tools; whoever starts subagents among them is told of the session before its calls run.
+    #[must_use]
+    pub fn with_subagents(self, subagents: Arc<Subagents>) -> Self {
+        Self {
+            subagents: Some(subagents),
+            ..self
+        }
+    }
+
+    /// What starts subagents.
+    pub fn subagents(&self) -> Option<&Arc<Subagents>> {
+        self.subagents.as_ref()
+    }
+
+    /// The tools themselves, those of servers included.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter().map(|entry| &entry.tool)
     }
 
     /// The same tools, and behind them those of `servers` as they come. A name that is taken stays with whom it has.

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah::library::conversation::{
-    BlockStart, Delta, EventStream, Mail, MailKind, Message, Model, OutputPage, Provider, Record,
-    Request, StopReason, Store, StoreError, StreamEvent, ToolUseId, Transcript, Usage,
+    BlockStart, Branch, Delta, EventStream, Mail, MailKind, Message, Model, OutputPage, Provider,
+    Record, Request, StopReason, Store, StoreError, StreamEvent, ToolUseId, Transcript, Usage,
 };
 use ah::library::run_agent;
 use async_trait::async_trait;
@@ -94,6 +94,11 @@ impl Store for Shelf {
 
     fn spool_path(&self, call: &ToolUseId) -> PathBuf {
         std::env::temp_dir().join(call.as_str())
+    }
+
+    fn branch(self: Arc<Self>, _: Branch) -> Arc<dyn Store> {
+        // For subagents, which are not used here.
+        Arc::new(Self::default())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Puts an engine together: the one place that names concrete providers, stores and tools.
 
+mod agents;
 mod hooks;
 mod safety;
 pub mod tools;
@@ -36,6 +37,7 @@ use crate::print::events::Events;
 use crate::print::text::{Text, View};
 use crate::print::{Look, Outlet, Screen};
 use crate::repl::Link;
+pub use agents::{Main, as_main, subagents};
 use tools::Sources;
 
 /// How long a request of the drop-in manner waits for MCP servers that have just been started.
@@ -232,7 +234,9 @@ pub async fn session(
     config: &Config,
     shown: Shown<'_>,
 ) -> Result<(Ports, Toolbox, Settings), CliError> {
+    let subagents = subagents(shown.skills, options, config)?;
     let sources = Sources {
+        subagents: subagents.clone(),
         confined: shown.standing.confined(),
         store: store.clone(),
         skills: shown.skills,
@@ -246,7 +250,10 @@ pub async fn session(
     let known = layered.iter().map(|known| known.tool.clone());
     let own = shown.own.tools.iter().cloned();
     let asked = form.iter().map(AnswerForm::tool);
-    let tools = Toolbox::new(known.chain(own).chain(asked));
+    let mut tools = Toolbox::new(known.chain(own).chain(asked));
+    if let Some(subagents) = subagents {
+        tools = tools.with_subagents(subagents);
+    }
     let settings = Settings {
         answer_form: form,
         ..settings(&*provider, &tools, &shown, options, config)?

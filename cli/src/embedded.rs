@@ -6,9 +6,15 @@ use ah_agent::prompt::{CONDUCT, SYSTEM};
 use ah_conversation::{Embedded, EmbeddedFile};
 
 /// The files that are built in, below the folder for them.
-const BUILT_IN: [(&str, &str); 13] = [
+const BUILT_IN: [(&str, &str); 16] = [
     ("system.md", SYSTEM),
     ("claude.md", CONDUCT),
+    ("agents/explore.md", include_str!("sys/agents/explore.md")),
+    (
+        "agents/general-purpose.md",
+        include_str!("sys/agents/general-purpose.md"),
+    ),
+    ("agents/plan.md", include_str!("sys/agents/plan.md")),
     ("commands/commit.md", include_str!("sys/commands/commit.md")),
     ("commands/init.md", include_str!("sys/commands/init.md")),
     ("commands/review.md", include_str!("sys/commands/review.md")),

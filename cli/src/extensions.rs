@@ -1,7 +1,8 @@
-//! Skills and commands: finds their files in all layers, and makes of them what a prompt calls by name.
+//! Skills, commands and subagents: finds their files in all layers, and makes of them what a prompt calls by name.
 //!
 //! What they say is decided in `ah-agent`; here files are read, and the commands are run that a template asks for.
 
+mod agents;
 mod expand;
 mod ruled;
 
@@ -16,6 +17,7 @@ use ah_conversation::{Embedded, Layer};
 use crate::config::Config;
 use crate::config::places::LayerFolder;
 use crate::found_file;
+pub use agents::agents;
 pub use expand::{Expanded, expand};
 
 /// How deep folders of commands may lie in one another.

@@ -195,6 +195,14 @@ impl EventKind {
         }
     }
 
+    /// Whether the event says that the run as a whole begins or ends: of those a subagent has none.
+    pub fn is_of_run(&self) -> bool {
+        matches!(
+            self,
+            Self::AgentStart { .. } | Self::AgentEnd { .. } | Self::StateChange { .. }
+        )
+    }
+
     /// The message that the event is about, where it names one.
     pub fn message_id(&self) -> Option<&MessageId> {
         match self {

@@ -74,6 +74,8 @@ pub struct Question {
     pub call: ToolUse,
     /// What there is to know of it.
     pub inquiry: Inquiry,
+    /// The subagent that makes it, if one does: its id and the name of its definition.
+    pub agent: Option<(String, String)>,
 }
 
 /// What the host says.

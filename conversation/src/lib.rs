@@ -27,7 +27,9 @@ mod provider;
 mod repair;
 mod repetition;
 mod servers;
+mod share;
 mod store;
+mod task;
 #[cfg(test)]
 mod testing;
 mod tool;
@@ -66,7 +68,11 @@ pub use repetition::{Repetition, repetition, signature};
 pub use servers::{
     ServerScope, ServerState, ServerStatus, ServerTool, Servers, ServersChange, Software,
 };
-pub use store::{CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError};
+pub use share::Share;
+pub use store::{
+    Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
+};
+pub use task::{Task, TaskEnding, TaskKind, TaskNews, TaskSink, TaskUsage, Tasks};
 pub use tool::{
     Access, Content, Context, DisplayKey, Output, Progress, ProgressSink, Spool, Tool, ToolSpec,
     Truncation,

@@ -57,6 +57,8 @@ pub enum Origin {
     Continuation,
     /// Our reminder of something still owed at the end of a run (a file, a structured answer, a hook's demand).
     Reminder,
+    /// What came of something in the background, marked `[TASK]`.
+    Task,
     /// What stands for all before it in the model's view, marked `[COMPACTION SUMMARY]`.
     Summary {
         /// The first message that the view keeps beside the summary; `None`: it keeps none.

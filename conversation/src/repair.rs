@@ -21,7 +21,15 @@ const UNKNOWN: &str =
 pub fn close_open_calls(transcript: &Transcript) -> Vec<ToolResult> {
     let close = |call: &ToolUse| match transcript.call(&call.id) {
         Some(CallState::Finished(result)) => result.clone(),
-        Some(CallState::Started { .. }) => ToolResult::error(call, MAY_HAVE_RUN),
+        Some(CallState::Started {
+            agent_id: Some(id), ..
+        }) => ToolResult::error(
+            call,
+            format!(
+                "{MAY_HAVE_RUN} What the subagent {id} has done is kept: go on with it by `resume`."
+            ),
+        ),
+        Some(CallState::Started { agent_id: None, .. }) => ToolResult::error(call, MAY_HAVE_RUN),
         None => ToolResult::error(call, NEVER_RAN),
     };
     transcript.open_calls().into_iter().map(close).collect()

@@ -45,6 +45,19 @@ pub trait Store: Send + Sync {
     async fn file_content(&self, _hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(None)
     }
+
+    /// The conversation of a subagent: kept with this one and under the same lock, with a root of its own. What is
+    /// appended to it leaves the current message of this one as it is, and it gets no mail.
+    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store>;
+}
+
+/// Names the conversation of a subagent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Branch {
+    /// The subagent's id. One that was there before goes on.
+    pub agent_id: String,
+    /// The call that started it.
+    pub spawned_by: ToolUseId,
 }
 
 /// Something to store.

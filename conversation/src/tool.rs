@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{Asking, CommandLine, Input, ResultBlock, ToolUse};
+use crate::{Asking, CommandLine, Input, ResultBlock, TaskSink, ToolUse};
 
 /// Something the model may ask for. A failure is an answer to the model, so it is not a `Result`.
 ///
@@ -147,6 +147,8 @@ pub struct Context {
     pub spool: PathBuf,
     /// Where it tells how far it is.
     pub progress: ProgressSink,
+    /// Where it tells of what it starts beside or below the conversation.
+    pub tasks: TaskSink,
     /// The details of the last success of this tool that the model still sees: what a tool knows of before stands in
     /// the conversation.
     pub former: Option<Value>,
@@ -158,6 +160,7 @@ impl Context {
         Self {
             spool,
             progress: ProgressSink::default(),
+            tasks: TaskSink::default(),
             former: None,
         }
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::permission::canonical_tool;
 use crate::{
-    ContentBlock, Cost, Limits, Message, MessageId, Origin, Role, ToolResult, ToolUse, ToolUseId,
-    Usage, estimate_message,
+    ContentBlock, Cost, Limits, Message, MessageId, Origin, Role, Share, ToolResult, ToolUse,
+    ToolUseId, Usage, estimate_message,
 };
 
 /// The messages from the root to the current leaf. Messages before the view (see [`Transcript::view`]) may come
@@ -49,6 +49,8 @@ pub enum CallState {
     Started {
         /// Whether it might have changed something.
         mutating: bool,
+        /// The subagent that it has started, if one left something behind.
+        agent_id: Option<String>,
     },
     /// It has ended.
     Finished(ToolResult),
@@ -96,7 +98,9 @@ impl Transcript {
 
     /// Notes that a call is about to run.
     pub fn start_call(&mut self, id: ToolUseId, mutating: bool) {
-        self.calls.insert(id, CallState::Started { mutating });
+        let agent_id = None;
+        self.calls
+            .insert(id, CallState::Started { mutating, agent_id });
     }
 
     /// Notes that a call has ended.
@@ -128,12 +132,13 @@ impl Transcript {
         self.places.turns
     }
 
-    /// Tokens of the present run, those of its summaries included.
+    /// Tokens of the present run, those of its summaries and of the models that its tools have asked included.
     pub fn spent(&self) -> Usage {
         self.places.spent
     }
 
-    /// Money of the present run, that for its summaries included, each call at the price of the model that was asked.
+    /// Money of the present run, that for its summaries and its tools included, each call at the price of the model that
+    /// was asked.
     pub fn cost(&self) -> Cost {
         self.places.cost
     }
@@ -249,6 +254,10 @@ impl Places {
         }
         let usage = message.usage();
         self.spent += usage;
+        for share in message.tool_results().flat_map(Share::noted) {
+            self.spent += share.usage;
+            self.cost = self.cost + share.cost.unwrap_or_default();
+        }
         let response = message.response.as_ref();
         self.cost = self.cost
             + response

@@ -66,6 +66,19 @@ pub struct Engaged {
     pub transcript_path: Option<PathBuf>,
     /// Names of skills.
     pub skills: Vec<String>,
+    /// Kinds of subagents.
+    pub agents: Vec<AgentInfo>,
+}
+
+/// A kind of subagent, as a host is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentInfo {
+    /// What it is called by.
+    pub name: String,
+    /// When it is to be used.
+    pub description: String,
+    /// The model that it asks, where its definition says so.
+    pub model: Option<String>,
 }
 
 /// Why a session cannot be opened, or a prompt cannot be understood.
@@ -85,8 +98,8 @@ pub struct Introduction {
     pub commands: Vec<(String, String, String)>,
     /// Models: what is typed, what is shown, what it is.
     pub models: Vec<(String, String, String)>,
-    /// Kinds of subagents: name and description.
-    pub agents: Vec<(String, String)>,
+    /// Kinds of subagents, but for those that a host brings along.
+    pub agents: Vec<AgentInfo>,
     /// What is known of who pays, an object.
     pub account: Value,
 }

@@ -9,5 +9,5 @@ mod engine;
 pub mod stream_json;
 mod transcript;
 
-pub use engine::{Engaged, Engine, Ids, Introduction, Refusal, Setting};
+pub use engine::{AgentInfo, Engaged, Engine, Ids, Introduction, Refusal, Setting};
 pub use transcript::{TranscriptFile, transcript_path};

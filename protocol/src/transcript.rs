@@ -171,7 +171,9 @@ impl TranscriptFile {
         });
         match message.origin {
             Origin::Summary { .. } => row["isCompactSummary"] = json!(true),
-            Origin::Nudge | Origin::Continuation | Origin::Reminder => row["isMeta"] = json!(true),
+            Origin::Nudge | Origin::Continuation | Origin::Reminder | Origin::Task => {
+                row["isMeta"] = json!(true);
+            }
             Origin::Prompt
             | Origin::Model
             | Origin::Results

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ah_agent::Share;
 use ah_conversation::{
-    Cost, EventStream, ExitReason, FallbackNotice, Model, Provider, Request, StreamEvent, Usage,
+    Cost, EventStream, ExitReason, FallbackNotice, Model, Provider, Request, Share, StreamEvent,
+    Usage,
 };
 use ah_testkit::script::{PricePerMillion, Scenario, Scripted, Turn, says, scenario, uses};
 use futures_util::{StreamExt, stream};

@@ -12,5 +12,6 @@ mod mail;
 mod permission;
 mod resume;
 mod structured;
+mod subagents;
 mod tools;
 mod world;

@@ -1,18 +1,24 @@
 //! A session with everything real but the model and the tools.
 
+mod below;
+
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ah_agent::agents::{Agent, Agents};
 use ah_agent::hooks::{Hook, Hooks, Subject};
-use ah_agent::{Frontend, Outcome, Part, Ports, Session, Settings, Stop, ToolConcurrency, Toolbox};
+use ah_agent::{
+    Frontend, Kinds, Outcome, Part, Ports, Session, Settings, Stop, Subagents, ToolConcurrency,
+    Toolbox,
+};
 use ah_conversation::{
-    Access, Answer, ContentBlock, Context, Event, Host, Input, Limits, Mail, MailKind, Message,
-    Output, OutputPage, PermissionMode, PermissionUpdate, Permissions, Provider, Question, Record,
-    Request, Rulebook, Sampling, Store, StoreError, Thinking, Tool, ToolSpec, ToolUse, ToolUseId,
-    Transcript, Truncation,
+    Access, Answer, Branch, ContentBlock, Context, Event, Host, Input, Limits, Mail, MailKind,
+    Message, Output, OutputPage, PermissionMode, PermissionUpdate, Permissions, Provider, Question,
+    Record, Request, Rulebook, Sampling, Store, StoreError, TaskNews, Thinking, Tool, ToolSpec,
+    ToolUse, ToolUseId, Transcript, Truncation,
 };
 use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;
@@ -20,6 +26,8 @@ use ah_testkit::world::Steps;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+
+use below::{Below, One};
 
 pub(crate) struct World {
     provider: Scripted,
@@ -31,6 +39,8 @@ pub(crate) struct World {
     screen: Arc<Seen>,
     tools: Vec<Arc<dyn Tool>>,
     hooks: Vec<Arc<dyn Hook>>,
+    /// Definitions of subagents, as a host gives them; `None`: there are none.
+    agents: Option<Value>,
     pub(crate) settings: Settings,
 }
 
@@ -88,8 +98,35 @@ impl World {
             screen: Arc::default(),
             tools: Vec::new(),
             hooks: Vec::new(),
+            agents: None,
             settings,
         }
+    }
+
+    /// Lets the session start these subagents.
+    pub(crate) fn with_agents(mut self, agents: Value) -> Self {
+        self.agents = Some(agents);
+        self
+    }
+
+    fn subagents(&self, provider: Arc<dyn Provider>) -> Option<Arc<Subagents>> {
+        let mut agents = Agents::default();
+        for (name, definition) in self.agents.as_ref()?.as_object().unwrap() {
+            agents.add(Agent::from_json(name, definition).unwrap());
+        }
+        let kinds = Kinds {
+            agents,
+            skills: Arc::default(),
+            models: Arc::new(One(provider)),
+            surroundings: Box::new(|| ("# AGENTS.md".to_owned(), "# Environment".to_owned())),
+            memory: Vec::new(),
+            may_run_beside: true,
+        };
+        Some(Arc::new(Subagents::new(
+            kinds,
+            Subagents::OWN_NAME,
+            Vec::new(),
+        )))
     }
 
     pub(crate) fn with(mut self, tool: Fake) -> Self {
@@ -181,6 +218,7 @@ impl World {
     /// The session, which has not run yet.
     pub(crate) async fn open(&self) -> Result<Session, StoreError> {
         let provider = (self.between)(self.provider.clone());
+        let subagents = self.subagents(provider.clone());
         let summarizer = match &self.summarizer {
             Some(summarizer) => Arc::new(summarizer.clone()),
             None => provider.clone(),
@@ -194,12 +232,13 @@ impl World {
             rules: self.screen.clone(),
             hooks: Hooks::new(self.hooks.clone(), Subject::default()),
         };
-        Session::open(
-            ports,
-            Toolbox::new(self.tools.clone()),
-            self.settings.clone(),
-        )
-        .await
+        let tools = self.tools.iter().cloned();
+        let tools = Toolbox::new(tools.chain(subagents.iter().map(|it| it.clone() as _)));
+        let tools = match subagents {
+            Some(subagents) => tools.with_subagents(subagents),
+            None => tools,
+        };
+        Session::open(ports, tools, self.settings.clone()).await
     }
 
     /// The events shown so far, one in a line, without what differs from run to run.
@@ -318,6 +357,17 @@ struct Seen {
     saved: Mutex<Vec<String>>,
 }
 
+impl Seen {
+    fn line(&self, line: String) {
+        if let Some((wanted, token)) = &*self.interrupt.lock().unwrap()
+            && wanted.is_met_by(&line)
+        {
+            token.cancel();
+        }
+        self.lines.lock().unwrap().push(line);
+    }
+}
+
 #[async_trait]
 impl Host for Seen {
     async fn permission(&self, question: &Question) -> Answer {
@@ -337,20 +387,26 @@ impl Rulebook for Seen {
 
 impl Frontend for Seen {
     fn show(&self, event: &Event) {
-        let line = show::event(&event.kind);
-        if let Some((wanted, token)) = &*self.interrupt.lock().unwrap()
-            && wanted.is_met_by(&line)
-        {
-            token.cancel();
-        }
-        self.lines.lock().unwrap().push(line);
+        self.line(show::event(&event.kind));
     }
 
     fn follow(&self, part: Part<'_>) {
         if let Part::Progress { call, progress, .. } = part {
-            let line = format!("progress {} {}", call.name, progress.done);
-            self.lines.lock().unwrap().push(line);
+            self.line(format!("progress {} {}", call.name, progress.done));
         }
+        let line = match part {
+            Part::Task(_, TaskNews::Started) => "task started".to_owned(),
+            Part::Task(_, TaskNews::Progress { doing, .. }) => format!("task {doing}"),
+            Part::Task(
+                _,
+                TaskNews::Ended {
+                    ending, summary, ..
+                },
+            ) => format!("task {}: {summary}", ending.as_str()),
+            Part::OfAgent(_, Part::Result(result)) => format!("below {}", result.text()),
+            _ => return,
+        };
+        self.line(line);
     }
 
     fn notice(&self, text: &str) {
@@ -368,13 +424,9 @@ struct Mortal {
     _scratch: Arc<tempfile::TempDir>,
 }
 
-#[async_trait]
-impl Store for Mortal {
-    async fn load(&self) -> Result<Transcript, StoreError> {
-        self.store.load().await
-    }
-
-    async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
+impl Mortal {
+    /// Fails where the process would be dead by now.
+    fn survive(&self) -> Result<(), StoreError> {
         let survives = self
             .writes
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
@@ -389,6 +441,18 @@ impl Store for Mortal {
                 hint: None,
             });
         }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for Mortal {
+    async fn load(&self) -> Result<Transcript, StoreError> {
+        self.store.load().await
+    }
+
+    async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
+        self.survive()?;
         for record in &records {
             if let Record::Message(message) = record
                 && message.is_results()
@@ -425,6 +489,13 @@ impl Store for Mortal {
 
     fn spool_path(&self, call: &ToolUseId) -> PathBuf {
         self.store.spool_path(call)
+    }
+
+    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
+        Arc::new(Below {
+            store: self.store.clone().branch(branch),
+            mortal: self,
+        })
     }
 }
 

@@ -8,12 +8,7 @@ use super::options::Options;
 use super::subcommands::Subcommands;
 
 /// Options with a meaning that this version does not have yet. Each takes a value or none.
-pub const NOT_YET: &[(&str, bool)] = &[
-    ("agents", true),
-    ("agent", true),
-    ("resume-session-at", true),
-    ("session-mirror", false),
-];
+pub const NOT_YET: &[(&str, bool)] = &[("resume-session-at", true), ("session-mirror", false)];
 
 /// Options that other agents know and that change nothing here. Each takes a value or none.
 pub const WITHOUT_MEANING: &[(&str, bool)] = &[

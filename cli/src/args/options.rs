@@ -168,6 +168,12 @@ pub struct PromptOptions {
     /// Use this skill, as /skill:NAME does
     #[arg(long, value_name = "NAME")]
     pub skill: Option<String>,
+    /// More subagents: a JSON object with a definition for each name
+    #[arg(long, value_name = "JSON")]
+    pub agents: Option<String>,
+    /// Run as this subagent: with its prompt, tools, model and limits
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
     /// Fail unless this file exists at the end; the model is reminded once
     #[arg(long, value_name = "FILE")]
     pub must_produce: Option<PathBuf>,

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ah_agent::Subagents;
 use ah_agent::skills::{Skill, SkillTool, SkillToolNames, Skills};
-use ah_conversation::{Layer, Store, is_same_tool};
+use ah_conversation::{Layer, Store, Tool, is_same_tool};
 use ah_tools::{
     Bench, HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Naming, Profile, Shell,
     Surroundings, ToolOrigin, Web, Workspace,
@@ -32,6 +33,8 @@ pub struct Sources<'a> {
     pub has_person: bool,
     /// How the web is reached.
     pub web: Web,
+    /// What starts subagents, where there is such a tool.
+    pub subagents: Option<Arc<Subagents>>,
 }
 
 /// The tools of all layers that the options leave, and what is wrong with others, a line each.
@@ -77,31 +80,10 @@ pub async fn layered(
                 .map(|home| home.join("cache/help.json")),
         },
     };
-    let mut tools = Layered::default();
-    let around = Surroundings {
-        workspace: bench.workspace.clone(),
-        shell: bench.shell.clone(),
-        store: sources.store,
-        has_person: sources.has_person,
-        web: sources.web,
-    };
-    let built_in = || ToolOrigin {
-        layer: Layer::BuiltIn,
-        path: None,
-    };
-    let (profile, naming) = profile(options, config.manner);
-    for tool in ah_tools::builtin(profile, naming, around) {
-        tools.add(tool, built_in());
-    }
-    let names = match naming {
-        Naming::Own => SkillToolNames::OWN,
-        Naming::Sdk => SkillToolNames::SDK,
-    };
-    if let Some(tool) = SkillTool::new(sources.skills.clone(), names) {
-        tools.add(Arc::new(tool), built_in());
-    }
+    let folders = folders(sources.active, config);
+    let mut tools = built_in(sources, &bench, options, config);
     let (given, removed, mut warnings) = given(&options.tools.tool);
-    let found = bench.load(&folders(sources.active, config), &given).await;
+    let found = bench.load(&folders, &given).await;
     warnings.extend(found.warnings);
     for (tool, origin) in found.tools {
         tools.add(tool, origin);
@@ -113,6 +95,35 @@ pub async fn layered(
     }
     tools.retain(|tool| is_wanted(tool, options, config));
     (tools, warnings)
+}
+
+/// The tools that the program has by itself.
+fn built_in(sources: Sources<'_>, bench: &Bench, options: &Options, config: &Config) -> Layered {
+    let around = Surroundings {
+        workspace: bench.workspace.clone(),
+        shell: bench.shell.clone(),
+        store: sources.store,
+        has_person: sources.has_person,
+        web: sources.web,
+    };
+    let (profile, naming) = profile(options, config.manner);
+    let names = match naming {
+        Naming::Own => SkillToolNames::OWN,
+        Naming::Sdk => SkillToolNames::SDK,
+    };
+    let mut all = ah_tools::builtin(profile, naming, around);
+    let of_skills = SkillTool::new(sources.skills.clone(), names);
+    all.extend(of_skills.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+    all.extend(sources.subagents.map(|tool| tool as Arc<dyn Tool>));
+    let mut tools = Layered::default();
+    for tool in all {
+        let origin = ToolOrigin {
+            layer: Layer::BuiltIn,
+            path: None,
+        };
+        tools.add(tool, origin);
+    }
+    tools
 }
 
 /// Which built-in tools there are, and under which names.
@@ -127,6 +138,15 @@ fn profile(options: &Options, manner: Manner) -> (Profile, Naming) {
         (Profile::Default | Profile::Minimal | Profile::Plain, Manner::Own) => Naming::Own,
     };
     (profile, naming)
+}
+
+/// What the tool is called that starts subagents, where the profile has it.
+pub fn subagent_tool(options: &Options, manner: Manner) -> Option<&'static str> {
+    match profile(options, manner) {
+        (Profile::Minimal | Profile::Plain, _) => None,
+        (_, Naming::Own) => Some(Subagents::OWN_NAME),
+        (_, Naming::Sdk) => Some(Subagents::SDK_NAME),
+    }
 }
 
 /// The folders that may hold tools. What came with a project that is not trusted does not count.

@@ -81,6 +81,13 @@ pub fn is_only_results(head: &Head) -> bool {
 
 /// What a message says, or asks for where it says nothing, in at most so many characters.
 pub fn summary(head: &Head, keys: &Keys, width: usize) -> String {
+    match &head.agent_id {
+        Some(agent_id) => format!("[{agent_id}] {}", said(head, keys, width)),
+        None => said(head, keys, width),
+    }
+}
+
+fn said(head: &Head, keys: &Keys, width: usize) -> String {
     let text = preview(&head.preview, width);
     if !text.is_empty() {
         return text;
@@ -113,6 +120,7 @@ pub fn to_json(head: &Head) -> Value {
     json!({
         "id": id,
         "parent": parent,
+        "agent_id": head.agent_id,
         "seq": seq,
         "role": role(head.message.role),
         "origin": origin,

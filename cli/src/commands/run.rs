@@ -24,7 +24,7 @@ use crate::error::{CliError, TRY_AGAIN};
 use crate::print::Outlet;
 use crate::repl::{Form, Words};
 use crate::{exit, extensions, input, repl};
-pub use instructions::{system_prompt, timeout_ms};
+pub use instructions::{surroundings, system_prompt, timeout_ms};
 pub(crate) use serve::{Engaging, engage};
 pub use session::Place;
 use signals::Signals;
@@ -46,6 +46,11 @@ pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, Cl
         (Some(source), _) => runtime.block_on(perform(source, prompt.fork_at, options, config)),
         (None, form) => {
             let form = form.unwrap_or(Form::Drawn);
+            let main = assemble::as_main(options, config)?;
+            let (options, config) = match &main {
+                Some(main) => (&main.options, &main.config),
+                None => (options, config),
+            };
             runtime.block_on(repl::perform(form, prompt.fork_at, options, config))
         }
     };
@@ -120,6 +125,12 @@ async fn show(
     config: &Config,
     signals: &Signals,
 ) -> Result<u8, CliError> {
+    let main = assemble::as_main(options, config)?;
+    let (options, config) = match &main {
+        Some(main) => (&main.options, &main.config),
+        None => (options, config),
+    };
+    let first_words = main.as_ref().and_then(|main| main.first_words.as_deref());
     let attempt = Attempt::begin(options, config)?;
     let (skills, warnings) = extensions::skills(config);
     let skills = Arc::new(skills);
@@ -130,7 +141,10 @@ async fn show(
         .chain(&expanded.warnings)
         .for_each(|warning| crate::warn(warning));
     let config = &expanded.applied_to(config);
-    let text = expanded.text;
+    let text = match first_words {
+        Some(words) => format!("{words}\n\n{}", expanded.text),
+        None => expanded.text,
+    };
     let outlet = Outlet::new(signals.token().clone());
     let shown = Shown {
         skills: &skills,

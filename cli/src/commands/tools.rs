@@ -81,6 +81,7 @@ pub fn layered(config: &Config, options: &Options) -> Result<Layered, CliError> 
         active: active.map(|skill| &**skill),
         has_person: assemble::has_person(options, config),
         web: Web::default(),
+        subagents: assemble::subagents(&skills, options, config)?,
     };
     let (tools, more) = runtime.block_on(assemble::tools::layered(sources, options, config));
     warnings.extend(more);

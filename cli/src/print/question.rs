@@ -228,6 +228,7 @@ mod tests {
                 ],
                 ..Inquiry::default()
             },
+            agent: None,
         }
     }
 
@@ -329,6 +330,7 @@ mod tests {
                 asking: Some(asking),
                 ..Inquiry::default()
             },
+            agent: None,
         };
         answer(&question, typed)
     }

@@ -1,9 +1,10 @@
 //! What the terminal tells of a session when it is asked to: costs, the window by what fills it, rules, tools, servers,
 //! skills.
 
+use ah_agent::Session;
 use ah_agent::prompt::Part;
 use ah_agent::skills::Skills;
-use ah_agent::{Session, Share};
+use ah_conversation::Share;
 use ah_conversation::{ContentBlock, Role, Usage, estimate_block, estimate_text};
 
 use super::app::About;

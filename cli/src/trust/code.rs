@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ah_agent::agents::Agent;
 use ah_agent::commands::Command;
 use ah_conversation::Layer;
 
@@ -31,6 +32,9 @@ pub fn find(project: &[PathBuf], mut found: impl FnMut(PathBuf)) {
             for skill in entries(&layer.join("skills")) {
                 code_folders(&skill).into_iter().for_each(&mut found);
             }
+            let agents = texts(&layer.join("agents"));
+            let agents = agents.into_iter().filter(|path| widens(path));
+            agents.for_each(&mut found);
             for kind in ["commands", "skills"] {
                 let texts = texts(&layer.join(kind));
                 let texts = texts.into_iter().filter(|path| is_code(path));
@@ -83,4 +87,13 @@ fn is_code(path: &Path) -> bool {
     let command = || Command::parse(&text, name, path, Layer::Project).ok();
     let model = || command()?.model;
     text.contains(COMMAND) || model().is_some_and(|model| untrusted::is_file(&model))
+}
+
+/// Whether the definition of a subagent says what needs no permission, or names a file as its model.
+fn widens(path: &Path) -> bool {
+    let agent = || Agent::parse(&extensions::read(path).ok()?, path, Layer::Project).ok();
+    agent().is_some_and(|agent| {
+        let model = agent.model.as_deref();
+        agent.permission_mode.is_some() || model.is_some_and(untrusted::is_file)
+    })
 }

@@ -170,18 +170,15 @@ exit code 2
 
 #[test]
 fn what_comes_later_is_refused_by_name() {
-    let lines = ["--agent x go", "--session-mirror go", "-p --agents {} go"];
+    let lines = ["--agent x go", "--session-mirror go"];
     insta::assert_snapshot!(pages(|_| (), &lines), @"
 $ ah --agent x go
-error: `--agent` does not work yet
+error: there is no agent `x`
+hint: there are Explore, general-purpose, Plan
 exit code 2
 
 $ ah --session-mirror go
 error: `--session-mirror` does not work yet
-exit code 2
-
-$ ah -p --agents {} go
-error: `--agents` does not work yet
 exit code 2
 ");
 }

@@ -164,7 +164,8 @@ fn a_tool_of_a_higher_layer_takes_the_place_of_one_below() {
             "todo",
             "result",
             "web_fetch",
-            "skill"
+            "skill",
+            "agent"
         ]
     );
     let (told, _) = asked(

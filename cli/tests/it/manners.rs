@@ -84,9 +84,9 @@ fn tools_have_the_names_that_each_reader_knows() {
         names.join(" ")
     });
     insta::assert_snapshot!(names.join("\n"), @"
-read write edit bash grep glob todo result web_fetch skill
-Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result WebFetch Skill
-Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result WebFetch Skill
+read write edit bash grep glob todo result web_fetch skill agent
+Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result WebFetch Skill Agent
+Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result WebFetch Skill Agent
 ");
 }
 

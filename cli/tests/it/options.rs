@@ -53,19 +53,19 @@ fn the_tools_can_be_chosen() {
     ];
     let lines = cases.map(|arguments| format!("{}: {}", arguments.join(" "), tools(arguments)));
     insta::assert_snapshot!(lines.join("\n"), @"
-go: read write edit bash grep glob todo result web_fetch skill
+go: read write edit bash grep glob todo result web_fetch skill agent
 --profile minimal go: read write edit bash skill
 --profile plain-repl go: read write bash skill
---profile sdk go: Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result WebFetch Skill
--p go: Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result WebFetch Skill
+--profile sdk go: Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result WebFetch Skill Agent
+-p go: Read Write Edit Bash TaskOutput TaskStop Grep Glob NotebookEdit TodoWrite result WebFetch Skill Agent
 -p --profile minimal go: Read Write Edit Bash Skill
 -p --tools BashOutput,KillShell go: TaskOutput TaskStop
 --tools read,Bash go: read bash
 --tools read bash go read: read bash
 --tools  go: 
---tools default go: read write edit bash grep glob todo result web_fetch skill
---disallowed-tools bash,edit go: read write grep glob todo result web_fetch skill
---disallowedTools Bash Write Read(secret/**) go: read edit grep glob todo result web_fetch skill
+--tools default go: read write edit bash grep glob todo result web_fetch skill agent
+--disallowed-tools bash,edit go: read write grep glob todo result web_fetch skill agent
+--disallowedTools Bash Write Read(secret/**) go: read edit grep glob todo result web_fetch skill agent
 -p --tools Read,Bash go: Read Bash
 ");
 }

@@ -283,10 +283,10 @@ fn whoever_wants_json_gets_json() {
     });
     insta::assert_snapshot!(keys.concat(), @"
 sessions --json: list of id uuid name created_at last_written messages first_text path problem
-scan --json: list of id parent seq role origin created_at stop_reason preview tool_uses
+scan --json: list of id parent agent_id seq role origin created_at stop_reason preview tool_uses
 show 1 --json: id parent seq role origin created_at content response
 tree --json: current messages
-branches --json: list of id parent seq role origin created_at stop_reason preview tool_uses depth current
+branches --json: list of id parent agent_id seq role origin created_at stop_reason preview tool_uses depth current
 diff 3 3 --json: fork left right
 usage --json: api_calls usage input_tokens total_tokens cost_usd unpriced_calls models calls
 gc --json: sessions files bytes

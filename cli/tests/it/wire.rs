@@ -360,7 +360,7 @@ fn options_and_settings_reach_the_request() {
     };
     let pages: Vec<_> = server.requests().into_iter().map(page).collect();
     insta::assert_snapshot!(pages.join("\n"), @r#"
-{"model":"claude-sonnet-4-5-20250929","max_tokens":9000,"stream":true,"temperature":0.5,"stop_sequences":["END"]}, 10 tools, # Environment
+{"model":"claude-sonnet-4-5-20250929","max_tokens":9000,"stream":true,"temperature":0.5,"stop_sequences":["END"]}, 11 tools, # Environment
 {"model":"claude-opus-4-6","max_tokens":41768,"stream":true,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"stop_sequences":["END"]}, 0 tools, # Environment
 {"model":"claude-haiku-4-5-20251001","max_tokens":41768,"stream":true,"thinking":{"type":"enabled","budget_tokens":32768},"stop_sequences":["END"]}, 0 tools, # Environment
 {"model":"claude-sonnet-4-5-20250929","max_tokens":11000,"stream":true,"thinking":{"type":"enabled","budget_tokens":2000},"stop_sequences":["END"]}, 0 tools, In Latin.
@@ -420,7 +420,7 @@ fn the_system_prompt_is_made_of_layers() {
         lines.join("\n")
     };
     insta::assert_snapshot!(ask(&["--must-produce", "AGENTS.md", "--timeout", "90"]), @"
-Tools: read, write, edit, bash, grep, glob, todo, result, web_fetch, skill.
+Tools: read, write, edit, bash, grep, glob, todo, result, web_fetch, skill, agent.
 # <home>/.claude/CLAUDE.md
 The user's word.
 # <project>/CLAUDE.md
@@ -459,7 +459,7 @@ You have 90 seconds for the whole task.
 The last word.
 ");
     insta::assert_snapshot!(ask(&["--setting-sources", ""]), @"
-Tools: read, write, edit, bash, grep, glob, todo, result, web_fetch, skill.
+Tools: read, write, edit, bash, grep, glob, todo, result, web_fetch, skill, agent.
 -- --
 # Environment
 Working directory: <project>/part
@@ -531,7 +531,7 @@ error: the request is not what turn 2 of the scenario `claude-sonnet-4-5-2025092
 +++ request
 @@ -44,4 +44,4 @@
  </available_skills>
- tools: read write edit bash grep glob todo result web_fetch skill
+ tools: read write edit bash grep glob todo result web_fetch skill agent
  messages: 3
 -tool_result bash ok: one
 +tool_result bash ok: two

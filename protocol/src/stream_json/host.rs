@@ -21,7 +21,11 @@ impl Host for Speaker {
             Asks::Nobody => return Answer::nobody(question),
             Asks::Host => {}
         }
-        let Question { call, inquiry } = question;
+        let Question {
+            call,
+            inquiry,
+            agent,
+        } = question;
         let input = shown(call);
         let mut request = json!({
             "subtype": "can_use_tool",
@@ -36,6 +40,9 @@ impl Host for Speaker {
         }
         if let Some(path) = &inquiry.path {
             request["blocked_path"] = json!(path);
+        }
+        if let Some((id, _)) = agent {
+            request["agent_id"] = json!(id);
         }
         if let Some(reason) = &inquiry.reason {
             request["decision_reason"] = json!(reason);

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::wire::Listed;
-use crate::{Engaged, Introduction};
+use crate::{AgentInfo, Engaged, Introduction};
+
+/// Names of tools for which hosts look in the list of tools under an older one.
+const OLDER: [(&str, &str); 1] = [("Agent", "Task")];
 
 /// The answer to `initialize`.
 pub(crate) fn all(introduction: &Introduction) -> Value {
-    let agents: Vec<_> = { introduction.agents.iter() }
-        .map(|(name, description)| json!({"name": name, "description": description}))
-        .collect();
     json!({
         "commands": commands(introduction),
-        "agents": agents,
+        "agents": agents(&introduction.agents),
         "output_style": "default",
         "available_output_styles": ["default"],
         "models": models(introduction),
@@ -20,6 +20,18 @@ pub(crate) fn all(introduction: &Introduction) -> Value {
         "pid": std::process::id(),
         "claude_code_version": introduction.version,
     })
+}
+
+/// The kinds of subagents.
+pub(crate) fn agents(agents: &[AgentInfo]) -> Value {
+    let agents = agents.iter().map(|agent| {
+        let mut told = json!({"name": agent.name, "description": agent.description});
+        if let Some(model) = &agent.model {
+            told["model"] = json!(model);
+        }
+        told
+    });
+    agents.collect()
 }
 
 /// A part of it.
@@ -48,7 +60,7 @@ fn models(introduction: &Introduction) -> Value {
 pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
     let session = &engaged.session;
     let tools: Vec<&str> = { session.tools().specs().iter() }
-        .map(|spec| spec.name.as_str())
+        .map(|spec| listed(&spec.name))
         .collect();
     let servers: Vec<_> = { engaged.servers.iter() }
         .flat_map(|servers| servers.status())
@@ -57,8 +69,8 @@ pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
     let commands: Vec<&str> = { introduction.commands.iter() }
         .map(|(name, ..)| name.as_str())
         .collect();
-    let agents: Vec<&str> = { introduction.agents.iter() }
-        .map(|(name, _)| name.as_str())
+    let agents: Vec<&str> = { engaged.agents.iter() }
+        .map(|agent| agent.name.as_str())
         .collect();
     json!({
         "type": "system",
@@ -76,4 +88,11 @@ pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
         "skills": engaged.skills,
         "plugins": [],
     })
+}
+
+fn listed(name: &str) -> &str {
+    let mut older = OLDER.iter();
+    older
+        .find(|(known, _)| *known == name)
+        .map_or(name, |(_, older)| older)
 }

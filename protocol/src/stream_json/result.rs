@@ -1,7 +1,7 @@
 //! How a run ended, as one JSON object: the last line of each prompt, and all that `--output-format json` prints. Pure.
 
-use ah_agent::{Failure, Outcome, Share};
-use ah_conversation::{Cost, ExitReason, Model, ProviderError, ToolUse};
+use ah_agent::{Failure, Outcome};
+use ah_conversation::{Cost, ExitReason, Model, ProviderError, Share, ToolUse};
 use serde_json::{Map, Value, json};
 
 use super::message::{error_text, tokens};
@@ -218,7 +218,6 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
-    use ah_agent::Share;
     use ah_conversation::{ErrorClass, Usage};
 
     use super::*;

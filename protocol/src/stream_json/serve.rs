@@ -287,6 +287,7 @@ impl Server {
             match work {
                 Work::Open(to, _) => {
                     let mut told = introduction::all(self.desk.introduction());
+                    told["agents"] = introduction::agents(&engaged.agents);
                     let mode = engaged.session.settings().permissions.mode;
                     told["current_permission_mode"] = json!(mode.as_str());
                     told["hook_on_failure_supported"] = json!(true);
@@ -351,6 +352,7 @@ impl Server {
                 Err(error) => ah_agent::Frontend::notice(&**speaker, &unwritten(path, &error)),
             }
         }
+        speaker.forward_words(wishes.forward_subagent_text);
         faults
             .iter()
             .for_each(|fault| ah_agent::Frontend::notice(&**speaker, fault));

@@ -1,9 +1,12 @@
 //! A run as the host sees it: each event and each part of the conversation becomes a line, or none.
 
+mod below;
+mod hook;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use ah_agent::hooks::{Answered, Asked, Printed, Reply};
+use ah_agent::hooks::Asked;
 use ah_agent::{Frontend, Part};
 use ah_conversation::{
     ContentBlock, Event, EventKind, Message, MessageId, Origin, Role, StopReason, StreamEvent,
@@ -12,14 +15,13 @@ use ah_conversation::{
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use hook::said;
+
 use super::Wanted;
 use super::link::Link;
 use super::message::{content, details, head, piece, status_kind, timestamp, tool_result};
 use crate::TranscriptFile;
 use crate::transcript::unwritten;
-
-/// How much of what a hook prints is told, of each stream.
-const MAX_HOOK_TEXT: usize = 64 * 1024;
 
 /// Shows a run as lines to the host, and asks the host.
 pub(crate) struct Speaker {
@@ -48,6 +50,10 @@ struct State {
     /// Why the summary is made that is being made.
     trigger: &'static str,
     context_tokens: u64,
+    /// The answers of subagents that are arriving, by their ids.
+    below: HashMap<String, Arriving>,
+    /// Whether the host wants to hear what they say, and not only what they do.
+    forwards_words: bool,
 }
 
 #[derive(Default)]
@@ -446,41 +452,14 @@ impl Frontend for Speaker {
             Part::Stored(message) => self.stored(message),
             Part::Hook(asked) => self.hook("hook_started", asked, json!({})),
             Part::HookSaid(asked, answered) => self.hook("hook_response", asked, said(answered)),
+            Part::Task(task, news) => self.task(task, news),
+            Part::OfAgent(task, part) => self.of_agent(task, part),
         }
     }
 
     async fn ready(&self) {
         self.link.lines.ready().await;
     }
-}
-
-/// What a hook has said, as hosts are told. What blocks counts as an error here, as its exit code does.
-fn said(answered: &Answered) -> Value {
-    let Answered { reply, printed } = answered;
-    let (fault, is_error) = match reply {
-        Reply::Failed(fault) | Reply::Block(fault) => (fault.as_str(), true),
-        Reply::Nothing | Reply::Object(_) | Reply::Text(_) => ("", false),
-    };
-    let outcome = if is_error { "error" } else { "success" };
-    match printed {
-        None => json!({"output": fault, "stdout": "", "stderr": "", "outcome": outcome}),
-        Some(Printed {
-            stdout,
-            stderr,
-            exit_code,
-        }) => json!({
-            "output": format!("{}{}", cut(stdout), cut(stderr)),
-            "stdout": cut(stdout),
-            "stderr": cut(stderr),
-            "exit_code": exit_code,
-            "outcome": outcome,
-        }),
-    }
-}
-
-/// As much of a hook's words as fits into a line.
-fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_HOOK_TEXT)]
 }
 
 /// Adds the fields of an object to another.

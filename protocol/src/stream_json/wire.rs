@@ -183,6 +183,8 @@ pub struct Initialize {
     pub disallowed_tools: Option<Vec<String>>,
     /// Subagents, by name.
     pub agents: Option<Map<String, Value>>,
+    /// Whether the words of subagents are told, and not only what they do.
+    pub forward_subagent_text: bool,
     /// The schema of the answer.
     pub json_schema: Option<Value>,
 }

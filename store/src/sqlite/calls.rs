@@ -122,7 +122,9 @@ pub(super) fn states(
     let mut statement = connection.prepare_cached(
         "SELECT tool_use_id, tool_name, access, finished_at, is_error, duration_ms, details, content,
                 CASE WHEN content IS NULL THEN tool_output END AS tool_output,
-                tool_output IS NOT NULL AS is_whole
+                tool_output IS NOT NULL AS is_whole,
+                (SELECT agent_id FROM messages WHERE parent_id = tool_calls.message_id
+                 AND spawned_by = tool_calls.tool_use_id ORDER BY rowid DESC LIMIT 1) AS agent_id
          FROM tool_calls WHERE message_id = ?",
     )?;
     let mut rows = statement.query([asking.as_str()])?;
@@ -147,7 +149,10 @@ fn state(row: &Row<'_>, id: &ToolUseId) -> Result<CallState, Failure> {
             .split(',')
             .map(str::trim)
             .any(|word| !word.is_empty() && word != READ);
-        return Ok(CallState::Started { mutating });
+        return Ok(CallState::Started {
+            mutating,
+            agent_id: row.get("agent_id")?,
+        });
     }
     Ok(CallState::Finished(ToolResult {
         tool_use_id: id.clone(),

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use ah_conversation::{
-    CallFinish, FileStep, Mail, MailKind, Message, MessageId, Record, ToolUseId, Transcript,
+    Branch, CallFinish, FileStep, Mail, MailKind, Message, MessageId, Record, ToolUseId, Transcript,
 };
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -146,15 +146,24 @@ impl Database {
         transcript::load(&self.tree.connection)
     }
 
-    /// Stores `records` in one transaction. Big outputs are durable in files of their own before it begins.
-    pub(super) fn append(&mut self, records: &[Record]) -> Result<(), Failure> {
+    pub(super) fn load_agent(&self, agent_id: &str) -> Result<Transcript, Failure> {
+        transcript::load_agent(&self.tree.connection, agent_id)
+    }
+
+    /// Stores `records` in one transaction, in the conversation of a subagent or in the main one. Big outputs are
+    /// durable in files of their own before it begins.
+    pub(super) fn append(
+        &mut self,
+        records: &[Record],
+        branch: Option<&Branch>,
+    ) -> Result<(), Failure> {
         let mut outputs = HashMap::new();
         for finish in finishes(records) {
             let call = &finish.result.tool_use_id;
             let whole = Whole::keep(&finish.output, call, &self.tree.outputs)?;
             outputs.insert(call.clone(), whole);
         }
-        self.write(|transaction| append(transaction, records, outputs))?;
+        self.write(|transaction| append(transaction, records, branch, outputs))?;
         let stored: HashSet<_> = new_messages(records).map(|message| &message.id).collect();
         self.mailbox.consume(|id| stored.contains(id));
         Ok(())
@@ -365,6 +374,7 @@ fn save(path: &Path) -> Result<Notice, Failure> {
 fn append(
     connection: &Connection,
     records: &[Record],
+    branch: Option<&Branch>,
     mut outputs: HashMap<ToolUseId, Whole>,
 ) -> Result<(), Failure> {
     // Results that go into a message at once need not go through the journal.
@@ -375,7 +385,8 @@ fn append(
     for record in records {
         match record {
             Record::Message(message) => {
-                if messages::insert(connection, message, &mut outputs)? {
+                let is_new = messages::insert(connection, message, branch, &mut outputs)?;
+                if is_new && branch.is_none() {
                     messages::set_current(connection, &message.id)?;
                 }
             }

@@ -4,10 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use ah_conversation::{
-    ContentBlock, Cost, Message, MessageId, Origin, Response, Role, StopReason, Time, ToolUseId,
-    Usage,
+    Branch, ContentBlock, Cost, Message, MessageId, Origin, Response, Role, StopReason, Time,
+    ToolUseId, Usage,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Failure;
 use super::outputs::Whole;
@@ -17,15 +17,20 @@ use super::{blocks, calls, context};
 pub(super) const HEAD: &str = "id, parent_id, seq, role, created_at, created_ms, stop_reason, model, provider,
     api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
     cache_creation_1h_input_tokens, cost";
-/// Stores a message that is not there yet; tells whether it was not. `outputs` are the whole outputs of calls that
-/// ended in this transaction; those of earlier ones are taken out of the journal.
+/// Stores a message that is not there yet, in the conversation of a subagent or in the main one; tells whether it was
+/// not. `outputs` are the whole outputs of calls that ended in this transaction; those of earlier ones are taken out of
+/// the journal.
 pub(super) fn insert(
     connection: &Connection,
     message: &Message,
+    branch: Option<&Branch>,
     outputs: &mut HashMap<ToolUseId, Whole>,
 ) -> Result<bool, Failure> {
     if !insert_row(connection, message)? {
         return Ok(false);
+    }
+    if let Some(branch) = branch {
+        assign(connection, message, branch)?;
     }
     let begins_with_result = matches!(message.content.first(), Some(ContentBlock::ToolResult(_)));
     let is_plain = message.origin == plain_origin(message.role, begins_with_result);
@@ -84,6 +89,53 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
             response.and_then(|response| i64::try_from(response.cost?.0).ok()),
         ])?;
     Ok(inserted == 1)
+}
+
+/// Makes a message one of a subagent. The first hangs below the message of the call, and depths count on from there.
+fn assign(connection: &Connection, message: &Message, branch: &Branch) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "UPDATE messages SET agent_id = ?2, spawned_by = ?3,
+                 parent_id = coalesce(parent_id, (SELECT message_id FROM tool_calls WHERE tool_use_id = ?3))
+             WHERE id = ?1",
+        )?
+        .execute([
+            message.id.as_str(),
+            branch.agent_id.as_str(),
+            branch.spawned_by.as_str(),
+        ])?;
+    connection
+        .prepare_cached(
+            "UPDATE messages SET seq = 1 + coalesce(
+                 (SELECT p.seq FROM messages p WHERE p.id = messages.parent_id), -1) WHERE id = ?",
+        )?
+        .execute([message.id.as_str()])?;
+    Ok(())
+}
+
+/// The last message of a subagent.
+pub(super) fn last_of(
+    connection: &Connection,
+    agent_id: &str,
+) -> Result<Option<MessageId>, Failure> {
+    let id: Option<String> = connection
+        .prepare_cached("SELECT id FROM messages WHERE agent_id = ? ORDER BY rowid DESC LIMIT 1")?
+        .query_row([agent_id], |row| row.get(0))
+        .optional()?;
+    Ok(id.map(MessageId::from))
+}
+
+/// Which messages are of which subagent.
+pub(super) fn of_agents(connection: &Connection) -> Result<HashMap<MessageId, String>, Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT id, agent_id FROM messages WHERE agent_id IS NOT NULL")?;
+    let mut rows = statement.query([])?;
+    let mut agents = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        agents.insert(MessageId::from(id), row.get(1)?);
+    }
+    Ok(agents)
 }
 
 /// The current message of the main conversation: the one noted, or, if it is gone, the newest leaf.

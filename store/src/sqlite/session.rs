@@ -6,14 +6,14 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Clock, FileStep, Mail, MailKind, MessageId, OutputPage, Record, SessionId, Store, StoreError,
-    ToolUseId, Transcript,
+    Branch, Clock, FileStep, Mail, MailKind, MessageId, OutputPage, Record, SessionId, Store,
+    StoreError, ToolUseId, Transcript,
 };
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -346,8 +346,10 @@ impl Store for Session {
     }
 
     async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
-        self.perform("cannot write", move |database| database.append(&records))
-            .await
+        self.perform("cannot write", move |database| {
+            database.append(&records, None)
+        })
+        .await
     }
 
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
@@ -383,6 +385,74 @@ impl Store for Session {
         let hash = hash.to_owned();
         self.perform("cannot read", move |database| database.file_content(&hash))
             .await
+    }
+
+    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
+        Arc::new(AgentBranch {
+            session: self,
+            branch,
+        })
+    }
+}
+
+/// The conversation of a subagent, in the session that it belongs to.
+struct AgentBranch {
+    session: Arc<Session>,
+    branch: Branch,
+}
+
+#[async_trait]
+impl Store for AgentBranch {
+    async fn load(&self) -> Result<Transcript, StoreError> {
+        let agent_id = self.branch.agent_id.clone();
+        self.session
+            .perform("cannot read", move |database| {
+                database.load_agent(&agent_id)
+            })
+            .await
+    }
+
+    async fn append(&self, mut records: Vec<Record>) -> Result<(), StoreError> {
+        // How busy the session is follows from the main conversation.
+        records.retain(|record| !matches!(record, Record::Event(event) if event.kind.is_of_run()));
+        if records.is_empty() {
+            return Ok(());
+        }
+        let branch = self.branch.clone();
+        self.session
+            .perform("cannot write", move |database| {
+                database.append(&records, Some(&branch))
+            })
+            .await
+    }
+
+    async fn mail(&self, _: MailKind) -> Result<Vec<Mail>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn output(
+        &self,
+        call: &ToolUseId,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Option<OutputPage>, StoreError> {
+        self.session.output(call, offset, limit).await
+    }
+
+    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
+        self.session.spool_path(call)
+    }
+
+    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
+        self.session.file_steps().await
+    }
+
+    async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.session.file_content(hash).await
+    }
+
+    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
+        self.session.clone().branch(branch)
     }
 }
 

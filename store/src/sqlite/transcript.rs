@@ -51,6 +51,22 @@ pub(super) fn load(connection: &Connection) -> Result<Transcript, Failure> {
     };
     let mut branch = ancestry(connection, &leaf)?;
     branch.extend(results_after(connection, &branch)?);
+    viewed(connection, branch)
+}
+
+/// The transcript of a subagent: from its own root to its last message.
+pub(super) fn load_agent(connection: &Connection, agent_id: &str) -> Result<Transcript, Failure> {
+    let Some(leaf) = messages::last_of(connection, agent_id)? else {
+        return Ok(Transcript::default());
+    };
+    let mut branch = ancestry(connection, &leaf)?;
+    let own = messages::of_agents(connection)?;
+    branch.retain(|message| own.get(&message.id).is_some_and(|agent| agent == agent_id));
+    viewed(connection, branch)
+}
+
+/// A branch as a transcript: with the content that its view needs, and the journal of its open calls.
+fn viewed(connection: &Connection, mut branch: Vec<Message>) -> Result<Transcript, Failure> {
     find_origins(connection, &mut branch, &Scope::From(0))?;
     let from = view_start(&branch);
     let newer = match from {

@@ -37,6 +37,8 @@ pub struct Head {
     pub preview: String,
     /// The tool calls that it asks for.
     pub tool_uses: Vec<ToolUse>,
+    /// The subagent whose conversation it is in; `None`: the main one.
+    pub agent_id: Option<String>,
 }
 
 /// Where two branches part, and what is on one alone.
@@ -116,7 +118,7 @@ impl Tree {
         Ok(ancestry(&self.heads()?, leaf))
     }
 
-    /// The messages that nothing follows, newest first, each with the number of messages on its branch.
+    /// The messages of the main conversation that nothing of it follows, newest first, each with the number of messages on its branch.
     pub fn leaves(&self) -> Result<Vec<(Head, usize)>, StoreError> {
         let heads = self.heads()?;
         let leaves = leaves(&heads).rev().cloned();
@@ -256,7 +258,9 @@ impl Tree {
     }
 
     fn read_heads(&self) -> Result<Vec<Head>, Failure> {
-        let bare = |message| Head {
+        let mut agents = messages::of_agents(&self.connection)?;
+        let bare = |message: Message| Head {
+            agent_id: agents.remove(&message.id),
             message,
             preview: String::new(),
             tool_uses: Vec::new(),
@@ -346,20 +350,23 @@ fn ancestry(heads: &[Head], leaf: &MessageId) -> Vec<Head> {
 }
 
 fn leaves(heads: &[Head]) -> impl DoubleEndedIterator<Item = &Head> {
-    let parents: std::collections::HashSet<_> = heads
-        .iter()
+    let main = || heads.iter().filter(|head| head.agent_id.is_none());
+    let parents: std::collections::HashSet<_> = main()
         .filter_map(|head| head.message.parent.as_ref())
         .collect();
     heads
         .iter()
+        .filter(|head| head.agent_id.is_none())
         .filter(move |head| !parents.contains(&head.message.id))
 }
 
 fn numbered(heads: &[Head], current: Option<&MessageId>, seq: u32) -> Option<MessageId> {
     let branch = current.map_or_else(Vec::new, |current| ancestry(heads, current));
+    let (main, below): (Vec<_>, Vec<_>) = heads.iter().partition(|head| head.agent_id.is_none());
     branch
         .iter()
-        .chain(heads)
+        .chain(main)
+        .chain(below)
         .find(|head| head.message.seq == seq)
         .map(|head| head.message.id.clone())
 }

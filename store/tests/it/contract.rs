@@ -133,9 +133,27 @@ async fn a_call_is_known_from_its_start(session: &Session) {
         .unwrap();
     let transcript = session.load().await.unwrap();
     for (id, expected) in [
-        ("r", Some(CallState::Started { mutating: false })),
-        ("w", Some(CallState::Started { mutating: true })),
-        ("n", Some(CallState::Started { mutating: false })),
+        (
+            "r",
+            Some(CallState::Started {
+                mutating: false,
+                agent_id: None,
+            }),
+        ),
+        (
+            "w",
+            Some(CallState::Started {
+                mutating: true,
+                agent_id: None,
+            }),
+        ),
+        (
+            "n",
+            Some(CallState::Started {
+                mutating: false,
+                agent_id: None,
+            }),
+        ),
         ("x", None),
     ] {
         assert_eq!(transcript.call(&id.into()), expected.as_ref(), "{id}");
@@ -252,7 +270,10 @@ async fn a_call_whose_results_were_deleted_counts_as_started(session: &Session) 
     assert!(session.delete(results.id.clone()).await.unwrap());
     session.checkout(asking.id.clone()).await.unwrap();
     let transcript = session.load().await.unwrap();
-    let expected = CallState::Started { mutating: true };
+    let expected = CallState::Started {
+        mutating: true,
+        agent_id: None,
+    };
     assert_eq!(transcript.call(&"a".into()), Some(&expected));
 }
 

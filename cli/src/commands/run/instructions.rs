@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use ah_agent::project::Places;
-use ah_agent::prompt::{CONDUCT, Context, Part, Prompt, SYSTEM};
+use ah_agent::prompt::{CONDUCT, Context, Part, ProjectFile, Prompt, SYSTEM};
 use ah_agent::skills::Skills;
 use ah_agent::{git, project};
 use ah_conversation::{Embedded, ToolSpec};
@@ -54,23 +54,8 @@ pub fn system_prompt(
         };
         return Ok((parts.into_iter().map(block).collect(), Vec::new()));
     }
-    let environment = &config.environment;
-    let user_folders = match config.sources.user {
-        true => config.user_folders(),
-        false => Vec::new(),
-    };
-    let project = (config.project_root.as_path(), environment.cwd());
-    let home = environment.home();
-    let (files, warnings) = project::instructions(&Places {
-        user_folders: &user_folders,
-        project: config.sources.project.then_some(project),
-        local: config.sources.local,
-        home: home.as_deref(),
-        is_trusted: config.trust.is_given(),
-    });
-    let repository = git::repository(environment.cwd()).unwrap_or_default();
-    let cwd = environment.cwd().to_string_lossy();
-    let date = jiff::Zoned::now().date().to_string();
+    let (files, warnings) = project_files(config);
+    let place = Place::of(config);
     let must_produce = options
         .must_produce
         .as_ref()
@@ -82,19 +67,85 @@ pub fn system_prompt(
         conduct: conduct.as_deref().unwrap_or(CONDUCT),
         tools,
         project: &files,
-        context: Context {
-            date: &date,
-            cwd: &cwd,
-            branch: repository.branch.as_deref(),
-            commit: repository.commit.as_deref(),
-            remote: repository.remote.as_deref(),
-        },
+        context: place.context(),
         skills: &skills.layer(),
         must_produce: must_produce.as_deref(),
         timeout_seconds: timeout_ms(limits).map(|timeout| timeout.div_ceil(1_000)),
         append,
     };
     Ok((prompt.assemble(), warnings))
+}
+
+/// The project's instructions, and where and when the run is: what a subagent is told besides its own prompt. Who is
+/// given a system prompt of their own has no instructions of a project.
+pub fn surroundings(config: &Config, options: &PromptOptions) -> (String, String) {
+    let is_given = options.system_prompt.is_some() || options.system_prompt_file.is_some();
+    let files = match is_given {
+        true => Vec::new(),
+        false => project_files(config).0,
+    };
+    let place = Place::of(config);
+    let instructions = Prompt {
+        project: &files,
+        ..Prompt::default()
+    };
+    let place = Prompt {
+        context: place.context(),
+        ..Prompt::default()
+    };
+    let text = |prompt: &Prompt<'_>| {
+        let blocks = prompt.assemble();
+        blocks
+            .first()
+            .map_or_else(String::new, |block| ah_agent::prompt::text(block))
+    };
+    (text(&instructions), text(&place))
+}
+
+/// The project's instructions, and what the user should know of them.
+fn project_files(config: &Config) -> (Vec<ProjectFile>, Vec<String>) {
+    let environment = &config.environment;
+    let user_folders = match config.sources.user {
+        true => config.user_folders(),
+        false => Vec::new(),
+    };
+    let project = (config.project_root.as_path(), environment.cwd());
+    let home = environment.home();
+    project::instructions(&Places {
+        user_folders: &user_folders,
+        project: config.sources.project.then_some(project),
+        local: config.sources.local,
+        home: home.as_deref(),
+        is_trusted: config.trust.is_given(),
+    })
+}
+
+/// Where and when a run is.
+struct Place<'a> {
+    repository: git::Repository,
+    cwd: Cow<'a, str>,
+    date: String,
+}
+
+impl<'a> Place<'a> {
+    fn of(config: &'a Config) -> Self {
+        let cwd = config.environment.cwd();
+        Self {
+            repository: git::repository(cwd).unwrap_or_default(),
+            cwd: cwd.to_string_lossy(),
+            date: jiff::Zoned::now().date().to_string(),
+        }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
+            date: &self.date,
+            cwd: &self.cwd,
+            branch: self.repository.branch.as_deref(),
+            commit: self.repository.commit.as_deref(),
+            remote: self.repository.remote.as_deref(),
+        }
+    }
 }
 
 /// How long the run may take.

@@ -2,18 +2,19 @@
 //! session by its protocol.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ah_agent::Session;
+use ah_agent::agents::Agents;
 use ah_agent::skills::Skills;
 use ah_conversation::{Clock, ExitReason, MessageId, SessionId, Time};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{Asks, Pipe, Pipes, Served, Source, Streams, Wanted, serve};
-use ah_protocol::{Engaged, Engine, Ids, Introduction, Refusal, Setting};
+use ah_protocol::{AgentInfo, Engaged, Engine, Ids, Introduction, Refusal, Setting};
 use ah_store::{SystemClock, uuid_of};
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::signals::Signals;
@@ -119,6 +120,7 @@ pub(crate) async fn engage(engaging: Engaging<'_>) -> Result<(Served, CliError),
         outlet: Outlet::new(engaging.stop.clone()),
         own: engaging.own,
         refusal: OnceLock::new(),
+        first_words: Mutex::new(None),
     });
     let reads_state = config
         .environment
@@ -197,6 +199,8 @@ struct Workshop {
     own: Own,
     /// Why there is no session, with its exit code.
     refusal: OnceLock<CliError>,
+    /// What the first prompt begins with, until it has come.
+    first_words: Mutex<Option<String>>,
 }
 
 impl Workshop {
@@ -227,6 +231,10 @@ impl Workshop {
         if let Some(schema) = &wishes.json_schema {
             options.prompt.json_schema = Some(schema.to_string());
         }
+        if let Some(agents) = &wishes.agents {
+            let given = options.prompt.agents.as_deref();
+            options.prompt.agents = Some(with_agents(given, agents)?);
+        }
         for rule in wishes.disallowed_tools.iter().flatten() {
             let value = rule.parse();
             let value = value.map_err(|fault| CliError::failure(format!("{rule}: {fault}")))?;
@@ -242,6 +250,12 @@ impl Workshop {
             config
                 .mcp_servers
                 .insert(name.clone(), Sourced { value, origin });
+        }
+        if let Some(main) = assemble::as_main(&options, &config)? {
+            (options, config) = (main.options, main.config);
+            if let Some(words) = main.first_words {
+                *lock(&self.first_words) = Some(words);
+            }
         }
         let (skills, warnings) = extensions::skills(&config);
         let skills = Arc::new(skills);
@@ -281,6 +295,9 @@ impl Workshop {
         config: Config,
     ) -> Engaged {
         let source = assemble::credentials(&config).ok().flatten();
+        let subagents = session.tools().subagents();
+        let agents = subagents.map(|subagents| told(subagents.agents()));
+        let agents = agents.unwrap_or_default();
         Engaged {
             session_id: store.uuid().to_owned(),
             cwd: config.environment.cwd().to_owned(),
@@ -292,6 +309,7 @@ impl Workshop {
             max_retries: config.retry.retries,
             api_key_source: source.unwrap_or_else(|| "none".to_owned()),
             skills: skills.iter().map(|skill| skill.name.clone()).collect(),
+            agents,
             models: Arc::new(Catalogued::new(config, options.clone())),
         }
     }
@@ -323,7 +341,8 @@ impl Engine for Workshop {
             version: format!("{STANDS_IN_FOR} (ah {})", env!("CARGO_PKG_VERSION")),
             commands: commands.collect(),
             models: models(config),
-            agents: Vec::new(),
+            agents: extensions::agents(&self.options.prompt, config)
+                .map_or_else(|_| Vec::new(), |(agents, _)| told(&agents)),
             account: json!({
                 "apiKeySource": assemble::credentials(config).ok().flatten(),
             }),
@@ -342,10 +361,32 @@ impl Engine for Workshop {
         let expanded =
             extensions::expand(prompt, given, &skills, &self.config, &self.attempt).await;
         match expanded {
-            Ok(expanded) => Ok(expanded.text),
+            Ok(expanded) => Ok(match lock(&self.first_words).take() {
+                Some(words) => format!("{words}\n\n{}", expanded.text),
+                None => expanded.text,
+            }),
             Err(error) => Err(self.refuse(error)),
         }
     }
+}
+
+/// The definitions of the command line, with those of the host over them.
+fn with_agents(given: Option<&str>, more: &Map<String, Value>) -> Result<String, CliError> {
+    let given = given.map_or_else(|| Ok(Map::new()), serde_json::from_str);
+    let mut agents: Map<String, Value> =
+        given.map_err(|fault| CliError::usage(format!("--agents is no JSON object: {fault}")))?;
+    agents.extend(more.clone());
+    Ok(Value::Object(agents).to_string())
+}
+
+/// The definitions, as hosts are told of them.
+fn told(agents: &Agents) -> Vec<AgentInfo> {
+    let agents = agents.iter().map(|agent| AgentInfo {
+        name: agent.name.clone(),
+        description: agent.description.clone(),
+        model: agent.model.clone(),
+    });
+    agents.collect()
 }
 
 /// The MCP servers that live in the program that drives this one.
@@ -399,4 +440,8 @@ impl Ids for SystemIds {
     fn of(&self, message: &MessageId) -> String {
         uuid_of(&SessionId::from(message.as_str()))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

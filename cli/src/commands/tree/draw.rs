@@ -86,6 +86,7 @@ mod tests {
             },
             preview: format!("says {id}"),
             tool_uses: Vec::new(),
+            agent_id: None,
         };
         let heads = [
             head("a", None, 0, Role::User),

@@ -1,0 +1,139 @@
+use serde_json::json;
+
+use super::*;
+
+fn file(text: &str) -> Result<Agent, FrontMatterError> {
+    Agent::parse(text, Path::new("/a/x.md"), Layer::Project)
+}
+
+fn json(definition: &Value) -> Agent {
+    Agent::from_json("x", definition).expect("a definition")
+}
+
+/// Check a of the port's part 08, and 08b: both ways to write tools, and the fields that a file needs.
+#[test]
+fn a_file_is_read_field_by_field() {
+    let agent = file(
+        "---\nname: Reviewer\ndescription: Reads: all of it\ntools: Read, Grep, Task(a, b), Bash(git log:*)\n\
+         disallowedTools: [Write]\nmodel: haiku\npermissionMode: plan\nmaxTurns: 3\nskills: one, two\nmemory: project\n\
+         background: true\neffort: high\ncolor: red\nmcpServers:\n  - docs\n  - web: {type: http}\n---\n\nYou review.\n",
+    );
+    let agent = agent.expect("a definition");
+    let said = [
+        format!("{}: {}. {}", agent.name, agent.description, agent.prompt),
+        format!(
+            "{:?} but {:?}, {:?}",
+            agent.tools, agent.disallowed_tools, agent.servers
+        ),
+        format!(
+            "{:?} {:?} {:?}",
+            agent.model, agent.permission_mode, agent.max_turns
+        ),
+        format!("{:?} {:?}", agent.skills, agent.memory),
+        format!("{:?} {:?}", agent.background, agent.effort),
+    ];
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    Reviewer: Reads: all of it. You review.
+    Some(["Read", "Grep", "Task(a, b)", "Bash(git log:*)"]) but ["Write"], Some(["docs", "web"])
+    Some("haiku") Some(Plan) Some(3)
+    ["one", "two"] Some(Project)
+    true Some(High)
+    "#);
+    for (text, expected) in [
+        (
+            "---\ndescription: d\n---\nx",
+            "1: a subagent needs a `name`",
+        ),
+        (
+            "---\nname: n\n---\nx",
+            "1: a subagent needs a `description`",
+        ),
+        ("no front matter", "1: a subagent needs a `name`"),
+        ("---\nname: n\ndescription: d\neffort: 3\n---\nx", "read"),
+    ] {
+        let said = file(text).map_or_else(|fault| fault.to_string(), |_| "read".to_owned());
+        assert_eq!(said, expected, "{text}");
+    }
+    let fault = Agent::from_json("x", &json!({"description": "d", "permissionMode": "wild"}));
+    assert!(fault.is_err_and(|fault| fault.contains("wild")));
+}
+
+/// Check c of part 08: what is not said is inherited, lists are rules, and only who is given the tool starts others.
+#[test]
+fn tools_are_inherited_listed_and_taken_away() {
+    for (definition, has, lacks) in [
+        (json!({}), vec!["Bash", "read", "mcp__a__b"], vec![]),
+        (json!({"tools": ["*"]}), vec!["Bash", "read"], vec![]),
+        (
+            json!({"tools": ["Bash", "Read"]}),
+            vec!["bash", "Read"],
+            vec!["Write", "mcp__a__b"],
+        ),
+        (
+            json!({"disallowedTools": ["Bash", "mcp__a"]}),
+            vec!["Read", "mcp__b__c"],
+            vec!["bash", "mcp__a__b"],
+        ),
+        (
+            json!({"disallowedTools": ["mcp__*"]}),
+            vec!["Read"],
+            vec!["mcp__a__b"],
+        ),
+        (
+            json!({"mcpServers": ["b"]}),
+            vec!["Read", "mcp__b__c"],
+            vec!["mcp__a__b"],
+        ),
+        (
+            json!({"tools": ["Bash"], "memory": "user"}),
+            vec!["Bash", "read", "Write", "Edit"],
+            vec!["Grep"],
+        ),
+    ] {
+        let mut object = definition.clone();
+        object["description"] = json!("d");
+        let agent = json(&object);
+        for name in has {
+            assert!(agent.has_tool(name), "{definition} has {name}");
+        }
+        for name in lacks {
+            assert!(!agent.has_tool(name), "{definition} lacks {name}");
+        }
+    }
+}
+
+#[test]
+fn only_who_is_told_so_starts_others() {
+    let all: Option<Vec<String>> = Some(Vec::new());
+    let two = Some(vec!["a".to_owned(), "b".to_owned()]);
+    for (definition, expected) in [
+        (json!({}), None),
+        (json!({"tools": ["Bash"]}), None),
+        (json!({"tools": ["Bash", "Task"]}), all.clone()),
+        (json!({"tools": ["Agent"]}), all),
+        (json!({"tools": "Bash, Task(a, b)"}), two),
+        (
+            json!({"tools": ["Task"], "disallowedTools": ["Agent"]}),
+            None,
+        ),
+    ] {
+        let mut object = definition.clone();
+        object["description"] = json!("d");
+        assert_eq!(json(&object).may_start(), expected, "{definition}");
+    }
+}
+
+#[test]
+fn a_later_definition_takes_the_place_of_an_earlier_one() {
+    let mut agents = Agents::default();
+    for (name, description) in [("Explore", "first"), ("explore", "second"), ("other", "o")] {
+        let definition = json!({"description": description});
+        agents.add(Agent::from_json(name, &definition).expect("a definition"));
+    }
+    let said: Vec<_> = agents
+        .iter()
+        .map(|agent| format!("{} {}", agent.name, agent.description))
+        .collect();
+    assert_eq!(said, ["explore second", "other o"]);
+    assert!(agents.get("EXPLORE").is_some() && agents.get("nobody").is_none());
+}

@@ -1,0 +1,131 @@
+//! What goes on beside a session: it hears how its tasks fare, tells the model when one has ended, and does not end
+//! before the subagents that work for it.
+
+use std::collections::HashSet;
+
+use ah_conversation::{
+    ContentBlock, Origin, Share, StoreError, Task, TaskKind, TaskNews, TaskSink,
+};
+use tokio::sync::mpsc;
+
+use crate::{Part, Session, Stop};
+
+/// How news of a task begin, for the model and for everybody who reads the database.
+const MARK: &str = "[TASK]";
+
+/// What a session knows of the tasks beside it.
+pub(crate) struct Background {
+    teller: mpsc::UnboundedSender<(Task, TaskNews)>,
+    told: mpsc::UnboundedReceiver<(Task, TaskNews)>,
+    /// Subagents that are at work.
+    awaited: HashSet<String>,
+    /// What the model is to be told.
+    ended: Vec<String>,
+    /// What models took for tasks that have ended since the last run did.
+    spent: Vec<Share>,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        let (teller, told) = mpsc::unbounded_channel();
+        Self {
+            teller,
+            told,
+            awaited: HashSet::new(),
+            ended: Vec::new(),
+            spent: Vec::new(),
+        }
+    }
+}
+
+impl Background {
+    /// Takes in what was told since the last time.
+    fn catch_up(&mut self) {
+        while let Ok((task, news)) = self.told.try_recv() {
+            self.note(&task, news);
+        }
+    }
+
+    fn note(&mut self, task: &Task, news: TaskNews) {
+        match news {
+            TaskNews::Started => {
+                if let TaskKind::Agent { .. } = task.kind {
+                    self.awaited.insert(task.id.clone());
+                }
+            }
+            TaskNews::Progress { .. } => {}
+            TaskNews::Ended {
+                ending,
+                summary,
+                spent,
+                ..
+            } => {
+                self.awaited.remove(&task.id);
+                let what = match &task.kind {
+                    TaskKind::Agent { name, .. } => format!("subagent `{name}`"),
+                    TaskKind::Command => "command in the background".to_owned(),
+                };
+                self.ended.push(format!(
+                    "{MARK} The {what} {} ({}) has ended: {}.\n\n{summary}",
+                    task.id,
+                    task.description,
+                    ending.as_str()
+                ));
+                for share in spent {
+                    Share::add(&mut self.spent, share);
+                }
+            }
+        }
+    }
+
+    /// What models took for tasks that have ended.
+    pub(crate) fn take_spent(&mut self) -> Vec<Share> {
+        self.catch_up();
+        std::mem::take(&mut self.spent)
+    }
+}
+
+impl Session {
+    /// Where calls tell of what they start. What goes on when its call has ended is heard of here as well.
+    pub(crate) fn task_sink(&self) -> TaskSink {
+        let frontend = self.ports.frontend.clone();
+        let teller = self.background.teller.clone();
+        TaskSink::new(move |task, news| {
+            frontend.follow(Part::Task(task, news));
+            if task.is_background {
+                // A session that has ended wants to know no more.
+                let _ = teller.send((task.clone(), news.clone()));
+            }
+        })
+    }
+
+    /// Appends what is to be told of tasks that have ended; says whether there was anything.
+    pub(crate) async fn take_news(&mut self) -> Result<bool, StoreError> {
+        self.background.catch_up();
+        let ended = std::mem::take(&mut self.background.ended);
+        let has_ended = !ended.is_empty();
+        for text in ended {
+            self.append(Origin::Task, vec![ContentBlock::text(text)])
+                .await?;
+        }
+        Ok(has_ended)
+    }
+
+    /// Waits for a subagent in the background where one is at work, and appends what it says; says whether one was.
+    pub(crate) async fn awaits_news(&mut self, stop: &Stop) -> Result<bool, StoreError> {
+        let clock = self.ports.clock.clone();
+        loop {
+            if self.take_news().await? {
+                return Ok(true);
+            }
+            if self.background.awaited.is_empty() {
+                return Ok(false);
+            }
+            tokio::select! {
+                biased;
+                () = stop.wait(&*clock) => return Ok(true),
+                Some((task, news)) = self.background.told.recv() => self.background.note(&task, news),
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The definitions of subagents of all layers, and those of the command line.
+
+use ah_agent::Subagents;
+use ah_agent::agents::{Agent, Agents};
+use ah_conversation::is_same_tool;
+use serde_json::{Map, Value};
+
+use super::texts;
+use crate::args::options::PromptOptions;
+use crate::config::{Config, untrusted};
+use crate::error::CliError;
+
+/// How deep folders of definitions may lie in one another.
+const MAX_DEPTH: usize = 3;
+
+/// The definitions that the configuration leaves, and what was wrong with some, a line each.
+///
+/// # Errors
+///
+/// Where those of the command line cannot be read.
+pub fn agents(options: &PromptOptions, config: &Config) -> Result<(Agents, Vec<String>), CliError> {
+    let mut agents = Agents::default();
+    let mut warnings = Vec::new();
+    for file in texts(config, "agents", MAX_DEPTH, &mut warnings) {
+        match Agent::parse(&file.text, &file.location, file.layer) {
+            Ok(agent) => agents.add(as_trusted(agent, config)),
+            Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
+        }
+    }
+    for (name, definition) in given(options)? {
+        let agent = Agent::from_json(&name, &definition);
+        let fault = |fault| CliError::usage(format!("--agents: `{name}`: {fault}"));
+        agents.add(agent.map_err(fault)?);
+    }
+    agents.retain(|agent| !is_denied(&agent.name, config));
+    Ok((agents, warnings))
+}
+
+fn given(options: &PromptOptions) -> Result<Map<String, Value>, CliError> {
+    let Some(text) = &options.agents else {
+        return Ok(Map::new());
+    };
+    serde_json::from_str(text).map_err(|fault| {
+        CliError::usage(format!("--agents is no JSON object: {fault}")).hint(
+            r#"--agents '{"reviewer": {"description": "Reviews changes", "prompt": "You review."}}'"#,
+        )
+    })
+}
+
+/// What came with a project that is not trusted neither widens what may happen nor names a file as its model.
+fn as_trusted(agent: Agent, config: &Config) -> Agent {
+    if !agent.layer.is_of_project() || config.trust.is_given() {
+        return agent;
+    }
+    Agent {
+        model: agent.model.filter(|model| !untrusted::is_file(model)),
+        permission_mode: None,
+        ..agent
+    }
+}
+
+/// Whether a rule such as `Task(name)` forbids it.
+fn is_denied(name: &str, config: &Config) -> bool {
+    config.deny.iter().any(|rule| {
+        let rule = &rule.value;
+        let content = rule.content.as_deref();
+        is_same_tool(&rule.tool, Subagents::SDK_NAME)
+            && content.is_some_and(|content| content.eq_ignore_ascii_case(name))
+    })
+}

@@ -1,0 +1,168 @@
+//! What goes on below a call or beside the conversation, as the host sees it: lines about tasks, and the messages of
+//! subagents, which name the call that started them.
+
+use ah_agent::Part;
+use ah_conversation::{
+    ContentBlock, Message, Origin, StreamEvent, Task, TaskEnding, TaskKind, TaskNews, TaskUsage,
+};
+use serde_json::{Value, json};
+
+use super::{Arriving, Speaker, add};
+use crate::stream_json::message::{content, details, head, timestamp, tool_result};
+
+impl Speaker {
+    /// Has the words of subagents told as well, and not only what they do.
+    pub(crate) fn forward_words(&self, forwards: bool) {
+        self.lock().forwards_words = forwards;
+    }
+
+    /// Tells how a task fares.
+    pub(super) fn task(&self, task: &Task, news: &TaskNews) {
+        let mut line = json!({"task_id": task.id, "tool_use_id": task.call});
+        match news {
+            TaskNews::Started => {
+                line["description"] = json!(task.description);
+                line["is_backgrounded"] = json!(task.is_background);
+                match &task.kind {
+                    TaskKind::Agent {
+                        name,
+                        prompt,
+                        depth,
+                    } => add(
+                        &mut line,
+                        json!({
+                            "subagent_type": name,
+                            "spawn_depth": depth,
+                            "task_type": "local_agent",
+                            "prompt": prompt,
+                        }),
+                    ),
+                    TaskKind::Command => line["task_type"] = json!("local_bash"),
+                }
+                self.system("task_started", line);
+            }
+            TaskNews::Progress {
+                doing,
+                last_tool,
+                usage,
+            } => {
+                line["description"] = json!(doing);
+                line["usage"] = took(usage);
+                if let TaskKind::Agent { name, .. } = &task.kind {
+                    line["subagent_type"] = json!(name);
+                }
+                if let Some(tool) = last_tool {
+                    line["last_tool_name"] = json!(tool);
+                }
+                self.system("task_progress", line);
+            }
+            TaskNews::Ended {
+                ending,
+                summary,
+                output_file,
+                usage,
+                ..
+            } => {
+                let status = match ending {
+                    TaskEnding::Stopped => "killed",
+                    other => other.as_str(),
+                };
+                let patch = json!({"status": status, "end_time": self.link.ids.now().0});
+                let updated = json!({"task_id": task.id, "patch": patch});
+                self.system("task_updated", updated);
+                line["status"] = json!(ending.as_str());
+                line["output_file"] = json!(output_file.clone().unwrap_or_default());
+                line["summary"] = json!(summary);
+                line["usage"] = took(usage);
+                self.system("task_notification", line);
+            }
+        }
+    }
+
+    /// Tells of a part of a subagent's conversation: what it does, and its words to who wants them.
+    pub(super) fn of_agent(&self, task: &Task, part: &Part<'_>) {
+        match part {
+            Part::Asking(model) => {
+                let mut state = self.lock();
+                let answer = state.below.entry(task.id.clone()).or_default();
+                answer.model.clone_from(&model.name);
+            }
+            Part::Piece(StreamEvent::Started { id, usage }) => {
+                let fresh = || format!("msg_{}", self.link.ids.fresh().replace('-', ""));
+                let mut state = self.lock();
+                let answer = state.below.entry(task.id.clone()).or_default();
+                answer.id = match id.is_empty() {
+                    true => fresh(),
+                    false => id.clone(),
+                };
+                answer.usage = *usage;
+            }
+            Part::Block(block) => self.block_below(task, block),
+            Part::Result(result) => self.below(
+                task,
+                json!({
+                    "type": "user",
+                    "message": {"role": "user", "content": [tool_result(result)]},
+                    "tool_use_result": details(result),
+                    "timestamp": self.now(),
+                }),
+            ),
+            Part::Stored(message) if message.origin == Origin::Prompt => {
+                self.prompt_below(task, message);
+            }
+            _ => {}
+        }
+    }
+
+    fn block_below(&self, task: &Task, block: &ContentBlock) {
+        let mut message = {
+            let state = self.lock();
+            let is_deed = matches!(block, ContentBlock::ToolUse(_));
+            let Some(answer) = state.below.get(&task.id) else {
+                return;
+            };
+            if !is_deed && !state.forwards_words {
+                return;
+            }
+            let Arriving {
+                id, model, usage, ..
+            } = answer;
+            head(id, model, usage)
+        };
+        message["content"] = json!([content(block)]);
+        let line = json!({"type": "assistant", "message": message, "timestamp": self.now()});
+        self.below(task, line);
+    }
+
+    fn prompt_below(&self, task: &Task, message: &Message) {
+        let blocks: Vec<_> = message.content.iter().map(content).collect();
+        self.below(
+            task,
+            json!({
+                "type": "user",
+                "message": {"role": "user", "content": blocks},
+                "uuid": self.link.ids.of(&message.id),
+                "timestamp": timestamp(message.created_at),
+            }),
+        );
+    }
+
+    /// Sends a line of a subagent's conversation.
+    fn below(&self, task: &Task, mut line: Value) {
+        line["parent_tool_use_id"] = json!(task.call);
+        line["agent_id"] = json!(task.id);
+        line["task_description"] = json!(task.description);
+        if let TaskKind::Agent { name, .. } = &task.kind {
+            line["subagent_type"] = json!(name);
+        }
+        self.say(line);
+    }
+}
+
+fn took(usage: &TaskUsage) -> Value {
+    json!({
+        "total_tokens": usage.tokens,
+        "tool_uses": usage.tool_uses,
+        "duration_ms": usage.duration_ms,
+    })
+}

@@ -1,0 +1,36 @@
+//! What hooks have said, as hosts are told.
+
+use ah_agent::hooks::{Answered, Printed, Reply};
+use serde_json::{Value, json};
+
+/// How much of what a hook prints is told, of each stream.
+const MAX_HOOK_TEXT: usize = 64 * 1024;
+
+/// What a hook has said. What blocks counts as an error here, as its exit code does.
+pub(super) fn said(answered: &Answered) -> Value {
+    let Answered { reply, printed } = answered;
+    let (fault, is_error) = match reply {
+        Reply::Failed(fault) | Reply::Block(fault) => (fault.as_str(), true),
+        Reply::Nothing | Reply::Object(_) | Reply::Text(_) => ("", false),
+    };
+    let outcome = if is_error { "error" } else { "success" };
+    match printed {
+        None => json!({"output": fault, "stdout": "", "stderr": "", "outcome": outcome}),
+        Some(Printed {
+            stdout,
+            stderr,
+            exit_code,
+        }) => json!({
+            "output": format!("{}{}", cut(stdout), cut(stderr)),
+            "stdout": cut(stdout),
+            "stderr": cut(stderr),
+            "exit_code": exit_code,
+            "outcome": outcome,
+        }),
+    }
+}
+
+/// As much of a hook's words as fits into a line.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_HOOK_TEXT)]
+}
