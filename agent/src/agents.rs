@@ -1,7 +1,7 @@
 //! Definitions of subagents: what each is there for, its prompt, its tools, its model and its limits.
 //!
 //! They come from files with front matter, from a host, or with the program. Files are read elsewhere, and come in as
-//! text; what a definition means to a run is the matter of [`subagent`](crate::subagent).
+//! text; what a definition means to a run is the matter of `subagent.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
