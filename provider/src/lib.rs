@@ -6,6 +6,7 @@ pub mod anthropic;
 pub mod auth;
 mod blocks;
 mod body;
+mod call_name;
 pub mod catalog;
 mod decode;
 mod encoded;

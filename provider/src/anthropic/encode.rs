@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::wire;
 use crate::abilities::Abilities;
+use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
 use crate::openai::ThinkingField;
 use crate::rope::Rope;
@@ -184,7 +185,7 @@ fn block(block: &ContentBlock, is_own: bool) -> Option<wire::Block<'_>> {
         ContentBlock::Image(image) => self::image(image),
         ContentBlock::ToolUse(call) => wire::Block::ToolUse {
             id: tool_use_id(call.id.as_str()),
-            name: &call.name,
+            name: call_name(&call.name, call_name::MESSAGES),
             input: match &call.input {
                 Input::Malformed(malformed_input) => wire::ToolInput::Malformed { malformed_input },
                 object @ Input::Object(_) => wire::ToolInput::Object(object),

@@ -97,7 +97,7 @@ pub enum Block<'a> {
     },
     ToolUse {
         id: Cow<'a, str>,
-        name: &'a str,
+        name: Cow<'a, str>,
         input: ToolInput<'a>,
     },
     ToolResult {

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use super::quirks::{Quirks, ReturnedReasoning, ToolCallIds};
 use super::wire;
+use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE};
 use crate::rope::Rope;
 
@@ -149,7 +150,7 @@ impl Writer<'_> {
             .map(|call| wire::ToolCall {
                 id: tool_call_id(call.id.as_str(), self.quirks.tool_call_ids),
                 function: wire::FunctionCall {
-                    name: &call.name,
+                    name: call_name(&call.name, call_name::OPENAI),
                     arguments: arguments(&call.input),
                 },
             })

@@ -179,7 +179,7 @@ pub struct ToolCall<'a> {
 
 #[derive(Serialize)]
 pub struct FunctionCall<'a> {
-    pub name: &'a str,
+    pub name: Cow<'a, str>,
     pub arguments: String,
 }
 

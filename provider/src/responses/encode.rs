@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::wire;
 use crate::abilities::{Abilities, Thought, word};
+use crate::call_name::{self, call_name};
 use crate::encoded::{EMPTY_MESSAGE, Encoded};
 use crate::openai::encode::{model_name, passed_on};
 use crate::openai::messages::{ERROR_PREFIX, arguments, data_url, heading, json, tool_call_id};
@@ -173,7 +174,7 @@ fn said_by_model<'a>(message: &'a Message, model: &Model, quirks: &Quirks) -> Ve
         }
         ContentBlock::ToolUse(call) => Some(wire::Input::Call(wire::Call {
             call_id: tool_call_id(call.id.as_str(), quirks.tool_call_ids),
-            name: &call.name,
+            name: call_name(&call.name, call_name::OPENAI),
             arguments: arguments(&call.input),
         })),
         block => {

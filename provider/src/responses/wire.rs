@@ -99,7 +99,7 @@ pub enum Input<'a> {
 #[serde(tag = "type", rename = "function_call")]
 pub struct Call<'a> {
     pub call_id: Cow<'a, str>,
-    pub name: &'a str,
+    pub name: Cow<'a, str>,
     pub arguments: String,
 }
 
