@@ -71,37 +71,9 @@ pub fn markdown(text: &str) -> String {
                 events.push(Event::Html(block.into()));
             }
             (Event::Html(tag) | Event::InlineHtml(tag), _) => events.push(Event::Text(tag)),
-            (
-                Event::Start(Tag::Link {
-                    dest_url,
-                    title,
-                    id,
-                    link_type,
-                }),
-                _,
-            ) => {
-                events.push(Event::Start(Tag::Link {
-                    link_type,
-                    dest_url: harmless(dest_url),
-                    title,
-                    id,
-                }));
-            }
-            (
-                Event::Start(Tag::Image {
-                    dest_url,
-                    title,
-                    id,
-                    link_type,
-                }),
-                _,
-            ) => {
-                events.push(Event::Start(Tag::Link {
-                    link_type,
-                    dest_url: harmless(dest_url),
-                    title,
-                    id,
-                }));
+            (Event::Start(tag @ Tag::Link { .. }), _) => events.push(Event::Start(link(tag))),
+            (Event::Start(tag @ Tag::Image { .. }), _) => {
+                events.push(Event::Start(link(tag)));
                 events.push(Event::Text("picture: ".into()));
             }
             (Event::End(TagEnd::Image), _) => events.push(Event::End(TagEnd::Link)),
@@ -113,6 +85,30 @@ pub fn markdown(text: &str) -> String {
     let mut page = String::new();
     html::push_html(&mut page, events.into_iter());
     page
+}
+
+/// A link or a picture as a link that does no harm. Any other tag stays as it is.
+fn link(tag: Tag<'_>) -> Tag<'_> {
+    match tag {
+        Tag::Link {
+            link_type,
+            dest_url,
+            title,
+            id,
+        }
+        | Tag::Image {
+            link_type,
+            dest_url,
+            title,
+            id,
+        } => Tag::Link {
+            link_type,
+            dest_url: harmless(dest_url),
+            title,
+            id,
+        },
+        other => other,
+    }
 }
 
 /// The address, if following it can do no more than open a page or a letter; else one that leads nowhere.

@@ -22,35 +22,41 @@ impl Cluster<'_> {
 /// `line` as rows of at most `width` columns, `first` before the first of them and `rest` before the others. Blanks at
 /// a break go. A line without words is one row.
 pub fn wrap(line: &Line, width: usize, first: &Line, rest: &Line) -> Vec<Line> {
-    if first.width() + line.width() <= width {
-        return vec![line.behind(first)];
-    }
-    let clusters = clusters(line);
-    let mut rows = Vec::new();
-    let mut start = 0;
-    while start < clusters.len() || rows.is_empty() {
-        let prefix = if rows.is_empty() { first } else { rest };
-        let end = start + fitting(&clusters[start..], width.saturating_sub(prefix.width()));
-        rows.push(row(prefix, &clusters[start..end]));
+    broken(line, width, first, rest, |clusters, room| {
+        let end = fitting(clusters, room);
         let blanks = clusters[end..].iter().take_while(|next| next.is_blank());
-        start = end + blanks.count();
-    }
-    rows
+        (end, end + blanks.count())
+    })
 }
 
 /// The same for code, whose blanks mean something: broken just where the row is full.
 pub fn wrap_hard(line: &Line, width: usize, first: &Line, rest: &Line) -> Vec<Line> {
+    broken(line, width, first, rest, |clusters, room| {
+        let end = full(clusters, room);
+        (end, end)
+    })
+}
+
+/// `line` as rows. `next` says of what is left, and of the room for it, where the row ends and where the one after it
+/// begins.
+fn broken(
+    line: &Line,
+    width: usize,
+    first: &Line,
+    rest: &Line,
+    next: impl Fn(&[Cluster<'_>], usize) -> (usize, usize),
+) -> Vec<Line> {
     if first.width() + line.width() <= width {
         return vec![line.behind(first)];
     }
     let clusters = clusters(line);
+    let mut left = &clusters[..];
     let mut rows = Vec::new();
-    let mut start = 0;
-    while start < clusters.len() || rows.is_empty() {
+    while !left.is_empty() || rows.is_empty() {
         let prefix = if rows.is_empty() { first } else { rest };
-        let end = start + full(&clusters[start..], width.saturating_sub(prefix.width()));
-        rows.push(row(prefix, &clusters[start..end]));
-        start = end;
+        let (end, begin) = next(left, width.saturating_sub(prefix.width()));
+        rows.push(row(prefix, &left[..end]));
+        left = &left[begin..];
     }
     rows
 }
