@@ -122,13 +122,23 @@ fn open_file(path: &Path) -> (fs::File, u64) {
 async fn a_truncated_database() {
     let saved = survives(|path, numbers| {
         let (file, length) = open_file(path);
-        // The first third of so small a file is what every database begins with.
+        // What so small a file begins with is the same in every database.
         let beginning = length / 4;
         file.set_len(beginning + numbers.below(length - beginning))
             .unwrap();
     })
     .await;
     check_saved(saved, 40);
+}
+
+/// Nothing of the conversation is left there, and still it goes on.
+#[tokio::test]
+async fn a_database_that_is_cut_in_its_beginning() {
+    survives(|path, numbers| {
+        let (file, length) = open_file(path);
+        file.set_len(numbers.below(length / 4)).unwrap();
+    })
+    .await;
 }
 
 #[tokio::test]
