@@ -1,10 +1,12 @@
 //! What holds: options, environment and settings files resolved once, into values that are handed down.
 
 mod dot_env;
+mod entries;
 pub mod layers;
 mod mcp;
 mod models;
 pub mod places;
+mod project;
 pub mod rulebook;
 mod rules;
 pub mod sandboxing;
@@ -23,15 +25,14 @@ use ah_mcp::ServerEntry;
 use ah_provider::retry::Policy;
 use ah_provider::route::NamedServer;
 use ah_work::settings::Settings as WorkSettings;
-use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::args::Manner;
-use crate::args::options::{Concurrency, InputFormat, Options, Profile};
+use crate::args::options::{Concurrency, Options, Profile};
 use crate::error::CliError;
 use crate::overlay::Overlay;
-use crate::trust::{Grounds, Memory, Reason, Trust};
+use crate::trust::Trust;
 use layers::{Folders, Found, Layer, Origin, Sources};
+use project::{counting, permission_mode, tighten, trust};
 use rules::{directories, hooks, may_bypass, rules};
 use sandboxing::Sandboxing;
 use settings::{HookSetting, Settings};
@@ -252,77 +253,6 @@ impl Config {
     pub fn leaves_mode_open(&self) -> bool {
         self.manner == Manner::Own && self.permission_mode.origin == Origin::BuiltIn
     }
-
-    /// The settings in force, as `ah config show` lists them: key, value and where it comes from.
-    pub fn entries(&self) -> Vec<Entry<'_>> {
-        let mut entries = vec![("model", json!(self.model.value), &self.model.origin)];
-        entries.extend(entry("fallbackModel", self.fallback_model.as_ref()));
-        entries.extend(entry("compactionModel", self.compaction_model.as_ref()));
-        for (name, server) in &self.servers {
-            entries.push(("providers", json!(name), &server.origin));
-        }
-        for (name, server) in &self.mcp_servers {
-            entries.push(("mcpServers", json!(name), &server.origin));
-        }
-        let count = self.max_conversation_messages.as_ref();
-        entries.extend(entry("maxConversationMessages", count));
-        let concurrency = &self.tool_concurrency;
-        entries.push((
-            "toolConcurrency",
-            json!(concurrency.value),
-            &concurrency.origin,
-        ));
-        let count = self.max_tool_result_chars.as_ref();
-        entries.extend(entry("maxToolResultChars", count));
-        let cap = &self.max_tool_output_bytes;
-        entries.push(("maxToolOutputBytes", json!(cap.value), &cap.origin));
-        entries.extend(entry("effort", self.effort.as_ref()));
-        entries.extend(entry(
-            "maxThinkingTokens",
-            self.max_thinking_tokens.as_ref(),
-        ));
-        entries.extend(entry("maxOutputTokens", self.max_output_tokens.as_ref()));
-        entries.extend(entry("temperature", self.temperature.as_ref()));
-        entries.extend(entry("topP", self.top_p.as_ref()));
-        entries.extend(entry("stop", self.stop.as_ref()));
-        let web = self.web.entries();
-        entries.extend(web.map(|(key, value, origin)| (key, json!(value), origin)));
-        entries.extend(entry("work", self.work.as_ref()));
-        let mode = &self.permission_mode;
-        entries.push(("permissions.defaultMode", json!(mode.value), &mode.origin));
-        for (key, rules) in [
-            ("permissions.allow", &self.allow),
-            ("permissions.ask", &self.ask),
-            ("permissions.deny", &self.deny),
-        ] {
-            entries.extend(
-                rules
-                    .iter()
-                    .map(|rule| (key, json!(rule.value.to_string()), &rule.origin)),
-            );
-        }
-        for hook in &self.hooks {
-            let told = json!(format!(
-                "{}: {}",
-                hook.value.event.as_str(),
-                hook.value.command
-            ));
-            entries.push(("hooks", told, &hook.origin));
-        }
-        for folder in &self.directories {
-            let key = "permissions.additionalDirectories";
-            entries.push((key, json!(folder.value), &folder.origin));
-        }
-        entries.extend(self.sandbox.entries());
-        entries
-    }
-}
-
-/// A line of [`Config::entries`].
-type Entry<'a> = (&'static str, Value, &'a Origin);
-
-fn entry<'a, T: Serialize>(key: &'static str, set: Option<&'a Sourced<T>>) -> Option<Entry<'a>> {
-    set.map(|set| (key, json!(set.value), &set.origin))
 }
 
 /// The first layer that says something counts.
@@ -427,133 +357,6 @@ fn servers(layers: &[Layer]) -> BTreeMap<String, Sourced<NamedServer>> {
         })
     });
     named.collect()
-}
-
-/// The mode that holds. A project that is not trusted may ask for a stricter one, unless the user has typed one.
-fn permission_mode(
-    options: &Options,
-    manner: Manner,
-    layers: &[Layer],
-    trust: &mut Trust,
-) -> Sourced<PermissionMode> {
-    let skip = options.safety.dangerously_skip_permissions;
-    let option = skip
-        .then_some(PermissionMode::BypassPermissions)
-        .or(options.safety.permission_mode);
-    if let Some(typed) = given(option) {
-        return typed;
-    }
-    let (held, wanted): (Vec<_>, Vec<_>) = layers
-        .iter()
-        .filter_map(|layer| {
-            let value = layer.settings.permissions.default_mode?;
-            let origin = layer.origin.clone();
-            Some((layer.is_of_project, Sourced { value, origin }))
-        })
-        .partition(|(is_of_project, _)| trust.is_given() || !is_of_project);
-    let held = held.into_iter().map(|(_, mode)| mode).next();
-    let mut held = held.unwrap_or_else(|| built_in(PermissionMode::Default));
-    for (_, wanted) in wanted {
-        // What is built in asks about less where commands are confined.
-        let is_open = manner == Manner::Own && held.origin == Origin::BuiltIn;
-        match (
-            untrusted::stricter(held.value, wanted.value),
-            &wanted.origin,
-        ) {
-            (Some(_), _) => held = wanted,
-            (None, _) if is_open && wanted.value == held.value => held = wanted,
-            (None, Origin::File(path)) if wanted.value != held.value => {
-                trust.skip(path.clone(), Some("permissions.defaultMode"));
-            }
-            (None, _) => {}
-        }
-    }
-    held
-}
-
-/// Whether the project is trusted, as far as options, the user's settings and what they have answered say.
-fn trust(
-    options: &Options,
-    folders: &Folders,
-    layers: &[Layer],
-    environment: &Environment,
-    warnings: &mut Vec<String>,
-) -> Trust {
-    let given = if options.safety.trust {
-        Some(Reason::Option)
-    } else {
-        let is_hosted = options.output.input_format == Some(InputFormat::StreamJson);
-        is_hosted.then_some(Reason::Host)
-    };
-    let (memory, fault) = Memory::read(folders.home.as_deref());
-    warnings.extend(fault);
-    let named = layers.iter().filter(|layer| !layer.is_of_project);
-    let named = named.flat_map(|layer| &layer.settings.trusted_folders);
-    let home = environment.home();
-    let named: Vec<_> = named
-        .map(|folder| match (folder.strip_prefix("~"), &home) {
-            (Ok(below), Some(home)) => home.join(below),
-            _ => folder.clone(),
-        })
-        .filter(|folder| folder.is_absolute())
-        .collect();
-    Trust::decide(&Grounds {
-        project: &folders.project,
-        given,
-        folders: &named,
-        memory: &memory,
-    })
-}
-
-/// The faults that keep the program from working; those of a project that is not trusted do not, and are told.
-fn counting(
-    faults: Vec<(bool, CliError)>,
-    trust: &Trust,
-    warnings: &mut Vec<String>,
-) -> Vec<CliError> {
-    let (left_out, faults): (Vec<_>, Vec<_>) = faults
-        .into_iter()
-        .partition(|(is_of_project, _)| *is_of_project && !trust.is_given());
-    let told = |(_, fault): (_, CliError)| format!("{}; the file does not count", fault.message);
-    warnings.extend(left_out.into_iter().map(told));
-    faults.into_iter().map(|(_, fault)| fault).collect()
-}
-
-/// Leaves of what a project says of the sandbox what makes a run safer, also where it is trusted, and warns of the rest;
-/// of one that is not trusted, what counts all the same.
-fn tighten(
-    layers: &mut [Layer],
-    trust: &mut Trust,
-    sources: Sources,
-    folders: &Folders,
-) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for layer in layers.iter_mut().filter(|layer| layer.is_of_project) {
-        let loose = layer.settings.sandbox.keep_what_tightens().into_iter();
-        let origin = &layer.origin;
-        warnings.extend(loose.map(|key| {
-            format!("{origin}: `{key}` counts only in your own settings, or where it tightens")
-        }));
-    }
-    restrict(layers, trust, sources, folders);
-    warnings
-}
-
-/// Leaves of the project's settings what counts though it is not trusted, if it is not.
-fn restrict(layers: &mut [Layer], trust: &mut Trust, sources: Sources, folders: &Folders) {
-    if trust.is_given() {
-        return;
-    }
-    if sources.project {
-        trust.skip_code(&folders.project);
-    }
-    for layer in layers.iter_mut().filter(|layer| layer.is_of_project) {
-        for key in untrusted::restrict(&mut layer.settings) {
-            if let Origin::File(path) = &layer.origin {
-                trust.skip(path.clone(), Some(key));
-            }
-        }
-    }
 }
 
 /// Whether the run is to be as one of a plain loop.

@@ -7,9 +7,10 @@ use ah_sandbox::{Authority, Domain, Grant};
 use serde::Serialize;
 use serde_json::json;
 
+use super::Sourced;
+use super::entries::Entry;
 use super::layers::{Layer, Origin};
 use super::settings::SandboxSettings;
-use super::{Entry, Sourced};
 use crate::args::options::SandboxTier;
 use crate::overlay::Overlay;
 

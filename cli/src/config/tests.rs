@@ -1,8 +1,11 @@
 use std::fs;
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
+use crate::args::options::InputFormat;
+use crate::trust::Reason;
 
 /// A home directory with a project in it, and a folder in the project.
 struct World {

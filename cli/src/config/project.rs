@@ -1,0 +1,137 @@
+//! How far the project has a say: whether it is trusted, and what counts of its settings where it is not.
+
+use ah_conversation::{Environment, PermissionMode};
+
+use super::layers::{Folders, Layer, Origin, Sources};
+use super::{Sourced, built_in, given, untrusted};
+use crate::args::Manner;
+use crate::args::options::{InputFormat, Options};
+use crate::error::CliError;
+use crate::trust::{Grounds, Memory, Reason, Trust};
+
+/// The mode that holds. A project that is not trusted may ask for a stricter one, unless the user has typed one.
+pub(super) fn permission_mode(
+    options: &Options,
+    manner: Manner,
+    layers: &[Layer],
+    trust: &mut Trust,
+) -> Sourced<PermissionMode> {
+    let skip = options.safety.dangerously_skip_permissions;
+    let option = skip
+        .then_some(PermissionMode::BypassPermissions)
+        .or(options.safety.permission_mode);
+    if let Some(typed) = given(option) {
+        return typed;
+    }
+    let (held, wanted): (Vec<_>, Vec<_>) = layers
+        .iter()
+        .filter_map(|layer| {
+            let value = layer.settings.permissions.default_mode?;
+            let origin = layer.origin.clone();
+            Some((layer.is_of_project, Sourced { value, origin }))
+        })
+        .partition(|(is_of_project, _)| trust.is_given() || !is_of_project);
+    let held = held.into_iter().map(|(_, mode)| mode).next();
+    let mut held = held.unwrap_or_else(|| built_in(PermissionMode::Default));
+    for (_, wanted) in wanted {
+        // What is built in asks about less where commands are confined.
+        let is_open = manner == Manner::Own && held.origin == Origin::BuiltIn;
+        match (
+            untrusted::stricter(held.value, wanted.value),
+            &wanted.origin,
+        ) {
+            (Some(_), _) => held = wanted,
+            (None, _) if is_open && wanted.value == held.value => held = wanted,
+            (None, Origin::File(path)) if wanted.value != held.value => {
+                trust.skip(path.clone(), Some("permissions.defaultMode"));
+            }
+            (None, _) => {}
+        }
+    }
+    held
+}
+
+/// Whether the project is trusted, as far as options, the user's settings and what they have answered say.
+pub(super) fn trust(
+    options: &Options,
+    folders: &Folders,
+    layers: &[Layer],
+    environment: &Environment,
+    warnings: &mut Vec<String>,
+) -> Trust {
+    let given = if options.safety.trust {
+        Some(Reason::Option)
+    } else {
+        let is_hosted = options.output.input_format == Some(InputFormat::StreamJson);
+        is_hosted.then_some(Reason::Host)
+    };
+    let (memory, fault) = Memory::read(folders.home.as_deref());
+    warnings.extend(fault);
+    let named = layers.iter().filter(|layer| !layer.is_of_project);
+    let named = named.flat_map(|layer| &layer.settings.trusted_folders);
+    let home = environment.home();
+    let named: Vec<_> = named
+        .map(|folder| match (folder.strip_prefix("~"), &home) {
+            (Ok(below), Some(home)) => home.join(below),
+            _ => folder.clone(),
+        })
+        .filter(|folder| folder.is_absolute())
+        .collect();
+    Trust::decide(&Grounds {
+        project: &folders.project,
+        given,
+        folders: &named,
+        memory: &memory,
+    })
+}
+
+/// The faults that keep the program from working; those of a project that is not trusted do not, and are told.
+pub(super) fn counting(
+    faults: Vec<(bool, CliError)>,
+    trust: &Trust,
+    warnings: &mut Vec<String>,
+) -> Vec<CliError> {
+    let (left_out, faults): (Vec<_>, Vec<_>) = faults
+        .into_iter()
+        .partition(|(is_of_project, _)| *is_of_project && !trust.is_given());
+    let told = |(_, fault): (_, CliError)| format!("{}; the file does not count", fault.message);
+    warnings.extend(left_out.into_iter().map(told));
+    faults.into_iter().map(|(_, fault)| fault).collect()
+}
+
+/// Leaves of what a project says of the sandbox what makes a run safer, also where it is trusted, and warns of the rest;
+/// of one that is not trusted, what counts all the same.
+pub(super) fn tighten(
+    layers: &mut [Layer],
+    trust: &mut Trust,
+    sources: Sources,
+    folders: &Folders,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for layer in layers.iter_mut().filter(|layer| layer.is_of_project) {
+        let loose = layer.settings.sandbox.keep_what_tightens().into_iter();
+        let origin = &layer.origin;
+        warnings.extend(loose.map(|key| {
+            format!("{origin}: `{key}` counts only in your own settings, or where it tightens")
+        }));
+    }
+    restrict(layers, trust, sources, folders);
+    warnings
+}
+
+/// Leaves of the project's settings what counts though it is not trusted, if it is not.
+fn restrict(layers: &mut [Layer], trust: &mut Trust, sources: Sources, folders: &Folders) {
+    if trust.is_given() {
+        return;
+    }
+    if sources.project {
+        trust.skip_code(&folders.project);
+    }
+    for layer in layers.iter_mut().filter(|layer| layer.is_of_project) {
+        for key in untrusted::restrict(&mut layer.settings) {
+            if let Origin::File(path) = &layer.origin {
+                trust.skip(path.clone(), Some(key));
+            }
+        }
+    }
+}
