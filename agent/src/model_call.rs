@@ -47,6 +47,12 @@ impl Session {
         let request = self
             .sent
             .request(&self.transcript, &self.settings, &self.tools);
+        if let Some(left_out) = self.sent.left_out_anew() {
+            let limit = self.settings.max_messages.unwrap_or_default();
+            self.ports.frontend.notice(&format!(
+                "{left_out} older messages are left out (maxConversationMessages is {limit})"
+            ));
+        }
         let asking = Part::Asking(self.ports.provider.model());
         self.ports.frontend.follow(asking);
         let asked = self.ask(Purpose::Answer, request, stop).await;

@@ -1,5 +1,6 @@
 //! From a transcript to a request. Pure.
 
+use std::mem;
 use std::sync::Arc;
 
 use ah_conversation::{Message, Request, Transcript, extend_sendable, sendable, trimmed};
@@ -15,6 +16,9 @@ pub(crate) struct Sent {
     seen: usize,
     /// The summary that they begin with.
     summary: Option<usize>,
+    /// How many messages of the view are left out of them, and of how many that was told.
+    left_out: usize,
+    told: usize,
 }
 
 impl Sent {
@@ -42,21 +46,20 @@ impl Sent {
             let newer = &transcript.messages()[self.seen..];
             extend_sendable(Arc::make_mut(&mut self.messages), newer);
         } else {
-            let view = match max_messages {
-                Some(count) => trimmed(transcript.view(), count),
-                None => transcript.view(),
-            };
+            let view = transcript.view();
+            let all = view.len();
+            let view = trimmed(view, max_messages.unwrap_or(0));
+            self.left_out = all - view.len();
             self.messages = Arc::new(sendable(&view));
         }
         self.seen = transcript.messages().len();
         self.summary = transcript.summary();
     }
-}
 
-/// How many messages of the view `maxConversationMessages` leaves out.
-pub(crate) fn left_out(transcript: &Transcript, max_messages: Option<usize>) -> usize {
-    let Some(count) = max_messages else { return 0 };
-    let view = transcript.view();
-    let all = view.len();
-    all - trimmed(view, count).len()
+    /// How many messages `maxConversationMessages` leaves out of the last request, where these are more than it was
+    /// told before.
+    pub(crate) fn left_out_anew(&mut self) -> Option<usize> {
+        let told = mem::replace(&mut self.told, self.left_out);
+        (self.left_out > told).then_some(self.left_out)
+    }
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::background::Background;
 use crate::hooks::Hooks;
-use crate::request::{Sent, left_out};
+use crate::request::Sent;
 use crate::{AnswerForm, Controls, Frontend, Part, Stop, Toolbox};
 
 /// What a session reaches the outside through.
@@ -315,15 +315,7 @@ impl Session {
         };
         self.emit(start);
         self.emit_state("idle", "processing");
-        self.append(Origin::Prompt, prompt).await?;
-        let left_out = left_out(&self.transcript, self.settings.max_messages);
-        if left_out > 0 {
-            let limit = self.settings.max_messages.unwrap_or_default();
-            self.ports.frontend.notice(&format!(
-                "{left_out} older messages are left out (maxConversationMessages is {limit})"
-            ));
-        }
-        Ok(())
+        self.append(Origin::Prompt, prompt).await
     }
 
     /// What the driver's reason means once what the run owed is looked at.

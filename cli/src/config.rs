@@ -372,6 +372,7 @@ fn plain() -> Layer {
         settings: Settings {
             max_conversation_messages: Some(50),
             max_tool_result_chars: Some(40_000),
+            tool_concurrency: Some(Concurrency::Parallel),
             ..Settings::default()
         },
     }

@@ -170,12 +170,12 @@ fn begin(
         }
         Form::Plain(words) => {
             tokio::spawn(watch_interrupts(tasks.clone()));
-            let is_busy = false;
             let plain = Plain {
                 words,
                 app,
                 tasks,
-                is_busy,
+                is_busy: false,
+                is_asked_again: false,
             };
             thread.spawn(move || plain.run(&happened))
         }

@@ -208,6 +208,7 @@ fn the_manner_decides_what_happens_unasked() {
     assert_eq!(config.retry.first_delay.as_secs(), 10);
     assert_eq!(config.max_conversation_messages.unwrap().value, 50);
     assert_eq!(config.max_tool_result_chars.unwrap().value, 40_000);
+    assert_eq!(config.tool_concurrency.value, Concurrency::Parallel);
     let asked = options(|options| options.safety.permission_mode = Some(PermissionMode::Plan));
     let config = world.resolve("project", &asked, Manner::Own).unwrap();
     assert!(!config.leaves_mode_open());

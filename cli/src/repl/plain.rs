@@ -32,6 +32,8 @@ pub struct Plain {
     pub tasks: UnboundedSender<Task>,
     /// Whether something is being done.
     pub is_busy: bool,
+    /// Whether the model is asked once more for the answer that is announced already.
+    pub is_asked_again: bool,
 }
 
 impl Plain {
@@ -77,6 +79,7 @@ impl Plain {
 
     /// A prompt is not shown again: whoever typed it has seen it.
     fn begin(&mut self, typed: &str) {
+        self.is_asked_again = false;
         let effects = update::prompt(&mut self.app, typed, typed.to_owned(), Instant::now());
         for effect in effects {
             if matches!(effect, Effect::Task(_)) {
@@ -103,11 +106,7 @@ impl Plain {
             Input::Done => self.is_busy = false,
             Input::Written(text) => print(&text),
             Input::Noted(text) => note(&text),
-            Input::Event(kind) => {
-                if self.words == Words::Loop && matches!(*kind, EventKind::ApiCallStart { .. }) {
-                    print("\nassistant> ");
-                }
-            }
+            Input::Event(kind) => self.announce(&kind),
             Input::Question(News::Put(_, lines)) => self.app.answers = Some(lines),
             Input::Question(News::Says(_, text)) => print(&text),
             Input::Question(News::Waits(_)) => self.answer(),
@@ -131,6 +130,20 @@ impl Plain {
             }
         }
         true
+    }
+
+    /// A plain loop says before each answer who speaks.
+    fn announce(&mut self, kind: &EventKind) {
+        match kind {
+            EventKind::Retry { .. } => self.is_asked_again = true,
+            EventKind::ApiCallStart { .. } => {
+                let is_again = std::mem::take(&mut self.is_asked_again);
+                if self.words == Words::Loop && !is_again {
+                    print("\nassistant> ");
+                }
+            }
+            _ => {}
+        }
     }
 
     /// What is read next answers the question.

@@ -26,6 +26,7 @@ mod options;
 mod ordinary_jobs;
 mod output;
 mod permissions;
+mod plain_loop;
 mod questions;
 mod random;
 mod repl;

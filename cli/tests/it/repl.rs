@@ -1,6 +1,6 @@
 //! The conversation at a terminal, with the real binary in a real one.
 
-use ah_testkit::script::{fails, hangs, says, uses};
+use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
@@ -487,50 +487,4 @@ fn a_dumb_terminal_gets_lines() {
         assert!(world.file("asked").exists());
         std::fs::remove_file(world.file("asked")).unwrap();
     }
-}
-
-/// The checks of a plain loop that its words are about; those of its limits stand beside their settings.
-#[test]
-fn a_plain_loop_has_its_own_words() {
-    let world = World::new();
-    let server = Server::new([
-        uses("bash", json!({"command": "echo one"})),
-        says("It is one."),
-        fails(401, "authentication_error"),
-        says("Still here."),
-    ]);
-    let ah = world.asking(&server, ["--profile", "plain-repl", "-m", "sonnet"]);
-    let ended = ah
-        .stdin("\n  \nrun it\nfail\nagain\nexit\n")
-        .run()
-        .expect(0);
-    insta::assert_snapshot!(ended.stdout, @"
-    ah (type exit to leave)
-    Tools: read, write, bash, skill
-
-    you> you> you> 
-    assistant> 
-    assistant> It is one.
-
-    you> 
-    assistant> 
-    you> 
-    assistant> Still here.
-
-    you>
-    ");
-    assert!(ended.stderr.contains("Error: "), "{}", ended.stderr);
-    for last in ["quit\n", ""] {
-        let ah = world.asking(&server, ["--profile", "plain-repl", "-m", "sonnet"]);
-        ah.stdin(if last.is_empty() { "\n" } else { last })
-            .run()
-            .expect(0);
-    }
-    let ended = world
-        .ah(["--profile", "plain-repl", "-m", "sonnet"])
-        .stdin("hi\n")
-        .run()
-        .expect(1);
-    assert_eq!(ended.stdout, "");
-    assert!(ended.stderr.contains("error: "), "{}", ended.stderr);
 }
