@@ -11,6 +11,7 @@ mod process;
 mod rows;
 mod server;
 mod table;
+mod typing;
 
 use anyhow::{Context, Result, bail};
 

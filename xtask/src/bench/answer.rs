@@ -15,12 +15,19 @@ pub struct Answer {
     /// How long the model takes to think of it.
     pub delay: Duration,
     pub bytes: Vec<u8>,
+    /// How long it takes the model to say it.
+    pub time: Duration,
 }
 
 impl Answer {
     /// The same, after a while.
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
+    }
+
+    /// The same, said in so much time.
+    pub fn within(self, time: Duration) -> Self {
+        Self { time, ..self }
     }
 }
 
@@ -115,6 +122,7 @@ impl Stream {
         Answer {
             delay: Duration::ZERO,
             bytes: self.0.into_bytes(),
+            time: Duration::ZERO,
         }
     }
 

@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use nix::pty::{Winsize, openpty};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use tempfile::TempDir;
 
 use super::server::{Exchange, Script, Server};
+use super::typing::{self, Typed};
 
 /// The binary, the server it asks, and a place for its runs.
 pub struct Agent {
@@ -107,7 +108,29 @@ impl Agent {
     /// The same before a terminal, on which it draws.
     pub fn run_drawn(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
         let key = format!("bench-{}", self.count());
-        let mut command = self.command(folder, &key, &free(&["-n", "go"]))?;
+        let (command, mut screen) = self.at_terminal(folder, &key, &["-n", "go"])?;
+        // Its end is told as an error.
+        let reader = thread::spawn(move || io::copy(&mut screen, &mut io::sink()).is_ok());
+        let run = self.watch(command, folder, &key, requests, script);
+        let _ = reader.join();
+        run
+    }
+
+    /// A conversation at a terminal, in which somebody asks once and types on while the answer is drawn.
+    pub fn converse(&self, folder: &Path, script: Script) -> Result<(Run, Typed)> {
+        let key = format!("bench-{}", self.count());
+        let (command, screen) = self.at_terminal(folder, &key, &["-n"])?;
+        let typist = thread::spawn(move || typing::type_along(&screen));
+        let run = self.watch(command, folder, &key, 1, script)?;
+        let typed = typist
+            .join()
+            .map_err(|_| anyhow!("the typist has failed"))?;
+        Ok((run, typed?))
+    }
+
+    /// The binary before a terminal of 80 columns and 24 lines, and the side of who sits there.
+    fn at_terminal(&self, folder: &Path, key: &str, arguments: &[&str]) -> Result<(Command, File)> {
+        let mut command = self.command(folder, key, &free(arguments))?;
         let size = Winsize {
             ws_row: 24,
             ws_col: 80,
@@ -120,12 +143,7 @@ impl Agent {
             .stdin(terminal.slave.try_clone()?)
             .stdout(terminal.slave.try_clone()?)
             .stderr(terminal.slave);
-        let mut screen = File::from(terminal.master);
-        // Its end is told as an error.
-        let reader = thread::spawn(move || io::copy(&mut screen, &mut io::sink()).is_ok());
-        let run = self.watch(command, folder, &key, requests, script);
-        let _ = reader.join();
-        run
+        Ok((command, File::from(terminal.master)))
     }
 
     /// The same with its commands in the sandbox.

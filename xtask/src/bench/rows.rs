@@ -14,18 +14,20 @@ use super::answer::{Answer, runs, says, says_in_pieces, says_pieces};
 use super::machine::bare_bash;
 use super::openai;
 use super::process::{Agent, Run, time};
-use super::table::{Figure, Row, median};
+use super::table::{Figure, Row, median, nearly_all};
+use super::typing::Typed;
 
 /// Measures some rows that come from the same runs.
 pub type Measure = fn(&Agent) -> Result<Vec<Row>>;
 
 /// All of them, by the names that ask for them.
-pub const GROUPS: [(&str, Measure); 11] = [
+pub const GROUPS: [(&str, Measure); 12] = [
     ("version", version),
     ("one-shot", one_shot),
     ("turns", turns),
     ("deltas", deltas),
     ("drawn", drawn),
+    ("typing", typing),
     ("output", output),
     ("resume", resume),
     ("together", together),
@@ -109,14 +111,18 @@ const ANSWER: &str = "## A heading\n\nSome words with `code` and **bold** that g
     ```rust\nfn main() {\n    let n: u32 = (0..10).map(|n| n * 2).sum();\n    println!(\"{n}\"); // so\n}\n```\n\n\
     | a | b |\n|---|---|\n| 1 | 2 |\n\n";
 
-/// Twenty thousand deltas of five bytes, which a terminal of 80 columns shows as Markdown.
-fn drawn(agent: &Agent) -> Result<Vec<Row>> {
+/// Twenty thousand deltas of five bytes.
+fn laid_out() -> Answer {
     const COUNT: usize = 20_000;
-    let pieces: Vec<String> = { ANSWER.as_bytes().chunks(5).cycle().take(COUNT) }
-        .map(|piece| String::from_utf8_lossy(piece).into_owned())
-        .collect();
+    let pieces = { ANSWER.as_bytes().chunks(5).cycle().take(COUNT) };
+    let pieces: Vec<_> = pieces.map(String::from_utf8_lossy).collect();
+    says_pieces(&pieces)
+}
+
+/// A terminal of 80 columns shows them as Markdown.
+fn drawn(agent: &Agent) -> Result<Vec<Row>> {
     let runs = repeat(5, || {
-        let answer = says_pieces(&pieces);
+        let answer = laid_out();
         agent.run_drawn(&agent.folder()?, 1, Arc::new(move |_| answer.clone()))
     })?;
     Ok(vec![Row {
@@ -124,6 +130,42 @@ fn drawn(agent: &Agent) -> Result<Vec<Row>> {
         figures: vec![Figure::milliseconds(median_of(&runs, |run| run.cpu), 150.0)],
         best: None,
     }])
+}
+
+/// So do they in a conversation, while somebody types.
+fn typing(agent: &Agent) -> Result<Vec<Row>> {
+    const TIME: Duration = Duration::from_secs(3);
+    let talks = repeat(5, || {
+        let answer = laid_out().within(TIME);
+        agent.converse(&agent.folder()?, Arc::new(move |_| answer.clone()))
+    })?;
+    let delays: Vec<_> = { talks.iter() }
+        .flat_map(|(_, typed)| typed.delays.clone())
+        .collect();
+    let pictures = |(_, typed): &(Run, Typed)| {
+        // A thousandth of one is exact enough.
+        let thousandths = typed.pictures as u128 * 1_000_000 / typed.time.as_millis();
+        u32::try_from(thousandths).unwrap_or(u32::MAX)
+    };
+    let pictures = f64::from(median_of(&talks, pictures)) / 1e3;
+    Ok(vec![
+        Row {
+            what: "the same within 3 s in a conversation, while somebody types: CPU, pictures",
+            figures: vec![
+                Figure::milliseconds(median_of(&talks, |(run, _)| run.cpu), 150.0),
+                Figure::per_second(pictures, 60.0),
+            ],
+            best: None,
+        },
+        Row {
+            what: "from a key to the screen meanwhile: median, 99 of 100",
+            figures: vec![
+                Figure::milliseconds(median(delays.clone()), 20.0),
+                Figure::milliseconds(nearly_all(delays), 20.0),
+            ],
+            best: None,
+        },
+    ])
 }
 
 /// By all protocols: what they wrap a delta in differs in size.

@@ -108,12 +108,27 @@ fn serve(stream: &TcpStream, sessions: &Sessions) -> io::Result<()> {
         thread::sleep(answer.delay);
         // Taken before the write: the client may be reading before the kernel has returned to us.
         let answered = Instant::now();
-        writer.write_all(&answer.bytes)?;
+        say(writer, &answer)?;
         sessions.with(|sessions| {
             if let Some(session) = sessions.get_mut(&key) {
                 session.exchanges.push(Exchange { asked, answered });
             }
         });
+    }
+    Ok(())
+}
+
+/// Sends an answer: at once, or in as many pieces as it takes milliseconds.
+fn say(mut writer: impl Write, answer: &Answer) -> io::Result<()> {
+    let pieces = usize::try_from(answer.time.as_millis())
+        .map_err(io::Error::other)?
+        .max(1);
+    let size = answer.bytes.len().div_ceil(pieces).max(1);
+    let mut due = Instant::now();
+    for piece in answer.bytes.chunks(size) {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        writer.write_all(piece)?;
+        due += answer.time / u32::try_from(pieces).map_err(io::Error::other)?;
     }
     Ok(())
 }

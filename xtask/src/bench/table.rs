@@ -37,6 +37,7 @@ enum Unit {
     Seconds,
     Megabytes,
     Times,
+    PerSecond,
 }
 
 impl Figure {
@@ -55,6 +56,10 @@ impl Figure {
 
     pub fn times(value: f64, budget: f64) -> Self {
         Self::new(value, budget, Unit::Times)
+    }
+
+    pub fn per_second(value: f64, budget: f64) -> Self {
+        Self::new(value, budget, Unit::PerSecond)
     }
 
     /// The same beside what a bare loop needs.
@@ -76,7 +81,9 @@ impl Figure {
 
     fn measured(&self) -> String {
         match self.unit {
-            Unit::Milliseconds | Unit::Megabytes => format!("{:.1} {}", self.value, self.unit),
+            Unit::Milliseconds | Unit::Megabytes | Unit::PerSecond => {
+                format!("{:.1} {}", self.value, self.unit)
+            }
             Unit::Seconds | Unit::Times => format!("{:.2} {}", self.value, self.unit),
         }
     }
@@ -89,7 +96,9 @@ impl Figure {
                 let share = 100.0 * least / self.value;
                 format!("{least} {} ({share:.0} %)", self.unit)
             }
-            (Some(least), Unit::Megabytes | Unit::Times) => format!("{least} {}", self.unit),
+            (Some(least), Unit::Megabytes | Unit::Times | Unit::PerSecond) => {
+                format!("{least} {}", self.unit)
+            }
         }
     }
 }
@@ -101,6 +110,7 @@ impl fmt::Display for Unit {
             Self::Seconds => "s",
             Self::Megabytes => "MB",
             Self::Times => "×",
+            Self::PerSecond => "a second",
         })
     }
 }
@@ -144,6 +154,12 @@ fn line(row: &Row, load: Load) -> String {
         "| {what} | {measured} | {budget} | {verdict} | {:.1}, {others} | {least} | {best} |\n",
         load.average
     )
+}
+
+/// What all but one in a hundred are below.
+pub fn nearly_all<T: Copy + Ord>(mut values: Vec<T>) -> T {
+    values.sort_unstable();
+    values[(values.len() * 99 / 100).min(values.len() - 1)]
 }
 
 /// The middle of what was measured.
