@@ -19,6 +19,7 @@ mod paste;
 mod picker;
 mod plain;
 mod question;
+mod rewind;
 mod slash;
 mod tell;
 mod terminal;

@@ -3,15 +3,20 @@
 //! The hunks come as tools give them in the details of their results: where they begin, and lines that begin with a
 //! blank, a minus or a plus.
 
+use std::time::Duration;
+
 use anstyle::Effects;
 use serde::Deserialize;
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
+use similar::{ChangeTag, DiffOp, TextDiff};
 
 use crate::{Ink, Line, Style, wrap_hard};
 
 /// A run of changed lines longer than this is shown without marks at its words: they would not help, and cost time.
 const COMPARED: usize = 100;
+
+/// After so long a comparison becomes a rough one.
+const MOST_TIME: Duration = Duration::from_millis(200);
 
 /// A part of a file that has changed, with the lines around it.
 #[derive(Debug, Clone, Deserialize)]
@@ -34,6 +39,33 @@ struct Changed {
 /// Reads the hunks of a result's details; `None` if they are none.
 pub fn hunks(patch: &Value) -> Option<Vec<Hunk>> {
     Vec::<Hunk>::deserialize(patch).ok()
+}
+
+/// The hunks between two texts, with three lines around each. What takes too long to compare comes out rougher.
+pub fn between(old: &str, new: &str) -> Vec<Hunk> {
+    let diff = TextDiff::configure()
+        .timeout(MOST_TIME)
+        .diff_lines(old, new);
+    let hunk = |operations: Vec<DiffOp>| {
+        let lines = operations
+            .iter()
+            .flat_map(|operation| diff.iter_changes(operation));
+        Hunk {
+            old_start: operations.first()?.old_range().start + 1,
+            new_start: operations.first()?.new_range().start + 1,
+            lines: lines
+                .map(|change| {
+                    format!(
+                        "{}{}",
+                        change.tag(),
+                        change.value().trim_end_matches(['\r', '\n'])
+                    )
+                })
+                .collect(),
+        }
+        .into()
+    };
+    diff.grouped_ops(3).into_iter().filter_map(hunk).collect()
 }
 
 /// How many lines were added and removed.
@@ -183,5 +215,31 @@ mod tests {
 "#);
         assert_eq!(counts(&hunks(&patch).unwrap()), (2, 2));
         assert!(hunks(&json!("no")).is_none());
+    }
+
+    #[test]
+    fn texts_are_compared_with_three_lines_around() {
+        let old: String = (1..=20).map(|n| format!("line {n}\n")).collect();
+        let new = old
+            .replace("line 2\n", "")
+            .replace("line 20\n", "line 20\nend");
+        let rows = rows(&between(&old, &new), 60);
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| row.text().trim_end().to_owned())
+            .collect();
+        insta::assert_snapshot!(rows.join("\n"), @"
+         1   line 1
+         2 - line 2
+         2   line 3
+         3   line 4
+         4   line 5
+         ⋮
+        17   line 18
+        18   line 19
+        19   line 20
+        20 + end
+        ");
+        assert!(between("same\n", "same\n").is_empty());
     }
 }

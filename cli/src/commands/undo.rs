@@ -36,30 +36,57 @@ pub fn run(
 ) -> Result<u8, CliError> {
     let files = files(config, plan)?;
     block_on(async {
-        let rewind = match way {
-            Way::Back => files.undo().await?,
-            Way::Forth => files.redo().await?,
+        let rewind = look(&files, way).await?;
+        let is_whole = match wanted.dry_run {
+            true => true,
+            false => go(&files, &rewind, config).await?,
         };
-        let Some(rewind) = rewind else {
-            return Err(CliError::failure(match way {
-                Way::Back => "there is no change of a tool to take back",
-                Way::Forth => "nothing was taken back since the last change",
-            }));
-        };
-        let failed = match wanted.dry_run {
-            true => Vec::new(),
-            false => files.go(&rewind).await?,
-        };
-        for (path, error) in &failed {
-            let path = show(path, config);
-            crate::warn(&format!("`{path}` is not given back: {error}"));
-        }
         match wanted.json {
             true => print_json(&to_json(&rewind, wanted.dry_run))?,
-            false => print(&told(&rewind, way, wanted.dry_run, config))?,
+            false => {
+                let then = match (wanted.dry_run, way) {
+                    (true, _) => "would change",
+                    (false, Way::Back) => "changed; `ah redo` takes that back",
+                    (false, Way::Forth) => "changed; `ah undo` takes that back",
+                };
+                let count = count(&rewind);
+                print(&format!("{}{count} {then}\n", told(&rewind, config)))?
+            }
         };
-        Ok(u8::from(!failed.is_empty()))
+        Ok(u8::from(!is_whole))
     })
+}
+
+/// The way back or forth.
+///
+/// # Errors
+///
+/// Where there is none, or the session cannot be read.
+pub async fn look(files: &Files, way: Way) -> Result<Rewind, CliError> {
+    let rewind = match way {
+        Way::Back => files.undo().await?,
+        Way::Forth => files.redo().await?,
+    };
+    rewind.ok_or_else(|| {
+        CliError::failure(match way {
+            Way::Back => "there is no change of a tool to take back",
+            Way::Forth => "nothing was taken back since the last change",
+        })
+    })
+}
+
+/// Goes it, and warns of each file that could not be given back; gives whether there was none.
+///
+/// # Errors
+///
+/// Where what is there now cannot be stored; no file has changed then.
+pub async fn go(files: &Files, rewind: &Rewind, config: &Config) -> Result<bool, CliError> {
+    let failed = files.go(rewind).await?;
+    for (path, error) in &failed {
+        let path = show(path, config);
+        crate::warn(&format!("`{path}` is not given back: {error}"));
+    }
+    Ok(failed.is_empty())
 }
 
 /// Prints what has changed since the session began.
@@ -69,15 +96,8 @@ pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliEr
     if form.json {
         return print_json(&to_json(&back, true));
     }
-    let mut text = String::new();
-    for FileEdit {
-        path, now, then, ..
-    } in &back.changes
-    {
-        let path = show(path, config);
-        text += &unified(&path, then, now);
-    }
-    print(&text)
+    let patches = back.changes.iter().map(|edit| unified(edit, config));
+    print(&patches.collect::<String>())
 }
 
 fn files(config: &Config, plan: &SessionPlan) -> Result<Files, CliError> {
@@ -88,13 +108,14 @@ fn files(config: &Config, plan: &SessionPlan) -> Result<Files, CliError> {
     ))
 }
 
-fn show(path: &Path, config: &Config) -> String {
+/// A path as it is seen from where the program works.
+pub fn show(path: &Path, config: &Config) -> String {
     let below = path.strip_prefix(config.environment.cwd());
     shown(&below.unwrap_or(path).to_string_lossy()).into_owned()
 }
 
-/// A line for each file, and one for all.
-fn told(rewind: &Rewind, way: Way, is_dry: bool, config: &Config) -> String {
+/// A line for each file.
+pub fn told(rewind: &Rewind, config: &Config) -> String {
     let mut text = String::new();
     for edit in &rewind.changes {
         let deed = match (&edit.now, &edit.then) {
@@ -114,16 +135,15 @@ fn told(rewind: &Rewind, way: Way, is_dry: bool, config: &Config) -> String {
     for left in &rewind.left {
         let _ = writeln!(text, "leave {}: {}", show(&left.path, config), left.why);
     }
-    let count = match rewind.changes.len() {
+    text
+}
+
+/// How many files a way changes.
+pub fn count(rewind: &Rewind) -> String {
+    match rewind.changes.len() {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
-    };
-    text += &match (is_dry, way) {
-        (true, _) => format!("{count} would change\n"),
-        (false, Way::Back) => format!("{count} changed; `ah redo` takes that back\n"),
-        (false, Way::Forth) => format!("{count} changed; `ah undo` takes that back\n"),
-    };
-    text
+    }
 }
 
 fn to_json(rewind: &Rewind, is_dry: bool) -> Value {
@@ -147,22 +167,31 @@ fn to_json(rewind: &Rewind, is_dry: bool) -> Value {
 }
 
 /// A file's change as patches show it.
-fn unified(path: &str, before: &FileState<Arc<[u8]>>, after: &FileState<Arc<[u8]>>) -> String {
-    let text = |state: &FileState<Arc<[u8]>>| match state {
-        FileState::File { content, .. } => String::from_utf8(content.to_vec()).ok(),
-        FileState::Absent { .. } | FileState::Unkept => Some(String::new()),
-    };
+fn unified(edit: &FileEdit, config: &Config) -> String {
+    let path = show(&edit.path, config);
+    let (before, after) = (&edit.then, &edit.now);
     let name = |side: &str, state| match state {
         &FileState::Absent { .. } => "/dev/null".to_owned(),
         _ => format!("{side}/{path}"),
     };
     let (old, new) = (name("a", before), name("b", after));
-    match (text(before), text(after)) {
-        (Some(before), Some(after)) => {
-            let diff = TextDiff::from_lines(&before, &after);
+    match texts(edit) {
+        Some((before, after)) => {
+            let diff = TextDiff::from_lines(before, after);
             let patch = diff.unified_diff().header(&old, &new).to_string();
             shown(&patch).into_owned()
         }
         _ => format!("binary files {old} and {new} differ\n"),
     }
+}
+
+/// What was in a file at the end of the way, and what is now, where both are texts.
+pub fn texts(edit: &FileEdit) -> Option<(&str, &str)> {
+    fn text(state: &FileState<Arc<[u8]>>) -> Option<&str> {
+        match state {
+            FileState::File { content, .. } => str::from_utf8(content).ok(),
+            FileState::Absent { .. } | FileState::Unkept => Some(""),
+        }
+    }
+    Some((text(&edit.then)?, text(&edit.now)?))
 }

@@ -85,6 +85,26 @@ fn line(
     Ok(has_line.then(|| line.trim().to_owned()))
 }
 
+/// Asks a question that is answered with yes or no; without an answer, no.
+///
+/// # Errors
+///
+/// Where the terminal cannot be read or written.
+pub fn confirm(
+    prompt: &str,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> io::Result<bool> {
+    while let Some(line) = line(prompt, input, output)? {
+        match line.to_ascii_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "n" | "no" | "" => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
 /// Asks on a terminal whether what is confined may reach a host.
 ///
 /// # Errors

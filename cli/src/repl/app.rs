@@ -12,6 +12,7 @@ use super::menu::Menu;
 use super::picker::{Picker, Subject};
 use super::plain::Answers;
 use super::question::{News, Panel};
+use crate::commands::undo::Way;
 
 /// What happens to the terminal.
 pub enum Input {
@@ -145,6 +146,10 @@ pub enum Task {
     New,
     /// Write the session to a file, as Markdown.
     Export(String),
+    /// Tell what tools have changed in files.
+    Changes,
+    /// Give files back as they were.
+    Rewind(Way),
     /// Run a command of the user's; whether the model is told.
     Shell(String, bool),
     /// Allow more or less where no rule says otherwise.

@@ -15,12 +15,13 @@ use tokio_util::sync::CancellationToken;
 use super::app::{self, About, Ending, Input, Queued, Task};
 use super::frontend::Link;
 use super::picker::Subject;
-use super::{bang, choices, tell};
+use super::{bang, choices, rewind, tell};
 use crate::args::options::Options;
 use crate::args::session::{SessionChoice, SessionPlan};
 use crate::assemble::{Own, Shown, Stage};
 use crate::commands::export;
 use crate::commands::run::{Opened, open, system_prompt, tell_notices};
+use crate::commands::undo::Way;
 use crate::config::Config;
 use crate::confinement::Attempt;
 use crate::error::CliError;
@@ -130,6 +131,11 @@ impl Desk {
                     let exported = self.export(&path).await;
                     self.tell_failure(exported);
                 }
+                Task::Changes => {
+                    let told = self.changes().await;
+                    self.tell_failure(told);
+                }
+                Task::Rewind(way) => self.rewind(way).await?,
                 Task::Resume(wanted) => self.open(SessionChoice::Find(wanted), false).await?,
                 Task::New => self.open(SessionChoice::New, false).await?,
                 Task::Fork => {
@@ -137,7 +143,7 @@ impl Desk {
                     self.open(own, true).await?;
                 }
                 Task::GoTo(message) => self.go_to(message).await?,
-                aside => self.aside().take(aside).await?,
+                aside => self.aside(None).take(aside).await?,
             }
             self.tell(Input::Done);
         }
@@ -228,23 +234,9 @@ impl Desk {
     /// prompt.
     async fn shell(&mut self, command: &str, is_told: bool) -> Result<(), CliError> {
         let stop = self.stop.child_token();
-        let aside = Aside {
-            run: Some(stop.clone()),
-            ..self.aside()
-        };
-        let ran = {
-            let ran = bang::run(command, &self.workshop.config, &stop);
-            tokio::pin!(ran);
-            loop {
-                tokio::select! {
-                    ran = &mut ran => break ran,
-                    Some(task) = self.tasks.recv() => match task {
-                        task if task.is_aside() => aside.take(task).await?,
-                        task => self.later.push_back(task),
-                    },
-                }
-            }
-        };
+        let aside = self.aside(Some(stop.clone()));
+        let ran = bang::run(command, &self.workshop.config, &stop);
+        let ran = beside(ran, &mut self.tasks, &mut self.later, &aside).await?;
         let ending = match ran {
             Ok(output) => {
                 self.tell(Input::Written(format!(
@@ -257,6 +249,36 @@ impl Desk {
                 Ending::Well
             }
             Err(fault) => Ending::Failed(fault, None),
+        };
+        self.tell(Input::Ended(ending));
+        Ok(())
+    }
+
+    async fn changes(&self) -> Result<(), CliError> {
+        let Workshop { config, link, .. } = &self.workshop;
+        let text = rewind::changes(&self.session.files(), config, link).await?;
+        self.tell(Input::Written(text));
+        Ok(())
+    }
+
+    /// Gives files back as they were. The model, which may have read them since, is told with the next prompt.
+    async fn rewind(&mut self, way: Way) -> Result<(), CliError> {
+        let stop = self.stop.child_token();
+        let aside = self.aside(Some(stop.clone()));
+        let files = self.session.files();
+        let Workshop { config, link, .. } = &self.workshop;
+        let went = async {
+            tokio::select! {
+                () = stop.cancelled() => Ok(None),
+                went = rewind::go(&files, way, config, link) => went,
+            }
+        };
+        let ending = match beside(went, &mut self.tasks, &mut self.later, &aside).await? {
+            Ok(told) => {
+                self.shared.extend(told);
+                Ending::Well
+            }
+            Err(error) => Ending::Failed(error.message, error.hint),
         };
         self.tell(Input::Ended(ending));
         Ok(())
@@ -383,23 +405,9 @@ impl Desk {
         self.session.take_changes();
         let token = self.stop.child_token();
         let stop = Stop::interrupt(token.clone());
-        let aside = Aside {
-            run: Some(token),
-            ..self.aside()
-        };
-        let outcome = {
-            let run = work(&mut self.session, &stop);
-            tokio::pin!(run);
-            loop {
-                tokio::select! {
-                    outcome = &mut run => break outcome,
-                    Some(task) = self.tasks.recv() => match task {
-                        task if task.is_aside() => aside.take(task).await?,
-                        task => self.later.push_back(task),
-                    },
-                }
-            }
-        };
+        let aside = self.aside(Some(token));
+        let run = work(&mut self.session, &stop);
+        let outcome = beside(run, &mut self.tasks, &mut self.later, &aside).await?;
         tell_notices(&self.store).await;
         let outcome = outcome?;
         Ok(match (&outcome.failure, &outcome.reason) {
@@ -409,13 +417,33 @@ impl Desk {
         })
     }
 
-    fn aside(&self) -> Aside {
+    /// What is done beside a run, which `run` stops.
+    fn aside(&self, run: Option<CancellationToken>) -> Aside {
         Aside {
             store: self.store.clone(),
             controls: self.session.controls(),
             inputs: self.workshop.link.inputs.clone(),
             models: self.workshop.models.clone(),
-            run: None,
+            run,
+        }
+    }
+}
+
+/// Waits for `work`, and does meanwhile what concerns it; what does not is done later.
+async fn beside<T>(
+    work: impl Future<Output = T>,
+    tasks: &mut UnboundedReceiver<Task>,
+    later: &mut VecDeque<Task>,
+    aside: &Aside,
+) -> Result<T, CliError> {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return Ok(done),
+            Some(task) = tasks.recv() => match task {
+                task if task.is_aside() => aside.take(task).await?,
+                task => later.push_back(task),
+            },
         }
     }
 }

@@ -7,6 +7,7 @@ use ah_conversation::MailKind;
 use super::app::{About, App, Effect, Task, Work};
 use super::picker::Subject;
 use super::update;
+use crate::commands::undo::Way;
 
 /// A command of the terminal's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ enum Does {
     Clear,
     Tell(About),
     Export,
+    Changes,
+    Rewind(Way),
     Steer,
     Exit,
 }
@@ -81,6 +84,13 @@ pub const COMMANDS: &[Command] = &[
         "skills that can be called",
         Does::Tell(About::Skills),
     ),
+    command("diff", "what tools have changed in files", Does::Changes),
+    command(
+        "undo",
+        "files as they were before the last run that changed any",
+        Does::Rewind(Way::Back),
+    ),
+    command("redo", "what was taken back last", Does::Rewind(Way::Forth)),
     command(
         "export",
         "the session as Markdown: /export FILE",
@@ -145,6 +155,8 @@ pub fn perform(app: &mut App, called: &Called, now: Instant) -> Vec<Effect> {
         Does::Clear => begin(app, "opening", Task::New, now),
         Does::Tell(about) => vec![Effect::Task(Task::Tell(about))],
         Does::Export => vec![Effect::Task(Task::Export(rest))],
+        Does::Changes => vec![Effect::Task(Task::Changes)],
+        Does::Rewind(way) => begin(app, "looking", Task::Rewind(way), now),
         Does::Steer if rest.is_empty() => Vec::new(),
         Does::Steer => match app.work {
             Some(_) => vec![Effect::Task(Task::Send(MailKind::Steer, rest))],

@@ -1,0 +1,93 @@
+//! What tools have changed, looked at and given back from the conversation.
+
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+
+use super::stable;
+use crate::binary::World;
+use crate::seat::Seat;
+
+#[test]
+fn files_are_given_back_once_that_is_agreed_to() {
+    let world = World::new();
+    world.write("old.txt", "one\ntwo\nthree\n");
+    let turns = [
+        uses("read", json!({"path": "old.txt"})),
+        uses(
+            "edit",
+            json!({"path": "old.txt", "old_string": "two", "new_string": "2"}),
+        ),
+        uses("write", json!({"path": "new.txt", "content": "new\n"})),
+        says("Done."),
+        says("I see."),
+    ];
+    let server = Server::by_history(turns);
+    let mut seat = Seat::of_size(world.asking(&server, ["-m", "sonnet"]), 80, 40);
+    seat.says("/undo");
+    seat.sees("there is no change of a tool to take back");
+    seat.says("do it");
+    seat.sees("Done.");
+    seat.sees_no_more("Esc interrupts");
+    let text = |name: &str| std::fs::read_to_string(world.file(name)).ok();
+    seat.types("\x0c");
+    seat.says("/diff");
+    seat.sees("+ 2");
+    seat.says("/undo");
+    seat.sees("Go on?");
+    seat.says("n");
+    seat.sees_no_more("Esc interrupts");
+    assert_eq!(text("old.txt").unwrap(), "one\n2\nthree\n");
+    seat.says("/undo");
+    seat.sees("Go on? (y/n)\n");
+    seat.says("y");
+    seat.sees("/redo takes that back");
+    assert_eq!(text("old.txt").unwrap(), "one\ntwo\nthree\n");
+    assert_eq!(text("new.txt"), None);
+    seat.says("/redo");
+    seat.sees("Go on? (y/n)\n");
+    // Who does not answer has not agreed.
+    seat.types("\x1b");
+    seat.sees_no_more("Esc interrupts");
+    assert_eq!(text("new.txt"), None);
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    new.txt (+1 -0)
+    1 + new
+    old.txt (+1 -1)
+    1   one
+    2 - two
+    2 + 2
+    3   three
+
+    remove new.txt (+0 -1)
+    restore old.txt (+1 -1)
+    2 files would change. Go on? (y/n) n
+
+
+    remove new.txt (+0 -1)
+    restore old.txt (+1 -1)
+    2 files would change. Go on? (y/n) y
+
+    2 files changed; /redo takes that back
+
+    bring back new.txt (+1 -0)
+    restore old.txt (+1 -1)
+    2 files would change. Go on? (y/n)
+
+
+    >
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    ");
+    seat.says("what now?");
+    seat.sees("I see.");
+    let last = server.requests().pop().unwrap().body;
+    let said = crate::talk::blocks(&last).pop().unwrap().1["text"].to_string();
+    assert!(
+        said.contains("remove new.txt") && said.contains("what now?"),
+        "{said}"
+    );
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
