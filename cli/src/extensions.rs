@@ -14,7 +14,9 @@ use ah_agent::commands::{Command, Commands};
 use ah_agent::skills::{self, Skill, Skills};
 use ah_conversation::{Embedded, Layer};
 
+use crate::args::Manner;
 use crate::config::Config;
+use crate::config::layers::Sources;
 use crate::config::places::LayerFolder;
 use crate::found_file;
 pub use agents::agents;
@@ -52,11 +54,16 @@ pub fn skills(config: &Config) -> (Skills, Vec<String>) {
     (skills, warnings)
 }
 
-/// The commands of all layers, and what was wrong with some, a line each.
+/// The commands of all layers, and what was wrong with some, a line each. A host that chooses where settings come from
+/// gets those of its choice alone: it knows nothing of what this program brings.
 pub fn commands(config: &Config) -> (Commands, Vec<String>) {
     let mut commands = Commands::default();
     let mut warnings = Vec::new();
+    let has_built_in = config.manner == Manner::Own || config.sources == Sources::ALL;
     for file in texts(config, "commands", MAX_DEPTH, &mut warnings) {
+        if file.layer == Layer::BuiltIn && !has_built_in {
+            continue;
+        }
         match Command::parse(&file.text, &file.path, &file.location, file.layer) {
             Ok(command) => commands.add(command),
             Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),

@@ -62,6 +62,13 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// All of them.
+    pub const ALL: Self = Self {
+        user: true,
+        project: true,
+        local: true,
+    };
+
     /// Reads the value of `--setting-sources`; without one, all count.
     pub fn parse(list: Option<&str>) -> Result<Self, CliError> {
         let all = list.is_none();

@@ -1,10 +1,11 @@
 //! The official Agent SDKs, in Python and TypeScript, with our binary in the place of the program that they bring: port
 //! 12 h.
 //!
-//! Two kinds of suite run on them. Our own cases stand in `interop/sdk` and run wherever the SDKs can be installed. The
-//! conformance suites are not part of the repository: they are run from `../shared/conformance`, and left out by name
-//! where that folder is not. What of them cannot pass yet is listed with its reason in `interop/sdk/second-half.txt`;
-//! whatever else fails is a failure, and so is a listed test that passes, so that the list can only shrink.
+//! Two kinds of suite run on them. Our own cases stand in `interop/sdk` and run wherever the SDKs can be installed, among
+//! them the examples that the Python SDK brings in its sources. The conformance suites are not part of the repository: they
+//! are run from `../shared/conformance`, and left out by name where that folder is not. What of them cannot pass yet is
+//! listed with its reason in `interop/sdk/second-half.txt`; whatever else fails is a failure, and so is a listed test that
+//! passes, so that the list can only shrink.
 
 mod outcomes;
 
@@ -26,6 +27,8 @@ const PINS: [&str; 4] = [
     "requirements.txt",
     "sdk.txt",
 ];
+/// The sources of the Python SDK, in the folder where both are installed.
+const SOURCES: &str = "sources";
 /// The suites that are run from the folder of shared material.
 const CONFORMANCE: &str = "../shared/conformance";
 
@@ -42,17 +45,40 @@ pub fn install() -> Result<Sdks> {
     let folder = cache::installed("sdk", &pins, |folder| {
         let python = folder.join("python");
         cache::install_python(&python, &interop.join("requirements.txt"))?;
-        // Its wheels carry a program for each platform. The sources do not, and the builder is pinned with the rest.
-        run(Command::new(python.join("bin/python"))
-            .args(["-m", "pip", "install", "--quiet", "--require-hashes"])
-            .args(["--no-deps", "--no-build-isolation"])
-            .args(["--no-binary", "claude-agent-sdk", "--requirement"])
-            .arg(interop.join("sdk.txt")))
-        .map_err(|_| anyhow!("pip could not install the SDK from its sources"))?;
+        install_sources(folder, &interop.join("sdk.txt"))
+            .map_err(|_| anyhow!("pip could not install the SDK from its sources"))?;
         // The programs are optional packages, one for each platform.
         cache::install_node(folder, &interop, &["--omit=optional"])
     })?;
     Ok(Sdks(folder))
+}
+
+/// Installs the Python SDK from its sources, and leaves them in `folder`, since its examples are among them. Its wheels
+/// carry a program for each platform. The sources do not, and the builder is pinned with the rest.
+fn install_sources(folder: &Path, pin: &Path) -> Result<()> {
+    let sources = folder.join(SOURCES);
+    let python = folder.join("python/bin/python");
+    let pip = |task: &str| {
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", task, "--quiet", "--require-hashes"])
+            .args(["--no-deps", "--no-build-isolation", "--no-binary"])
+            .args(["claude-agent-sdk", "--requirement"])
+            .arg(pin);
+        pip
+    };
+    run(pip("download").arg("--dest").arg(&sources))?;
+    run(pip("install")
+        .arg("--no-index")
+        .arg("--find-links")
+        .arg(&sources))?;
+    let archive = std::fs::read_dir(&sources)?.next();
+    let archive = archive.context("pip has left nothing")??.path();
+    run(Command::new("tar")
+        .args(["--extract", "--gzip", "--strip-components=1"])
+        .arg("--directory")
+        .arg(&sources)
+        .arg("--file")
+        .arg(archive))
 }
 
 /// Runs our own cases and the conformance suites; gives what had to be left out.
@@ -107,7 +133,8 @@ impl Sdks {
             suite
                 .env(BINARY, binary)
                 .env("AH_TEST_LOOPBACK", &loopback)
-                .env("SDK_TS_DIR", &self.0);
+                .env("SDK_TS_DIR", &self.0)
+                .env("SDK_EXAMPLES", self.0.join(SOURCES).join("examples"));
         }
         let python = run(&mut python);
         python.and(run(&mut node))
