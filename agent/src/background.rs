@@ -1,5 +1,6 @@
 //! What goes on beside a session: it hears how its tasks fare, tells the model when one has ended, and does not end
-//! before the subagents that work for it.
+//! before the subagents that work for it. Of a command the model is told when it is asked the next time, and no run goes
+//! on for that alone: a command may run for as long as the session.
 
 use std::collections::HashSet;
 
@@ -21,6 +22,8 @@ pub(crate) struct Background {
     awaited: HashSet<String>,
     /// What the model is to be told.
     ended: Vec<String>,
+    /// Whether somebody among them has worked for the run, which therefore goes on.
+    is_owed: bool,
     /// What models took for tasks that have ended since the last run did.
     spent: Vec<Share>,
 }
@@ -33,6 +36,7 @@ impl Default for Background {
             told,
             awaited: HashSet::new(),
             ended: Vec::new(),
+            is_owed: false,
             spent: Vec::new(),
         }
     }
@@ -62,7 +66,10 @@ impl Background {
             } => {
                 self.awaited.remove(&task.id);
                 let what = match &task.kind {
-                    TaskKind::Agent { name, .. } => format!("subagent `{name}`"),
+                    TaskKind::Agent { name, .. } => {
+                        self.is_owed = true;
+                        format!("subagent `{name}`")
+                    }
                     TaskKind::Command => "command in the background".to_owned(),
                 };
                 self.ended.push(format!(
@@ -103,6 +110,7 @@ impl Session {
     pub(crate) async fn take_news(&mut self) -> Result<bool, StoreError> {
         self.background.catch_up();
         let ended = std::mem::take(&mut self.background.ended);
+        self.background.is_owed = false;
         let has_ended = !ended.is_empty();
         for text in ended {
             self.append(Origin::Task, vec![ContentBlock::text(text)])
@@ -115,8 +123,9 @@ impl Session {
     pub(crate) async fn awaits_news(&mut self, stop: &Stop) -> Result<bool, StoreError> {
         let clock = self.ports.clock.clone();
         loop {
-            if self.take_news().await? {
-                return Ok(true);
+            self.background.catch_up();
+            if self.background.is_owed {
+                return self.take_news().await;
             }
             if self.background.awaited.is_empty() {
                 return Ok(false);

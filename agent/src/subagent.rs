@@ -10,7 +10,6 @@ mod work;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use ah_conversation::{
     Access, Context, Cost, DisplayKey, Input, Models, Output, Tasks, Tool, ToolSpec, ToolUse,
@@ -203,19 +202,8 @@ impl Tool for Subagents {
             Err(fault) => Output::error(fault),
         }
     }
-}
 
-#[async_trait]
-impl Tasks for Subagents {
-    fn has(&self, id: &str) -> bool {
-        self.at_work.has(id)
-    }
-
-    async fn news(&self, id: &str, patience: Duration) -> Output {
-        self.at_work.news(id, patience).await
-    }
-
-    async fn stop(&self, id: &str) -> Output {
-        self.at_work.stop(id).await
+    fn tasks(&self) -> Option<Arc<dyn Tasks>> {
+        Some(self.at_work.clone())
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Servers, Tool, ToolSpec, is_same_tool};
+use ah_conversation::{Servers, Tasks, Tool, ToolSpec, is_same_tool};
 
 use crate::Subagents;
 use crate::schema::Schema;
@@ -79,6 +79,11 @@ impl Toolbox {
     /// What starts subagents.
     pub fn subagents(&self) -> Option<&Arc<Subagents>> {
         self.subagents.as_ref()
+    }
+
+    /// What calls have started that goes on without them.
+    pub fn tasks(&self) -> Vec<Arc<dyn Tasks>> {
+        self.tools().filter_map(|tool| tool.tasks()).collect()
     }
 
     /// The tools themselves, those of servers included.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{Asking, CommandLine, Input, ResultBlock, TaskSink, ToolUse};
+use crate::{Asking, CommandLine, Input, ResultBlock, TaskSink, Tasks, ToolUse};
 
 /// Something the model may ask for. A failure is an answer to the model, so it is not a `Result`.
 ///
@@ -23,6 +23,11 @@ pub trait Tool: Send + Sync {
 
     /// Runs the call. The input has passed the schema.
     async fn run(&self, call: &ToolUse, context: &Context) -> Output;
+
+    /// What its calls have started that goes on without them, to be asked for and ended.
+    fn tasks(&self) -> Option<Arc<dyn Tasks>> {
+        None
+    }
 }
 
 /// What the model and the display are told of a tool.

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::living::Entry;
 use crate::watch::{Ends, Stage, Watch};
-use crate::{Command, Outcome, StartError};
+use crate::{Command, Ending, Outcome, StartError};
 
 /// A running child. To drop it is to end the child and all that it started: TERM, and KILL a second later.
 #[derive(Debug)]
@@ -89,6 +89,12 @@ impl Child {
         }
     }
 
+    /// How the program ends, for who only wants to hear of it: to wait here keeps nothing running.
+    pub fn end(&self) -> impl Future<Output = Ending> + Send + 'static {
+        let stage = self.stage.clone();
+        async move { ended(stage).await.expect("it was started").ending }
+    }
+
     /// Asks for the end of the program, as dropping does.
     pub fn stop(&self) {
         self.entry.stop();
@@ -109,16 +115,19 @@ impl Child {
     }
 
     async fn ended(&self) -> Result<Arc<Outcome>, StartError> {
-        let mut stage = self.stage.clone();
-        let last = stage
-            .wait_for(|stage| matches!(stage, Stage::Ended(_) | Stage::Failed(_)))
-            .await;
-        match last.as_deref() {
-            Ok(Stage::Ended(outcome)) => Ok(outcome.clone()),
-            Ok(Stage::Failed(error)) => Err(error.clone()),
-            Ok(Stage::Starting | Stage::Running) | Err(_) => {
-                unreachable!("the watching thread tells the end before it leaves")
-            }
+        ended(self.stage.clone()).await
+    }
+}
+
+async fn ended(mut stage: watch::Receiver<Stage>) -> Result<Arc<Outcome>, StartError> {
+    let last = stage
+        .wait_for(|stage| matches!(stage, Stage::Ended(_) | Stage::Failed(_)))
+        .await;
+    match last.as_deref() {
+        Ok(Stage::Ended(outcome)) => Ok(outcome.clone()),
+        Ok(Stage::Failed(error)) => Err(error.clone()),
+        Ok(Stage::Starting | Stage::Running) | Err(_) => {
+            unreachable!("the watching thread tells the end before it leaves")
         }
     }
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Access, CommandLine, Context, DisplayKey, Environment, Input, Output, Tool, ToolSpec, ToolUse,
-    Truncation,
+    Access, CommandLine, Context, DisplayKey, Environment, Input, Output, Tasks, Tool, ToolSpec,
+    ToolUse, Truncation,
 };
 use ah_process::{Command, Ending, Keep, Sandbox};
 use async_trait::async_trait;
@@ -124,6 +124,7 @@ struct Arguments {
     timeout: Option<u64>,
     #[serde(default)]
     run_in_background: bool,
+    description: Option<String>,
     job: Option<String>,
 }
 
@@ -173,11 +174,6 @@ impl Bash {
         }
     }
 
-    /// The commands that it lets run beside the conversation.
-    pub(crate) fn jobs(&self) -> Arc<Jobs> {
-        self.jobs.clone()
-    }
-
     async fn run_to_end(&self, line: &str, timeout: Duration, context: &Context) -> Output {
         let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
         let child = Command {
@@ -206,8 +202,10 @@ impl Bash {
                 .shell
                 .command(&arguments.command, self.workspace.cwd(), keep)
         };
-        let line = arguments.command.as_str();
-        self.jobs.start(call.id.as_str(), line, child).await
+        let (line, description) = (&arguments.command, arguments.description.clone());
+        let jobs = &self.jobs;
+        jobs.start(&call.id, line, description, child, &context.tasks)
+            .await
     }
 
     /// Does what `request` says of a job: `output`, `wait` or `stop`.
@@ -278,5 +276,10 @@ impl Tool for Bash {
             None if arguments.run_in_background => self.run_beside(call, &arguments, context).await,
             None => self.run_to_end(&arguments.command, timeout, context).await,
         }
+    }
+
+    /// The commands that it lets run beside the conversation.
+    fn tasks(&self) -> Option<Arc<dyn Tasks>> {
+        Some(self.jobs.clone())
     }
 }

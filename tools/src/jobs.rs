@@ -8,17 +8,22 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ah_conversation::{Content, Output};
+use ah_conversation::{
+    Content, Output, Task, TaskEnding, TaskKind, TaskNews, TaskSink, TaskUsage, Tasks, ToolUseId,
+};
 use ah_process::{Child, Command, Ending};
+use async_trait::async_trait;
 use bstr::ByteSlice;
 use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::details;
 
 /// How much of a job's output is given at once.
 const AT_ONCE: u64 = 256 * 1024;
 /// What hosts of the official SDKs know such a job as.
-pub(crate) const TASK_TYPE: &str = "local_bash";
+const TASK_TYPE: &str = "local_bash";
 
 /// The jobs of a session, by name.
 #[derive(Default)]
@@ -31,17 +36,29 @@ struct Job {
     path: PathBuf,
     /// How much of the file was given.
     given: Mutex<u64>,
+    /// Tells of its end, to whoever is there as long as the job is.
+    teller: AbortHandle,
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
+        self.teller.abort();
         let _ = fs::remove_file(&self.path);
     }
 }
 
 impl Jobs {
-    /// Starts the command `line` as a job; its output goes to the command's file at once.
-    pub(crate) async fn start(&self, name: &str, line: &str, command: Command) -> Output {
+    /// Starts `command` as a job, whose output goes to the command's file at once; `line` is what was typed. `tasks` is
+    /// told when it begins and when it has ended.
+    pub(crate) async fn start(
+        &self,
+        call: &ToolUseId,
+        line: &str,
+        description: Option<String>,
+        command: Command,
+        tasks: &TaskSink,
+    ) -> Output {
+        let name = call.as_str();
         let path = command.keep.path.clone();
         // A job of this name would take the new one's file away when it ends.
         drop(lock(&self.0).remove(name));
@@ -49,8 +66,17 @@ impl Jobs {
             Ok(child) => child,
             Err(fault) => return Output::error(fault.to_string()),
         };
+        let task = Task {
+            id: name.to_owned(),
+            call: call.clone(),
+            description: description.unwrap_or_else(|| line.to_owned()),
+            kind: TaskKind::Command,
+            is_background: true,
+        };
+        tasks.tell(&task, &TaskNews::Started);
         let shown = path.display().to_string();
         let job = Job {
+            teller: tell_the_end(&child, task, path.clone(), tasks.clone()),
             child,
             line: line.to_owned(),
             path,
@@ -91,6 +117,60 @@ impl Jobs {
             format!("there is no job {name}; if there was one, it ended with the earlier process of this session")
         })
     }
+}
+
+#[async_trait]
+impl Tasks for Jobs {
+    fn has(&self, id: &str) -> bool {
+        lock(&self.0).contains_key(id)
+    }
+
+    async fn news(&self, id: &str, patience: Duration) -> Output {
+        let news = Self::news(self, id, patience).await;
+        news.map_or_else(Output::error, |news| news.into_output(id))
+    }
+
+    async fn stop(&self, id: &str) -> Output {
+        let news = match Self::stop(self, id).await {
+            Ok(news) => news,
+            Err(fault) => return Output::error(fault),
+        };
+        let message = match news.ending {
+            Some(Ending::Stopped) => format!("stopped task {id}: {}", news.line),
+            _ => format!("task {id} had ended already: {}", news.line),
+        };
+        Output::text(message.as_str()).with_details(json!({
+            "message": message,
+            "task_id": id,
+            "task_type": TASK_TYPE,
+            "command": news.line,
+        }))
+    }
+}
+
+/// Waits for the end of `child`, which this does not keep running, and tells of it.
+fn tell_the_end(child: &Child, task: Task, path: PathBuf, tasks: TaskSink) -> AbortHandle {
+    let (end, began) = (child.end(), Instant::now());
+    let telling = async move {
+        let ending = end.await;
+        let took = began.elapsed().as_millis();
+        let news = TaskNews::Ended {
+            ending: match ending {
+                Ending::Exited(0) => TaskEnding::Completed,
+                Ending::Stopped => TaskEnding::Stopped,
+                Ending::Exited(_) | Ending::Killed(_) | Ending::TimedOut(_) => TaskEnding::Failed,
+            },
+            summary: ended(ending, 0),
+            output_file: Some(path),
+            usage: TaskUsage {
+                duration_ms: u64::try_from(took).unwrap_or(u64::MAX),
+                ..TaskUsage::default()
+            },
+            spent: Vec::new(),
+        };
+        tasks.tell(&task, &news);
+    };
+    tokio::spawn(telling).abort_handle()
 }
 
 async fn told(name: &str, job: Arc<Job>) -> Result<News, String> {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Store, Tool};
+use ah_conversation::{Store, Tasks, Tool};
 
 mod ask;
 mod bash;
@@ -89,6 +89,8 @@ pub struct Surroundings {
     pub has_person: bool,
     /// How the web is reached.
     pub web: Web,
+    /// What goes on beside the conversation and is no command.
+    pub tasks: Option<Arc<dyn Tasks>>,
 }
 
 /// The built-in tools of `profile`, in the order in which the model is told of them.
@@ -99,6 +101,7 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
         store,
         has_person,
         web,
+        tasks,
     } = around;
     let bash = Bash::new(workspace.clone(), shell, naming);
     let read = Read::new(workspace.clone(), naming);
@@ -109,8 +112,9 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
     if naming == Naming::Sdk {
         write = write.after(&read);
         edit = edit.after(&read);
-        of_jobs.push(Arc::new(TaskOutput::new(&bash)));
-        of_jobs.push(Arc::new(TaskStop::new(&bash)));
+        let tasks: Vec<_> = tasks.into_iter().chain(bash.tasks()).collect();
+        of_jobs.push(Arc::new(TaskOutput::new(tasks.clone())));
+        of_jobs.push(Arc::new(TaskStop::new(tasks)));
     }
     let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(read), Arc::new(write)];
     if profile != Profile::Plain {

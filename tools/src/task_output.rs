@@ -1,18 +1,18 @@
-//! The `TaskOutput` tool, for those who know it from the official SDKs: what a command beside the conversation writes.
+//! The `TaskOutput` tool, for those who know it from the official SDKs: what a command beside the conversation writes,
+//! or a subagent has said.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Output, Tasks, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::bash::{Bash, MAX_TIMEOUT};
+use crate::bash::MAX_TIMEOUT;
 use crate::blocking::count;
-use crate::jobs::Jobs;
 
 /// Milliseconds that a call waits where it does not say.
 const PATIENCE: u64 = 30_000;
@@ -22,7 +22,7 @@ const WITHOUT_WAITING: &str = "BashOutput";
 /// The tool.
 pub struct TaskOutput {
     spec: ToolSpec,
-    jobs: Arc<Jobs>,
+    tasks: Vec<Arc<dyn Tasks>>,
 }
 
 #[derive(Deserialize)]
@@ -34,8 +34,8 @@ struct Arguments {
 }
 
 impl TaskOutput {
-    /// The tool, for the commands that `bash` lets run.
-    pub fn new(bash: &Bash) -> Self {
+    /// The tool, for these tasks.
+    pub fn new(tasks: Vec<Arc<dyn Tasks>>) -> Self {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -53,10 +53,7 @@ impl TaskOutput {
             truncation: Truncation::DEFAULT,
             key: Some(DisplayKey::Text("task_id".into())),
         };
-        Self {
-            spec,
-            jobs: bash.jobs(),
-        }
+        Self { spec, tasks }
     }
 }
 
@@ -81,7 +78,17 @@ impl Tool for TaskOutput {
             false => 0,
         };
         let name = arguments.task_id.as_str();
-        let news = self.jobs.news(name, Duration::from_millis(patience)).await;
-        news.map_or_else(Output::error, |news| news.into_output(name))
+        match find(&self.tasks, name) {
+            Ok(tasks) => tasks.news(name, Duration::from_millis(patience)).await,
+            Err(fault) => Output::error(fault),
+        }
     }
+}
+
+/// Those among which there is, or was, the task `id`.
+pub(crate) fn find<'a>(tasks: &'a [Arc<dyn Tasks>], id: &str) -> Result<&'a dyn Tasks, String> {
+    let found = tasks.iter().find(|tasks| tasks.has(id));
+    found.map(|tasks| &**tasks).ok_or_else(|| {
+        format!("there is no task {id}; if there was one, it ended with the earlier process of this session")
+    })
 }

@@ -1,26 +1,25 @@
-//! The `TaskStop` tool, for those who know it from the official SDKs: ends a command beside the conversation.
+//! The `TaskStop` tool, for those who know it from the official SDKs: ends a command beside the conversation, or
+//! a subagent.
 
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Output, Tasks, Tool, ToolSpec, ToolUse, Truncation,
 };
-use ah_process::Ending;
 use async_trait::async_trait;
 use serde_json::json;
 
-use crate::bash::Bash;
-use crate::jobs::{Jobs, TASK_TYPE};
+use crate::task_output::find;
 
 /// The tool.
 pub struct TaskStop {
     spec: ToolSpec,
-    jobs: Arc<Jobs>,
+    tasks: Vec<Arc<dyn Tasks>>,
 }
 
 impl TaskStop {
-    /// The tool, for the commands that `bash` lets run.
-    pub fn new(bash: &Bash) -> Self {
+    /// The tool, for these tasks.
+    pub fn new(tasks: Vec<Arc<dyn Tasks>>) -> Self {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -36,10 +35,7 @@ impl TaskStop {
             truncation: Truncation::DEFAULT,
             key: Some(DisplayKey::Text("task_id".into())),
         };
-        Self {
-            spec,
-            jobs: bash.jobs(),
-        }
+        Self { spec, tasks }
     }
 }
 
@@ -56,19 +52,9 @@ impl Tool for TaskStop {
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         let name = call.input.text("task_id").unwrap_or_default();
-        let news = match self.jobs.stop(name).await {
-            Ok(news) => news,
-            Err(fault) => return Output::error(fault),
-        };
-        let message = match news.ending {
-            Some(Ending::Stopped) => format!("stopped task {name}: {}", news.line),
-            _ => format!("task {name} had ended already: {}", news.line),
-        };
-        Output::text(message.as_str()).with_details(json!({
-            "message": message,
-            "task_id": name,
-            "task_type": TASK_TYPE,
-            "command": news.line,
-        }))
+        match find(&self.tasks, name) {
+            Ok(tasks) => tasks.stop(name).await,
+            Err(fault) => Output::error(fault),
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ah_conversation::{Output, Task, TaskEnding, TaskKind};
+use ah_conversation::{Output, Task, TaskEnding, TaskKind, Tasks};
+use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::AbortHandle;
@@ -50,8 +51,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Says what came of the subagent, and leaves the place.
-    pub(super) fn leave(self, ending: TaskEnding, text: &str) {
-        let text = text.to_owned();
+    pub(super) fn leave(self, ending: TaskEnding, text: String) {
         self.ended.send_replace(Some(Report { ending, text }));
     }
 }
@@ -116,12 +116,23 @@ impl AtWork {
         }
     }
 
-    pub(super) fn has(&self, id: &str) -> bool {
+    fn find(&self, id: &str) -> Option<Known> {
+        self.lock().get(id).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Tasks for AtWork {
+    fn has(&self, id: &str) -> bool {
         self.lock().contains_key(id)
     }
 
     /// What is new of a subagent: at once, or when it has ended or `patience` is over.
-    pub(super) async fn news(&self, id: &str, patience: Duration) -> Output {
+    async fn news(&self, id: &str, patience: Duration) -> Output {
         let Some(known) = self.find(id) else {
             return unknown(id);
         };
@@ -139,7 +150,7 @@ impl AtWork {
     }
 
     /// Ends a subagent, and tells what came of it.
-    pub(super) async fn stop(&self, id: &str) -> Output {
+    async fn stop(&self, id: &str) -> Output {
         let Some(known) = self.find(id) else {
             return unknown(id);
         };
@@ -159,14 +170,6 @@ impl AtWork {
             "task_type": TASK_TYPE,
             "command": description,
         }))
-    }
-
-    fn find(&self, id: &str) -> Option<Known> {
-        self.lock().get(id).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

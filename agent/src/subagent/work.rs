@@ -111,9 +111,10 @@ impl Work {
         };
         // What it could not store is told by the session above when it stores.
         let _ = session.close("other").await;
-        place.leave(ended.ending, &ended.text);
-        teller.ended = Some((ended.ending, ended.text, ended.spent));
+        teller.ended = Some((ended.ending, ended.text.clone(), ended.spent));
+        // Told first: who waits for its end finds the news of it.
         drop(teller);
+        place.leave(ended.ending, ended.text);
         ended.output
     }
 }

@@ -105,6 +105,7 @@ fn built_in(sources: Sources<'_>, bench: &Bench, options: &Options, config: &Con
         store: sources.store,
         has_person: sources.has_person,
         web: sources.web,
+        tasks: { sources.subagents.as_ref() }.and_then(|tool| tool.tasks()),
     };
     let (profile, naming) = profile(options, config.manner);
     let names = match naming {

@@ -162,6 +162,7 @@ pub fn specs(
         store: Arc::new(Session::in_memory(&std::env::temp_dir())?),
         has_person: true,
         web: Web::default(),
+        tasks: None,
     };
     let tools = ah_tools::builtin(profile, naming, around);
     Ok(tools.iter().map(|tool| tool.spec().clone()).collect())

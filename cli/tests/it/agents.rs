@@ -2,12 +2,12 @@
 
 use ah_conversation::Usage;
 use ah_provider::script::format::Turn;
-use ah_testkit::script::{says, uses};
+use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::binary::{Ah, Ended, World, wait_for_file};
+use crate::binary::{Ah, Ended, Running, World, wait_for_file};
 
 fn host<'a>(world: &World, server: &Server, more: impl IntoIterator<Item = &'a str>) -> Ah {
     let wire = [
@@ -309,4 +309,190 @@ fn the_main_agent_can_be_one_of_them() {
         "{}",
         ended.stderr
     );
+}
+
+fn control(number: &str, request: &Value) -> String {
+    json!({"type": "control_request", "request_id": number, "request": request}).to_string()
+}
+
+fn stop_task(number: &str, id: &str) -> String {
+    control(number, &json!({"subtype": "stop_task", "task_id": id}))
+}
+
+/// The first line so far that has this.
+fn line_with(running: &Running, words: &str) -> Value {
+    running.wait_for_output(words);
+    let so_far = running.output_so_far();
+    let line = so_far.lines().find(|line| line.contains(words));
+    serde_json::from_str(line.unwrap()).unwrap()
+}
+
+fn of_subtype<'a>(messages: &'a [Value], subtype: &str) -> Vec<&'a Value> {
+    let is_it = |message: &&Value| message["subtype"] == subtype;
+    messages.iter().filter(is_it).collect()
+}
+
+/// The texts of the results of tools, by the tool's place among the calls.
+fn results(messages: &[Value]) -> Vec<String> {
+    let results = messages.iter().filter(|message| message["type"] == "user");
+    let results = results.filter_map(|message| message.pointer("/message/content/0/content"));
+    let text = |content: &Value| content.as_str().unwrap_or_default().to_owned();
+    results.map(text).collect()
+}
+
+/// Port 08 h: a host ends a task by its id, and the run goes on without it.
+#[test]
+fn a_host_stops_a_subagent() {
+    let world = World::new();
+    let server = Server::new([
+        delegate("digger", &json!({})),
+        hangs("Digging"),
+        says("It was stopped."),
+    ]);
+    let mut running = host(&world, &server, []).with_silent_stdin().start();
+    running.say(&initialize(&json!({})));
+    running.say(PROMPT);
+    server.wait_until(|seen| seen.len() == 2);
+    running.say(&stop_task("2", "nobody"));
+    let started = line_with(&running, "task_started");
+    running.say(&stop_task("3", started["task_id"].as_str().unwrap()));
+    running.wait_for_output("\"type\":\"result\"");
+    running.say_no_more();
+    let told = messages(&running.wait().expect(0));
+    let ended = of_subtype(&told, "task_notification");
+    assert_eq!(ended[0]["status"], "stopped");
+    assert_eq!(told.last().unwrap()["result"], "It was stopped.");
+    let errors = told
+        .iter()
+        .filter_map(|message| message.pointer("/response/error"));
+    let errors: Vec<_> = errors.collect();
+    assert_eq!(errors, ["there is no task `nobody`"]);
+}
+
+/// Port 08 g and h: the model asks how a subagent in the background fares, and ends it.
+#[test]
+fn the_model_asks_for_a_subagent_and_stops_it() {
+    let world = World::new();
+    let below = world.scenario("below.json", [hangs("Digging")]);
+    let server = Server::new([
+        delegate(
+            "digger",
+            &json!({"run_in_background": true, "model": below}),
+        ),
+        uses(
+            "Bash",
+            json!({"command": "until [ -e go ]; do sleep 0.01; done"}),
+        ),
+    ]);
+    let mut running = host(&world, &server, ["--allowedTools=Bash"])
+        .with_silent_stdin()
+        .start();
+    running.say(&initialize(&json!({})));
+    running.say(PROMPT);
+    // A model that knows the id: the one so far cannot.
+    let started = line_with(&running, "task_started");
+    let id = started["task_id"].as_str().unwrap();
+    let knowing = world.scenario(
+        "knowing.json",
+        [
+            uses("TaskOutput", json!({"task_id": id, "block": false})),
+            uses("TaskStop", json!({"task_id": id})),
+            uses("TaskOutput", json!({"task_id": id})),
+            says("It was stopped."),
+        ],
+    );
+    server.wait_until(|seen| seen.len() == 2);
+    running.say(&control(
+        "2",
+        &json!({"subtype": "set_model", "model": knowing}),
+    ));
+    line_with(&running, "Set model to");
+    world.write("go", "");
+    running.wait_for_output("\"type\":\"result\"");
+    running.say_no_more();
+    let told = messages(&running.wait().expect(0));
+    let results = results(&told);
+    let results: Vec<_> = results.iter().map(|text| text.replace(id, "ID")).collect();
+    let launched = "The subagent `digger` works in the background as ID";
+    assert!(
+        results.iter().any(|text| text.starts_with(launched)),
+        "{results:?}"
+    );
+    let of_tools: Vec<_> = results.iter().rev().take(3).rev().collect();
+    assert_eq!(
+        of_tools,
+        [
+            "[still running]",
+            "stopped task ID: dig it",
+            "it was stopped\n[stopped]",
+        ]
+    );
+    assert_eq!(
+        of_subtype(&told, "task_notification")[0]["status"],
+        "stopped"
+    );
+    assert_eq!(told.last().unwrap()["result"], "It was stopped.");
+}
+
+/// The types of the SDKs: a command in the background is a task as well, which the host hears of and may end; the model
+/// is told of its end when it is asked the next time.
+#[test]
+fn a_host_follows_commands_in_the_background_and_stops_one() {
+    let world = World::new();
+    let beside = |command: &str, what: &str| {
+        uses(
+            "Bash",
+            json!({"command": command, "description": what, "run_in_background": true}),
+        )
+    };
+    let server = Server::new([
+        beside("exit 3", "Fails"),
+        beside("sleep 1000", "Sleeps"),
+        says("Both are on their way."),
+        says("I know."),
+    ]);
+    let mut running = host(&world, &server, ["--allowedTools=Bash"])
+        .with_silent_stdin()
+        .start();
+    running.say(&initialize(&json!({})));
+    running.say(PROMPT);
+    running.wait_for_output("\"type\":\"result\"");
+    line_with(&running, "\"status\":\"failed\",\"output_file\"");
+    let sleeping = line_with(&running, "\"description\":\"Sleeps\",\"is_backgrounded\"");
+    running.say(&stop_task("2", sleeping["task_id"].as_str().unwrap()));
+    line_with(&running, "\"status\":\"stopped\",\"output_file\"");
+    running.say(PROMPT);
+    running.wait_for_output("I know.");
+    running.say_no_more();
+    let told = messages(&running.wait().expect(0));
+    let of_tasks = ["task_started", "task_updated", "task_notification"];
+    let of_tasks = of_tasks.map(|subtype| {
+        let mut lines: Vec<_> = of_subtype(&told, subtype)
+            .into_iter()
+            .map(|line| {
+                let word = |pointer| line.pointer(pointer).unwrap_or(&Value::Null);
+                let of_task = [
+                    word("/task_type"),
+                    word("/is_backgrounded"),
+                    word("/description"),
+                ];
+                let of_end = [word("/status"), word("/patch/status"), word("/summary")];
+                let words = of_task.into_iter().chain(of_end);
+                let words = words.filter(|word| !word.is_null()).map(Value::to_string);
+                words.collect::<Vec<_>>().join(" ")
+            })
+            .collect();
+        // Which of them ends first is left open.
+        lines.sort();
+        format!("{subtype}: {}", lines.join(", "))
+    });
+    insta::assert_snapshot!(of_tasks.join("\n"), @r#"
+    task_started: "local_bash" true "Fails", "local_bash" true "Sleeps"
+    task_updated: "failed", "killed"
+    task_notification: "failed" "ended, exit code: 3", "stopped" "stopped"
+    "#);
+    let last = server.requests().pop().unwrap().body.to_string();
+    for words in ["(Fails) has ended: failed.", "(Sleeps) has ended: stopped."] {
+        assert!(last.contains(words), "{last}");
+    }
 }

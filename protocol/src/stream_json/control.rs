@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ah_agent::checkpoint::{Files, Left};
 use ah_agent::{Change, Controls};
-use ah_conversation::{Model, Models, PermissionMode, ServerStatus, Servers, StoreError, Thinking};
+use ah_conversation::{
+    Model, Models, PermissionMode, ServerStatus, Servers, StoreError, Tasks, Thinking,
+};
 use serde_json::{Value, json};
 
 use super::Pipes;
@@ -17,6 +19,8 @@ pub(crate) struct Handles {
     pub(crate) controls: Controls,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) servers: Option<Arc<dyn Servers>>,
+    /// What can be ended by its id.
+    pub(crate) tasks: Vec<Arc<dyn Tasks>>,
     pub(crate) files: Files,
     pub(crate) pipes: Pipes,
     pub(crate) speaker: Arc<Speaker>,
@@ -64,6 +68,13 @@ impl Handles {
                 ))),
             },
             Wish::ContextUsage => Ok(self.context_usage()),
+            Wish::StopTask { id } => match self.tasks.iter().find(|tasks| tasks.has(&id)) {
+                Some(tasks) => {
+                    tasks.stop(&id).await;
+                    Ok(json!({}))
+                }
+                None => Err(Fault::new(format!("there is no task `{id}`"))),
+            },
             Wish::RewindFiles { prompt, dry_run } => self.rewind(&prompt, dry_run).await,
             Wish::Initialize(_) => Err(Fault::new(
                 "`initialize` comes once, before the first prompt",

@@ -361,6 +361,7 @@ impl Server {
             controls: engaged.session.controls(),
             models: engaged.models.clone(),
             servers: engaged.servers.clone(),
+            tasks: engaged.session.tools().tasks(),
             files: engaged.session.files(),
             pipes,
             speaker: speaker.clone(),

@@ -144,6 +144,9 @@ pub(crate) enum Wish {
         message: Value,
     },
     ContextUsage,
+    StopTask {
+        id: String,
+    },
     RewindFiles {
         /// The prompt, as the host was told of it.
         prompt: String,
@@ -368,6 +371,10 @@ fn nested(subtype: &str, fields: Map<String, Value>) -> Wish {
             (_, None) => lacks("message"),
         },
         "get_context_usage" => Wish::ContextUsage,
+        "stop_task" => match text(&fields, "task_id") {
+            Some(id) => Wish::StopTask { id },
+            None => lacks("task_id"),
+        },
         "rewind_files" => match text(&fields, "user_message_id") {
             Some(prompt) => Wish::RewindFiles {
                 prompt,

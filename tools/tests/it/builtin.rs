@@ -54,6 +54,7 @@ async fn profiles_have_their_tools() {
             store: Arc::new(Session::in_memory(&folder.path("")).unwrap()),
             has_person: has_person(naming),
             web: Web::default(),
+            tasks: None,
         };
         let tools = builtin(profile, naming, around);
         let signatures = tools.iter().map(|tool| {

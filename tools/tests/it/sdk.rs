@@ -36,6 +36,7 @@ fn tools(folder: &Folder) -> Vec<std::sync::Arc<dyn Tool>> {
             search: Some(ah_tools::Search::Searxng(String::new())),
             ..ah_tools::Web::default()
         },
+        tasks: None,
     };
     builtin(Profile::Sdk, Naming::Sdk, around)
 }
@@ -163,7 +164,10 @@ fn port_04_i_relative_paths_are_refused_and_touch_nothing() {
 async fn port_04_j_a_command_in_the_background_is_named_asked_and_stopped() {
     let folder = Folder::new();
     let bash = bash_of(&folder, Naming::Sdk);
-    let (output, stop) = (TaskOutput::new(&bash), TaskStop::new(&bash));
+    let (output, stop) = {
+        let tasks = Vec::from_iter(bash.tasks());
+        (TaskOutput::new(tasks.clone()), TaskStop::new(tasks))
+    };
     let ask = async |tool: &dyn Tool, input: Value| call(tool, &folder, "ask", input).await;
     let line = "echo one; touch first; until [ -e go ]; do sleep 0.01; done; echo two; exit 3";
     let started = call(
@@ -211,7 +215,7 @@ async fn port_04_j_a_command_in_the_background_is_named_asked_and_stopped() {
     let again = ask(&stop, json!({"task_id": "other"})).await;
     assert_eq!(text(&again), format!("stopped task other: {line}"));
     let nobody = ask(&stop, json!({"task_id": "nobody"})).await;
-    assert!(nobody.is_error && text(&nobody).contains("there is no job nobody"));
+    assert!(nobody.is_error && text(&nobody).contains("there is no task nobody"));
 }
 
 #[tokio::test]
