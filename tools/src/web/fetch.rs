@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Output, Share, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use reqwest::{StatusCode, Url};
@@ -80,17 +80,17 @@ impl WebFetch {
                 Found::Moved { status, to } => return Ok(moved(&url, status, &to)),
             },
         };
-        let (text, result) = self.told(&url, &page, arguments).await;
+        let told = self.told(&url, &page, arguments).await;
         let (code, code_text) = &page.status;
-        let details = json!({
-            "bytes": page.bytes, "code": code, "codeText": code_text, "result": result,
+        let mut details = json!({
+            "bytes": page.bytes, "code": code, "codeText": code_text, "result": told.heart,
             "durationMs": millis(started.elapsed()), "url": url.as_str(),
         });
-        Ok(Output::text(text).with_details(details))
+        Share::note(&mut details, told.took.as_slice());
+        Ok(Output::text(told.text).with_details(details))
     }
 
-    /// What the model is told of the page, and the heart of it.
-    async fn told(&self, url: &Url, page: &Page, arguments: &Arguments) -> (String, String) {
+    async fn told(&self, url: &Url, page: &Page, arguments: &Arguments) -> Told {
         let reader = self.web.reader.as_deref();
         let size = if reader.is_some() {
             FOR_READER
@@ -100,13 +100,13 @@ impl WebFetch {
         let window = Window::of(&page.text, arguments.offset, size);
         let mut notes = window.notes(page.is_cut);
         let Some(reader) = reader.filter(|_| !window.text.is_empty()) else {
-            let text = introduced(url.as_str(), window.text);
-            return (format!("{}{text}", lines(&notes)), window.text.to_owned());
+            return Told::of(url.as_str(), window.text, &notes, None);
         };
         match reader::answer(reader, url.as_str(), window.text, &arguments.prompt).await {
-            Ok(answer) => {
-                let text = introduced(&format!("{} of {url}", reader.model().name), &answer);
-                (format!("{}{text}", lines(&notes)), answer)
+            Ok((answer, share)) => {
+                let whose = format!("{} of {url}", reader.model().name);
+                let took = Some(share).filter(|share| share.usage.total() > 0);
+                Told::of(&whose, &answer, &notes, took)
             }
             Err(fault) => {
                 let window = Window::of(&page.text, arguments.offset, FOR_MODEL);
@@ -118,8 +118,7 @@ impl WebFetch {
                         reader.model().name
                     ),
                 );
-                let text = introduced(url.as_str(), window.text);
-                (format!("{}{text}", lines(&notes)), window.text.to_owned())
+                Told::of(url.as_str(), window.text, &notes, None)
             }
         }
     }
@@ -155,6 +154,25 @@ impl Tool for WebFetch {
         match serde_json::from_value(call.input.to_value()) {
             Ok(arguments) => self.fetch(&arguments).await.unwrap_or_else(Output::error),
             Err(fault) => Output::error(format!("invalid input: {fault}")),
+        }
+    }
+}
+
+/// What the model is told of a page.
+struct Told {
+    text: String,
+    /// What stands in it of the page, or what its reader has answered.
+    heart: String,
+    /// What the reader took.
+    took: Option<Share>,
+}
+
+impl Told {
+    fn of(source: &str, heart: &str, notes: &[String], took: Option<Share>) -> Self {
+        Self {
+            text: format!("{}{}", lines(notes), introduced(source, heart)),
+            heart: heart.to_owned(),
+            took,
         }
     }
 }

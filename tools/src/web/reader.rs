@@ -5,7 +5,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Delta, Message, Origin, Provider, Request, Role, Sampling, StreamEvent, Thinking,
+    ContentBlock, Delta, Message, Origin, Provider, Request, Role, Sampling, Share, StreamEvent,
+    Thinking, Usage,
 };
 
 use super::quote::introduced;
@@ -14,22 +15,22 @@ use super::quote::introduced;
 const LONGEST: u64 = 4_096;
 const INSTRUCTIONS: &str = include_str!("reader.md");
 
-/// What `reader` answers to `question` from `text`, which stands at `address`.
+/// What `reader` answers to `question` from `text`, which stands at `address`, and what it took.
 pub async fn answer(
     reader: &dyn Provider,
     address: &str,
     text: &str,
     question: &str,
-) -> Result<String, String> {
+) -> Result<(String, Share), String> {
     let words = format!(
         "{}\n\nAnswer from it: {question}",
         introduced(address, text)
     );
     let request = request(words, LONGEST.min(reader.model().max_output));
-    let answer = ask(reader, request).await?;
+    let (answer, share) = ask(reader, request).await?;
     match answer.trim() {
         "" => Err("it said nothing".to_owned()),
-        answer => Ok(answer.to_owned()),
+        answer => Ok((answer.to_owned(), share)),
     }
 }
 
@@ -54,18 +55,37 @@ fn request(words: String, max_output: u64) -> Request {
     }
 }
 
-/// The words of the whole answer.
-async fn ask(reader: &dyn Provider, request: Request) -> Result<String, String> {
+/// The words of the whole answer, and what it took.
+async fn ask(reader: &dyn Provider, request: Request) -> Result<(String, Share), String> {
     let mut stream = reader.stream(request);
     let mut words = String::new();
+    let mut model = reader.model().clone();
+    let (mut usage, mut billed) = (Usage::default(), None);
     loop {
         match poll_fn(|context| stream.as_mut().poll_next(context)).await {
             Some(Ok(StreamEvent::Delta {
                 delta: Delta::Text(text),
                 ..
             })) => words.push_str(&text),
-            Some(Ok(StreamEvent::Retry(_) | StreamEvent::Fallback(_))) => words.clear(),
-            Some(Ok(StreamEvent::Ended)) => return Ok(words),
+            Some(Ok(StreamEvent::Retry(_))) => words.clear(),
+            Some(Ok(StreamEvent::Fallback(notice))) => {
+                words.clear();
+                model = notice.model;
+            }
+            Some(Ok(
+                StreamEvent::Started { usage: told, .. }
+                | StreamEvent::Stopping { usage: told, .. },
+            )) => usage = told,
+            Some(Ok(StreamEvent::Billed { cost })) => billed = Some(cost),
+            Some(Ok(StreamEvent::Ended)) => {
+                let share = Share {
+                    cost: billed.or_else(|| model.cost(&usage)),
+                    provider: model.provider,
+                    model: model.name,
+                    usage,
+                };
+                return Ok((words, share));
+            }
             Some(Ok(_)) => {}
             Some(Err(fault)) => return Err(fault.to_string()),
             None => return Err("the answer ended early".to_owned()),
