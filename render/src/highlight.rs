@@ -78,6 +78,7 @@ impl Highlighter {
     pub(crate) fn within(language: &str, left: usize) -> Self {
         let syntax = match language {
             "" | "text" | "txt" | "plain" | "console" => None,
+            _ if left == 0 => None,
             language => SYNTAXES.find_syntax_by_token(language),
         };
         Self {

@@ -19,9 +19,9 @@ use crate::{Line, Style, wrap_hard};
 
 /// Code stands so far in.
 const CODE_INDENT: usize = 2;
-/// So many bytes of code have colours in one text. To tell them takes longer than all else together, and whoever reads
-/// hundreds of lines of code does not read them here.
-const COLOURED: usize = 16 * 1024;
+/// So many bytes of code have colours in one text: some 250 lines. To tell them takes longer than all else together, and
+/// whoever reads hundreds of lines of code does not read them here.
+const COLOURED: usize = 8 * 1024;
 /// At most so much of an unfinished block is looked at for the tail.
 const TAIL: usize = 2 * 1024;
 
