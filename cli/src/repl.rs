@@ -19,6 +19,7 @@ mod paste;
 mod picker;
 mod plain;
 mod question;
+mod recall;
 mod rewind;
 mod slash;
 mod tell;
@@ -248,6 +249,8 @@ struct Places {
     folder: PathBuf,
     /// The user's editor, as a shell would call it.
     editor: String,
+    /// Whether the terminal breaks its lines anew when it becomes narrower.
+    reflows: bool,
 }
 
 impl Places {
@@ -258,6 +261,7 @@ impl Places {
         Self {
             folder: environment.cwd().to_owned(),
             editor: editor.unwrap_or("vi").to_owned(),
+            reflows: terminal::reflows(environment),
         }
     }
 }
@@ -288,7 +292,7 @@ impl Face {
         Ok(Self {
             app,
             terminal: Terminal::take(inputs.clone())?,
-            painter: Painter::new(io::stdout()),
+            painter: Painter::new(io::stdout(), places.reflows),
             tasks,
             inputs,
             places,
@@ -304,6 +308,8 @@ impl Face {
             let now = Instant::now();
             let next = drawn.map_or(now, |drawn| drawn + FRAME);
             if is_due && next <= now {
+                // Rows that are too long for it would be counted wrong, and the news of it may be on the way.
+                self.app.size = Terminal::size();
                 let live = view::live(&self.app, now);
                 let finished = std::mem::take(&mut self.finished);
                 if self.painter.draw(&finished, &live).is_err() {
@@ -374,7 +380,10 @@ impl Face {
 
     fn perform(&mut self, effect: Effect) -> bool {
         match effect {
-            Effect::Print(lines) => self.finished.push_str(&lines),
+            Effect::Print(lines) => {
+                self.finished.push_str(&lines);
+                self.app.is_apart = lines == "\n" || lines.ends_with("\n\n");
+            }
             // Where the other side has ended, it says so.
             Effect::Task(task) => drop(self.tasks.send(task)),
             Effect::ScrollAway => {

@@ -10,6 +10,9 @@ const MOST_ROWS: usize = 12;
 /// Terminals that know these show all that comes between them at once.
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
+/// Between these a row ends at the edge, also where the terminal thinks that it is wider than we do.
+const CUT: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
 /// Between these stands the rest of an answer, in the place of what stood there before, where somebody else draws it. No
 /// text that is shown holds them.
 pub const REST: char = '\x0e';
@@ -83,7 +86,7 @@ impl Drawn {
             frame.push_str(&format!("{REST}{painted}{REST_END}"));
             return frame;
         }
-        format!("{BEGIN}{frame}{painted}{END}")
+        format!("{BEGIN}{frame}{CUT}{painted}{WRAP}{END}")
     }
 
     /// What to write so that just what is final stands there, and something else can be written below it.
@@ -140,6 +143,8 @@ mod tests {
         frame
             .replace(BEGIN, "⟨")
             .replace(END, "⟩")
+            .replace(CUT, "")
+            .replace(WRAP, "")
             .replace('\x1b', "␛")
             .replace('\r', "←")
     }

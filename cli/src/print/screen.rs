@@ -63,7 +63,7 @@ impl Look {
             out_is_terminal,
             err_is_terminal,
             colours: !plain && choice != anstream::ColorChoice::Never,
-            spinner: !plain && err_is_terminal,
+            spinner: !plain && !is_dumb && err_is_terminal,
             drawn: !plain && !is_dumb && out_is_terminal && err_is_terminal,
             size: terminal_size().unwrap_or(Size {
                 width: 80,
@@ -223,13 +223,12 @@ impl Screen {
         let mut state = self.shared.lock();
         state.hide_spinner();
         state.spinner = None;
-        let size = (state.size)();
-        let palette = self.look.palette();
-        let is_apart = state.is_apart;
-        let drawn = state
-            .drawn
-            .get_or_insert_with(|| Drawn::new(size, palette).apart(is_apart));
+        let mut drawn = match state.drawn.take() {
+            Some(drawn) => drawn,
+            None => Drawn::new((state.size)(), self.look.palette()).apart(state.is_apart),
+        };
         let is_first = drawn.feed(piece);
+        state.drawn = Some(drawn);
         let now = Instant::now();
         let written_at = *state.written_at.get_or_insert(now);
         if now.duration_since(written_at) >= DRAWN_PAUSE {

@@ -73,7 +73,8 @@ impl Text {
     pub fn new(view: View, screen: Screen) -> Self {
         let paint = Paint {
             colours: screen.look.colours,
-            sign: screen.look.err_is_terminal,
+            // Whoever is read to hears no picture.
+            sign: screen.look.err_is_terminal && screen.look.colours,
             width: screen.look.size.width,
         };
         Self {
@@ -87,6 +88,12 @@ impl Text {
     /// Writes all that waits.
     pub fn flush(&self) {
         self.screen.flush();
+    }
+
+    /// Sets what comes next apart from what stands there, also where it comes another way.
+    pub fn set_apart(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.part(&mut state);
     }
 
     fn show_text(&self, state: &mut State, text: &str) {

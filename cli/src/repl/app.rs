@@ -117,6 +117,17 @@ pub enum Effect {
     Quit,
 }
 
+impl Effect {
+    /// Whether something is told because of it, above all that moves.
+    pub fn tells(&self) -> bool {
+        match self {
+            Self::Print(_) => true,
+            Self::Task(task) => !matches!(task, Task::List(_) | Task::Send(..)),
+            Self::ScrollAway | Self::OpenEditor | Self::ListFiles | Self::Quit => false,
+        }
+    }
+}
+
 /// What a session is to do.
 #[derive(Debug, PartialEq)]
 pub enum Task {
@@ -203,6 +214,8 @@ pub struct App {
     pub open: String,
     /// The rows of the answer that may still change.
     pub rest: Vec<String>,
+    /// Whether what was printed last ends with an empty line.
+    pub is_apart: bool,
     /// What is known of the session.
     pub session: Option<Opened>,
     /// Whether one more Ctrl-C ends the program.
@@ -276,6 +289,7 @@ impl App {
             queued: Vec::new(),
             open: String::new(),
             rest: Vec::new(),
+            is_apart: true,
             session: None,
             is_leaving: false,
             hint: None,

@@ -15,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::app::{self, About, Ending, Input, Queued, Task};
 use super::frontend::Link;
 use super::picker::Subject;
+use super::recall::{self, Form};
+use super::terminal::Terminal;
 use super::{bang, choices, rewind, tell};
 use crate::args::options::Options;
 use crate::args::session::{SessionChoice, SessionPlan};
@@ -108,6 +110,10 @@ impl Desk {
     /// Where the conversation cannot be kept.
     pub async fn work(mut self) -> Result<bool, CliError> {
         self.introduce();
+        if self.workshop.link.is_drawn && self.session.transcript().last().is_some() {
+            self.tell_what_was_said();
+            self.tell(Input::Written("\n".to_owned()));
+        }
         let mut is_interrupted = false;
         while let Some(task) = self.next().await {
             match task {
@@ -369,20 +375,13 @@ impl Desk {
 
     /// Tells what was said last in the session that is open now.
     fn tell_what_was_said(&self) {
-        let messages = self.session.transcript().messages();
-        let count = messages.len();
-        let last = messages
-            .iter()
-            .rev()
-            .find(|message| !message.text().is_empty());
-        let last = last.map_or_else(String::new, |last| {
-            format!("; the last words: {}", last.text())
-        });
-        let line = format!("session {}, {count} messages{last}", self.store.id());
-        self.tell(Input::Written(format!(
-            "{}\n",
-            crate::print::neutralise(&line)
-        )));
+        let form = match &self.workshop.link {
+            link if link.is_drawn => Form::Drawn(Terminal::size().0, link.palette()),
+            _ => Form::Plain,
+        };
+        let id = self.store.id().to_string();
+        let text = recall::text(&id, self.session.transcript().messages(), form);
+        self.tell(Input::Written(text));
     }
 
     /// Goes on from an earlier message, on a branch of its own.

@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 
 use ah_agent::{Frontend, Part};
 use ah_conversation::{Answer, Event, EventKind, Host, Leave, Question};
+use ah_render::Palette;
 use async_trait::async_trait;
 
 use super::app::Input;
@@ -29,6 +30,14 @@ pub struct Link {
 }
 
 impl Link {
+    /// With what it is painted.
+    pub fn palette(&self) -> Palette {
+        match self.colours {
+            true => Palette::Ansi,
+            false => Palette::Plain,
+        }
+    }
+
     /// What shows a session.
     pub fn frontend(&self, view: View) -> Shown {
         let look = Look {
@@ -90,6 +99,7 @@ impl Host for Shown {
         let Some(keeping) = self.asks.clone() else {
             return Answer::nobody(question);
         };
+        self.text.set_apart();
         let asked = question.clone();
         let (_asker, mut lines, mut words) = Asker::put(&self.inputs);
         let answer = tokio::task::spawn_blocking(move || {
@@ -102,6 +112,7 @@ impl Host for Shown {
     }
 
     async fn new_host(&self, host: &str) -> Leave {
+        self.text.set_apart();
         let host = host.to_owned();
         let (_asker, mut lines, mut words) = Asker::put(&self.inputs);
         let answer =

@@ -11,6 +11,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
+/// Between these a row ends at the edge, whatever the terminal thinks of the width of what is in it. Terminals differ in
+/// that for emoji of several parts, and a row that became two would put all that follows in the wrong place.
+const CUT: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
 const ERASE_BELOW: &str = "\x1b[J";
 const ERASE_REST: &str = "\x1b[K";
 
@@ -21,20 +25,36 @@ pub struct Live {
     pub rows: Vec<String>,
     /// Row and column, from 0.
     pub cursor: (usize, usize),
+    /// How wide the terminal is.
+    pub columns: usize,
+}
+
+impl Live {
+    /// How many rows stand above the cursor on a terminal of so many columns that breaks its lines anew.
+    fn above(&self, columns: usize) -> usize {
+        let (row, column) = self.cursor;
+        let columns = columns.max(1);
+        let taken = |row: &String| width(row).div_ceil(columns).max(1);
+        let above: usize = { self.rows.iter() }.take(row).map(taken).sum();
+        above + column / columns
+    }
 }
 
 /// Draws on a terminal.
 pub struct Painter<W> {
     out: W,
     drawn: Live,
+    /// Whether the terminal breaks its lines anew when it becomes narrower.
+    reflows: bool,
 }
 
 impl<W: Write> Painter<W> {
     /// One that has drawn nothing yet; the cursor is at the beginning of an empty line.
-    pub fn new(out: W) -> Self {
+    pub fn new(out: W, reflows: bool) -> Self {
         Self {
             out,
             drawn: Live::default(),
+            reflows,
         }
     }
 
@@ -48,18 +68,24 @@ impl<W: Write> Painter<W> {
             return Ok(());
         }
         let mut frame = String::from(BEGIN);
-        self.go_to_top(&mut frame);
-        if !finished.is_empty() {
+        self.go_to_top(&mut frame, live.columns);
+        let is_resized = !self.drawn.rows.is_empty() && live.columns != self.drawn.columns;
+        if !finished.is_empty() || is_resized {
             frame.push_str(ERASE_BELOW);
             frame.push_str(&finished.replace('\n', "\r\n"));
         }
+        frame.push_str(CUT);
         for (at, row) in live.rows.iter().enumerate() {
             if at > 0 {
                 frame.push_str("\r\n");
             }
             frame.push_str(row);
-            frame.push_str(ERASE_REST);
+            // At the edge it would erase the last character.
+            if width(row) < live.columns {
+                frame.push_str(ERASE_REST);
+            }
         }
+        frame.push_str(WRAP);
         if finished.is_empty() && live.rows.len() < self.drawn.rows.len() {
             frame.push_str(ERASE_BELOW);
         }
@@ -85,7 +111,7 @@ impl<W: Write> Painter<W> {
     /// Where the terminal cannot be written.
     pub fn clear(&mut self) -> io::Result<()> {
         let mut frame = String::new();
-        self.go_to_top(&mut frame);
+        self.go_to_top(&mut frame, self.drawn.columns);
         frame.push_str(ERASE_BELOW);
         self.drawn = Live::default();
         self.out.write_all(frame.as_bytes())?;
@@ -103,10 +129,13 @@ impl<W: Write> Painter<W> {
         self.out.flush()
     }
 
-    fn go_to_top(&self, frame: &mut String) {
-        let (row, _) = self.drawn.cursor;
-        if row > 0 {
-            frame.push_str(&format!("\x1b[{row}A"));
+    fn go_to_top(&self, frame: &mut String, columns: usize) {
+        let above = match self.reflows {
+            true => self.drawn.above(columns),
+            false => self.drawn.cursor.0,
+        };
+        if above > 0 {
+            frame.push_str(&format!("\x1b[{above}A"));
         }
         frame.push('\r');
     }
@@ -125,13 +154,14 @@ mod tests {
         Live {
             rows: rows.iter().map(|row| (*row).to_owned()).collect(),
             cursor,
+            columns: 20,
         }
     }
 
     /// A terminal of 20 columns and 4 lines after these frames.
     fn screen(frames: &[(&str, Live)]) -> (String, String) {
         let mut bytes = Vec::new();
-        let mut painter = Painter::new(&mut bytes);
+        let mut painter = Painter::new(&mut bytes, true);
         for (finished, live) in frames {
             painter.draw(finished, live).unwrap();
         }
@@ -171,12 +201,48 @@ mod tests {
     #[test]
     fn nothing_is_written_where_nothing_changes() {
         let mut bytes = Vec::new();
-        let mut painter = Painter::new(&mut bytes);
+        let mut painter = Painter::new(&mut bytes, true);
         let same = live(&["> "], (0, 2));
         painter.draw("", &same).unwrap();
         painter.draw("", &same).unwrap();
         let frames = bytes.windows(6).filter(|piece| piece == b"\x1b[?202");
         assert_eq!(frames.count(), 2);
+    }
+
+    #[test]
+    fn a_row_that_is_full_keeps_its_last_character() {
+        let full = "a row of 20 columns.";
+        let (shown, _) = screen(&[
+            ("", live(&["something before it", "> "], (1, 2))),
+            ("", live(&[full, "> "], (1, 2))),
+        ]);
+        assert_eq!(shown, format!("{full}\n> \n@1,2"));
+    }
+
+    #[test]
+    fn rows_above_the_cursor_are_counted_as_the_terminal_has_broken_them() {
+        let rows = [
+            "a row of 20 columns.",
+            "\x1b[2m日本\x1b[0m",
+            "",
+            "> typed here",
+        ];
+        for (cursor, columns, expected) in [
+            ((0, 0), 20, 0),
+            ((3, 2), 20, 3),
+            ((3, 2), 40, 3),
+            ((3, 2), 19, 4),
+            ((3, 2), 5, 6),
+            ((3, 2), 3, 10),
+            ((3, 12), 5, 8),
+            ((3, 2), 0, 27),
+        ] {
+            assert_eq!(
+                live(&rows, cursor).above(columns),
+                expected,
+                "{cursor:?} of {columns}"
+            );
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::app::{App, Effect, Input};
+use super::view;
 
 /// A question that is put.
 pub struct Panel {
@@ -78,8 +79,9 @@ pub fn update(app: &mut App, news: News) -> Vec<Effect> {
             }
             app.is_answering = !app.questions.is_empty() && app.editor.is_empty();
             let shown = panel.map(|panel| panel.text).unwrap_or_default();
-            let end = if shown.ends_with('\n') { "" } else { "\n" };
-            vec![Effect::Print(format!("{shown}{end}\n"))]
+            let lines = shown.trim_matches('\n').lines();
+            let rows = lines.flat_map(|line| view::hang(line, app.size.0));
+            vec![Effect::Print(rows.map(|row| row + "\n").collect())]
         }
     }
 }

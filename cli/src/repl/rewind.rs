@@ -4,7 +4,7 @@
 use std::io;
 
 use ah_agent::checkpoint::{Files, Rewind};
-use ah_render::{Line, Palette, Style, diff};
+use ah_render::{Line, Style, diff};
 
 use super::frontend::Link;
 use super::question::Asker;
@@ -38,11 +38,7 @@ pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<Stri
     if rows.is_empty() {
         rows.push(Line::of("nothing has changed", Style::DIM));
     }
-    let palette = match link.colours {
-        true => Palette::Ansi,
-        false => Palette::Plain,
-    };
-    let rows = rows.iter().map(|row| row.paint(palette) + "\n");
+    let rows = rows.iter().map(|row| row.paint(link.palette()) + "\n");
     Ok(rows.collect::<String>() + "\n")
 }
 

@@ -204,7 +204,8 @@ const KEYS: &str = "
   Tab           takes the suggestion; goes to a question and back
   Shift+Tab     the next permission mode
   Ctrl-G        writes the line in $EDITOR
-  !COMMAND      runs it, and tells the model with the next prompt; !! tells nobody
+  !COMMAND      runs it, and tells the model with the next prompt
+  !!COMMAND     runs it, and tells nobody
   @PATH         a file, suggested
   Ctrl-D        leaves
 

@@ -6,16 +6,23 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ah_conversation::Environment;
 use crossterm::event::{Event, poll, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::app::Input;
 
 /// Pastes are told as such, focus is told, and keys that share a code are told apart where the terminal can.
 const ENTER: &str = "\x1b[?2004h\x1b[?1004h\x1b[>1u";
-/// How long more keys may take that belong to those which are there.
-const MOMENT: Duration = Duration::from_millis(1);
+/// How long more keys may take that belong to those which are there. Crossterm turns in a circle meanwhile, at each key.
+const MOMENT: Duration = Duration::from_micros(100);
+/// So long after keys were read, it is looked for more that crossterm has read already: it forgets to look where the
+/// moment was over before it began.
+const AGAIN: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
 const LEAVE: &str = "\x1b[<u\x1b[?1004l\x1b[?2004l\x1b[?25h";
 
 /// The terminal as long as this value is there.
@@ -71,6 +78,14 @@ impl Drop for Terminal {
         self.gate.end();
         leave();
     }
+}
+
+/// Whether the terminal breaks its lines anew when it becomes narrower, as most do. It cannot be asked; those that do not
+/// are known by what they leave in the environment.
+pub fn reflows(environment: &Environment) -> bool {
+    let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
+    let is_console = matches!(environment.get("TERM"), Some("linux" | "vt100" | "vt220"));
+    is_set("TMUX") || !(is_console || is_set("XTERM_VERSION") || is_set("STY"))
 }
 
 fn enter() -> io::Result<()> {
@@ -136,12 +151,14 @@ impl Gate {
     /// Sends keys until the end. What a closed gate leaves unread is for whoever has the terminal then.
     fn read_keys(&self, wake: &OwnedFd, inputs: &Sender<Input>) {
         let stdin = io::stdin();
+        let mut patience = None;
         loop {
             let mut ready = [
                 PollFd::new(&stdin, PollFlags::IN),
                 PollFd::new(wake, PollFlags::IN),
             ];
-            let waited = rustix::event::poll(&mut ready, None);
+            let waited = rustix::event::poll(&mut ready, patience.as_ref());
+            patience = (!ready[0].revents().is_empty()).then_some(AGAIN);
             if waited.is_ok() && !ready[1].revents().is_empty() {
                 let _ = rustix::io::read(wake.as_fd(), &mut [0; 64]);
             }

@@ -458,7 +458,18 @@ fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
             .edit(&[EditCommand::Backspace, EditCommand::InsertNewline]);
         return Vec::new();
     }
-    submit(app, MailKind::Steer, now)
+    let typed = app.editor.text().trim().to_owned();
+    let mut effects = submit(app, MailKind::Steer, now);
+    if slash::call(&typed).is_some() && effects.iter().any(Effect::tells) && !is_said(&effects) {
+        effects.insert(0, echo(app, &typed));
+    }
+    effects
+}
+
+/// Whether something is said to the model.
+fn is_said(effects: &[Effect]) -> bool {
+    let is_prompt = |effect: &Effect| matches!(effect, Effect::Task(Task::Prompt(_)));
+    effects.iter().any(is_prompt)
 }
 
 /// Takes in a line that was typed where no key has a meaning of its own.
@@ -514,10 +525,17 @@ fn bang(typed: &str) -> Option<(String, bool)> {
 /// A prompt is shown above, as it was typed, and runs.
 pub fn prompt(app: &mut App, typed: &str, text: String, now: Instant) -> Vec<Effect> {
     app.work = Some(Work::begin("starting", now));
+    vec![echo(app, typed), Effect::Task(Task::Prompt(text))]
+}
+
+/// What was typed, to be shown above.
+fn echo(app: &App, typed: &str) -> Effect {
     let shown = neutralise(typed).replace('\n', "\n  ");
-    let shown = match app.colours {
+    Effect::Print(match app.colours {
         true => format!("\x1b[1m> {shown}\x1b[0m\n\n"),
         false => format!("> {shown}\n\n"),
-    };
-    vec![Effect::Print(shown), Effect::Task(Task::Prompt(text))]
+    })
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,9 @@ pub fn live(app: &App, now: Instant) -> Live {
     above.extend(open_line(&app.open, columns, app.size.1 / 2));
     above.extend(app.rest.iter().cloned());
     if let Some(work) = &app.work {
+        if !above.is_empty() || !app.is_apart {
+            above.push(String::new());
+        }
         above.push(dim(
             app,
             &fit(&working(work, !app.questions.is_empty(), now), columns),
@@ -36,11 +39,7 @@ pub fn live(app: &App, now: Instant) -> Live {
     }
     if let Some(panel) = app.questions.front() {
         let (lines, ask) = panel.parts();
-        above.extend(
-            lines
-                .lines()
-                .flat_map(|line| wrap(line, columns, "", "    ").0),
-        );
+        above.extend(lines.lines().flat_map(|line| hang(line, columns)));
         if !app.is_answering {
             above.push(fit(&format!("{ask}(Tab, then your answer)"), columns));
         }
@@ -92,6 +91,7 @@ pub fn live(app: &App, now: Instant) -> Live {
     Live {
         rows: above,
         cursor: (row, column),
+        columns: app.size.0,
     }
 }
 
@@ -223,6 +223,17 @@ fn wrap(text: &str, columns: usize, first: &str, further: &str) -> (Vec<String>,
         at = width(further);
     }
     (rows, at)
+}
+
+/// A line of a question in rows, those after the first further in.
+pub fn hang(line: &str, columns: usize) -> Vec<String> {
+    const HANG: &str = "    ";
+    let (mut rows, _) = wrap(line, columns.max(10), "", HANG);
+    if rows.len() > 1 {
+        // There is no cursor that needs a place of its own.
+        rows.pop_if(|row| row == HANG);
+    }
+    rows
 }
 
 /// As much of a line as there is room for.

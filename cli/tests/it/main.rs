@@ -15,6 +15,7 @@ mod embed;
 mod extensions;
 mod faults;
 mod hooks;
+mod how_it_shows;
 mod kill;
 mod leavings;
 mod library;

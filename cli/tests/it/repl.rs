@@ -10,9 +10,10 @@ use crate::binary::World;
 use crate::seat::Seat;
 
 /// The screen with what changes from run to run in a fixed form.
-fn stable(screen: &str) -> String {
+pub fn stable(screen: &str) -> String {
     let fixed = [
         (r"\[[0-9A-Z]{11}\]", "[SESSION]"),
+        (r"\b01[0-9A-Z]{24}\b", "SESSION"),
         (r"\(\d+\.\ds\)", "(0.0s)"),
         (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ([\w ]+) \d+s", "⠋ $1 0s"),
         (r"(?s)kept in `.*?\n  n ", "kept in FILE\n  n "),
@@ -83,7 +84,7 @@ fn who_says_nothing_leaves_nothing_behind() {
 }
 
 /// What a test of words meanwhile needs: a tool that waits for a file, so that the run is at a known place.
-fn waits_for(name: &str) -> ah_provider::script::format::Turn {
+pub fn waits_for(name: &str) -> ah_provider::script::format::Turn {
     uses(
         "bash",
         json!({"command": format!("until test -e {name}; do sleep 0.01; done; echo ready")}),
@@ -222,6 +223,7 @@ fn a_question_does_not_eat_what_is_typed() {
 
     ✓ bash $ until test -e go; do sleep 0.01; done; echo ready (0.0s)
       ready
+
     ⠋ waiting for you 0s · Esc interrupts
 
     bash wants to run:
@@ -334,7 +336,8 @@ fn lines_typed_before_are_found_and_edited_elsewhere() {
     assert_eq!(seat.leaves(), 0);
 }
 
-/// Nothing of what has scrolled away is drawn again, and each change comes as one.
+/// Nothing of what has scrolled away is drawn again. That it is not erased, and that each change comes as one, is looked at
+/// wherever somebody leaves.
 #[test]
 fn the_scrollback_is_written_once() {
     let world = World::new();
@@ -350,11 +353,6 @@ fn the_scrollback_is_written_once() {
         .filter(|line| line.starts_with("line "))
         .collect();
     assert_eq!(shown, lines, "{all}");
-    let bytes = seat.bytes();
-    let has = |sequence: &[u8]| bytes.windows(sequence.len()).any(|piece| piece == sequence);
-    for forbidden in ["\x1b[2J", "\x1b[3J", "\x1b[?1049h", "\x1b[6n", "\x1bc"] {
-        assert!(!has(forbidden.as_bytes()), "{forbidden:?}");
-    }
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
 }
@@ -401,7 +399,7 @@ fn commands_tell_of_the_session_and_change_it() {
     seat.sees("❯       now");
     seat.sees("fix the parser");
     seat.types("\r");
-    seat.sees("the last words");
+    seat.sees(", 5 messages");
     seat.sees_no_more("Esc interrupts");
     // And in it to the first answer, from which another branch goes on.
     seat.says("/tree");
@@ -409,7 +407,7 @@ fn commands_tell_of_the_session_and_change_it() {
     seat.types("One");
     seat.sees("❯    @1  model  One.");
     seat.types("\r");
-    seat.sees("2 messages; the last words: One.");
+    seat.sees("2 messages\n\n> fix the parser\n\nOne.");
     seat.sees_no_more("Esc interrupts");
     seat.says("another way");
     seat.sees("Four.");

@@ -5,12 +5,16 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
+use ah_conversation::Usage;
+use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
 use ah_testkit::svg::svg;
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 
 use crate::binary::{Ah, World, open_terminal, spawn};
+use crate::seat::Seat;
 use crate::shown::steady;
 
 const COLUMNS: u16 = 80;
@@ -40,7 +44,12 @@ fn screen(world: &World, ah: Ah) -> vt100::Parser {
     // The end of a terminal is told as an error.
     let _ = person.read_to_end(&mut bytes);
     assert!(child.wait().unwrap().success());
-    let mut text = steady(world, &String::from_utf8(bytes).unwrap());
+    settled(world, &bytes, (COLUMNS, ROWS))
+}
+
+/// What these bytes show on a terminal of such a size, the same in every run.
+fn settled(world: &World, bytes: &[u8], (columns, rows): (u16, u16)) -> vt100::Parser {
+    let mut text = steady(world, str::from_utf8(bytes).unwrap());
     for (stand_in, shown) in [
         ("<n>s", "0.1s"),
         ("<id>", "01KAQ5ZB3YC"),
@@ -49,9 +58,14 @@ fn screen(world: &World, ah: Ah) -> vt100::Parser {
     ] {
         text = text.replace(stand_in, shown);
     }
-    let demo = regex::Regex::new(r"[^\s']*/ah-demo-\w+").unwrap();
-    let text = demo.replace_all(&text, "/tmp/ah-demo-x7Kq2P");
-    let mut terminal = vt100::Parser::new(ROWS.try_into().unwrap(), COLUMNS.try_into().unwrap(), 0);
+    for (varying, shown) in [
+        (r"[^\s']*/ah-demo-\w+", "/tmp/ah-demo-x7Kq2P"),
+        (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (\w+) \d+s", "⠹ $1 4s"),
+    ] {
+        let varying = regex::Regex::new(varying).unwrap();
+        text = varying.replace_all(&text, shown).into_owned();
+    }
+    let mut terminal = vt100::Parser::new(rows.try_into().unwrap(), columns.try_into().unwrap(), 0);
     terminal.process(text.as_bytes());
     terminal
 }
@@ -132,4 +146,63 @@ fn an_answer_and_its_tools() {
     let model = world.scenario("s", turns);
     let ah = world.as_typed(["-m", &model, "--dangerously-skip-permissions", "explain"]);
     check("answer", &screen(&world, ah));
+}
+
+/// Somebody goes on typing while the agent works.
+#[test]
+fn a_conversation() {
+    let world = World::new();
+    world.write(
+        "greet.sh",
+        "#!/bin/sh\n# Greets everyone who is named.\nfor name in $*; do\n  echo \"Hello, $name!\"\ndone\n",
+    );
+    world.write(
+        "test.sh",
+        "echo 'ok: greet.sh Ada'\nif grep -q '\"$@\"' greet.sh; then\n  until test -e go; do sleep 0.01; done\n\
+         else\n  echo 'FAIL: greet.sh \"Grace Hopper\"'\n  exit 1\nfi\n",
+    );
+    let taking = |input_tokens: u64, turn: Turn| Turn {
+        usage: Some(Usage {
+            input_tokens,
+            output_tokens: 120,
+            ..Usage::default()
+        }),
+        ..turn
+    };
+    let edit =
+        json!({"path": "greet.sh", "old_string": "in $*; do", "new_string": "in \"$@\"; do"});
+    let test = || uses("bash", json!({"command": "sh test.sh"}));
+    let server = Server::by_history([
+        taking(
+            4_100,
+            Turn {
+                text: Some("I run the test first, to see it fail for myself.".into()),
+                ..test()
+            },
+        ),
+        taking(
+            4_350,
+            Turn {
+                text: Some(
+                    "`$*` without quotes is **split at every blank**; `\"$@\"` keeps names whole."
+                        .into(),
+                ),
+                ..uses("edit", edit)
+            },
+        ),
+        taking(4_600, test()),
+        says("Done."),
+    ]);
+    let ah = world.asking(&server, ["-m", "sonnet"]);
+    let mut seat = Seat::of_size(ah, COLUMNS, 30);
+    seat.says("the test fails: find out why, and repair it");
+    seat.sees("✓ edit");
+    seat.sees("  bash sh test.sh");
+    seat.types("say it in the changelog too\r");
+    seat.sees("next: say it");
+    seat.types("and then have a look at @tes");
+    seat.sees("❯ @test.sh");
+    let bytes = seat.bytes();
+    world.write("go", "");
+    check("conversation", &settled(&world, &bytes, (COLUMNS, 30)));
 }

@@ -192,6 +192,7 @@ impl Seat {
             assert!(!left.is_zero(), "it hangs:\n{}", shown(&seen.parser));
             seen = self.seen.1.wait_timeout(seen, left).unwrap().0;
         }
+        assert_tame(&seen.bytes);
         drop(seen);
         let status = self.child.wait().unwrap();
         status
@@ -207,6 +208,26 @@ impl Drop for Seat {
             let _ = self.child.wait();
         }
     }
+}
+
+/// Fails if anything was done to the terminal that is not to be done: what has scrolled away is never erased, the screen
+/// is never wiped or asked anything, and every change that begins as one also ends.
+#[track_caller]
+fn assert_tame(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for forbidden in ["\x1b[2J", "\x1b[3J", "\x1b[?1049h", "\x1b[6n", "\x1bc"] {
+        assert!(!text.contains(forbidden), "{forbidden:?}");
+    }
+    let mut is_open = false;
+    for (at, _) in text.match_indices("\x1b[?2026") {
+        let begins = text[at..].starts_with("\x1b[?2026h");
+        assert_ne!(
+            begins, is_open,
+            "a change within a change, or the end of none"
+        );
+        is_open = begins;
+    }
+    assert!(!is_open, "a change that does not end");
 }
 
 fn many(count: u16) -> NonZero<u16> {

@@ -32,7 +32,7 @@ fn files_are_given_back_once_that_is_agreed_to() {
     let text = |name: &str| std::fs::read_to_string(world.file(name)).ok();
     seat.types("\x0c");
     seat.says("/diff");
-    seat.sees("+ 2");
+    seat.sees("new.txt (+1 -0)");
     seat.says("/undo");
     seat.sees("Go on?");
     seat.says("n");
@@ -51,6 +51,8 @@ fn files_are_given_back_once_that_is_agreed_to() {
     seat.sees_no_more("Esc interrupts");
     assert_eq!(text("new.txt"), None);
     insta::assert_snapshot!(stable(&seat.screen()), @"
+    > /diff
+
     new.txt (+1 -0)
     1 + new
     old.txt (+1 -1)
@@ -59,21 +61,24 @@ fn files_are_given_back_once_that_is_agreed_to() {
     2 + 2
     3   three
 
+    > /undo
+
     remove new.txt (+0 -1)
     restore old.txt (+1 -1)
     2 files would change. Go on? (y/n) n
 
+    > /undo
 
     remove new.txt (+0 -1)
     restore old.txt (+1 -1)
     2 files would change. Go on? (y/n) y
-
     2 files changed; /redo takes that back
+
+    > /redo
 
     bring back new.txt (+1 -0)
     restore old.txt (+1 -1)
     2 files would change. Go on? (y/n)
-
 
     >
     claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked

@@ -1,0 +1,417 @@
+//! What a conversation looks like on terminals of several sizes and kinds, as screens.
+
+use ah_testkit::script::{hangs, says, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+
+use crate::binary::World;
+use crate::repl::{stable, waits_for};
+use crate::seat::Seat;
+
+/// An answer that is not whole yet, with what is hard to lay out.
+const ANSWER: &str = "\
+## Names
+
+Some **words** that go on for longer than a terminal of eighty columns is wide, so that there are two rows of them.
+
+| name | in Japanese | hands |
+|------|-------------|-------|
+| one  | 日本語      | 👍🏽    |
+
+- a point, and 日本語 in it
+- another, that nobody has ended ye";
+
+/// An answer is laid out while it comes, and what is typed below it has wide characters and goes on in a second row.
+#[test]
+fn an_answer_that_comes_and_a_line_that_is_typed() {
+    // The emulator takes the hand for two characters, as some terminals do; so it stands where a row is not full.
+    let typed = "日本語 and e\u{301}, all of it typed while the answer is coming, in a line that is long, with 👍🏽";
+    let mut screens = Vec::new();
+    for (columns, lines) in [(80, 24), (200, 50), (40, 20)] {
+        let world = World::new();
+        let server = Server::new([hangs(ANSWER)]);
+        let mut seat = Seat::of_size(world.asking(&server, ["-m", "sonnet"]), columns, lines);
+        seat.says("names?");
+        seat.sees("nobody has");
+        seat.types(typed);
+        seat.sees("with 👍🏽");
+        screens.push(stable(&seat.screen()));
+        seat.types("\x03\x03");
+        seat.leaves();
+    }
+    insta::assert_snapshot!(screens[0], @"
+    > names?
+
+    ## Names
+
+    Some words that go on for longer than a terminal of eighty columns is wide, so
+    that there are two rows of them.
+
+    name │ in Japanese │ hands
+    ─────┼─────────────┼──────
+    one  │ 日本語      │ 👍🏽
+
+    • a point, and 日本語 in it
+    • another, that nobody has ended ye
+
+    ⠋ answering 0s · Esc interrupts
+    > 日本語 and é, all of it typed while the answer is coming, in a line that is lo
+      ng, with 👍🏽
+    claude-sonnet-4-5-20250929 · all unasked
+    ");
+    insta::assert_snapshot!(screens[1], @"
+    > names?
+
+    ## Names
+
+    Some words that go on for longer than a terminal of eighty columns is wide, so that there are two rows of them.
+
+    name │ in Japanese │ hands
+    ─────┼─────────────┼──────
+    one  │ 日本語      │ 👍🏽
+
+    • a point, and 日本語 in it
+    • another, that nobody has ended ye
+
+    ⠋ answering 0s · Esc interrupts
+    > 日本語 and é, all of it typed while the answer is coming, in a line that is long, with 👍🏽
+    claude-sonnet-4-5-20250929 · all unasked
+    ");
+    insta::assert_snapshot!(screens[2], @"
+    > names?
+
+    ## Names
+
+    Some words that go on for longer than a
+    terminal of eighty columns is wide, so
+    that there are two rows of them.
+
+    name │ in Japanese │ hands
+    ─────┼─────────────┼──────
+    one  │ 日本語      │ 👍🏽
+
+    • a point, and 日本語 in it
+    • another, that nobody has ended ye
+
+    ⠋ answering 0s · Esc interrupts
+    > 日本語 and é, all of it typed while th
+      e answer is coming, in a line that is
+      long, with 👍🏽
+    claude-sonnet-4-5-20250929 · all unasked
+    ");
+}
+
+/// Without colours all is where it was.
+#[test]
+fn no_colour_leaves_the_layout() {
+    let world = World::new();
+    let turns = [
+        uses("bash", json!({"command": "echo one; exit 3"})),
+        says(ANSWER),
+    ];
+    let server = Server::new(turns);
+    let ah = world.asking(&server, ["-m", "sonnet"]).env("NO_COLOR", "1");
+    let mut seat = Seat::take(ah);
+    seat.says("names?");
+    seat.sees("nobody has");
+    seat.sees_no_more("Esc interrupts");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    > names?
+
+    ✗ bash $ echo one; exit 3 (0.0s)
+      one
+      exit code: 3
+
+    ## Names
+
+    Some words that go on for longer than a terminal of eighty columns is wide, so
+    that there are two rows of them.
+
+    name │ in Japanese │ hands
+    ─────┼─────────────┼──────
+    one  │ 日本語      │ 👍🏽
+
+    • a point, and 日本語 in it
+    • another, that nobody has ended ye
+
+    >
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    ");
+    let bytes = String::from_utf8(seat.bytes()).unwrap();
+    let colour = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
+    assert_eq!(colour.find(&bytes).map(|found| found.as_str()), None);
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// Where the terminal gets another size in the middle of an answer, what is below fits again, and nothing of what was
+/// said is lost or there twice.
+#[test]
+fn another_size_in_the_middle_of_an_answer() {
+    let world = World::new();
+    let items: Vec<_> = (1..=30).map(|n| format!("- point {n}")).collect();
+    let server = Server::new([hangs(&items.join("\n"))]);
+    // The emulator does not break its lines anew, as xterm does not.
+    let ah = world
+        .asking(&server, ["-m", "sonnet"])
+        .env("XTERM_VERSION", "1");
+    let mut seat = Seat::take(ah);
+    seat.says("points?");
+    seat.sees("point 30");
+    seat.types("typed before and after, in a row of its own");
+    seat.sees("of its own");
+    seat.resizes(40, 12);
+    seat.sees("row of it\n  s own\n");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    • point 24
+    • point 25
+    • point 26
+    • point 27
+    • point 28
+    • point 29
+    • point 30
+
+    ⠋ answering 0s · Esc interrupts
+    > typed before and after, in a row of it
+      s own
+    claude-sonnet-4-5-20250929 · all unasked
+    ");
+    seat.resizes(100, 30);
+    seat.sees("> typed before and after, in a row of its own\n");
+    seat.types("\x1b");
+    seat.sees("interrupted");
+    let all = seat.scrollback();
+    for item in &items {
+        let shown = item.replace("- ", "• ");
+        let count = all.lines().filter(|line| line.trim_end() == shown).count();
+        assert_eq!(count, 1, "{item}:\n{all}");
+    }
+    seat.types("\x03\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// A rule that was saved is not asked about again, in this session and in the next.
+#[test]
+fn always_means_always() {
+    let world = World::new();
+    let touch = |name: &str| uses("bash", json!({"command": format!("touch {name}")}));
+    let arguments = [
+        "-n",
+        "-m",
+        "sonnet",
+        "--no-sandbox",
+        "--permission-mode",
+        "default",
+    ];
+    let server = Server::new([touch("made"), touch("made"), says("Made.")]);
+    let mut seat = Seat::take(world.asking(&server, arguments));
+    seat.says("make it");
+    seat.sees("Allow?");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    > make it
+
+    ⠋ waiting for you 0s · Esc interrupts
+
+    bash wants to run:
+      command: touch made
+      y            yes, once
+      s            yes, for this session: bash(touch made)
+      a            yes, always: the same, kept in FILE
+      n [reason]   no; the model is told the reason
+    Allow?
+    claude-sonnet-4-5-20250929 · /help
+    ");
+    seat.says("a");
+    seat.sees("Made.");
+    seat.sees_no_more("Esc interrupts");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    > make it
+
+    bash wants to run:
+      command: touch made
+      y            yes, once
+      s            yes, for this session: bash(touch made)
+      a            yes, always: the same, kept in FILE
+      n [reason]   no; the model is told the reason
+    Allow? a
+
+    ✓ bash $ touch made (0.0s)
+      (no output)
+
+    ✓ bash $ touch made (0.0s)
+      (no output)
+
+    Made.
+
+    >
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · /help
+    ");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    let server = Server::new([touch("made"), says("Made again.")]);
+    let mut seat = Seat::take(world.asking(&server, arguments));
+    seat.says("make it");
+    seat.sees("Made again.");
+    seat.types("\x04");
+    seat.leaves();
+}
+
+/// Choices of the model's, as a question above the line.
+#[test]
+fn a_choice_of_the_models() {
+    let world = World::new();
+    let question = json!({"questions": [{
+        "question": "Which colour?", "header": "Colour", "options": [
+            {"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"},
+        ],
+    }]});
+    let server = Server::new([uses("ask_user_question", question), says("Blue it is.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("paint it");
+    seat.sees("Which colour?");
+    seat.sees("waiting for you");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    > paint it
+
+    ⠋ waiting for you 0s · Esc interrupts
+
+    [Colour] Which colour?
+      1  red   warm
+      2  blue  cold
+    A number, or your own words:
+    claude-sonnet-4-5-20250929 · all unasked
+    ");
+    seat.says("2");
+    seat.sees("Blue it is.");
+    seat.sees_no_more("Esc interrupts");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    > paint it
+
+    [Colour] Which colour?
+      1  red   warm
+      2  blue  cold
+    A number, or your own words: 2
+
+    ✓ ask_user_question (0.0s)
+      The person has answered:
+      - Which colour? blue
+
+    Blue it is.
+
+    >
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    ");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// A session that is gone on with says which one it is; lists to choose from are narrowed down by what is typed.
+#[test]
+fn a_session_taken_up_and_its_lists() {
+    let world = World::new();
+    let server = Server::new(["# One\n\nof **them**", "Two.", "Three."].map(says));
+    for (prompt, answer) in [("fix the parser", "of them"), ("write the docs", "Two.")] {
+        let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+        seat.says(prompt);
+        seat.sees(answer);
+        seat.sees_no_more("Esc interrupts");
+        seat.types("\x04");
+        assert_eq!(seat.leaves(), 0);
+    }
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.sees("Two.");
+    seat.types("half a line");
+    seat.sees("half a line");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    session SESSION, 4 messages
+
+    > write the docs
+
+    Two.
+
+    > half a line
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    ");
+    seat.types("\x03");
+    seat.says("/tree");
+    seat.sees("message:");
+    seat.types("two");
+    seat.sees("message: two");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    session SESSION, 4 messages
+
+    > write the docs
+
+    Two.
+
+    message: two
+    ❯    @3  model  Two.
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    ");
+    seat.types("\x1b");
+    seat.sees_no_more("message:");
+    seat.types("\x12docs");
+    seat.sees("typed before: docs");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    session SESSION, 4 messages
+
+    > write the docs
+
+    Two.
+
+    typed before: docs
+    ❯ write the docs
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    ");
+    seat.types("\r");
+    seat.sees("> write the docs");
+    seat.types("\x03\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// Ctrl-C once stops the agent, and once more leaves, whatever it does; the session stays.
+#[test]
+fn twice_leaves_in_the_middle_of_a_tool() {
+    let world = World::new();
+    let server = Server::by_history([waits_for("never"), says("Never.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("begin");
+    seat.sees("until test");
+    seat.types("\x03\x03");
+    assert_eq!(seat.leaves(), 0);
+    world.assert_nothing_runs();
+    let connection = crate::talk::open_sound(&world.database());
+    assert_eq!(crate::talk::texts(&connection, "user"), ["begin"]);
+}
+
+/// The whole of a conversation on a terminal that can draw nothing.
+#[test]
+fn lines_on_a_dumb_terminal() {
+    let world = World::new();
+    let turns = [
+        uses("bash", json!({"command": "echo one; echo two"})),
+        says("# Two\n\n- **one**\n- two"),
+    ];
+    let server = Server::new(turns);
+    let ah = world.asking(&server, ["-m", "sonnet"]).env("TERM", "dumb");
+    let mut seat = Seat::take(ah);
+    seat.says("count");
+    seat.sees("- two");
+    seat.sees("two\n\n>");
+    insta::assert_snapshot!(stable(&seat.screen()), @"
+    > count
+    bash (0.0s)
+      $ echo one; echo two
+      one
+      two
+
+    # Two
+
+    - **one**
+    - two
+
+    >
+    ");
+    seat.says("/exit");
+    assert_eq!(seat.leaves(), 0);
+}
