@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::Environment;
+use tracing::Dispatch;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -18,13 +19,29 @@ use crate::error::CliError;
 ///
 /// Where the filter cannot be read, or the file cannot be opened.
 pub fn start(options: &SettingsOptions, environment: &Environment) -> Result<(), CliError> {
+    if let Some(log) = of(options, environment)? {
+        // A program that embeds this one may have a log of its own, which stays.
+        let _ = tracing::dispatcher::set_global_default(log);
+    }
+    Ok(())
+}
+
+/// The log that the options or the environment ask for, if they do.
+///
+/// # Errors
+///
+/// Where the filter cannot be read, or the file cannot be opened.
+pub fn of(
+    options: &SettingsOptions,
+    environment: &Environment,
+) -> Result<Option<Dispatch>, CliError> {
     let file = options.debug_file.as_deref();
     let asked = options
         .debug
         .as_deref()
         .or_else(|| environment.get("AH_LOG"));
     let Some(filter) = asked.or_else(|| file.map(|_| "debug")) else {
-        return Ok(());
+        return Ok(None);
     };
     let filter = EnvFilter::try_new(filter).map_err(|error| {
         CliError::failure(format!("the log filter `{filter}` cannot be read: {error}"))
@@ -42,9 +59,7 @@ pub fn start(options: &SettingsOptions, environment: &Environment) -> Result<(),
         .with_env_filter(filter)
         .with_ansi(false)
         .with_writer(log);
-    // A program that embeds this one may have a log of its own, which stays.
-    let _ = tracing::subscriber::set_global_default(subscriber.finish());
-    Ok(())
+    Ok(Some(Dispatch::new(subscriber.finish())))
 }
 
 fn open(path: &Path) -> Result<File, CliError> {

@@ -43,6 +43,8 @@ pub struct Options {
     pub own_tools: Vec<Arc<dyn Tool>>,
     /// A model of one's own, in the place of `model`.
     pub provider: Option<Arc<dyn Provider>>,
+    /// The subagent, by name, as which the conversation itself runs.
+    pub agent: Option<String>,
     /// Subagents by name, as the official SDKs define them.
     pub agents: Map<String, Value>,
     /// The working directory, if not that of the process.
@@ -77,6 +79,11 @@ pub struct Options {
     pub betas: Vec<String>,
     /// Variables on top of those of the process: keys, base addresses.
     pub env: BTreeMap<String, String>,
+    /// Whether the query has a log of its own, with all that is worth knowing where something goes wrong. Without one, what
+    /// happens goes to the subscriber of `tracing` that the program has set.
+    pub debug: bool,
+    /// The file at whose end that log is written, in the place of standard error; with it there is a log.
+    pub debug_file: Option<PathBuf>,
     /// Ends the run when it is cancelled; [`Query::exit_reason`](super::Query::exit_reason) is `aborted` then.
     pub abort: CancellationToken,
 }
@@ -198,6 +205,7 @@ impl Options {
             prompt: typed::PromptOptions {
                 system_prompt: own,
                 append_system_prompt: appended,
+                agent: self.agent.clone(),
                 ..Default::default()
             },
             tools: typed::ToolOptions {
@@ -222,6 +230,8 @@ impl Options {
             },
             settings: typed::SettingsOptions {
                 settings: self.settings.as_ref().map(Value::to_string),
+                debug: self.debug.then(|| "debug".to_owned()),
+                debug_file: self.debug_file.clone(),
                 setting_sources: { self.setting_sources.as_ref() }.map(|names| names.join(",")),
                 ..Default::default()
             },

@@ -19,11 +19,12 @@ use tokio_util::sync::CancellationToken;
 use super::host::{self, Ends, Host};
 use super::message::{Message, ResultMessage};
 use super::options::Options;
-use crate::args::Manner;
+use crate::args::{Manner, options as typed};
 use crate::assemble::Own;
 use crate::commands::run::{Engaging, engage};
 use crate::config::Config;
 use crate::error::CliError;
+use crate::log;
 use crate::overlay::Overlay;
 
 /// What a query tells, or why it could not go on.
@@ -222,19 +223,40 @@ struct Task {
 impl Task {
     fn perform(self, ends: Ends) {
         let tell = self.tell.clone();
-        if let Err(error) = self.run(ends) {
+        if let Err(error) = self.logged(ends) {
             // Nobody may be there to hear it.
             let _ = tell.blocking_send(Err(error));
         }
     }
 
-    fn run(self, ends: Ends) -> Result<(), CliError> {
+    /// Runs with the log that the options ask for; nobody else's is touched.
+    fn logged(self, ends: Ends) -> Result<(), CliError> {
         let environment = environment(&self.options)?;
         let typed = self.options.typed();
-        let config = Config::resolve(&typed, Manner::DropIn, environment, &Overlay::default())?;
+        let is_asked = self.options.debug || self.options.debug_file.is_some();
+        let log = match is_asked {
+            true => log::of(&typed.settings, &environment)?,
+            false => None,
+        };
+        match log {
+            Some(log) => {
+                tracing::dispatcher::with_default(&log, || self.run(ends, &typed, environment))
+            }
+            None => self.run(ends, &typed, environment),
+        }
+    }
+
+    fn run(
+        self,
+        ends: Ends,
+        typed: &typed::Options,
+        environment: Environment,
+    ) -> Result<(), CliError> {
+        let config = Config::resolve(typed, Manner::DropIn, environment, &Overlay::default())?;
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
+        tracing::debug!(model = config.model.value, "a query begins");
         let is_confined = config.sandbox.enabled.as_ref().is_some_and(|is| is.value);
         if is_confined && !super::HAS_ENTERED.load(Ordering::Relaxed) {
             // Its own program would be run again in the place of what confines a command.
@@ -248,7 +270,7 @@ impl Task {
                 output: Box::new(ends.output),
             },
             fork_at: None,
-            options: &typed,
+            options: typed,
             config: &config,
             stop: &self.stop,
             own: Own {

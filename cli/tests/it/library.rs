@@ -329,3 +329,28 @@ async fn a_model_and_a_store_of_ones_own() {
     assert_eq!((count("agent_start"), count("agent_end")), (2, 2));
     assert!(Arc::strong_count(&store) == 1, "nothing holds on to it");
 }
+
+/// Box of the seed's AgentConfig: the agent's name, its definitions, and the log with its file.
+#[tokio::test]
+async fn a_query_runs_as_a_definition_and_has_a_log_of_its_own() {
+    let (world, server) = (World::new(), Server::new([says("Hm.")]));
+    let digger = json!({"description": "digs", "prompt": "You dig.", "tools": ["Bash"]});
+    let log = world.file("query.log");
+    let mut query = query(
+        "go",
+        Options {
+            agent: Some("digger".to_owned()),
+            agents: [("digger".to_owned(), digger)].into_iter().collect(),
+            debug_file: Some(log.clone()),
+            ..options(&world, &server)
+        },
+    );
+    while let Some(message) = query.next().await {
+        message.unwrap();
+    }
+    let body = &server.requests()[0].body;
+    assert!(body["system"].to_string().contains("You dig."), "{body}");
+    assert_eq!(body["tools"].as_array().unwrap().len(), 1, "{body}");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("a query begins model=\"sonnet\""), "{log}");
+}
