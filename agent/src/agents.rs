@@ -10,7 +10,9 @@ use std::sync::Arc;
 use ah_conversation::front_matter::{self, FrontMatterError, WordList};
 use ah_conversation::{Effort, Layer, PermissionMode, Rule};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::hooks::HookSetting;
 
 /// What a tool is called whose calls start subagents, in rules and lists of tools.
 const SPAWNING: &str = "Agent";
@@ -48,12 +50,25 @@ pub struct Agent {
     pub reminder: Option<String>,
     /// Whether it goes without the project's instructions.
     pub omits_instructions: bool,
-    /// The MCP servers whose tools it has, by name; `None`: all.
-    pub servers: Option<Vec<String>>,
+    /// The MCP servers whose tools it has; `None`: all.
+    pub servers: Option<Vec<ServerUse>>,
+    /// What is told of it while it works, and may have a say in it, besides the hooks of the session.
+    pub hooks: Vec<HookSetting>,
     /// Where it comes from.
     pub layer: Layer,
     /// Its file, where it has one.
     pub location: Option<PathBuf>,
+}
+
+/// An MCP server of which a subagent has tools.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerUse {
+    /// What it is called.
+    pub name: String,
+    /// Those of its tools that there are; `None`: all.
+    pub tools: Option<Vec<String>>,
+    /// How it is reached, as in `.mcp.json`, where it is the subagent's own; `None`: it is one of the session's.
+    pub own: Option<Value>,
 }
 
 /// For whom a subagent keeps what it has learned.
@@ -66,6 +81,17 @@ pub enum MemoryScope {
     Project,
     /// For the user, in this project.
     Local,
+}
+
+impl MemoryScope {
+    /// The word for it in definitions.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+        }
+    }
 }
 
 /// The fields of a definition, in front matter as in what a host sends.
@@ -93,6 +119,7 @@ struct Fields {
     reminder: Option<String>,
     omit_claude_md: Option<bool>,
     mcp_servers: Option<Vec<Value>>,
+    hooks: Option<Map<String, Value>>,
 }
 
 impl Agent {
@@ -153,7 +180,8 @@ impl Agent {
             omits_instructions: fields.omit_claude_md.unwrap_or(false),
             servers: fields
                 .mcp_servers
-                .map(|servers| servers.iter().flat_map(server_names).collect()),
+                .map(|servers| servers.iter().flat_map(servers_of).collect()),
+            hooks: HookSetting::read(&fields.hooks.unwrap_or_default())?,
             layer,
             location: None,
         })
@@ -161,10 +189,10 @@ impl Agent {
 
     /// Whether it has the tool `name`, of those that whoever starts it has.
     pub fn has_tool(&self, name: &str) -> bool {
-        let is_of_servers = |servers: &Vec<String>| {
+        let is_of_servers = |servers: &Vec<ServerUse>| {
             let rest = name.strip_prefix("mcp__");
-            let server = rest.and_then(|rest| rest.split("__").next());
-            server.is_none_or(|server| servers.iter().any(|named| named == server))
+            rest.and_then(|rest| rest.split_once("__"))
+                .is_none_or(|(server, tool)| servers.iter().any(|it| it.has(server, tool)))
         };
         let keeps = self.memory.is_some() && MEMORY_TOOLS.iter().any(|tool| covers(tool, name));
         let is_listed = |tools: &Vec<String>| tools.iter().any(|tool| covers(tool, name));
@@ -209,11 +237,36 @@ fn covers(entry: &str, name: &str) -> bool {
         .is_ok_and(|rule| rule.covers_tool(name))
 }
 
-/// The names in an entry of `mcpServers`: a name, or an object with names as keys.
-fn server_names(entry: &Value) -> Vec<String> {
+impl ServerUse {
+    fn has(&self, server: &str, tool: &str) -> bool {
+        let tools = self.tools.as_ref();
+        self.name == server && tools.is_none_or(|tools| tools.iter().any(|named| named == tool))
+    }
+}
+
+/// The servers in an entry of `mcpServers`: a name, an object with a name and tools, or one with names as keys, each with
+/// how the server is reached.
+fn servers_of(entry: &Value) -> Vec<ServerUse> {
+    let named = |name: &str, tools: Option<Vec<String>>, own: Option<Value>| ServerUse {
+        name: name.to_owned(),
+        tools,
+        own,
+    };
     match entry {
-        Value::String(name) => vec![name.clone()],
-        Value::Object(servers) => servers.keys().cloned().collect(),
+        Value::String(name) => vec![named(name, None, None)],
+        Value::Object(fields) => match fields.get("serverName").and_then(Value::as_str) {
+            Some(name) => {
+                let tools = fields.get("tools");
+                vec![named(
+                    name,
+                    tools.and_then(|it| Vec::deserialize(it).ok()),
+                    None,
+                )]
+            }
+            None => { fields.iter() }
+                .map(|(name, server)| named(name, None, Some(server.clone())))
+                .collect(),
+        },
         _ => Vec::new(),
     }
 }

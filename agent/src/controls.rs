@@ -1,7 +1,7 @@
 //! What a host changes of a session while it is at work. Changes wait here until the session takes them up: before its
 //! next step, and before the next call is judged.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ah_conversation::{PermissionMode, PermissionUpdate, Provider, Thinking};
 
@@ -9,8 +9,14 @@ use crate::Session;
 
 /// A handle on a session that is at work, for whoever may change how it goes on.
 #[derive(Clone, Default)]
-pub struct Controls {
-    waiting: Arc<Mutex<Vec<Change>>>,
+pub struct Controls(Arc<Wishes>);
+
+/// What waits to be taken up.
+#[derive(Default)]
+struct Wishes {
+    waiting: Mutex<Vec<Change>>,
+    /// Those of sessions below this one that work in its mode.
+    below: Mutex<Vec<Weak<Wishes>>>,
 }
 
 /// A change of how a session goes on.
@@ -26,18 +32,30 @@ pub enum Change {
 }
 
 impl Controls {
-    /// Asks for a change.
+    /// Asks for a change. A mode holds for subagents at work as well.
     pub fn request(&self, change: Change) {
-        self.lock().push(change);
+        if let Change::Mode(mode) = &change {
+            for below in lock(&self.0.below).iter().filter_map(Weak::upgrade) {
+                Self(below).request(Change::Mode(*mode));
+            }
+        }
+        lock(&self.0.waiting).push(change);
+    }
+
+    /// Has the mode of a session below follow that of this one, as long as both live.
+    pub(crate) fn lead(&self, other: &Self) {
+        let mut below = lock(&self.0.below);
+        below.retain(|known| known.strong_count() > 0);
+        below.push(Arc::downgrade(&other.0));
     }
 
     fn take(&self) -> Vec<Change> {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut *lock(&self.0.waiting))
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Change>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Session {
@@ -67,5 +85,28 @@ impl Session {
             self.ports.summarizer = provider.clone();
         }
         self.ports.provider = provider;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_reaches_those_below_as_long_as_they_live_and_nothing_else_does() {
+        let [above, below, deeper, gone] = std::array::from_fn(|_| Controls::default());
+        above.lead(&below);
+        below.lead(&deeper);
+        above.lead(&gone);
+        drop(gone);
+        above.request(Change::Mode(PermissionMode::Plan));
+        above.request(Change::Thinking(Thinking::default()));
+        let taken = [above, below, deeper].map(|controls| {
+            let changes = controls.take().into_iter();
+            changes
+                .map(|change| matches!(change, Change::Mode(PermissionMode::Plan)))
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(taken, [vec![true, false], vec![true], vec![true]]);
     }
 }

@@ -6,6 +6,7 @@
 
 mod command;
 mod matcher;
+mod setting;
 mod verdict;
 
 use std::path::PathBuf;
@@ -18,8 +19,10 @@ use async_trait::async_trait;
 pub use command::CommandHook;
 pub use matcher::Matcher;
 use serde_json::{Map, Value, json};
+pub use setting::{HookGroup, HookSetting};
 pub use verdict::{Say, Verdict};
 
+use crate::agents::Agent;
 use crate::{Frontend, Part};
 
 /// When hooks are asked.
@@ -188,7 +191,12 @@ pub struct Hooks {
     asked: Arc<AtomicUsize>,
     /// The subagent whose hooks they are: its id and the name of its definition.
     agent: Option<Arc<(String, String)>>,
+    /// How a hook that a definition writes is asked.
+    maker: Option<Arc<Maker>>,
 }
+
+/// Makes a hook of what is written; `None`: it is left out.
+type Maker = dyn Fn(&HookSetting) -> Option<Arc<dyn Hook>> + Send + Sync;
 
 /// One moment at which hooks are asked.
 pub(crate) struct Moment<'a> {
@@ -209,14 +217,39 @@ impl Hooks {
             subject,
             asked: Arc::default(),
             agent: None,
+            maker: None,
         }
     }
 
-    /// The same hooks as they are asked in the conversation of a subagent: it neither begins nor ends a session, and
-    /// has no prompts of a person.
-    pub(crate) fn of_agent(&self, id: &str, name: &str) -> Self {
+    /// The same; those that the definition of a subagent writes are made by `maker`.
+    #[must_use]
+    pub fn with_maker(
+        self,
+        maker: impl Fn(&HookSetting) -> Option<Arc<dyn Hook>> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            agent: Some(Arc::new((id.to_owned(), name.to_owned()))),
+            maker: Some(Arc::new(maker)),
+            ..self
+        }
+    }
+
+    /// The same hooks as they are asked in the conversation of a subagent, and behind them those of its definition: it
+    /// neither begins nor ends a session, and has no prompts of a person.
+    pub(crate) fn of_agent(&self, id: &str, agent: &Agent) -> Self {
+        let own = agent.hooks.iter().filter_map(|setting| {
+            let event = match setting.event {
+                HookEvent::Stop => HookEvent::SubagentStop,
+                event => event,
+            };
+            let maker = self.maker.as_ref()?;
+            maker(&HookSetting {
+                event,
+                ..setting.clone()
+            })
+        });
+        Self {
+            hooks: self.hooks.iter().cloned().chain(own).collect(),
+            agent: Some(Arc::new((id.to_owned(), agent.name.clone()))),
             ..self.clone()
         }
     }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use ah_conversation::{
     CallState, Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message,
-    Model, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response, Role,
-    Rulebook, Sampling, Share, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript, Usage,
-    close_open_calls, next, text_of,
+    MessageId, Model, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response,
+    Role, Rulebook, Sampling, Share, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript,
+    Usage, close_open_calls, next, text_of,
 };
 
 use serde_json::Value;
@@ -163,6 +163,8 @@ pub struct Session {
     pub(crate) has_begun: bool,
     pub(crate) controls: Controls,
     pub(crate) background: Background,
+    /// The prompt on whose account files change, where it is one of a conversation above.
+    pub(crate) on_account_of: Option<MessageId>,
 }
 
 impl Session {
@@ -189,6 +191,7 @@ impl Session {
             has_begun: false,
             controls: Controls::default(),
             background: Background::default(),
+            on_account_of: None,
         };
         session.close_calls().await?;
         Ok(session)

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    Access, Context, Cost, DisplayKey, Input, Models, Output, Tasks, Tool, ToolSpec, ToolUse,
-    Truncation,
+    Access, Context, Cost, DisplayKey, Input, MessageId, Models, Output, Servers, Tasks, Tool,
+    ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -45,6 +45,8 @@ pub struct Kinds {
     pub memory: Vec<(MemoryScope, PathBuf)>,
     /// Whether subagents may run beside the conversation.
     pub may_run_beside: bool,
+    /// Gives an empty set of MCP servers, for those that a definition has of its own.
+    pub servers: Option<Box<dyn Fn() -> Arc<dyn Servers> + Send + Sync>>,
 }
 
 /// Starts subagents: the tool, and what goes on.
@@ -68,6 +70,8 @@ pub(crate) struct Parent {
     controls: Controls,
     /// Tokens and money of its run so far.
     spent: (u64, Cost),
+    /// The prompt of a person that it works for.
+    account: Option<MessageId>,
 }
 
 impl Session {
@@ -79,7 +83,19 @@ impl Session {
             tools: self.tools.tools().cloned().collect(),
             controls: self.controls.clone(),
             spent: (self.transcript.spent().total(), self.transcript.cost()),
+            account: self.account(),
         }
+    }
+
+    /// The prompt on whose account files change: who goes back to before it takes back what subagents did for it as well.
+    pub(crate) fn account(&self) -> Option<MessageId> {
+        let own = || {
+            self.transcript
+                .run()
+                .first()
+                .map(|prompt| prompt.id.clone())
+        };
+        self.on_account_of.clone().or_else(own)
     }
 }
 

@@ -272,8 +272,8 @@ impl Session {
             return Ok(());
         }
         let at = self.ports.clock.now();
-        let run = self.transcript.run().first();
-        let run = run.map_or_else(|| batch.asked_by.clone(), |prompt| prompt.id.clone());
+        let run = self.account();
+        let run = run.unwrap_or_else(|| batch.asked_by.clone());
         let mut records = std::mem::take(&mut batch.unstored);
         for Prepared { call, fate } in starting.iter().map(|at| &batch.calls[*at]) {
             let Fate::Run { accesses, .. } = fate else {

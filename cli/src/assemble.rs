@@ -234,7 +234,7 @@ pub async fn session(
     config: &Config,
     shown: Shown<'_>,
 ) -> Result<(Ports, Toolbox, Settings), CliError> {
-    let subagents = subagents(shown.skills, options, config)?;
+    let subagents = subagents(shown.skills, options, config, shown.standing)?;
     let sources = Sources {
         subagents: subagents.clone(),
         confined: shown.standing.confined(),

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ah_agent::hooks::HookSetting;
 use ah_conversation::{Effort, Embedded, Environment, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_provider::retry::Policy;
@@ -35,7 +36,7 @@ use layers::{Folders, Found, Layer, Origin, Sources};
 use project::{counting, permission_mode, tighten, trust};
 use rules::{directories, hooks, may_bypass, rules};
 use sandboxing::Sandboxing;
-use settings::{HookSetting, Settings};
+use settings::Settings;
 use web::WebConfig;
 
 /// The model where nobody names one.

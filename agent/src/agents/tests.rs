@@ -23,7 +23,12 @@ fn a_file_is_read_field_by_field() {
         format!("{}: {}. {}", agent.name, agent.description, agent.prompt),
         format!(
             "{:?} but {:?}, {:?}",
-            agent.tools, agent.disallowed_tools, agent.servers
+            agent.tools,
+            agent.disallowed_tools,
+            agent
+                .servers
+                .as_ref()
+                .map(|servers| servers.iter().map(|it| &*it.name).collect::<Vec<_>>())
         ),
         format!(
             "{:?} {:?} {:?}",
@@ -56,6 +61,61 @@ fn a_file_is_read_field_by_field() {
     }
     let fault = Agent::from_json("x", &json!({"description": "d", "permissionMode": "wild"}));
     assert!(fault.is_err_and(|fault| fault.contains("wild")));
+}
+
+/// Port 8.1: servers by name, with some of their tools, and of its own.
+#[test]
+fn servers_are_named_or_described() {
+    let agent = json(&json!({"description": "d", "mcpServers": [
+        "docs", {"serverName": "web", "tools": ["get"]}, {"own": {"command": "serve"}},
+    ]}));
+    for (tool, has) in [
+        ("mcp__docs__read", true),
+        ("mcp__web__get", true),
+        ("mcp__web__put", false),
+        ("mcp__own__do", true),
+        ("mcp__other__do", false),
+        ("Read", true),
+    ] {
+        assert_eq!(agent.has_tool(tool), has, "{tool}");
+    }
+    let own = agent.servers.iter().flatten();
+    let own: Vec<_> = own.filter_map(|server| server.own.as_ref()).collect();
+    assert_eq!(own, [&json!({"command": "serve"})]);
+}
+
+/// Port 8.1: hooks are written as in the settings; what is not known is a fault.
+#[test]
+fn hooks_are_read_with_their_events() {
+    let with = |hooks: serde_json::Value| {
+        Agent::from_json("x", &json!({"description": "d", "hooks": hooks}))
+    };
+    let entry =
+        json!({"matcher": "Bash", "hooks": [{"type": "command", "command": "true", "timeout": 2}]});
+    let agent = with(json!({"PreToolUse": [entry]})).expect("a definition");
+    let [hook] = &agent.hooks[..] else {
+        panic!("one hook, not {:?}", agent.hooks);
+    };
+    assert_eq!(
+        (
+            hook.event.as_str(),
+            hook.matcher.as_deref(),
+            &*hook.command,
+            hook.timeout
+        ),
+        ("PreToolUse", Some("Bash"), "true", Some(2.0))
+    );
+    for (hooks, fault) in [
+        (json!({"Never": []}), "there is no hook event `Never`"),
+        (json!({"Stop": 1}), "`hooks`, Stop: invalid type"),
+        (
+            json!({"Stop": [{"hooks": [{"type": "prompt"}]}]}),
+            "none of type `prompt`",
+        ),
+    ] {
+        let said = with(hooks).expect_err("a fault");
+        assert!(said.contains(fault), "{said}");
+    }
 }
 
 /// Check c of part 08: what is not said is inherited, lists are rules, and only who is given the tool starts others.

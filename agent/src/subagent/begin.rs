@@ -1,12 +1,14 @@
 //! How a subagent begins: which definition, which conversation, what it may use and what it may take.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ah_conversation::{
-    Branch, ContentBlock, Context, Limits, PermissionMode, Provider, Store, Task, TaskKind,
-    TaskSink, Thinking, Tool, ToolUse,
+    Branch, ContentBlock, Context, Limits, PermissionMode, Provider, Servers, Store, Task,
+    TaskKind, TaskSink, Thinking, Tool, ToolUse,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -31,6 +33,8 @@ const ALIASES: [&str; 3] = ["sonnet", "opus", "haiku"];
 const OF_ALIASES: &str = "anthropic";
 /// The model of whoever starts a subagent.
 const INHERIT: &str = "inherit";
+/// How long its first request waits for servers of its own.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// A subagent's prompt where its definition has none.
 const PROMPT: &str = "You do one task for another agent, alone, with the tools that you have. Your last answer is your \
     report: say what you found or did, with the places (file and line) that matter, and what is left open.";
@@ -96,13 +100,17 @@ impl Subagents {
         let ports = ports(&parent, &agent, &id, provider, store, relay.clone());
         let mut prompt = vec![ContentBlock::text(arguments.prompt)];
         prompt.extend(started(&ports, &agent, settings.permissions.mode).await);
-        let session = Session::open(
-            ports,
-            self.toolbox(&parent, &agent, is_background),
-            settings,
-        )
-        .await
-        .map_err(|fault| fault.to_string())?;
+        let mut toolbox = self.toolbox(&parent, &agent, is_background);
+        if !is_background && let Some(servers) = self.kinds.own_servers(&agent, &*relay).await {
+            toolbox = toolbox.with_servers(servers, PATIENCE);
+        }
+        let mut session = Session::open(ports, toolbox, settings)
+            .await
+            .map_err(|fault| fault.to_string())?;
+        session.on_account_of = parent.account;
+        if agent.permission_mode.is_none() {
+            parent.controls.lead(&session.controls);
+        }
         if arguments.resume.is_some() && session.transcript().last().is_none() {
             return Err(format!("there is no subagent {id} in this session"));
         }
@@ -258,6 +266,23 @@ impl Kinds {
         blocks.filter(|block| !block.is_empty()).collect()
     }
 
+    /// The servers that only this one has, just started; what is wrong with some is told to `frontend`.
+    async fn own_servers(
+        &self,
+        agent: &Agent,
+        frontend: &dyn Frontend,
+    ) -> Option<Arc<dyn Servers>> {
+        let own = agent.servers.iter().flatten();
+        let own = own.filter_map(|server| Some((server.name.clone(), server.own.clone()?)));
+        let own: BTreeMap<_, _> = own.collect();
+        let empty = self.servers.as_ref().filter(|_| !own.is_empty())?;
+        let servers = empty();
+        for (name, fault) in servers.set(own).await.errors {
+            frontend.notice(&format!("the MCP server `{name}` is left out: {fault}"));
+        }
+        Some(servers)
+    }
+
     fn memory_folder(&self, agent: &Agent) -> Option<PathBuf> {
         let wanted = agent.memory?;
         let mut folders = self.memory.iter();
@@ -316,7 +341,7 @@ fn ports(
         summarizer,
         store,
         frontend,
-        hooks: from.hooks.of_agent(id, &agent.name),
+        hooks: from.hooks.of_agent(id, agent),
         ..from.clone()
     }
 }

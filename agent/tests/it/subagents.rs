@@ -235,7 +235,7 @@ async fn several_work_together() {
     assert_eq!(world.last_errors(), "ok ok");
 }
 
-/// A subagent that cannot go on is an answer, and its id goes on with what it has.
+/// Check l: a subagent that cannot go on is an answer, and its id goes on with what it has.
 #[tokio::test]
 async fn a_subagent_that_fails_is_an_answer_and_can_be_resumed() {
     let turns = [

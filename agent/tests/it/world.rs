@@ -121,6 +121,7 @@ impl World {
             surroundings: Box::new(|| ("# AGENTS.md".to_owned(), "# Environment".to_owned())),
             memory: Vec::new(),
             may_run_beside: true,
+            servers: None,
         };
         Some(Arc::new(Subagents::new(
             kinds,

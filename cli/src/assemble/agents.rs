@@ -1,12 +1,14 @@
 //! The subagents that a session may start, and the one that it may itself run as.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_agent::agents::{Agent, MemoryScope};
 use ah_agent::skills::Skills;
 use ah_agent::{Kinds, Subagents};
-use ah_conversation::PermissionMode;
+use ah_conversation::{PermissionMode, Servers};
+use ah_mcp::RemoteServers;
 
 use super::Catalogued;
 use super::tools::subagent_tool;
@@ -14,6 +16,7 @@ use crate::args::options::Options;
 use crate::commands::run::surroundings;
 use crate::config::layers::Origin;
 use crate::config::{Config, Sourced};
+use crate::confinement::Standing;
 use crate::error::CliError;
 use crate::extensions;
 
@@ -33,6 +36,7 @@ pub fn subagents(
     skills: &Arc<Skills>,
     options: &Options,
     config: &Config,
+    standing: &Standing,
 ) -> Result<Option<Arc<Subagents>>, CliError> {
     let Some(name) = subagent_tool(options, config.manner) else {
         return Ok(None);
@@ -51,8 +55,18 @@ pub fn subagents(
         surroundings: Box::new(move || surroundings(&of_config, &of_prompt)),
         memory: memory(config),
         may_run_beside: !is_off,
+        servers: Some(servers(config, standing)),
     };
     Ok(Some(Arc::new(Subagents::new(kinds, name, allowed))))
+}
+
+/// Gives servers of a subagent's own, which end with it.
+fn servers(
+    config: &Config,
+    standing: &Standing,
+) -> Box<dyn Fn() -> Arc<dyn Servers> + Send + Sync> {
+    let options = config.mcp_options(standing);
+    Box::new(move || Arc::new(RemoteServers::start(BTreeMap::new(), options.clone())))
 }
 
 /// The options and the configuration of a session whose main agent is the one that `--agent` names, and what its first
@@ -84,8 +98,14 @@ pub fn as_main(options: &Options, config: &Config) -> Result<Option<Main>, CliEr
             surroundings: Box::new(move || surroundings(&of_config, &of_prompt)),
             memory: memory(&config),
             may_run_beside: true,
+            servers: None,
         };
-        options.prompt.system_prompt = Some(kinds.system(&agent).join("\n\n"));
+        // To go without the project's instructions is for those who are told what they need.
+        let with_instructions = Agent {
+            omits_instructions: false,
+            ..(*agent).clone()
+        };
+        options.prompt.system_prompt = Some(kinds.system(&with_instructions).join("\n\n"));
     }
     of_definition(&agent, &mut options, &mut config)?;
     Ok(Some(Main {
@@ -144,6 +164,11 @@ fn of_definition(
             origin: origin(),
         });
     }
+    let hooks = agent.hooks.iter().cloned();
+    config.hooks.extend(hooks.map(|value| Sourced {
+        value,
+        origin: origin(),
+    }));
     options.limits.max_turns = options.limits.max_turns.or(agent.max_turns);
     if let Some(tools) = &agent.tools
         && options.tools.tools.is_none()

@@ -4,18 +4,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::{CommandHook, Hook, Hooks, Matcher, Subject};
+use ah_agent::hooks::{CommandHook, Hook, HookSetting, Hooks, Matcher, Subject};
+use ah_process::Sandbox;
 use ah_store::Session;
 use ah_tools::Shell;
 
-use crate::config::settings::HookSetting;
-use crate::config::{Config, Sourced};
+use crate::config::Config;
 use crate::confinement::Standing;
 
 /// How long a hook may take where its settings say nothing.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The hooks of the settings, and `more` behind them; `transcript_path` is what they are told of the conversation. One that is to be confined runs so, or not at all where that cannot be.
+/// The hooks of the settings, and `more` behind them; `transcript_path` is what they are told of the conversation. One
+/// that is to be confined runs so, or not at all where that cannot be.
 pub fn of(
     store: &Session,
     transcript_path: PathBuf,
@@ -23,46 +24,82 @@ pub fn of(
     standing: &Standing,
     more: Vec<Arc<dyn Hook>>,
 ) -> Hooks {
-    let environment = &config.environment;
-    let variables: Vec<(String, String)> = environment
-        .for_children()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect();
-    let project = config.project_root.to_string_lossy().into_owned();
-    let project = ("CLAUDE_PROJECT_DIR".to_owned(), project);
-    let shell = Shell::new(environment).program;
-    let hook = |setting: &Sourced<HookSetting>| -> Arc<dyn Hook> {
-        let setting = &setting.value;
-        let confined = standing.confined().filter(|_| setting.is_confined);
-        let seen = confined.map_or(&variables, |confined| &confined.variables);
+    let subject = Subject {
+        session_id: store.uuid().to_owned(),
+        transcript_path,
+        cwd: config.environment.cwd().to_owned(),
+    };
+    let maker = Maker::new(config, standing);
+    let own = config.hooks.iter();
+    let own = own.filter_map(|setting| maker.make(&setting.value));
+    let hooks = own.chain(more).collect();
+    Hooks::new(hooks, subject).with_maker(move |setting| maker.make(setting))
+}
+
+/// What hooks are made with.
+struct Maker {
+    shell: PathBuf,
+    cwd: PathBuf,
+    variables: Vec<(String, String)>,
+    sandbox: Room,
+}
+
+/// Where a hook runs that is to be confined.
+enum Room {
+    /// In a sandbox, with these variables.
+    Sandbox(Arc<Sandbox>, Vec<(String, String)>),
+    /// Nowhere: there is none.
+    Missing,
+    /// Where all hooks run.
+    Outside,
+}
+
+impl Maker {
+    fn new(config: &Config, standing: &Standing) -> Self {
+        let environment = &config.environment;
+        let project = config.project_root.to_string_lossy().into_owned();
+        let project = ("CLAUDE_PROJECT_DIR".to_owned(), project);
+        let children = environment.for_children();
+        let children = children.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self {
+            shell: Shell::new(environment).program,
+            cwd: environment.cwd().to_owned(),
+            sandbox: match standing {
+                Standing::Inside(confined) => {
+                    let seen = confined.variables.iter().chain([&project]);
+                    Room::Sandbox(confined.sandbox.clone(), seen.cloned().collect())
+                }
+                Standing::Missing(_) => Room::Missing,
+                Standing::Outside => Room::Outside,
+            },
+            variables: children.chain([project]).collect(),
+        }
+    }
+
+    fn make(&self, setting: &HookSetting) -> Option<Arc<dyn Hook>> {
+        let (sandbox, variables) = match &self.sandbox {
+            _ if !setting.is_confined => (None, &self.variables),
+            Room::Outside => (None, &self.variables),
+            Room::Sandbox(sandbox, variables) => (Some(sandbox.clone()), variables),
+            Room::Missing => {
+                let command = &setting.command;
+                crate::warn(&format!(
+                    "the hook `{command}` is left out: there is no sandbox for it"
+                ));
+                return None;
+            }
+        };
         let given = setting.timeout.map(Duration::try_from_secs_f64);
-        Arc::new(CommandHook {
+        Some(Arc::new(CommandHook {
             event: setting.event,
             matcher: Matcher::new(setting.matcher.as_deref()),
             command: setting.command.clone(),
             timeout: given.and_then(Result::ok).unwrap_or(HOOK_TIMEOUT),
             is_async: setting.is_async,
-            shell: shell.clone(),
-            cwd: environment.cwd().to_owned(),
-            environment: seen.iter().chain([&project]).cloned().collect(),
-            sandbox: confined.map(|confined| confined.sandbox.clone()),
-        })
-    };
-    let subject = Subject {
-        session_id: store.uuid().to_owned(),
-        transcript_path,
-        cwd: environment.cwd().to_owned(),
-    };
-    let may_run = |setting: &&Sourced<HookSetting>| match standing {
-        Standing::Missing(_) if setting.value.is_confined => {
-            let command = &setting.value.command;
-            crate::warn(&format!(
-                "the hook `{command}` is left out: there is no sandbox for it"
-            ));
-            false
-        }
-        Standing::Inside(_) | Standing::Missing(_) | Standing::Outside => true,
-    };
-    let hooks = config.hooks.iter().filter(may_run).map(hook).chain(more);
-    Hooks::new(hooks.collect(), subject)
+            shell: self.shell.clone(),
+            cwd: self.cwd.clone(),
+            environment: variables.clone(),
+            sandbox,
+        }))
+    }
 }

@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ah_agent::hooks::HookSetting;
 use ah_conversation::{Environment, PermissionMode, Permissions, Places, Rule};
 
 use super::layers::{Layer, Origin};
 use super::rulebook::SettingsFiles;
-use super::settings::{HookSetting, Settings};
+use super::settings::Settings;
 use super::{Config, Sourced};
 use crate::args::Manner;
 use crate::args::options::Options;

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use ah_agent::hooks::HookEvent;
+use ah_agent::hooks::{HookEvent, HookGroup, HookSetting};
 use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_provider::route::NamedServer;
 use ah_work::settings::Settings as WorkSettings;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -82,43 +81,6 @@ pub struct PermissionSettings {
     pub additional_directories: Vec<PathBuf>,
     /// What is allowed where no rule says otherwise.
     pub default_mode: Option<PermissionMode>,
-}
-
-/// One hook of a settings file: a command.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HookSetting {
-    /// When it is asked.
-    pub event: HookEvent,
-    /// About which tools.
-    pub matcher: Option<String>,
-    /// The command line.
-    pub command: String,
-    /// How many seconds it may take.
-    pub timeout: Option<f64>,
-    /// Whether nobody waits for it.
-    pub is_async: bool,
-    /// Whether it runs in the sandbox, as the model's commands do.
-    pub is_confined: bool,
-}
-
-/// The hooks of one matcher, as they are written.
-#[derive(Deserialize)]
-struct HookGroup {
-    matcher: Option<String>,
-    hooks: Vec<HookEntry>,
-}
-
-#[derive(Deserialize)]
-struct HookEntry {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    command: String,
-    timeout: Option<f64>,
-    #[serde(default, rename = "async")]
-    is_async: bool,
-    #[serde(default, rename = "sandbox")]
-    is_confined: bool,
 }
 
 /// Keys that other agents' settings have and whose absence changes nothing that a user could miss here.
@@ -273,17 +235,12 @@ impl<'a> File<'a> {
                 continue;
             };
             for group in self.value::<Vec<HookGroup>>(value)? {
-                for entry in group.hooks {
-                    match entry.kind.as_str() {
-                        "command" => hooks.push(HookSetting {
-                            event,
-                            matcher: group.matcher.clone(),
-                            command: entry.command,
-                            timeout: entry.timeout,
-                            is_async: entry.is_async,
-                            is_confined: entry.is_confined,
-                        }),
-                        kind => self.warn_unknown(&format!("hooks.{name}: type {kind}"), value),
+                for hook in group.at(event) {
+                    match hook {
+                        Ok(hook) => hooks.push(hook),
+                        Err(kind) => {
+                            self.warn_unknown(&format!("hooks.{name}: type {kind}"), value);
+                        }
                     }
                 }
             }

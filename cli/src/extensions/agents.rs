@@ -47,7 +47,8 @@ fn given(options: &PromptOptions) -> Result<Map<String, Value>, CliError> {
     })
 }
 
-/// What came with a project that is not trusted neither widens what may happen nor names a file as its model.
+/// What came with a project that is not trusted neither widens what may happen, nor runs anything, nor names a file as its
+/// model.
 fn as_trusted(agent: Agent, config: &Config) -> Agent {
     if !agent.layer.is_of_project() || config.trust.is_given() {
         return agent;
@@ -55,6 +56,11 @@ fn as_trusted(agent: Agent, config: &Config) -> Agent {
     Agent {
         model: agent.model.filter(|model| !untrusted::is_file(model)),
         permission_mode: None,
+        hooks: Vec::new(),
+        servers: agent.servers.map(|mut servers| {
+            servers.retain(|server| server.own.is_none());
+            servers
+        }),
         ..agent
     }
 }

@@ -61,7 +61,12 @@ async fn a_job_is_polled_bit_by_bit() {
 async fn a_job_can_be_stopped() {
     let folder = Folder::new();
     let tool = bash(&folder);
-    start(&tool, &folder, "echo $$; echo $$ >pid; exec sleep 1000").await;
+    start(
+        &tool,
+        &folder,
+        "echo $$; echo $$ >pid.new; mv pid.new pid; exec sleep 1000",
+    )
+    .await;
     appears(&folder, "pid").await;
     let stopped = text(&ask(&tool, &folder, "stop").await);
     let pid = folder.get("pid");
