@@ -1,5 +1,6 @@
 //! The subcommands, one file each. They print what they found and change nothing of each other.
 
+mod agents;
 pub mod completions;
 pub mod config;
 pub mod demo;
@@ -84,6 +85,7 @@ pub fn perform(
         Subcommands::Doctor(form) => doctor::run(config, form),
         Subcommands::Models(form) => models::run(config, form),
         Subcommands::Tools(form) => tools::run(config, options, form),
+        Subcommands::Agents(form) => agents::run(config, options, form),
         Subcommands::Prompt(form) => prompt::run(config, options, form),
         Subcommands::Mcp { action } => mcp::run(config, options, &action),
         Subcommands::Config { action } => config::run(config, &action),

@@ -110,6 +110,8 @@ pub enum Subcommands {
     Models(Json),
     /// List the tools that the model has, and where they come from
     Tools(Json),
+    /// List the subagents that the model may start, and where their definitions come from
+    Agents(Json),
     /// Print the system prompt, and where its parts come from
     Prompt(Json),
     /// Run a command where it can neither harm nor tell, or see whether that is possible here
@@ -195,6 +197,7 @@ impl Subcommands {
             self,
             Self::Models(_)
                 | Self::Tools(_)
+                | Self::Agents(_)
                 | Self::Prompt(_)
                 | Self::Mcp { .. }
                 | Self::Config { .. }

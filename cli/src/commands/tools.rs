@@ -17,6 +17,7 @@ use crate::args::options::{self, Options};
 use crate::args::subcommands::Json;
 use crate::assemble::{self, tools::Sources};
 use crate::config::Config;
+use crate::confinement::Standing;
 use crate::error::CliError;
 use crate::extensions;
 use crate::print::table::{Align, table};
@@ -42,7 +43,7 @@ pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliErro
         [
             spec.name.clone(),
             known.origin.layer.to_string(),
-            place(&known.origin, config),
+            place(known.origin.path.as_deref(), config),
             overrides.collect::<Vec<_>>().join(", "),
             preview(summary(spec), 60),
         ]
@@ -81,7 +82,7 @@ pub fn layered(config: &Config, options: &Options) -> Result<Layered, CliError> 
         active: active.map(|skill| &**skill),
         has_person: assemble::has_person(options, config),
         web: Web::default(),
-        subagents: assemble::subagents(&skills, options, config)?,
+        subagents: assemble::subagents(&skills, options, config, &Standing::Outside)?,
     };
     let (tools, more) = runtime.block_on(assemble::tools::layered(sources, options, config));
     warnings.extend(more);
@@ -133,9 +134,9 @@ fn of_servers(options: &Options, config: &Config) -> Result<Vec<ServedTool>, Cli
     Ok(tools.collect())
 }
 
-/// Where a tool lies, as short as can be.
-fn place(origin: &ToolOrigin, config: &Config) -> String {
-    let Some(path) = &origin.path else {
+/// Where something lies that was found in a layer, as short as can be.
+pub fn place(path: Option<&Path>, config: &Config) -> String {
+    let Some(path) = path else {
         return String::new();
     };
     let below = |folder: Option<&Path>, name: &str| {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::binary::{Ah, Ended, Running, World, wait_for_file};
 
-fn host<'a>(world: &World, server: &Server, more: impl IntoIterator<Item = &'a str>) -> Ah {
+pub fn host<'a>(world: &World, server: &Server, more: impl IntoIterator<Item = &'a str>) -> Ah {
     let wire = [
         "-m",
         "sonnet",
@@ -22,12 +22,12 @@ fn host<'a>(world: &World, server: &Server, more: impl IntoIterator<Item = &'a s
     world.asking(server, wire.into_iter().chain(more))
 }
 
-fn messages(ended: &Ended) -> Vec<Value> {
+pub fn messages(ended: &Ended) -> Vec<Value> {
     let messages = ended.stdout.lines().map(serde_json::from_str);
     messages.collect::<Result<_, _>>().unwrap()
 }
 
-fn delegate(kind: &str, more: &Value) -> Turn {
+pub fn delegate(kind: &str, more: &Value) -> Turn {
     let mut input = json!({"description": "dig it", "prompt": "Find gold.", "subagent_type": kind});
     input
         .as_object_mut()
@@ -36,9 +36,9 @@ fn delegate(kind: &str, more: &Value) -> Turn {
     uses("Agent", input)
 }
 
-const PROMPT: &str = r#"{"type":"user","message":{"role":"user","content":"go"}}"#;
+pub const PROMPT: &str = r#"{"type":"user","message":{"role":"user","content":"go"}}"#;
 
-fn initialize(more: &Value) -> String {
+pub fn initialize(more: &Value) -> String {
     let mut request = json!({"subtype": "initialize", "agents": {
         "digger": {"description": "digs", "prompt": "You dig.", "tools": ["Bash"]},
     }});
@@ -311,7 +311,7 @@ fn the_main_agent_can_be_one_of_them() {
     );
 }
 
-fn control(number: &str, request: &Value) -> String {
+pub fn control(number: &str, request: &Value) -> String {
     json!({"type": "control_request", "request_id": number, "request": request}).to_string()
 }
 
@@ -327,13 +327,13 @@ fn line_with(running: &Running, words: &str) -> Value {
     serde_json::from_str(line.unwrap()).unwrap()
 }
 
-fn of_subtype<'a>(messages: &'a [Value], subtype: &str) -> Vec<&'a Value> {
+pub fn of_subtype<'a>(messages: &'a [Value], subtype: &str) -> Vec<&'a Value> {
     let is_it = |message: &&Value| message["subtype"] == subtype;
     messages.iter().filter(is_it).collect()
 }
 
 /// The texts of the results of tools, by the tool's place among the calls.
-fn results(messages: &[Value]) -> Vec<String> {
+pub fn results(messages: &[Value]) -> Vec<String> {
     let results = messages.iter().filter(|message| message["type"] == "user");
     let results = results.filter_map(|message| message.pointer("/message/content/0/content"));
     let text = |content: &Value| content.as_str().unwrap_or_default().to_owned();

@@ -4,11 +4,13 @@
 mod adapters;
 mod agents;
 mod bad_input;
+mod beside;
 mod binary;
 mod cases;
 mod commands;
 mod confined;
 mod damage;
+mod definitions;
 mod demo;
 mod docs;
 mod embed;

@@ -1,0 +1,70 @@
+//! `ah agents`: which subagents there are, and where their definitions come from.
+
+use ah_agent::agents::{Agent, MemoryScope};
+use serde_json::{Value, json};
+
+use super::{preview, print, print_json, tools};
+use crate::args::options::Options;
+use crate::args::subcommands::Json;
+use crate::config::Config;
+use crate::error::CliError;
+use crate::extensions;
+use crate::print::table::{Align, table};
+
+/// How much of a list of tools is shown.
+const TOOLS_WIDTH: usize = 40;
+/// How much of a description is shown.
+const DESCRIPTION_WIDTH: usize = 60;
+
+/// Lists the definitions that count; what is wrong with others is told by warnings.
+pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliError> {
+    let (agents, warnings) = extensions::agents(&options.prompt, config)?;
+    warnings.iter().for_each(|warning| crate::warn(warning));
+    if form.json {
+        return print_json(&agents.iter().map(|agent| to_json(agent)).collect());
+    }
+    let head = ["agent", "model", "tools", "layer", "from", ""].map(str::to_owned);
+    let rows = agents.iter().map(|agent| {
+        [
+            agent.name.clone(),
+            agent.model.clone().unwrap_or_else(|| "inherit".to_owned()),
+            preview(&tools_of(agent), TOOLS_WIDTH),
+            agent.layer.to_string(),
+            tools::place(agent.location.as_deref(), config),
+            preview(&agent.description, DESCRIPTION_WIDTH),
+        ]
+    });
+    let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
+    print(&table([Align::Left; 6], &rows))
+}
+
+/// Its tools in words.
+fn tools_of(agent: &Agent) -> String {
+    let has = match &agent.tools {
+        None => "all".to_owned(),
+        Some(tools) => tools.join(", "),
+    };
+    match agent.disallowed_tools.is_empty() {
+        true => has,
+        false => format!("{has} but {}", agent.disallowed_tools.join(", ")),
+    }
+}
+
+fn to_json(agent: &Agent) -> Value {
+    let servers = agent.servers.as_ref().map(|servers| servers.iter());
+    json!({
+        "name": agent.name,
+        "description": agent.description,
+        "model": agent.model,
+        "tools": agent.tools,
+        "disallowedTools": agent.disallowed_tools,
+        "permissionMode": agent.permission_mode.map(|mode| mode.as_str()),
+        "maxTurns": agent.max_turns,
+        "skills": agent.skills,
+        "memory": agent.memory.map(MemoryScope::as_str),
+        "mcpServers": servers.map(|servers| servers.map(|server| &server.name).collect::<Vec<_>>()),
+        "background": agent.background,
+        "layer": agent.layer.to_string(),
+        "path": agent.location,
+    })
+}
