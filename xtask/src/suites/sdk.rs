@@ -128,6 +128,7 @@ impl Sdks {
             "--test",
             "--test-concurrency=2",
             "cases.mjs",
+            "agents.mjs",
         ]);
         for suite in [&mut python, &mut node] {
             suite
