@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use ah_conversation::PermissionMode;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, FromArgMatches as _};
+use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand as _};
 
 use crate::error::CliError;
 use faults::explain;
@@ -26,6 +26,7 @@ use options::{InputFormat, Options, OutputFormat, OutputOptions};
 use session::SessionPlan;
 use subcommands::Subcommands;
 pub use words::Names;
+use words::Sorted;
 
 /// What the program is asked to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,12 +94,9 @@ fn understand(
     names: &Names<'_>,
     manner: Manner,
 ) -> Result<Invocation, CliError> {
-    let mut command = command().args(grammar::foreign());
-    // Global options reach the subcommands only now.
-    command.build();
-    let is_subcommand = |word: &str| command.find_subcommand(word).is_some();
-    let sorted = words::sort(arguments, &command, is_subcommand, names);
-    let matches = match command.try_get_matches_from_mut(sorted.line()) {
+    let main = grammar::main().args(grammar::foreign());
+    let sorted = words::sort(arguments, &main, Subcommands::has_subcommand, names);
+    let matches = match matches(main, &sorted) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
             return Ok(Invocation {
@@ -150,6 +148,19 @@ fn understand(
         options,
         without_meaning,
     })
+}
+
+/// What the parser finds. All subcommands together take as long to describe as the program takes to start, so they are
+/// described where one was typed, and where something is to be said of the whole: help, or advice.
+fn matches(main: Command, sorted: &Sorted) -> Result<ArgMatches, clap::Error> {
+    let line = sorted.line();
+    if sorted.subcommand.is_none()
+        && let Ok(matches) = main.try_get_matches_from(&line)
+    {
+        return Ok(matches);
+    }
+    let whole = command().args(grammar::foreign());
+    whole.try_get_matches_from(line)
 }
 
 /// The options of other agents that were given: those without meaning here are accepted.

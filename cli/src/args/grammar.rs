@@ -28,15 +28,20 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
 
 /// The command line that the help text shows.
 pub fn command() -> Command {
+    Subcommands::augment_subcommands(main())
+        .about("Runs an agent on the session of this folder.")
+        .subcommand_required(false)
+        .arg_required_else_help(false)
+}
+
+/// The same without the subcommands.
+pub fn main() -> Command {
     let command = Command::new("ah")
         .override_usage("ah [OPTIONS] [PROMPT]...\n       ah [OPTIONS] <COMMAND>\n       ah [OPTIONS] @N PROMPT...   (forks at message N)")
         .disable_version_flag(true)
         .disable_help_subcommand(true)
         .max_term_width(100);
-    let command = Subcommands::augment_subcommands(Options::augment_args(command))
-        .about("Runs an agent on the session of this folder.")
-        .subcommand_required(false)
-        .arg_required_else_help(false)
+    Options::augment_args(command)
         .disable_help_flag(true)
         .arg(
             Arg::new("help")
@@ -46,15 +51,15 @@ pub fn command() -> Command {
                 .global(true)
                 .help("Print help")
                 .help_heading("Help"),
-        );
-    command.arg(
-        Arg::new("prompt")
-            .value_name("PROMPT")
-            .num_args(0..)
-            .value_parser(clap::value_parser!(OsString))
-            .help("What the agent is to do; without it, standard input")
-            .help_heading("Arguments"),
-    )
+        )
+        .arg(
+            Arg::new("prompt")
+                .value_name("PROMPT")
+                .num_args(0..)
+                .value_parser(clap::value_parser!(OsString))
+                .help("What the agent is to do; without it, standard input")
+                .help_heading("Arguments"),
+        )
 }
 
 /// The options that are accepted, or refused, for what they mean elsewhere or later.
