@@ -1,4 +1,4 @@
-//! What the launcher is told: the policy with every path looked up, and what to run.
+//! What the launcher is told: what to run and how, and then the policy with every path looked up.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub(crate) const SYSTEM: [&str; 11] = [
     "/sys/devices/system/cpu",
 ];
 
-/// All that the launcher needs to know.
+/// What the launcher needs to know to begin.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub tier: Tier,
@@ -30,7 +30,24 @@ pub(crate) struct Plan {
     pub program: OsString,
     pub arguments: Vec<OsString>,
     pub cwd: PathBuf,
-    /// What the command sees of the file system, in the order in which it is laid out.
+    /// Whether the command stays with the terminal that it has.
+    pub keeps_terminal: bool,
+    /// Whether signals that the launcher gets are the command's.
+    pub forwards_signals: bool,
+    /// The file descriptor over which the launcher talks to its parent.
+    pub link: i32,
+    /// The one from which the first process inside reads its [`Layout`], to the end: it is looked up while the launcher
+    /// comes to life.
+    pub layout: i32,
+    /// User and network namespace to join; none: new ones.
+    pub namespaces: Option<(i32, i32)>,
+    pub limits: Limits,
+}
+
+/// What of the file system is seen, and how.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Layout {
+    /// What the command sees, in the order in which it is laid out.
     pub places: Vec<Place>,
     /// Symbolic links outside of these places, from where to what.
     pub links: Vec<(PathBuf, PathBuf)>,
@@ -38,15 +55,6 @@ pub(crate) struct Plan {
     pub masked: Vec<PathBuf>,
     /// Folders that cannot be renamed.
     pub pinned: Vec<PathBuf>,
-    /// Whether the command stays with the terminal that it has.
-    pub keeps_terminal: bool,
-    /// Whether signals that the launcher gets are the command's.
-    pub forwards_signals: bool,
-    /// The file descriptor over which the launcher talks to its parent.
-    pub link: i32,
-    /// User and network namespace to join; none: new ones.
-    pub namespaces: Option<(i32, i32)>,
-    pub limits: Limits,
 }
 
 /// Something that the command sees.

@@ -8,21 +8,12 @@ use std::sync::LazyLock;
 
 use crate::confinement::{Access, Confinement, Grant, Tier};
 use crate::git::linked_repository;
-use crate::plan::{Place, SYSTEM, Source};
+use crate::plan::{Layout, Place, SYSTEM, Source};
 
 /// How many symbolic links one path may lead through, as in the kernel.
 const MAX_LINKS: usize = 40;
 /// How large a temporary folder of one command may become, in MiB.
 const ROOM: u64 = 1024;
-
-/// What of the file system is seen, and how.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Layout {
-    pub places: Vec<Place>,
-    pub links: Vec<(PathBuf, PathBuf)>,
-    pub masked: Vec<PathBuf>,
-    pub pinned: Vec<PathBuf>,
-}
 
 impl Layout {
     /// Looks up what `confinement` speaks of.

@@ -3,6 +3,7 @@
 //! It goes through the same filters as the command, so that nothing inside is freer than the command itself. When the
 //! command ends it ends, and the kernel kills all that is left in the namespace.
 
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::mem::zeroed;
 use std::net::TcpListener;
@@ -27,7 +28,7 @@ use super::wire::Message;
 use super::{During, Step, filter, landlock, mounts};
 use crate::confinement::Tier;
 use crate::environment::{HELD, PROXY_PORT};
-use crate::plan::{Limits, Plan};
+use crate::plan::{Layout, Limits, Plan};
 
 /// How long to wait for a signal at once; the end of a child is one.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -71,17 +72,28 @@ fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> Step<()> {
         if plan.namespaces.is_none() {
             network()?.send(link).during("tell of the network")?;
         }
-        mounts::enter(plan)?;
+    }
+    let layout = read_layout(plan)?;
+    if plan.tier == Tier::Full {
+        mounts::enter(&layout, plan.limits)?;
     }
     rustix::process::chdir(&plan.cwd).during(plan.cwd.display())?;
     limit(plan.limits)?;
     give_up_capabilities()?;
     set_no_new_privs(true).during("no_new_privs")?;
-    landlock::restrict(plan)?;
+    landlock::restrict(plan.tier, &layout)?;
     filter::apply(plan.tier)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).during("prctl")?;
     // Some of these changes undo it.
     set_parent_process_death_signal(Some(Signal::KILL)).during("prctl")
+}
+
+fn read_layout(plan: &Plan) -> Step<Layout> {
+    let mut json = Vec::new();
+    // SAFETY: our parent's parent has opened this descriptor for us, and nothing else in this process knows of it.
+    let mut pipe = unsafe { File::from_raw_fd(plan.layout) };
+    pipe.read_to_end(&mut json).during("read the layout")?;
+    serde_json::from_slice(&json).map_err(|error| format!("read the layout: {error}"))
 }
 
 /// A network of its own loopback, and a listener on it that somebody outside will serve.

@@ -10,7 +10,7 @@ use landlock::{
 use super::Step;
 use crate::confinement::{Access, Tier};
 use crate::environment::NODE_PROXY;
-use crate::plan::Plan;
+use crate::plan::Layout;
 
 /// What the policy needs: files can be truncated only where they can be written. Older kernels have no such rule.
 const FLOOR: ABI = ABI::V3;
@@ -18,7 +18,7 @@ const FLOOR: ABI = ABI::V3;
 const BEST: ABI = ABI::V6;
 
 /// Restricts this process and all that it starts. Paths are those of the file system that it is in by then.
-pub(crate) fn restrict(plan: &Plan) -> Step<()> {
+pub(crate) fn restrict(tier: Tier, layout: &Layout) -> Step<()> {
     let fault = |error: &dyn std::fmt::Display| format!("landlock: {error}");
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -29,7 +29,7 @@ pub(crate) fn restrict(plan: &Plan) -> Step<()> {
         .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))
         .and_then(Ruleset::create)
         .map_err(|error| fault(&error))?;
-    for (path, rights) in rules(plan) {
+    for (path, rights) in rules(tier, layout) {
         // What is not there needs no rule.
         let Ok(fd) = PathFd::new(&path) else { continue };
         let rights = match Path::new(&path).is_dir() {
@@ -47,8 +47,8 @@ pub(crate) fn restrict(plan: &Plan) -> Step<()> {
     }
 }
 
-fn rules(plan: &Plan) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
-    let places = plan.places.iter();
+fn rules(tier: Tier, layout: &Layout) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
+    let places = layout.places.iter();
     let mut rules: Vec<_> = places
         .map(|place| (place.path.clone(), rights(place.access)))
         .collect();
@@ -64,7 +64,7 @@ fn rules(plan: &Plan) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
         rules.push((Path::new("/dev").join(name), device | list));
     }
     rules.push(("/dev/shm".into(), rights(Access::ALL)));
-    match plan.tier {
+    match tier {
         Tier::Full => {
             // Debuggers write to `mem`; what may be written there at all is the kernel's to say.
             rules.push(("/proc".into(), rights(Access::READ) | AccessFs::WriteFile));

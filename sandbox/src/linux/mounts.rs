@@ -18,7 +18,7 @@ use rustix::process::pivot_root;
 
 use super::{During, Step};
 use crate::environment::NODE_PROXY;
-use crate::plan::{Limits, Place, Plan, Source};
+use crate::plan::{Layout, Limits, Place, Source};
 
 /// Where the new file system stands while it is built. It is there on every system.
 const BUILT_AT: &str = "/usr";
@@ -51,11 +51,11 @@ struct Piece<'a> {
     tree: Option<OwnedFd>,
 }
 
-/// Leaves this process with a file system in which only what `plan` grants is there.
-pub(crate) fn enter(plan: &Plan) -> Step<()> {
+/// Leaves this process with a file system in which only what `layout` grants is there.
+pub(crate) fn enter(layout: &Layout, limits: Limits) -> Step<()> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).during("make the mounts private")?;
-    let pieces: Vec<_> = plan.places.iter().map(open).collect::<Step<_>>()?;
+    let pieces: Vec<_> = layout.places.iter().map(open).collect::<Step<_>>()?;
     let devices = DEVICES
         .map(|name| clone(CWD, &Path::new("/dev").join(name)).map(|tree| (name, tree)))
         .into_iter()
@@ -72,15 +72,15 @@ pub(crate) fn enter(plan: &Plan) -> Step<()> {
     for piece in pieces {
         root.place(piece)?;
     }
-    for (link, target) in &plan.links {
+    for (link, target) in &layout.links {
         // Where it stands in a granted folder it is there already.
         let _ = root.link(link, target);
     }
     root.devices(devices)?;
-    root.proc(plan.limits)?;
+    root.proc(limits)?;
     root.node_proxy()?;
-    root.mask(&plan.masked)?;
-    for path in &plan.pinned {
+    root.mask(&layout.masked)?;
+    for path in &layout.pinned {
         root.pin(path)?;
     }
     for folder in ["/run", "/home", "/var", "/root"] {

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, PipeWriter, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -23,9 +23,8 @@ use crate::LAUNCHER;
 use crate::command::{SetupError, Terminal};
 use crate::confinement::{Confinement, Tier};
 use crate::environment::{HELD, is_for_the_loader};
-use crate::plan::{Limits, Plan};
+use crate::plan::{Layout, Limits, Plan};
 use crate::proxy::Proxy;
-use crate::survey::Layout;
 
 /// A policy, and what the commands under it share.
 pub struct Sandbox {
@@ -60,7 +59,7 @@ pub struct Prepared<'a> {
     pub command: Command,
     sandbox: &'a Sandbox,
     link: OwnedFd,
-    watched: Watched,
+    layout: PipeWriter,
     /// Whoever comes first makes the network; the others wait for it.
     first: Option<MutexGuard<'a, Option<Network>>>,
 }
@@ -192,8 +191,6 @@ impl Sandbox {
         if let Some(reason) = self.confinement.fault() {
             return Err(fault(reason));
         }
-        let layout = Layout::of(&self.confinement).map_err(|error| fault(error.to_string()))?;
-        let watched = Watched::look(self.confinement.watched());
         let (link, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -201,6 +198,7 @@ impl Sandbox {
             None,
         )
         .map_err(|errno| fault(format!("socketpair: {errno}")))?;
+        let (reader, layout) = io::pipe().map_err(|error| fault(format!("pipe: {error}")))?;
         let network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
         let joined = network.as_ref().map(Network::namespaces).transpose();
         let joined = joined.map_err(|error| fault(error.to_string()))?;
@@ -210,13 +208,10 @@ impl Sandbox {
             program: OsString::new(),
             arguments: Vec::new(),
             cwd: cwd.to_owned(),
-            places: layout.places,
-            links: layout.links,
-            masked: layout.masked,
-            pinned: layout.pinned,
             keeps_terminal: terminal == Terminal::Kept,
             forwards_signals: terminal != Terminal::None,
             link: theirs.as_raw_fd(),
+            layout: reader.as_raw_fd(),
             namespaces: joined
                 .as_ref()
                 .map(|[user, network]| (user.as_raw_fd(), network.as_raw_fd())),
@@ -225,14 +220,14 @@ impl Sandbox {
         let plan = serde_json::to_string(&plan).map_err(|error| fault(error.to_string()))?;
         let mut command = Command::new(&self.launcher);
         command.arg(LAUNCHER).arg(plan).arg(program).args(arguments);
-        let mut inherited = vec![theirs];
+        let mut inherited = vec![theirs, reader.into()];
         inherited.extend(joined.into_iter().flatten());
         inherit(&mut command, inherited);
         Ok(Prepared {
             command,
             sandbox: self,
             link,
-            watched,
+            layout,
             first: makes_network.then_some(network),
         })
     }
@@ -304,6 +299,11 @@ impl Prepared<'_> {
         // The child's ends are the child's alone, or its end would go unnoticed.
         drop(self.command);
         let mut process = Unfinished(Some(process));
+        // The paths are looked up while the launcher comes to life.
+        let confinement = &self.sandbox.confinement;
+        let layout = Layout::of(confinement).map_err(|error| fault(error.to_string()))?;
+        let watched = Watched::look(confinement.watched());
+        tell(self.layout, &layout).map_err(|error| fault(error.to_string()))?;
         loop {
             let message = Message::receive(&self.link);
             match message.map_err(|errno| fault(errno.to_string()))? {
@@ -324,9 +324,18 @@ impl Prepared<'_> {
             process: process.0.take().expect("it was put there"),
             link: Link {
                 _socket: self.link,
-                watched: self.watched,
+                watched,
             },
         })
+    }
+}
+
+/// Tells the first process inside what is to be seen there.
+fn tell(mut to: PipeWriter, layout: &Layout) -> io::Result<()> {
+    match to.write_all(&serde_json::to_vec(layout)?) {
+        // It has ended, and says why by the link.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
     }
 }
 
