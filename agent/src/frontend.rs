@@ -2,8 +2,8 @@
 //! of the same run.
 
 use ah_conversation::{
-    ContentBlock, Event, Host, Message, Model, Progress, StreamEvent, Task, TaskNews, ToolResult,
-    ToolUse,
+    ContentBlock, Event, Host, Message, MessageId, Model, Progress, StreamEvent, Task, TaskNews,
+    ToolResult, ToolUse,
 };
 use async_trait::async_trait;
 
@@ -30,7 +30,12 @@ pub trait Frontend: Host {
 #[derive(Debug, Clone, Copy)]
 pub enum Part<'a> {
     /// A model is about to be asked for an answer.
-    Asking(&'a Model),
+    Asking {
+        /// Which.
+        model: &'a Model,
+        /// The id that the message gets, should there be an answer.
+        message: &'a MessageId,
+    },
     /// A piece of the model's answer, as it arrives.
     Piece(&'a StreamEvent),
     /// A block of the answer that is whole; the piece that ends it follows.

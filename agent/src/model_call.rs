@@ -53,8 +53,12 @@ impl Session {
                 "{left_out} older messages are left out (maxConversationMessages is {limit})"
             ));
         }
-        let asking = Part::Asking(self.ports.provider.model());
-        self.ports.frontend.follow(asking);
+        // Whoever shows the answer knows what it will be called.
+        let id = clock.message_id();
+        self.ports.frontend.follow(Part::Asking {
+            model: self.ports.provider.model(),
+            message: &id,
+        });
         let asked = self.ask(Purpose::Answer, request, stop).await;
         let answer = match asked {
             Ok(Asked::Whole(answer) | Asked::Stopped(Some(answer))) => answer,
@@ -65,7 +69,7 @@ impl Session {
             Err(error) => return Err(error.into()),
         };
         let response = self.response(Purpose::Answer, &answer, started);
-        let message = self.message(Role::Assistant, Origin::Model, answer.content);
+        let message = self.message_of(id, Role::Assistant, Origin::Model, answer.content);
         Ok(self.store_answer(message, response).await?)
     }
 

@@ -498,9 +498,20 @@ impl Session {
         origin: Origin,
         content: Vec<ContentBlock>,
     ) -> Message {
+        self.message_of(self.ports.clock.message_id(), role, origin, content)
+    }
+
+    /// The same, with an id that it was given before.
+    pub(crate) fn message_of(
+        &self,
+        id: MessageId,
+        role: Role,
+        origin: Origin,
+        content: Vec<ContentBlock>,
+    ) -> Message {
         let last = self.transcript.last();
         Message {
-            id: self.ports.clock.message_id(),
+            id,
             parent: last.map(|last| last.id.clone()),
             seq: last.map_or(0, |last| last.seq + 1),
             role,

@@ -20,8 +20,8 @@ use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand as _};
 
 use crate::error::CliError;
 use faults::explain;
+use grammar::WITHOUT_MEANING;
 pub use grammar::command;
-use grammar::{NOT_YET, WITHOUT_MEANING};
 use options::{InputFormat, Options, OutputFormat, OutputOptions};
 use session::SessionPlan;
 use subcommands::Subcommands;
@@ -78,16 +78,8 @@ pub enum Manner {
 /// Reads a command line (without the program's name).
 pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, CliError> {
     let manner = manner_of(&arguments);
-    understand(arguments, names, manner).map_err(|error| {
-        // What does not work yet is told from what went wrong in every manner.
-        match error.message.ends_with(NOT_YET_WORDS) {
-            true => error,
-            false => error.in_manner(manner),
-        }
-    })
+    understand(arguments, names, manner).map_err(|error| error.in_manner(manner))
 }
-
-const NOT_YET_WORDS: &str = "does not work yet";
 
 fn understand(
     arguments: Vec<OsString>,
@@ -114,7 +106,7 @@ fn understand(
         Some(_) => manner_of(&sorted.options),
         None => manner,
     };
-    let mut without_meaning = foreign_options(&matches)?;
+    let mut without_meaning = foreign_options(&matches);
     let options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
     check(&options)?;
     // A command looks at a session that is there, whatever `-p` would do.
@@ -163,15 +155,12 @@ fn matches(main: Command, sorted: &Sorted) -> Result<ArgMatches, clap::Error> {
     whole.try_get_matches_from(line)
 }
 
-/// The options of other agents that were given: those without meaning here are accepted.
-fn foreign_options(matches: &ArgMatches) -> Result<Vec<String>, CliError> {
+/// The options of other agents that were given, and are accepted without a meaning here.
+fn foreign_options(matches: &ArgMatches) -> Vec<String> {
     let given =
         |(name, _): &&(&str, bool)| matches.value_source(name) == Some(ValueSource::CommandLine);
-    if let Some((name, _)) = NOT_YET.iter().find(given) {
-        return Err(CliError::usage(format!("`--{name}` {NOT_YET_WORDS}")));
-    }
     let accepted = WITHOUT_MEANING.iter().filter(given);
-    Ok(accepted.map(|(name, _)| format!("--{name}")).collect())
+    accepted.map(|(name, _)| format!("--{name}")).collect()
 }
 
 fn mail(words: &[OsString]) -> Result<Action, CliError> {

@@ -6,8 +6,10 @@
 //! ([`Engine`]), and knows no provider, no store and no tool.
 
 mod engine;
+mod names;
 pub mod stream_json;
 mod transcript;
 
 pub use engine::{AgentInfo, Engaged, Engine, Ids, Introduction, Refusal, Setting};
+pub use names::is_of;
 pub use transcript::{TranscriptFile, transcript_path};

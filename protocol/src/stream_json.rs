@@ -38,6 +38,8 @@ pub struct Wanted {
     pub replays: bool,
     /// The hooks that are asked (`--include-hook-events`).
     pub hooks: bool,
+    /// What is written to the transcript, row by row (`--session-mirror`).
+    pub mirror: bool,
     /// How busy the session is.
     pub session_state: bool,
     /// Who is asked for permissions (`--permission-prompt-tool`).

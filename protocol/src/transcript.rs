@@ -5,18 +5,18 @@
 //! already. So a file that was cut off, or belongs to a session that was begun without it, is made whole when the
 //! session is opened.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ah_conversation::{ContentBlock, Message, Origin, Role};
+use ah_conversation::{ContentBlock, Message, MessageId, Origin, Role, ToolUseId};
 use serde_json::{Value, json};
 
-use crate::Ids;
 use crate::stream_json::message::{content, details, head, timestamp};
+use crate::{Ids, names};
 
 /// The name of a longer path is cut, and its hash put behind.
 const MOST_NAME: usize = 200;
@@ -74,12 +74,20 @@ pub struct TranscriptFile {
     session_id: String,
     cwd: String,
     version: String,
+    state: Mutex<State>,
+}
+
+struct State {
     /// Gone once it could not be written.
-    file: Mutex<Option<File>>,
+    file: Option<File>,
+    /// The last row of each message, which the next one follows.
+    ends: HashMap<MessageId, String>,
+    /// The names of the rows to come with what the last calls gave.
+    results: HashMap<ToolUseId, String>,
 }
 
 impl TranscriptFile {
-    /// Makes the file where it is missing, and writes what of `messages` it lacks.
+    /// Makes the file where it is missing, and writes what of `messages` it lacks; gives those rows.
     ///
     /// # Errors
     /// Where it cannot be read or written.
@@ -90,7 +98,7 @@ impl TranscriptFile {
         version: &str,
         messages: &[Arc<Message>],
         ids: &dyn Ids,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, Vec<Value>)> {
         if let Some(folder) = path.parent() {
             fs::DirBuilder::new()
                 .recursive(true)
@@ -114,19 +122,26 @@ impl TranscriptFile {
             session_id: session_id.to_owned(),
             cwd: cwd.to_string_lossy().into_owned(),
             version: version.to_owned(),
-            file: Mutex::new(Some(file)),
+            state: Mutex::new(State {
+                file: Some(file),
+                ends: HashMap::new(),
+                results: HashMap::new(),
+            }),
         };
         let rows = there.split(|byte| *byte == b'\n');
         let known: HashSet<String> = rows
             .filter_map(|row| serde_json::from_slice::<Value>(row).ok())
             .filter_map(|row| Some(row["uuid"].as_str()?.to_owned()))
             .collect();
+        let mut state = transcript.lock();
+        let mut rows = Vec::new();
         for message in messages {
-            if !known.contains(&ids.of(&message.id)) {
-                transcript.write(message, ids)?;
-            }
+            rows.extend(transcript.rows(message, &mut state, ids));
         }
-        Ok(transcript)
+        rows.retain(|row| !row["uuid"].as_str().is_some_and(|it| known.contains(it)));
+        state.write(&rows)?;
+        drop(state);
+        Ok((transcript, rows))
     }
 
     /// Where it is.
@@ -134,39 +149,55 @@ impl TranscriptFile {
         &self.path
     }
 
-    /// Adds a message. After the first failure nothing more is written.
+    /// Adds a message, and gives its rows. After the first failure nothing more is written.
     ///
     /// # Errors
     /// Where it cannot be written.
-    pub fn write(&self, message: &Message, ids: &dyn Ids) -> io::Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(open) = &mut *file else {
-            return Ok(());
-        };
-        let line = format!("{}\n", self.row(message, ids));
-        let written = open.write_all(line.as_bytes());
-        if written.is_err() {
-            *file = None;
-        }
-        written
+    pub fn write(&self, message: &Message, ids: &dyn Ids) -> io::Result<Vec<Value>> {
+        let state = &mut *self.lock();
+        let rows = self.rows(message, state, ids);
+        state.write(&rows)?;
+        Ok(rows)
     }
 
-    fn row(&self, message: &Message, ids: &dyn Ids) -> Value {
+    /// A row for each block of an answer and each result of a tool, as hosts have seen them line by line; one for all
+    /// else.
+    fn rows(&self, message: &Message, state: &mut State, ids: &dyn Ids) -> Vec<Value> {
         let uuid = ids.of(&message.id);
+        let mut parent = message.parent.as_ref().map(|parent| {
+            let end = state.ends.get(parent).cloned();
+            end.unwrap_or_else(|| ids.of(parent))
+        });
+        let mut rows = Vec::new();
+        for (name, blocks) in named(message, &uuid, state) {
+            let mut row = self.row(message, &uuid, blocks);
+            row["parentUuid"] = json!(parent);
+            row["uuid"] = json!(name);
+            rows.push(row);
+            parent = Some(name);
+        }
+        state
+            .ends
+            .extend(parent.map(|end| (message.id.clone(), end)));
+        rows
+    }
+
+    /// A row of a message, without its names.
+    fn row(&self, message: &Message, uuid: &str, blocks: &[ContentBlock]) -> Value {
         let kind = match message.role {
             Role::User => "user",
             Role::Assistant => "assistant",
         };
         let mut row = json!({
-            "parentUuid": message.parent.as_ref().map(|parent| ids.of(parent)),
+            "parentUuid": null,
             "isSidechain": false,
             "userType": "external",
             "cwd": self.cwd,
             "sessionId": self.session_id,
             "version": self.version,
             "type": kind,
-            "message": said(message, &uuid),
-            "uuid": uuid,
+            "message": said(message, blocks, uuid),
+            "uuid": null,
             "timestamp": timestamp(message.created_at),
         });
         match message.origin {
@@ -180,16 +211,73 @@ impl TranscriptFile {
             | Origin::Steering
             | Origin::FollowUp => {}
         }
-        if let [ContentBlock::ToolResult(result)] = &message.content[..] {
+        if let [ContentBlock::ToolResult(result)] = blocks {
             row["toolUseResult"] = details(result);
         }
         row
     }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn write(&mut self, rows: &[Value]) -> io::Result<()> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        let written = file.write_all(lines.as_bytes());
+        if written.is_err() {
+            self.file = None;
+        }
+        written
+    }
+}
+
+/// The rows of a message: what each is called, and which blocks it has.
+fn named<'a>(
+    message: &'a Message,
+    uuid: &str,
+    state: &mut State,
+) -> Vec<(String, &'a [ContentBlock])> {
+    let blocks = &message.content;
+    match message.role {
+        Role::Assistant if !blocks.is_empty() => {
+            state.results.clear();
+            let rows = blocks.chunks(1).enumerate().map(|(index, block)| {
+                if let [ContentBlock::ToolUse(call)] = block {
+                    let result = names::of_result(uuid, index);
+                    state.results.insert(call.id.clone(), result);
+                }
+                (names::of_block(uuid, index), block)
+            });
+            rows.collect()
+        }
+        Role::User if message.origin == Origin::Results => {
+            let is_result = |block: &ContentBlock| matches!(block, ContentBlock::ToolResult(_));
+            // What hooks say stands behind the results, if anything does.
+            let count = blocks.iter().take_while(|block| is_result(block)).count();
+            let (results, rest) = blocks.split_at(count);
+            let rows = results.chunks(1).enumerate().map(|(index, block)| {
+                let known = match block {
+                    [ContentBlock::ToolResult(result)] => state.results.get(&result.tool_use_id),
+                    _ => None,
+                };
+                let name = known.cloned();
+                (name.unwrap_or_else(|| names::of_result(uuid, index)), block)
+            });
+            let rest = (!rest.is_empty()).then(|| (uuid.to_owned(), rest));
+            rows.chain(rest).collect()
+        }
+        Role::Assistant | Role::User => vec![(uuid.to_owned(), blocks)],
+    }
 }
 
 /// The message itself, in the form of the Messages API.
-fn said(message: &Message, uuid: &str) -> Value {
-    let blocks = match &message.content[..] {
+fn said(message: &Message, blocks: &[ContentBlock], uuid: &str) -> Value {
+    let blocks = match blocks {
         [ContentBlock::Text { text }] if message.role == Role::User => json!(text),
         blocks => blocks.iter().map(content).collect(),
     };

@@ -7,9 +7,6 @@ use clap::{Arg, ArgAction, Args as _, Command, Subcommand as _};
 use super::options::Options;
 use super::subcommands::Subcommands;
 
-/// Options with a meaning that this version does not have yet. Each takes a value or none.
-pub const NOT_YET: &[(&str, bool)] = &[("resume-session-at", true), ("session-mirror", false)];
-
 /// Options that other agents know and that change nothing here. Each takes a value or none.
 pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("await-initialize", false),
@@ -21,7 +18,6 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("plugin-dir", true),
     ("plugin-dir-no-mcp", true),
     ("project-config-root", true),
-    ("resume-drops-turn", true),
     ("task-budget", true),
     ("thinking-display", true),
 ];
@@ -62,16 +58,13 @@ pub fn main() -> Command {
         )
 }
 
-/// The options that are accepted, or refused, for what they mean elsewhere or later.
+/// The options that are accepted for what they mean elsewhere.
 pub fn foreign() -> impl Iterator<Item = Arg> {
-    NOT_YET
-        .iter()
-        .chain(WITHOUT_MEANING)
-        .map(|(name, takes_value)| {
-            let action = match takes_value {
-                true => ArgAction::Append,
-                false => ArgAction::SetTrue,
-            };
-            Arg::new(*name).long(*name).action(action).hide(true)
-        })
+    WITHOUT_MEANING.iter().map(|(name, takes_value)| {
+        let action = match takes_value {
+            true => ArgAction::Append,
+            false => ArgAction::SetTrue,
+        };
+        Arg::new(*name).long(*name).action(action).hide(true)
+    })
 }

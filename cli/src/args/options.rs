@@ -91,6 +91,12 @@ pub struct ResumeOptions {
     /// Go on in a copy of the session
     #[arg(long)]
     pub fork_session: bool,
+    /// Go on behind the message that a host knows by this UUID
+    #[arg(long, value_name = "UUID")]
+    pub resume_session_at: Option<String>,
+    /// Only if nothing is left out that way but the turn of this prompt
+    #[arg(long, value_name = "UUID", requires = "resume_session_at")]
+    pub resume_drops_turn: Option<String>,
     /// Keep nothing of the session on disk
     #[arg(long)]
     pub no_session_persistence: bool,
@@ -327,6 +333,9 @@ pub struct OutputOptions {
     /// With stream-json: the prompts too
     #[arg(long)]
     pub replay_user_messages: bool,
+    /// With stream-json: each row of the transcript, for a host that keeps it elsewhere
+    #[arg(long)]
+    pub session_mirror: bool,
     /// With stream-json: the hooks that are asked, and what they say
     #[arg(long)]
     pub include_hook_events: bool,

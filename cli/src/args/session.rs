@@ -16,8 +16,19 @@ pub struct SessionPlan {
     pub fork: bool,
     /// The UUID that a new session (or the copy) gets.
     pub uuid: Option<String>,
+    /// Behind which message the run goes on, where it is not the last.
+    pub at: Option<At>,
     /// Whether nothing of it stays on disk.
     pub ephemeral: bool,
+}
+
+/// A message behind which a run goes on, as a host knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct At {
+    /// The name of one of its lines.
+    pub name: String,
+    /// The prompt whose turn is all that may be left out.
+    pub drops: Option<String>,
 }
 
 /// A session, as it was asked for.
@@ -61,6 +72,10 @@ impl SessionPlan {
             choice,
             fork: resume.fork_session,
             uuid: resume.session_id.clone(),
+            at: resume.resume_session_at.clone().map(|name| At {
+                name,
+                drops: resume.resume_drops_turn.clone(),
+            }),
             ephemeral: resume.no_session_persistence,
         };
         plan.check()?;
@@ -87,6 +102,12 @@ impl SessionPlan {
                 "`--no-session-persistence` keeps nothing, and a session was chosen to be kept",
             )
             .hint("leave one of them out"));
+        }
+        if self.at.is_some() && is_new {
+            return Err(
+                CliError::usage("`--resume-session-at` needs a session to go on with")
+                    .hint("add `-c`, or `-r ID`"),
+            );
         }
         if self.fork && is_new {
             return Err(CliError::usage("`--fork-session` needs a session to copy")

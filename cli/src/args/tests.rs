@@ -185,7 +185,7 @@ fn what_cannot_be_read_is_said_with_advice() {
         &["--model", "--new"],
         &["--session-id", "7", "hi"],
         &["--output-format", "stream-json", "hi"],
-        &["--session-mirror", "hi"],
+        &["--resume-drops-turn", "7", "hi"],
         &["--steer", "left", "now"],
         &["@99999999999", "hi"],
     ]
@@ -244,9 +244,9 @@ sessions mv
 --output-format stream-json hi
   1 `--output-format stream-json` needs `--verbose`
   it prints every message; `json` prints the result alone
---session-mirror hi
-  2 `--session-mirror` does not work yet
-  
+--resume-drops-turn 7 hi
+  2 the following required arguments were not provided: --resume-session-at <UUID>
+  `ah --help` lists all options and commands
 --steer left now
   2 unexpected `now` after a message for a session
   put the whole message in quotes

@@ -169,16 +169,17 @@ exit code 2
 }
 
 #[test]
-fn what_comes_later_is_refused_by_name() {
-    let lines = ["--agent x go", "--session-mirror go"];
+fn who_is_not_there_is_named() {
+    let lines = ["--agent x go", "-n --resume-session-at 7 go"];
     insta::assert_snapshot!(pages(|_| (), &lines), @"
 $ ah --agent x go
 error: there is no agent `x`
 hint: there are Explore, general-purpose, Plan
 exit code 2
 
-$ ah --session-mirror go
-error: `--session-mirror` does not work yet
+$ ah -n --resume-session-at 7 go
+error: `--resume-session-at` needs a session to go on with
+hint: add `-c`, or `-r ID`
 exit code 2
 ");
 }

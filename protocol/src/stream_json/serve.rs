@@ -348,7 +348,10 @@ impl Server {
             );
             match opened {
                 // It is opened once.
-                Ok(transcript) => drop(speaker.transcript.set(transcript)),
+                Ok((transcript, rows)) => {
+                    speaker.mirror(transcript.path(), rows);
+                    drop(speaker.transcript.set(transcript));
+                }
                 Err(error) => ah_agent::Frontend::notice(&**speaker, &unwritten(path, &error)),
             }
         }

@@ -4,6 +4,7 @@ mod below;
 mod hook;
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ah_agent::hooks::Asked;
@@ -20,8 +21,8 @@ use hook::said;
 use super::Wanted;
 use super::link::Link;
 use super::message::{content, details, head, piece, status_kind, timestamp, tool_result};
-use crate::TranscriptFile;
 use crate::transcript::unwritten;
+use crate::{TranscriptFile, names};
 
 /// Shows a run as lines to the host, and asks the host.
 pub(crate) struct Speaker {
@@ -63,6 +64,12 @@ struct Arriving {
     usage: Usage,
     /// How many blocks the host has seen, calls left out.
     told: usize,
+    /// The UUID of the message that it becomes.
+    uuid: String,
+    /// How many blocks the host has seen, those of failed attempts among them.
+    blocks: usize,
+    /// Which of them were calls.
+    calls: HashMap<ToolUseId, usize>,
 }
 
 impl Speaker {
@@ -188,21 +195,24 @@ impl Speaker {
     }
 
     fn assistant(&self, block: &ContentBlock, is_cut: bool) {
-        let mut message = {
-            let mut state = self.lock();
-            if !matches!(block, ContentBlock::ToolUse(_) | ContentBlock::Other { .. }) {
-                state.answer.told += 1;
+        let (mut message, uuid) = {
+            let answer = &mut self.lock().answer;
+            let index = answer.blocks;
+            answer.blocks += 1;
+            match block {
+                ContentBlock::ToolUse(call) => drop(answer.calls.insert(call.id.clone(), index)),
+                ContentBlock::Other { .. } => {}
+                _ => answer.told += 1,
             }
-            let Arriving {
-                id, model, usage, ..
-            } = &state.answer;
-            head(id, model, usage)
+            let uuid = names::of_block(&answer.uuid, index);
+            (head(&answer.id, &answer.model, &answer.usage), uuid)
         };
         message["content"] = json!([content(block)]);
         let mut line = json!({
             "type": "assistant",
             "message": message,
             "parent_tool_use_id": null,
+            "uuid": uuid,
             "timestamp": self.now(),
         });
         if is_cut {
@@ -217,13 +227,10 @@ impl Speaker {
                 true => format!("msg_{}", self.link.ids.fresh().replace('-', "")),
                 false => id.clone(),
             };
-            let mut state = self.lock();
-            state.answer = Arriving {
-                id,
-                usage: *usage,
-                model: std::mem::take(&mut state.answer.model),
-                told: 0,
-            };
+            let answer = &mut self.lock().answer;
+            answer.id = id;
+            answer.usage = *usage;
+            answer.told = 0;
         }
         if let StreamEvent::Fallback(notice) = event {
             self.lock().answer.model.clone_from(&notice.model.name);
@@ -250,23 +257,31 @@ impl Speaker {
     }
 
     fn result(&self, result: &ToolResult) {
-        if !self.lock().answered.insert(result.tool_use_id.clone()) {
-            return;
-        }
+        let uuid = {
+            let mut state = self.lock();
+            if !state.answered.insert(result.tool_use_id.clone()) {
+                return;
+            }
+            let Arriving { uuid, calls, .. } = &state.answer;
+            let index = calls.get(&result.tool_use_id);
+            index.map(|index| names::of_result(uuid, *index))
+        };
         self.say(json!({
             "type": "user",
             "message": {"role": "user", "content": [tool_result(result)]},
             "parent_tool_use_id": null,
             "tool_use_result": details(result),
+            "uuid": uuid.unwrap_or_else(|| self.link.ids.fresh()),
             "timestamp": self.now(),
         }));
     }
 
     fn stored(&self, message: &Message) {
-        if let Some(transcript) = self.transcript.get()
-            && let Err(error) = transcript.write(message, &*self.link.ids)
-        {
-            self.notice(&unwritten(transcript.path(), &error));
+        if let Some(transcript) = self.transcript.get() {
+            match transcript.write(message, &*self.link.ids) {
+                Ok(rows) => self.mirror(transcript.path(), rows),
+                Err(error) => self.notice(&unwritten(transcript.path(), &error)),
+            }
         }
         if !self.lock().has_begun {
             return;
@@ -287,6 +302,19 @@ impl Speaker {
                 &message.text(),
                 json!({"isSynthetic": true, "uuid": self.link.ids.of(&message.id)}),
             ),
+        }
+    }
+
+    /// Tells what was written to the transcript, to hosts that keep it elsewhere as well.
+    pub(crate) fn mirror(&self, path: &Path, rows: Vec<Value>) {
+        if self.wanted.mirror {
+            for row in rows {
+                self.link.lines.send(json!({
+                    "type": "transcript_mirror",
+                    "filePath": path,
+                    "entries": [row],
+                }));
+            }
         }
     }
 
@@ -438,7 +466,14 @@ impl Frontend for Speaker {
 
     fn follow(&self, part: Part<'_>) {
         match part {
-            Part::Asking(model) => self.lock().answer.model.clone_from(&model.name),
+            Part::Asking { model, message } => {
+                let uuid = self.link.ids.of(message);
+                self.lock().answer = Arriving {
+                    model: model.name.clone(),
+                    uuid,
+                    ..Arriving::default()
+                };
+            }
             Part::Piece(event) => self.piece(event),
             Part::Block(block) => self.assistant(block, false),
             Part::Call(call) => self.progress(&call.id, &call.name, 0),

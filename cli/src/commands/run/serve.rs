@@ -129,6 +129,7 @@ pub(crate) async fn engage(engaging: Engaging<'_>) -> Result<(Served, CliError),
         partial_messages: options.output.include_partial_messages,
         replays: options.output.replay_user_messages,
         hooks: options.output.include_hook_events,
+        mirror: options.output.session_mirror,
         session_state: reads_state == Some("1"),
         asks: match options.safety.permission_prompt_tool.as_deref() {
             Some("stdio") => Asks::Host,

@@ -1,9 +1,10 @@
 //! Where a run's session is, and what is done with it before the run.
 
-use ah_conversation::MessageId;
-use ah_store::{OpenError, Paths, Session, Sessions};
+use ah_conversation::{Message, MessageId, Origin, SessionId, StoreError};
+use ah_protocol::is_of;
+use ah_store::{OpenError, Paths, Session, Sessions, Tree, uuid_of};
 
-use crate::args::session::{SessionChoice, SessionPlan};
+use crate::args::session::{At, SessionChoice, SessionPlan};
 use crate::config::Config;
 use crate::error::CliError;
 
@@ -80,6 +81,11 @@ impl Place {
         if let Some(uuid) = &plan.uuid {
             session.set_uuid(uuid.clone()).await?;
         }
+        if let Some(at) = &plan.at {
+            let at = at.clone();
+            let message = session.read(move |tree| found(tree, &at)).await??;
+            session.checkout(message).await?;
+        }
         if let Some(seq) = fork_at {
             let message: Option<MessageId> = session.read(move |tree| tree.numbered(seq)).await?;
             let message = message.ok_or_else(|| {
@@ -90,6 +96,51 @@ impl Place {
         }
         Ok(())
     }
+}
+
+/// The message that a host means, on the current branch or elsewhere in the tree.
+fn found(tree: &Tree, at: &At) -> Result<Result<MessageId, CliError>, StoreError> {
+    let is = |id: &MessageId, name: &str| is_of(&uuid_of(&SessionId::from(id.as_str())), name);
+    let branch = match tree.current()? {
+        Some(current) => tree.branch(&current)?,
+        None => Vec::new(),
+    };
+    let Some(kept) = branch.iter().position(|message| is(&message.id, &at.name)) else {
+        let heads = tree.heads()?;
+        let of_main = heads.iter().filter(|head| head.agent_id.is_none());
+        let mut named = of_main.filter(|head| is(&head.message.id, &at.name));
+        let kept = named.next().map(|head| head.message.id.clone());
+        let name = &at.name;
+        return Ok(kept.ok_or_else(|| {
+            CliError::failure(format!("No message found with message.uuid of: {name}"))
+        }));
+    };
+    if let Some(turn) = &at.drops
+        && !is_all_of(&branch, kept, |id| is(id, turn))
+    {
+        return Ok(Err(CliError::failure(format!(
+            "Resume rejected by --resume-drops-turn: more would be left out than the turn of {turn}"
+        ))));
+    }
+    Ok(Ok(branch[kept].id.clone()))
+}
+
+/// Whether all that a branch has behind its message `kept` is of the turn whose prompt `is_meant`. What the calls of
+/// that message gave stays with it.
+fn is_all_of(branch: &[Message], kept: usize, is_meant: impl Fn(&MessageId) -> bool) -> bool {
+    let mut turn = None;
+    let is_behind = |at: usize, message: &Message| {
+        at > kept + usize::from(message.origin == Origin::Results && at == kept + 1)
+    };
+    branch.iter().enumerate().all(|(at, message)| {
+        match message.origin {
+            Origin::Prompt | Origin::FollowUp => turn = Some(&message.id),
+            // Words of somebody who did not know of that.
+            Origin::Steering | Origin::Task if at > kept => return false,
+            _ => {}
+        }
+        !is_behind(at, message) || turn.is_some_and(&is_meant)
+    })
 }
 
 fn copy(sessions: &Sessions, original: &Paths) -> Result<Paths, CliError> {

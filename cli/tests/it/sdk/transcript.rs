@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use ah_testkit::script::{says, uses};
+use ah_testkit::script::{Turn, says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
@@ -94,6 +94,168 @@ fn row_s6_port_11_j_the_conversation_stands_where_the_sdks_look_for_it() {
     let forked = rows(&path.with_file_name(format!("{fork}.jsonl")));
     assert_eq!(forked.len(), 8);
     assert!(forked.iter().all(|row| row["sessionId"] == json!(fork)));
+}
+
+/// The lines of a conversation that have a place in the transcript, prompts left out: what each says, and its name.
+fn told(lines: &[Value]) -> Vec<(String, String)> {
+    let is_told = |line: &&Value| line["type"] == "assistant" || line["type"] == "user";
+    let lines = lines.iter().filter(is_told).filter(|line| {
+        let content = &line["message"]["content"];
+        content.is_array()
+    });
+    let name = |line: &Value| line["uuid"].as_str().unwrap().to_owned();
+    lines
+        .map(|line| (line["message"]["content"].to_string(), name(line)))
+        .collect()
+}
+
+/// What the model was sent as the conversation, text by text.
+fn sent(server: &Server, number: usize) -> Vec<String> {
+    let body = &server.requests()[number].body;
+    let messages = body["messages"].as_array().unwrap();
+    let blocks = messages.iter().flat_map(|message| {
+        let content = message["content"].as_array().unwrap();
+        content.iter().map(|block| match block["type"].as_str() {
+            Some("text") => block["text"].as_str().unwrap().to_owned(),
+            kind => kind.unwrap().to_owned(),
+        })
+    });
+    blocks.collect()
+}
+
+/// Port 11 c: the host knows each block and each result by the name that it has in the transcript, and a session goes on
+/// behind any of them, in itself or in a copy.
+#[test]
+fn port_11_c_a_session_goes_on_behind_the_message_that_a_host_names() {
+    let world = World::new();
+    let two = Turn {
+        text: Some("Both.".into()),
+        ..uses("Bash", json!({"command": "echo one"}))
+    };
+    let server = Server::new([
+        two,
+        says("One."),
+        says("Two."),
+        says("Three."),
+        says("Four."),
+        says("Five."),
+        says("Six."),
+    ]);
+    let mut host = Host::new(&world, &server, &[]);
+    for prompt in ["first", "second"] {
+        host.prompt(prompt);
+        host.result();
+    }
+    let over = host.end();
+    let lines = told(&over.lines);
+    let session = over.lines.last().unwrap()["session_id"].as_str().unwrap();
+    let [path] = &transcripts(&world)[..] else {
+        panic!("{:?}", transcripts(&world));
+    };
+    assert_eq!(told(&rows(path)), lines);
+    let [text, call, result, one, two] = &lines[..] else {
+        panic!("{lines:#?}");
+    };
+    assert!(text.0.contains("Both.") && call.0.contains("tool_use"));
+    assert!(result.0.contains("tool_result") && two.0.contains("Two."));
+
+    let resumed = ["--resume", session, "--resume-session-at"];
+    let resume = |more: &[&str], at: &str, prompt: &str| {
+        let arguments: Vec<_> = resumed.into_iter().chain([at]).collect();
+        talk(&world, &server, &[&arguments, more].concat(), prompt)
+    };
+    let fork = resume(&["--fork-session"], &one.1, "third");
+    assert_ne!(fork, session);
+    let before = ["first", "Both.", "tool_use", "tool_result", "One."];
+    assert_eq!(sent(&server, 3), [&before[..], &["third"]].concat());
+    // In the session itself; what the call gave is kept, whichever line of its answer is named.
+    for (number, line) in [text, call, result].into_iter().enumerate() {
+        assert_eq!(resume(&[], &line.1, "again"), session);
+        assert_eq!(
+            sent(&server, 4 + number),
+            [&before[..4], &["again"]].concat()
+        );
+    }
+    let ended = world
+        .asking(&server, ["-p", "-m", "sonnet"].into_iter().chain(resumed))
+        .argument("01234567-89ab-7def-8123-456789abcdef")
+        .argument("nowhere")
+        .run()
+        .expect(1);
+    assert!(
+        ended.stderr.contains("No message found"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// What a host declares that it leaves out is looked at first.
+#[test]
+fn what_is_left_out_may_be_a_turn_that_the_host_names_and_no_other() {
+    let world = World::new();
+    let server = Server::new([says("One."), says("Two."), says("Three."), says("Four.")]);
+    let mut host = Host::new(&world, &server, &["--replay-user-messages"]);
+    for prompt in ["first", "second", "third"] {
+        host.prompt(prompt);
+        host.result();
+    }
+    let over = host.end();
+    let session = over.lines.last().unwrap()["session_id"].as_str().unwrap();
+    let named = |words: &str| {
+        let lines = over.lines.iter();
+        let mut named = lines.filter(|line| line["message"]["content"][0]["text"] == words);
+        named.next().unwrap()["uuid"].as_str().unwrap()
+    };
+    let resume = |at: &str, drops: &str| {
+        let mut host = Host::new(
+            &world,
+            &server,
+            &[
+                "--resume",
+                session,
+                "--resume-session-at",
+                named(at),
+                "--resume-drops-turn",
+                named(drops),
+            ],
+        );
+        host.prompt("again");
+        let said = host.result();
+        said["errors"].to_string()
+    };
+    for (at, drops) in [("One.", "second"), ("One.", "third"), ("Two.", "second")] {
+        let said = resume(at, drops);
+        assert!(
+            said.contains("Resume rejected by --resume-drops-turn:"),
+            "{said}"
+        );
+    }
+    assert_eq!(resume("Two.", "third"), "null");
+    assert_eq!(
+        sent(&server, 3),
+        ["first", "One.", "second", "Two.", "again"]
+    );
+}
+
+/// A host that keeps transcripts elsewhere is told each row, before the result of the prompt.
+#[test]
+fn the_transcript_is_told_row_by_row() {
+    let world = World::new();
+    let server = Server::new([uses("Bash", json!({"command": "echo hello"})), says("One.")]);
+    let mut host = Host::new(&world, &server, &["--session-mirror"]);
+    host.prompt("first");
+    host.result();
+    let told = host.seen.iter();
+    let told = told.filter(|line| line["type"] == "transcript_mirror");
+    let told: Vec<_> = told.map(|line| &line["entries"][0]).cloned().collect();
+    let [path] = &transcripts(&world)[..] else {
+        panic!("{:?}", transcripts(&world));
+    };
+    assert_eq!(told, rows(path));
+    assert_eq!(told.len(), 4);
+    let mirror = |line: &&Value| line["type"] == "transcript_mirror";
+    let first = host.seen.iter().find(mirror).unwrap();
+    assert_eq!(first["filePath"], json!(path));
 }
 
 /// Port 11 i: nothing is left behind, in no folder.

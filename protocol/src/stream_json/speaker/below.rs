@@ -82,7 +82,7 @@ impl Speaker {
     /// Tells of a part of a subagent's conversation: what it does, and its words to who wants them.
     pub(super) fn of_agent(&self, task: &Task, part: &Part<'_>) {
         match part {
-            Part::Asking(model) => {
+            Part::Asking { model, .. } => {
                 let mut state = self.lock();
                 let answer = state.below.entry(task.id.clone()).or_default();
                 answer.model.clone_from(&model.name);
