@@ -25,7 +25,7 @@ pub use grammar::command;
 use options::{InputFormat, Options, OutputFormat, OutputOptions};
 use session::SessionPlan;
 use subcommands::Subcommands;
-pub use words::Names;
+pub use words::{Names, is_uuid};
 use words::Sorted;
 
 /// What the program is asked to do.

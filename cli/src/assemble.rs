@@ -18,7 +18,6 @@ use ah_conversation::{
     Thinking, Tool, estimate_text,
 };
 use ah_mcp::{RemoteServers, SdkHost, Transport};
-use ah_protocol::transcript_path;
 use ah_provider::anthropic::Patience;
 use ah_provider::fallback::Fallback;
 use ah_provider::script::normal::Normal;
@@ -397,10 +396,8 @@ fn settings(
 
 /// Where the Agent SDKs look for the conversation; `None` where nothing is to be left behind.
 pub fn transcript(store: &Session, options: &Options, config: &Config) -> Option<PathBuf> {
-    let home = config.foreign_home.as_ref()?;
-    let cwd = config.environment.cwd();
-    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
-    (!options.resume.no_session_persistence).then(|| transcript_path(home, &cwd, store.uuid()))
+    let path = config.transcript(store.uuid())?;
+    (!options.resume.no_session_persistence).then_some(path)
 }
 
 /// The form that the answer must have.

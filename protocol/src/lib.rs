@@ -12,4 +12,4 @@ mod transcript;
 
 pub use engine::{AgentInfo, Engaged, Engine, Ids, Introduction, Refusal, Setting};
 pub use names::is_of;
-pub use transcript::{TranscriptFile, transcript_path};
+pub use transcript::{TranscriptFile, read_transcript, transcript_path};

@@ -1,9 +1,11 @@
 //! The conversation as a file that the Agent SDKs list and read: a JSON object per line, below the folder in which the
 //! program that we stand in for keeps its own.
 //!
-//! It is a mirror: the session's database is what counts, and nothing is read from here but which messages stand there
-//! already. So a file that was cut off, or belongs to a session that was begun without it, is made whole when the
-//! session is opened.
+//! It is a mirror: the session's database is what counts, and where there is one, nothing is read from here but which
+//! messages stand there already. So a file that was cut off, or belongs to a session that was begun without it, is made
+//! whole when the session is opened. A session that stands here alone is made of what it says (`read`).
+
+mod read;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -17,6 +19,8 @@ use serde_json::{Value, json};
 
 use crate::stream_json::message::{content, details, head, timestamp};
 use crate::{Ids, names};
+
+pub use read::read_transcript;
 
 /// The name of a longer path is cut, and its hash put behind.
 const MOST_NAME: usize = 200;

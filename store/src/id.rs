@@ -134,6 +134,11 @@ pub(crate) fn session_of(uuid: &str) -> Option<SessionId> {
     Some(SessionId::from(Ulid(bits).to_string()))
 }
 
+/// The message whose id has the 128 bits of `uuid`; `None` if it is no UUID.
+pub fn message_of(uuid: &str) -> Option<MessageId> {
+    session_of(uuid).map(|id| MessageId::from(id.as_str()))
+}
+
 /// When the session `id` was made, as its first bits say.
 pub(crate) fn created_at(id: &SessionId) -> Time {
     let milliseconds = Ulid::from_string(id.as_str()).map_or(0, |ulid| ulid.timestamp_ms());

@@ -11,7 +11,7 @@ mod id;
 mod paths;
 mod sqlite;
 
-pub use id::{SystemClock, uuid_of};
+pub use id::{SystemClock, message_of, uuid_of};
 pub use paths::Paths;
 pub use sqlite::lock::Holder;
 pub use sqlite::queue::Queue;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{Environment, Layer};
+use ah_protocol::transcript_path;
 use ah_store::Sessions;
 
 use super::Config;
@@ -25,6 +26,14 @@ impl Config {
     /// The sessions of the working directory.
     pub fn sessions(&self) -> Sessions {
         Sessions::in_folder(self.environment.cwd().join(SESSIONS))
+    }
+
+    /// Where the Agent SDKs look for the transcript of the session that they know by this UUID.
+    pub fn transcript(&self, uuid: &str) -> Option<PathBuf> {
+        let cwd = self.environment.cwd();
+        let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+        let home = self.foreign_home.as_ref()?;
+        Some(transcript_path(home, &cwd, uuid))
     }
 
     /// What `AH_PROTECT_DIRS` names, separated by colons.

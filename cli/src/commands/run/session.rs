@@ -1,9 +1,16 @@
 //! Where a run's session is, and what is done with it before the run.
 
-use ah_conversation::{Message, MessageId, Origin, SessionId, StoreError};
-use ah_protocol::is_of;
-use ah_store::{OpenError, Paths, Session, Sessions, Tree, uuid_of};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use ah_conversation::{
+    Clock as _, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError,
+};
+use ah_protocol::{is_of, read_transcript};
+use ah_store::{OpenError, Paths, Session, Sessions, SystemClock, Tree, message_of, uuid_of};
+
+use crate::args::is_uuid;
 use crate::args::session::{At, SessionChoice, SessionPlan};
 use crate::config::Config;
 use crate::error::CliError;
@@ -13,6 +20,15 @@ use crate::error::CliError;
 pub struct Place {
     paths: Paths,
     is_ephemeral: bool,
+    /// The transcript that the session is made of, where it stands nowhere else.
+    transcript: Option<Transcript>,
+}
+
+/// A session that only the SDKs know.
+#[derive(Debug)]
+struct Transcript {
+    path: PathBuf,
+    uuid: String,
 }
 
 impl Place {
@@ -24,6 +40,7 @@ impl Place {
     pub fn find(plan: &SessionPlan, config: &Config) -> Result<Self, CliError> {
         let sessions = config.sessions();
         let fresh = || sessions.fresh();
+        let mut transcript = None;
         let paths = match &plan.choice {
             SessionChoice::New => fresh()?,
             SessionChoice::Newest => match sessions.newest()? {
@@ -34,20 +51,30 @@ impl Place {
                 CliError::failure("there is no session to go on with")
                     .hint("leave `-c` or `-r` out to begin one")
             })?,
-            SessionChoice::Find(wanted) => sessions.find(wanted)?,
+            SessionChoice::Find(wanted) => match sessions.find(wanted) {
+                Ok(paths) => paths,
+                Err(error) => {
+                    transcript = Transcript::find(wanted, config);
+                    match &transcript {
+                        Some(_) => fresh()?,
+                        None => return Err(error.into()),
+                    }
+                }
+            },
             SessionChoice::Named(name) => match sessions.named(name)? {
                 Some(paths) => paths,
                 None => fresh()?,
             },
             SessionChoice::File(path) => Paths::of(config.environment.cwd().join(path)),
         };
-        let paths = match plan.fork {
+        let paths = match plan.fork && transcript.is_none() {
             true => copy(&sessions, &paths)?,
             false => paths,
         };
         Ok(Self {
             paths,
             is_ephemeral: plan.ephemeral,
+            transcript,
         })
     }
 
@@ -78,7 +105,12 @@ impl Place {
         if let SessionChoice::Named(name) = &plan.choice {
             session.set_name(name.clone()).await?;
         }
-        if let Some(uuid) = &plan.uuid {
+        if let Some(transcript) = &self.transcript {
+            transcript.write_to(session).await?;
+        }
+        let known = self.transcript.as_ref().filter(|_| !plan.fork);
+        let known = known.map(|transcript| &transcript.uuid);
+        if let Some(uuid) = plan.uuid.as_ref().or(known) {
             session.set_uuid(uuid.clone()).await?;
         }
         if let Some(at) = &plan.at {
@@ -95,6 +127,26 @@ impl Place {
             session.checkout(message).await?;
         }
         Ok(())
+    }
+}
+
+impl Transcript {
+    fn find(wanted: &str, config: &Config) -> Option<Self> {
+        let uuid = is_uuid(wanted).then(|| wanted.to_ascii_lowercase())?;
+        let path = config.transcript(&uuid).filter(|path| path.is_file())?;
+        Some(Self { path, uuid })
+    }
+
+    /// Writes what it says into a session that is empty.
+    async fn write_to(&self, session: &Session) -> Result<(), CliError> {
+        let text = fs::read(&self.path).map_err(|error| {
+            CliError::failure(format!("cannot read `{}`: {error}", self.path.display()))
+        })?;
+        let text = String::from_utf8_lossy(&text);
+        let clock = SystemClock::default();
+        let messages = read_transcript(&text, message_of, || clock.message_id());
+        let records = messages.into_iter().map(Arc::new).map(Record::Message);
+        Ok(session.append(records.collect()).await?)
     }
 }
 

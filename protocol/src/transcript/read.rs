@@ -1,0 +1,200 @@
+//! A transcript read back as a conversation: one that another machine has mirrored, that an SDK has made of another, or
+//! that the program has written for which we stand in. Pure.
+//!
+//! Rows are lines of JSON, each naming the one that it follows. The last one of the main conversation is where it ends;
+//! whatever is not on the way to it, or cannot be read, is left out.
+
+use std::collections::{HashMap, HashSet};
+
+use ah_conversation::{
+    ContentBlock, Image, Message, MessageId, Origin, Response, ResultBlock, Role, StopReason, Time,
+    ToolResult, ToolUse, ToolUseId, Usage,
+};
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// The conversation in a transcript. `id` makes an id of a UUID; a row without one gets `fresh`.
+pub fn read_transcript(
+    text: &str,
+    id: impl Fn(&str) -> Option<MessageId>,
+    fresh: impl Fn() -> MessageId,
+) -> Vec<Message> {
+    let rows: Vec<Value> = { text.lines() }
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let mut reader = Reader::default();
+    for row in branch(&rows) {
+        let uuid = row["uuid"].as_str().unwrap_or_default();
+        reader.take(row, id(uuid).unwrap_or_else(&fresh));
+    }
+    reader.messages
+}
+
+/// The rows of the main conversation from its root to its end.
+fn branch(rows: &[Value]) -> Vec<&Value> {
+    let name = |row: &Value, field: &str| row[field].as_str().map(str::to_owned);
+    let known: HashMap<_, _> = rows
+        .iter()
+        .filter_map(|row| Some((name(row, "uuid")?, row)))
+        .collect();
+    let is_said = |row: &&Value| {
+        let is_message = row["type"] == "user" || row["type"] == "assistant";
+        // Words of the program in the model's place, about a request that failed.
+        let is_ours = row["message"]["model"] == "<synthetic>";
+        is_message && !is_ours && row["isSidechain"] != true && row["uuid"].is_string()
+    };
+    let mut branch = Vec::new();
+    let mut seen = HashSet::new();
+    let mut at = rows.iter().rfind(is_said);
+    while let Some(row) = at.filter(|row| seen.insert(row["uuid"].as_str())) {
+        branch.extend(Some(row).filter(is_said));
+        at = name(row, "parentUuid").and_then(|parent| known.get(&parent).copied());
+    }
+    branch.reverse();
+    branch
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Reader {
+    messages: Vec<Message>,
+    /// What the answers are called that stand in several rows.
+    answer: Option<String>,
+    /// The tools of the calls.
+    tools: HashMap<ToolUseId, String>,
+}
+
+impl Reader {
+    fn take(&mut self, row: &Value, id: MessageId) {
+        let said = &row["message"];
+        let content: Vec<_> = match &said["content"] {
+            Value::String(text) => vec![ContentBlock::text(text.clone())],
+            Value::Array(blocks) => blocks.iter().map(|block| self.block(block)).collect(),
+            _ => Vec::new(),
+        };
+        let answer = (row["type"] == "assistant").then(|| said["id"].as_str().unwrap_or_default());
+        let is_more = match answer {
+            Some(answer) => self.answer.as_deref() == Some(answer) && !answer.is_empty(),
+            None => is_results(&content) && self.ends_with_results(),
+        };
+        self.answer = answer.map(str::to_owned);
+        if is_more && let Some(last) = self.messages.last_mut() {
+            last.content.extend(content);
+            // The last row of an answer knows how it ended.
+            last.response = answer.map(|_| response(said));
+            return;
+        }
+        let last = self.messages.last();
+        let origin = match answer {
+            Some(_) => Origin::Model,
+            None if is_results(&content) => Origin::Results,
+            None if row["isCompactSummary"] == true => Origin::Summary { kept_from: None },
+            None if row["isMeta"] == true => Origin::Reminder,
+            None => Origin::Prompt,
+        };
+        let at = row["timestamp"].as_str().unwrap_or_default();
+        let at = at.parse::<Timestamp>().ok();
+        self.messages.push(Message {
+            id,
+            parent: last.map(|last| last.id.clone()),
+            seq: last.map_or(0, |last| last.seq + 1),
+            role: match answer {
+                Some(_) => Role::Assistant,
+                None => Role::User,
+            },
+            origin,
+            created_at: Time(at.map_or(0, Timestamp::as_millisecond)),
+            content,
+            response: answer.map(|_| response(said)),
+        });
+    }
+
+    fn ends_with_results(&self) -> bool {
+        self.messages
+            .last()
+            .is_some_and(|last| is_results(&last.content))
+    }
+
+    /// A block in the form of the Messages API.
+    fn block(&mut self, raw: &Value) -> ContentBlock {
+        let text = |field: &str| raw[field].as_str().map(str::to_owned);
+        let known = match raw["type"].as_str() {
+            Some("text") => text("text").map(ContentBlock::text),
+            Some("thinking") => text("thinking").map(|thinking| ContentBlock::Thinking {
+                thinking,
+                signature: text("signature").filter(|seal| !seal.is_empty()),
+            }),
+            Some("redacted_thinking") => {
+                text("data").map(|data| ContentBlock::RedactedThinking { data })
+            }
+            Some("image") => image(raw).map(ContentBlock::Image),
+            Some("tool_use") => text("id").zip(text("name")).map(|(id, name)| {
+                let id = ToolUseId::from(id);
+                self.tools.insert(id.clone(), name.clone());
+                let input = raw["input"].clone().into();
+                ContentBlock::ToolUse(ToolUse { id, name, input })
+            }),
+            Some("tool_result") => text("tool_use_id").map(|id| {
+                let id = ToolUseId::from(id);
+                ContentBlock::ToolResult(ToolResult {
+                    tool_name: self.tools.get(&id).cloned().unwrap_or_default(),
+                    tool_use_id: id,
+                    content: results(&raw["content"]),
+                    is_error: raw["is_error"] == true,
+                    duration_ms: 0,
+                    details: None,
+                })
+            }),
+            _ => None,
+        };
+        known.unwrap_or_else(|| ContentBlock::Other { raw: raw.clone() })
+    }
+}
+
+fn is_results(content: &[ContentBlock]) -> bool {
+    matches!(content.first(), Some(ContentBlock::ToolResult(_)))
+}
+
+fn image(raw: &Value) -> Option<Image> {
+    let source = &raw["source"];
+    let field = |name: &str| source[name].as_str().map(str::to_owned);
+    (source["type"] == "base64").then_some(())?;
+    Some(Image {
+        media_type: field("media_type")?,
+        data: field("data")?,
+    })
+}
+
+fn results(content: &Value) -> Vec<ResultBlock> {
+    match content {
+        Value::String(text) => vec![ResultBlock::Text { text: text.clone() }],
+        Value::Array(blocks) => { blocks.iter() }
+            .filter_map(|block| match image(block) {
+                Some(image) => Some(ResultBlock::Image(image)),
+                None => block["text"].as_str().map(|text| ResultBlock::Text {
+                    text: text.to_owned(),
+                }),
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn response(said: &Value) -> Response {
+    let count = |field: &str| said["usage"][field].as_u64().unwrap_or_default();
+    let reason = said["stop_reason"].as_str();
+    Response {
+        stop_reason: reason.map_or(StopReason::EndTurn, StopReason::from),
+        usage: Usage {
+            input_tokens: count("input_tokens"),
+            output_tokens: count("output_tokens"),
+            cache_creation_input_tokens: count("cache_creation_input_tokens"),
+            cache_read_input_tokens: count("cache_read_input_tokens"),
+            ..Usage::default()
+        },
+        cost: None,
+        model: said["model"].as_str().unwrap_or_default().to_owned(),
+        provider: "anthropic".to_owned(),
+        latency_ms: 0,
+    }
+}
