@@ -123,6 +123,11 @@ impl Skills {
         self.skills.insert(skill.name.clone(), Arc::new(skill));
     }
 
+    /// Leaves those that `keeps` says.
+    pub fn retain(&mut self, keeps: impl Fn(&Skill) -> bool) {
+        self.skills.retain(|_, skill| keeps(skill));
+    }
+
     /// The skill of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
         self.skills.get(name)

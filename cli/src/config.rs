@@ -6,6 +6,7 @@ pub mod layers;
 mod mcp;
 mod models;
 pub mod places;
+pub mod plugins;
 mod project;
 pub mod rulebook;
 mod rules;
@@ -33,6 +34,7 @@ use crate::error::CliError;
 use crate::overlay::Overlay;
 use crate::trust::Trust;
 use layers::{Folders, Found, Layer, Origin, Sources};
+use plugins::Plugin;
 use project::{counting, permission_mode, tighten, trust};
 use rules::{directories, hooks, may_bypass, rules};
 use sandboxing::Sandboxing;
@@ -122,6 +124,8 @@ pub struct Config {
     pub key_from_dot_env: bool,
     /// How often and how soon a failed request is sent again.
     pub retry: Policy,
+    /// The plugins, which bring commands and the like along.
+    pub plugins: Vec<Plugin>,
     /// The settings files in force, the first one counting most.
     pub files: Vec<PathBuf>,
     /// What the user should know of the settings.
@@ -149,6 +153,7 @@ impl Config {
         overlay: &Overlay,
     ) -> Result<Self, CliError> {
         let mut config = Self::survey(options, manner, environment, overlay)?;
+        config.add_plugins(&options.settings.plugins(), options.tools.strict_mcp_config);
         match config.faults.is_empty() {
             true => Ok(config),
             false => Err(config.faults.swap_remove(0)),
@@ -231,6 +236,7 @@ impl Config {
             })?,
             key_from_dot_env,
             retry: retry(manner, is_plain(options), &environment)?,
+            plugins: Vec::new(),
             files: layers::files_of(&layers),
             warnings,
             embedded: Arc::new(embedded(overlay)),

@@ -333,6 +333,8 @@ fn policy(config: &Config, granted: &Granted) -> Result<(Confinement, Allowlist)
             .chain(config.unpacked.clone())
     }
     .flat_map(|folder| ["bin", "tools", "skills"].map(|name| folder.join(name)));
+    let plugins = config.plugins.iter().map(|plugin| plugin.root.clone());
+    let own = own.chain(plugins);
     let own = own.filter(|path| path.is_dir()).map(|path| Grant {
         path,
         access: Access::RUN,

@@ -30,6 +30,8 @@ const MAX_BYTES: u64 = 1_000_000;
 /// A text of one of the layers.
 struct Text {
     layer: Layer,
+    /// The plugin that brings it, by which its name begins.
+    plugin: Option<String>,
     location: PathBuf,
     /// From the folder on that it was sought in.
     path: PathBuf,
@@ -47,7 +49,10 @@ pub fn skills(config: &Config) -> (Skills, Vec<String>) {
             continue;
         }
         match Skill::parse(&file.text, &file.location, file.layer) {
-            Ok(skill) => skills.add(skill),
+            Ok(skill) => skills.add(Skill {
+                name: file.named(&skill.name),
+                ..skill
+            }),
             Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
         }
     }
@@ -64,7 +69,8 @@ pub fn commands(config: &Config) -> (Commands, Vec<String>) {
         if file.layer == Layer::BuiltIn && !has_built_in {
             continue;
         }
-        match Command::parse(&file.text, &file.path, &file.location, file.layer) {
+        let path = Path::new(file.plugin.as_deref().unwrap_or_default()).join(&file.path);
+        match Command::parse(&file.text, &path, &file.location, file.layer) {
             Ok(command) => commands.add(command),
             Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
         }
@@ -85,6 +91,7 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
             if is_markdown(&path) && path.iter().count() <= depth {
                 texts.push(Text {
                     layer,
+                    plugin: None,
                     text: String::from_utf8_lossy(&file.content).into_owned(),
                     path,
                     location: unpacked(config, &location).unwrap_or(location),
@@ -94,28 +101,68 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
     }
     for LayerFolder { layer, path } in config.layer_folders() {
         let folder = path.join(kind);
-        let mut found = Vec::new();
-        walk(&folder, depth, &mut found, warnings);
-        found.sort();
-        for location in found {
-            let path = location
-                .strip_prefix(&folder)
-                .unwrap_or(&location)
-                .to_owned();
-            match read(&location) {
-                Ok(text) => texts.push(Text {
-                    layer,
-                    location,
-                    path,
-                    text,
-                }),
-                Err(error) => {
-                    warnings.push(format!("cannot read `{}`: {error}", location.display()));
-                }
+        texts.extend(found(&folder, depth, (layer, None), warnings));
+    }
+    for plugin in &config.plugins {
+        let usual = plugin.root.join(kind);
+        let more = plugin.more.get(kind).into_iter().flatten();
+        for folder in [&usual].into_iter().chain(more) {
+            let of = (plugin.layer, Some(plugin.name.as_str()));
+            texts.extend(found(folder, depth, of, warnings));
+        }
+    }
+    texts
+}
+
+/// The texts in a folder, or the one in a file.
+fn found(
+    place: &Path,
+    depth: usize,
+    (layer, plugin): (Layer, Option<&str>),
+    warnings: &mut Vec<String>,
+) -> Vec<Text> {
+    let mut locations = Vec::new();
+    let folder = match place.is_file() {
+        true => {
+            locations.push(place.to_owned());
+            place.parent().unwrap_or(place)
+        }
+        false => {
+            walk(place, depth, &mut locations, warnings);
+            place
+        }
+    };
+    locations.sort();
+    let mut texts = Vec::new();
+    for location in locations {
+        let path = location
+            .strip_prefix(folder)
+            .unwrap_or(&location)
+            .to_owned();
+        match read(&location) {
+            Ok(text) => texts.push(Text {
+                layer,
+                plugin: plugin.map(str::to_owned),
+                location,
+                path,
+                text,
+            }),
+            Err(error) => {
+                warnings.push(format!("cannot read `{}`: {error}", location.display()));
             }
         }
     }
     texts
+}
+
+impl Text {
+    /// What is called `name` in its file.
+    fn named(&self, name: &str) -> String {
+        match &self.plugin {
+            Some(plugin) => format!("{plugin}:{name}"),
+            None => name.to_owned(),
+        }
+    }
 }
 
 /// Where an embedded file lies on a disk, if it does: what a skill brings along can run only from there.

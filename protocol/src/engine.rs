@@ -66,6 +66,8 @@ pub struct Engaged {
     pub transcript_path: Option<PathBuf>,
     /// Names of skills.
     pub skills: Vec<String>,
+    /// Plugins: what each is called, and where it is.
+    pub plugins: Vec<(String, PathBuf)>,
     /// Kinds of subagents.
     pub agents: Vec<AgentInfo>,
 }

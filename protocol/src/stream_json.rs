@@ -27,7 +27,7 @@ mod wire;
 
 pub use pipes::{Gone, Pipe, Pipes};
 pub use serve::{Served, Source, Streams, serve};
-pub use wire::{Initialize, Texts};
+pub use wire::{Initialize, NamedPlugin, Texts};
 
 /// What a host has asked to be shown besides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -234,12 +234,24 @@ pub struct SafetyOptions {
     /// Who is asked for permissions: stdio is the program that drives the session
     #[arg(long, value_name = "TOOL")]
     pub permission_prompt_tool: Option<String>,
+    /// Whether anybody is asked for permissions at all
+    #[arg(long, value_enum, value_name = "WHOM")]
+    pub permission_prompts: Option<PermissionPrompts>,
     /// Another working directory, besides the one where the run is
     #[arg(long, value_name = "DIR")]
     pub add_dir: Vec<PathBuf>,
     /// Let what this folder holds of code, servers and permissions count
     #[arg(long, global = true)]
     pub trust: bool,
+}
+
+/// Whether anybody is asked for permissions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PermissionPrompts {
+    /// Whoever is there
+    Host,
+    /// Nobody: what would be asked is denied
+    None,
 }
 
 /// Where commands run, and what they may do there.
@@ -348,6 +360,12 @@ pub struct SettingsOptions {
     /// More settings: a file, or a JSON object
     #[arg(long, value_name = "FILE|JSON", global = true)]
     pub settings: Option<String>,
+    /// A plugin: a folder with commands, skills, agents, hooks and MCP servers of its own
+    #[arg(long, value_name = "DIR", global = true)]
+    pub plugin_dir: Vec<PathBuf>,
+    /// A plugin whose MCP servers are left out
+    #[arg(long, value_name = "DIR", global = true)]
+    pub plugin_dir_no_mcp: Vec<PathBuf>,
     /// Which settings files count: user, project, local; "" for none
     #[arg(long, value_name = "LIST", global = true)]
     pub setting_sources: Option<String>,
@@ -367,6 +385,28 @@ pub struct SettingsOptions {
     /// Log to this file
     #[arg(long, value_name = "FILE", global = true)]
     pub debug_file: Option<PathBuf>,
+}
+
+/// A plugin as it is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginFolder {
+    /// Where it is, from the working directory on.
+    pub path: PathBuf,
+    /// Whether its MCP servers are started.
+    pub has_servers: bool,
+}
+
+impl SettingsOptions {
+    /// The plugins.
+    pub fn plugins(&self) -> Vec<PluginFolder> {
+        let with = self.plugin_dir.iter().map(|path| (path, true));
+        let without = self.plugin_dir_no_mcp.iter().map(|path| (path, false));
+        let folder = |(path, has_servers): (&PathBuf, bool)| PluginFolder {
+            path: path.clone(),
+            has_servers,
+        };
+        with.chain(without).map(folder).collect()
+    }
 }
 
 /// Words for a session from another process.

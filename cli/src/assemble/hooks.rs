@@ -1,6 +1,6 @@
 //! The hooks of the settings, as the engine asks them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ pub fn of(
     };
     let maker = Maker::new(config, standing);
     let own = config.hooks.iter();
-    let own = own.filter_map(|setting| maker.make(&setting.value));
+    let own = own.filter_map(|setting| maker.make(&setting.value, config.plugin_of(&setting.origin)));
     let hooks = own.chain(more).collect();
-    Hooks::new(hooks, subject).with_maker(move |setting| maker.make(setting))
+    Hooks::new(hooks, subject).with_maker(move |setting| maker.make(setting, None))
 }
 
 /// What hooks are made with.
@@ -76,7 +76,8 @@ impl Maker {
         }
     }
 
-    fn make(&self, setting: &HookSetting) -> Option<Arc<dyn Hook>> {
+    /// A hook; `plugin` is the folder of the plugin that brings it.
+    fn make(&self, setting: &HookSetting, plugin: Option<&Path>) -> Option<Arc<dyn Hook>> {
         let (sandbox, variables) = match &self.sandbox {
             _ if !setting.is_confined => (None, &self.variables),
             Room::Outside => (None, &self.variables),
@@ -89,6 +90,10 @@ impl Maker {
                 return None;
             }
         };
+        let root = plugin.map(|root| {
+            let root = root.to_string_lossy().into_owned();
+            ("CLAUDE_PLUGIN_ROOT".to_owned(), root)
+        });
         let given = setting.timeout.map(Duration::try_from_secs_f64);
         Some(Arc::new(CommandHook {
             event: setting.event,
@@ -98,7 +103,7 @@ impl Maker {
             is_async: setting.is_async,
             shell: self.shell.clone(),
             cwd: self.cwd.clone(),
-            environment: variables.clone(),
+            environment: variables.iter().cloned().chain(root).collect(),
             sandbox,
         }))
     }

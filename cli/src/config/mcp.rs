@@ -137,6 +137,25 @@ fn add(
 }
 
 impl Config {
+    /// Adds servers that whoever drives the program has named; they count more than any other of their names.
+    ///
+    /// # Errors
+    ///
+    /// Where the `text` from `source` cannot be read.
+    pub fn add_servers(&mut self, source: &str, text: &str) -> Result<(), CliError> {
+        let (servers, faults) = settings::read_mcp(source, text)?;
+        self.warnings.extend(faults);
+        for (name, entry) in servers {
+            let value = ServerEntry {
+                scope: ServerScope::Dynamic,
+                ..entry
+            };
+            let origin = Origin::CommandLine;
+            self.mcp_servers.insert(name, Sourced { value, origin });
+        }
+        Ok(())
+    }
+
     /// The MCP servers that can be had, with the variables in them replaced, and why others cannot.
     pub fn mcp_servers(&self) -> (BTreeMap<String, ServerConfig>, Vec<String>) {
         let variable = |name: &str| self.environment.get(name).map(str::to_owned);

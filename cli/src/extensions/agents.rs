@@ -23,7 +23,10 @@ pub fn agents(options: &PromptOptions, config: &Config) -> Result<(Agents, Vec<S
     let mut warnings = Vec::new();
     for file in texts(config, "agents", MAX_DEPTH, &mut warnings) {
         match Agent::parse(&file.text, &file.location, file.layer) {
-            Ok(agent) => agents.add(as_trusted(agent, config)),
+            Ok(agent) => {
+                let name = file.named(&agent.name);
+                agents.add(as_trusted(Agent { name, ..agent }, config));
+            }
             Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
         }
     }

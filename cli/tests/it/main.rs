@@ -30,6 +30,7 @@ mod ordinary_jobs;
 mod output;
 mod permissions;
 mod plain_loop;
+mod plugins;
 mod questions;
 mod random;
 mod repl;

@@ -69,6 +69,9 @@ pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
     let commands: Vec<&str> = { introduction.commands.iter() }
         .map(|(name, ..)| name.as_str())
         .collect();
+    let plugins: Vec<_> = { engaged.plugins.iter() }
+        .map(|(name, path)| json!({"name": name, "path": path}))
+        .collect();
     let agents: Vec<&str> = { engaged.agents.iter() }
         .map(|agent| agent.name.as_str())
         .collect();
@@ -86,7 +89,7 @@ pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
         "output_style": "default",
         "agents": agents,
         "skills": engaged.skills,
-        "plugins": [],
+        "plugins": plugins,
     })
 }
 

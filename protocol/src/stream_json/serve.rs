@@ -291,7 +291,9 @@ impl Server {
                     let mode = engaged.session.settings().permissions.mode;
                     told["current_permission_mode"] = json!(mode.as_str());
                     told["hook_on_failure_supported"] = json!(true);
-                    told["hooks_applied"] = json!(true);
+                    for applied in ["hooks", "mcp_servers", "plugins"] {
+                        told[format!("{applied}_applied")] = json!(true);
+                    }
                     self.desk.reply(&to, Ok(told));
                 }
                 Work::OpenAnyhow => {}
@@ -396,7 +398,8 @@ impl Server {
         }
         let init = introduction::init(engaged, self.desk.introduction());
         self.speaker.begin(init, prompt.uuid.clone());
-        let content = match self.expanded(prompt.content).await {
+        let is_verbatim = prompt.is_verbatim;
+        let content = match self.expanded(prompt).await {
             Ok(content) => content,
             Err(refusal) => {
                 self.finish(not_begun(&refusal.text));
@@ -404,7 +407,7 @@ impl Server {
             }
         };
         let stop = Stop::interrupt(run);
-        let outcome = match local(&content) {
+        let outcome = match local(&content).filter(|_| !is_verbatim) {
             Some(Local::Compact(wanted)) => {
                 self.speaker.set_trigger("manual");
                 let outcome = engaged.session.compact_all(wanted, &stop).await;
@@ -428,9 +431,10 @@ impl Server {
     }
 
     /// What a prompt calls by name comes in its place.
-    async fn expanded(&self, content: Vec<ContentBlock>) -> Result<Vec<ContentBlock>, Refusal> {
+    async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
+        let content = prompt.content;
         match &content[..] {
-            [ContentBlock::Text { text }] => {
+            [ContentBlock::Text { text }] if !prompt.is_verbatim => {
                 let text = self.desk.engine.expand(text).await?;
                 Ok(vec![ContentBlock::Text { text }])
             }

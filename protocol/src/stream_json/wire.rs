@@ -3,6 +3,8 @@
 //! Control requests come nested (`request.subtype`) from the SDKs; the flat form (`command`, `params`) of the older
 //! specification is understood too, and answered in its own form.
 
+use std::path::PathBuf;
+
 use ah_conversation::{ContentBlock, Image, PermissionMode};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -34,6 +36,8 @@ pub(crate) struct Prompt {
     /// The host's own name for the message.
     pub(crate) uuid: Option<String>,
     pub(crate) priority: Priority,
+    /// Whether it is put together by a program, and calls nothing by name.
+    pub(crate) is_verbatim: bool,
 }
 
 /// When a prompt that comes during a run is heard.
@@ -190,7 +194,28 @@ pub struct Initialize {
     pub forward_subagent_text: bool,
     /// The schema of the answer.
     pub json_schema: Option<Value>,
+    /// MCP servers that are not on the command line.
+    pub mcp_servers: Option<Map<String, Value>>,
+    /// Plugins, likewise.
+    pub plugins: Vec<NamedPlugin>,
+    /// The only skills that the model is told of.
+    pub skills: Option<Vec<String>>,
+    /// What a new session is called.
+    pub title: Option<String>,
 }
+
+/// A plugin as a host names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NamedPlugin {
+    /// Where it is, from the working directory on.
+    pub path: PathBuf,
+    /// Whether its MCP servers are left out.
+    pub skip_mcp_discovery: bool,
+}
+
+/// The text that says where the parts of a system prompt end that all users of a host share: it is none of them.
+const BOUNDARY: &str = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__";
 
 /// One text or several.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -207,7 +232,10 @@ impl Texts {
     pub fn joined(&self) -> String {
         match self {
             Self::One(text) => text.clone(),
-            Self::Many(texts) => texts.join("\n\n"),
+            Self::Many(texts) => {
+                let said = texts.iter().filter(|text| *text != BOUNDARY);
+                said.map(String::as_str).collect::<Vec<_>>().join("\n\n")
+            }
         }
     }
 }
@@ -252,6 +280,7 @@ fn prompt(object: &Map<String, Value>) -> Result<Prompt, String> {
             Some("later") => Priority::Later,
             _ => Priority::Next,
         },
+        is_verbatim: object.get("client_composed") == Some(&Value::Bool(true)),
     })
 }
 

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::signals::Signals;
 use super::{Opened, open};
-use crate::args::options::{Options, OutputFormat};
+use crate::args::options::{Options, OutputFormat, PermissionPrompts, PluginFolder};
 use crate::args::session::SessionPlan;
 use crate::assemble::{self, Catalogued, Own, Shown, Stage};
 use crate::config::layers::Origin;
@@ -121,6 +121,7 @@ pub(crate) async fn engage(engaging: Engaging<'_>) -> Result<(Served, CliError),
         own: engaging.own,
         refusal: OnceLock::new(),
         first_words: Mutex::new(None),
+        held: OnceLock::new(),
     });
     let reads_state = config
         .environment
@@ -131,8 +132,11 @@ pub(crate) async fn engage(engaging: Engaging<'_>) -> Result<(Served, CliError),
         hooks: options.output.include_hook_events,
         mirror: options.output.session_mirror,
         session_state: reads_state == Some("1"),
-        asks: match options.safety.permission_prompt_tool.as_deref() {
-            Some("stdio") => Asks::Host,
+        asks: match (
+            options.safety.permission_prompt_tool.as_deref(),
+            options.safety.permission_prompts,
+        ) {
+            (Some("stdio"), None | Some(PermissionPrompts::Host)) => Asks::Host,
             _ => Asks::Nobody,
         },
     };
@@ -202,9 +206,15 @@ struct Workshop {
     refusal: OnceLock<CliError>,
     /// What the first prompt begins with, until it has come.
     first_words: Mutex<Option<String>>,
+    /// What holds once the host has said what it wants.
+    held: OnceLock<Config>,
 }
 
 impl Workshop {
+    fn config(&self) -> &Config {
+        self.held.get().unwrap_or(&self.config)
+    }
+
     fn refusal(&self) -> CliError {
         let refusal = self.refusal.get().cloned();
         refusal.unwrap_or_else(|| CliError::failure("the session could not be opened"))
@@ -244,6 +254,10 @@ impl Workshop {
                 origin: Origin::CommandLine,
             });
         }
+        if let Some(servers) = &wishes.mcp_servers {
+            let text = json!({"mcpServers": servers}).to_string();
+            config.add_servers("initialize", &text)?;
+        }
         for name in &wishes.sdk_mcp_servers {
             let entry = serde_json::from_value(json!({"type": "sdk", "name": name}));
             let value = entry.map_err(|fault| CliError::failure(format!("{name}: {fault}")))?;
@@ -252,13 +266,24 @@ impl Workshop {
                 .mcp_servers
                 .insert(name.clone(), Sourced { value, origin });
         }
+        let plugins = wishes.plugins.iter().map(|plugin| PluginFolder {
+            path: plugin.path.clone(),
+            has_servers: !plugin.skip_mcp_discovery,
+        });
+        let is_strict = options.tools.strict_mcp_config;
+        config.add_plugins(&plugins.collect::<Vec<_>>(), is_strict);
+        // It is opened once.
+        let _ = self.held.set(config.clone());
         if let Some(main) = assemble::as_main(&options, &config)? {
             (options, config) = (main.options, main.config);
             if let Some(words) = main.first_words {
                 *lock(&self.first_words) = Some(words);
             }
         }
-        let (skills, warnings) = extensions::skills(&config);
+        let (mut skills, warnings) = extensions::skills(&config);
+        if let Some(wanted) = &wishes.skills {
+            skills.retain(|skill| wanted.contains(&skill.name));
+        }
         let skills = Arc::new(skills);
         let plan = SessionPlan::of(&options, config.manner)?;
         let Opened { session, store } = open(
@@ -283,6 +308,11 @@ impl Workshop {
         }
         for notice in store.take_notices().await {
             setting.frontend.notice(&notice.to_string());
+        }
+        if let Some(title) = &wishes.title
+            && session.transcript().last().is_none()
+        {
+            store.set_name(title.clone()).await?;
         }
         Ok(self.engaged(session, &store, &skills, &options, config))
     }
@@ -310,6 +340,9 @@ impl Workshop {
             max_retries: config.retry.retries,
             api_key_source: source.unwrap_or_else(|| "none".to_owned()),
             skills: skills.iter().map(|skill| skill.name.clone()).collect(),
+            plugins: { config.plugins.iter() }
+                .map(|plugin| (plugin.name.clone(), plugin.root.clone()))
+                .collect(),
             agents,
             models: Arc::new(Catalogued::new(config, options.clone())),
         }
@@ -319,7 +352,7 @@ impl Workshop {
 #[async_trait]
 impl Engine for Workshop {
     fn introduction(&self) -> Introduction {
-        let config = &self.config;
+        let config = self.config();
         let (commands, _) = extensions::commands(config);
         let (skills, _) = extensions::skills(config);
         let skills = skills.iter().filter(|skill| skill.is_command);
@@ -357,10 +390,10 @@ impl Engine for Workshop {
     }
 
     async fn expand(&self, prompt: &str) -> Result<String, Refusal> {
-        let (skills, _) = extensions::skills(&self.config);
+        let config = self.config();
+        let (skills, _) = extensions::skills(config);
         let given = self.options.prompt.skill.as_deref();
-        let expanded =
-            extensions::expand(prompt, given, &skills, &self.config, &self.attempt).await;
+        let expanded = extensions::expand(prompt, given, &skills, config, &self.attempt).await;
         match expanded {
             Ok(expanded) => Ok(match lock(&self.first_words).take() {
                 Some(words) => format!("{words}\n\n{}", expanded.text),
