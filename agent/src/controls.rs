@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ah_conversation::{PermissionMode, PermissionUpdate, Provider, Thinking};
 
-use crate::Session;
+use crate::{Part, Session};
 
 /// A handle on a session that is at work, for whoever may change how it goes on.
 #[derive(Clone, Default)]
@@ -73,6 +73,12 @@ impl Session {
                 Change::Thinking(thinking) => self.settings.thinking = thinking,
                 Change::Permissions(update) => self.settings.permissions.apply(&update),
             }
+        }
+        // It also changes by what was answered to a question, or by a plan that was approved.
+        let mode = self.settings.permissions.mode;
+        if mode != self.shown_mode {
+            self.shown_mode = mode;
+            self.ports.frontend.follow(Part::Mode(mode));
         }
     }
 

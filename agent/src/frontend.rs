@@ -2,8 +2,8 @@
 //! of the same run.
 
 use ah_conversation::{
-    ContentBlock, Event, Host, Message, MessageId, Model, Progress, StreamEvent, Task, TaskNews,
-    ToolResult, ToolUse,
+    ContentBlock, Event, Host, Message, MessageId, Model, PermissionMode, Progress, StreamEvent,
+    Task, TaskNews, ToolResult, ToolUse,
 };
 use async_trait::async_trait;
 
@@ -55,6 +55,8 @@ pub enum Part<'a> {
     Result(&'a ToolResult),
     /// A message that was stored.
     Stored(&'a Message),
+    /// What is allowed where no rule says otherwise has become another.
+    Mode(PermissionMode),
     /// A hook that is about to be asked.
     Hook(&'a Asked),
     /// The same hook has answered, or failed.

@@ -2,7 +2,7 @@
 //! of an answer, a summary.
 
 use ah_conversation::{
-    ContentBlock, ExitReason, Origin, StoreError, Time, ToolUse, Usage, text_of,
+    ContentBlock, ExitReason, Origin, Role, StoreError, Time, ToolUse, Usage, text_of,
 };
 use serde_json::{Value, json};
 
@@ -133,7 +133,11 @@ impl Session {
             .iter()
             .filter(|message| is_demand(&message.text()))
             .count();
-        let more = json!({"stop_hook_active": demands > 0});
+        let said = run.iter().rev().find(|it| it.role == Role::Assistant);
+        let more = json!({
+            "stop_hook_active": demands > 0,
+            "last_assistant_message": said.map(|message| message.text()),
+        });
         let clock = self.ports.clock.clone();
         let verdict = tokio::select! {
             biased;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use ah_conversation::{
     CallState, Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message,
-    MessageId, Model, Origin, Permissions, Provider, ProviderError, Record, Repetition, Response,
-    Role, Rulebook, Sampling, Share, Skip, Step, Store, StoreError, Thinking, ToolUse, Transcript,
-    Usage, close_open_calls, next, text_of,
+    MessageId, Model, Origin, PermissionMode, Permissions, Provider, ProviderError, Record,
+    Repetition, Response, Role, Rulebook, Sampling, Share, Skip, Step, Store, StoreError, Thinking,
+    ToolUse, Transcript, Usage, close_open_calls, next, text_of,
 };
 
 use serde_json::Value;
@@ -162,6 +162,8 @@ pub struct Session {
     /// Whether hooks know that the session has begun.
     pub(crate) has_begun: bool,
     pub(crate) controls: Controls,
+    /// The mode that the frontend knows of.
+    pub(crate) shown_mode: PermissionMode,
     pub(crate) background: Background,
     /// The prompt on whose account files change, where it is one of a conversation above.
     pub(crate) on_account_of: Option<MessageId>,
@@ -180,6 +182,7 @@ impl Session {
     ) -> Result<Self, StoreError> {
         let transcript = ports.store.load().await?;
         let mut session = Self {
+            shown_mode: settings.permissions.mode,
             ports,
             tools,
             settings,

@@ -25,8 +25,8 @@ pub use grammar::command;
 use options::{InputFormat, Options, OutputFormat, OutputOptions};
 use session::SessionPlan;
 use subcommands::Subcommands;
-pub use words::{Names, is_uuid};
 use words::Sorted;
+pub use words::{Names, is_uuid};
 
 /// What the program is asked to do.
 #[derive(Debug, Clone, PartialEq)]

@@ -200,8 +200,7 @@ impl Config {
             project_root,
             sources,
             model: model(options, &environment, &first),
-            fallback_model: given(options.model.fallback_model.clone())
-                .or_else(|| first.value(|settings| settings.fallback_model.clone())),
+            fallback_model: fallback_model(options, &first),
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
             servers,
             mcp_servers: mcp::find(options, &layers, project, &mut warnings)?,
@@ -332,6 +331,11 @@ fn model(options: &Options, environment: &Environment, first: &First<'_>) -> Sou
         .or_else(of_environment)
         .or_else(|| first.value(|settings| settings.model.clone()))
         .unwrap_or_else(|| built_in(DEFAULT_MODEL.to_owned()))
+}
+
+fn fallback_model(options: &Options, first: &First<'_>) -> Option<Sourced<String>> {
+    let typed = given(options.model.fallback_model.clone());
+    typed.or_else(|| first.value(|settings| settings.fallback_model.clone()))
 }
 
 /// Sets the variables of all layers, and marks those that hold the servers' keys.

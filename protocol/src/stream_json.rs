@@ -20,6 +20,7 @@ mod link;
 pub(crate) mod message;
 mod output;
 mod pipes;
+mod queue;
 mod result;
 mod serve;
 mod speaker;

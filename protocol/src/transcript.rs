@@ -9,7 +9,7 @@ mod read;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,16 +82,25 @@ pub struct TranscriptFile {
 }
 
 struct State {
-    /// Gone once it could not be written.
-    file: Option<File>,
+    file: Place,
+    /// What stands before the first row that is written.
+    before: String,
     /// The last row of each message, which the next one follows.
     ends: HashMap<MessageId, String>,
     /// The names of the rows to come with what the last calls gave.
     results: HashMap<ToolUseId, String>,
 }
 
+/// The file, which is made with the first row: where nothing was said, nothing is left behind.
+enum Place {
+    Closed,
+    Open(File),
+    /// It could not be written.
+    Lost,
+}
+
 impl TranscriptFile {
-    /// Makes the file where it is missing, and writes what of `messages` it lacks; gives those rows.
+    /// Writes what of `messages` the file lacks; gives those rows. A session without any gets this `title`.
     ///
     /// # Errors
     /// Where it cannot be read or written.
@@ -100,26 +109,22 @@ impl TranscriptFile {
         session_id: &str,
         cwd: &Path,
         version: &str,
+        title: Option<&str>,
         messages: &[Arc<Message>],
         ids: &dyn Ids,
     ) -> io::Result<(Self, Vec<Value>)> {
-        if let Some(folder) = path.parent() {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(folder)?;
-        }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&path)?;
-        let mut there = Vec::new();
-        file.read_to_end(&mut there)?;
+        let there = match fs::read(&path) {
+            Ok(there) => there,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
         // A line that was cut off is left as it is; readers skip it.
-        if there.last().is_some_and(|last| *last != b'\n') {
-            file.write_all(b"\n")?;
+        let is_cut = there.last().is_some_and(|last| *last != b'\n');
+        let mut before = if is_cut { "\n" } else { "" }.to_owned();
+        if let Some(title) = title.filter(|_| there.is_empty() && messages.is_empty()) {
+            let row =
+                json!({"type": "custom-title", "customTitle": title, "sessionId": session_id});
+            before.push_str(&format!("{row}\n"));
         }
         let transcript = Self {
             path,
@@ -127,7 +132,8 @@ impl TranscriptFile {
             cwd: cwd.to_string_lossy().into_owned(),
             version: version.to_owned(),
             state: Mutex::new(State {
-                file: Some(file),
+                file: Place::Closed,
+                before,
                 ends: HashMap::new(),
                 results: HashMap::new(),
             }),
@@ -143,7 +149,7 @@ impl TranscriptFile {
             rows.extend(transcript.rows(message, &mut state, ids));
         }
         rows.retain(|row| !row["uuid"].as_str().is_some_and(|it| known.contains(it)));
-        state.write(&rows)?;
+        state.write(&transcript.path, &rows)?;
         drop(state);
         Ok((transcript, rows))
     }
@@ -160,7 +166,7 @@ impl TranscriptFile {
     pub fn write(&self, message: &Message, ids: &dyn Ids) -> io::Result<Vec<Value>> {
         let state = &mut *self.lock();
         let rows = self.rows(message, state, ids);
-        state.write(&rows)?;
+        state.write(&self.path, &rows)?;
         Ok(rows)
     }
 
@@ -227,17 +233,39 @@ impl TranscriptFile {
 }
 
 impl State {
-    fn write(&mut self, rows: &[Value]) -> io::Result<()> {
-        let Some(file) = &mut self.file else {
+    fn write(&mut self, path: &Path, rows: &[Value]) -> io::Result<()> {
+        if rows.is_empty() {
             return Ok(());
-        };
-        let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
-        let written = file.write_all(lines.as_bytes());
+        }
+        let written = self.append(path, rows);
         if written.is_err() {
-            self.file = None;
+            self.file = Place::Lost;
         }
         written
     }
+
+    fn append(&mut self, path: &Path, rows: &[Value]) -> io::Result<()> {
+        if matches!(self.file, Place::Closed) {
+            self.file = Place::Open(open(path)?);
+        }
+        let Place::Open(file) = &mut self.file else {
+            return Ok(());
+        };
+        let mut lines = std::mem::take(&mut self.before);
+        lines.extend(rows.iter().map(|row| format!("{row}\n")));
+        file.write_all(lines.as_bytes())
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).open(path)
 }
 
 /// The rows of a message: what each is called, and which blocks it has.

@@ -22,8 +22,10 @@ pub struct Verdict {
     pub updates: Vec<PermissionUpdate>,
     /// Whether a denial ends the run.
     pub interrupt: bool,
-    /// The output in the place of a server's tool's.
+    /// The output in the place of a tool's.
     pub output: Option<Value>,
+    /// The same, if the tool is a server's.
+    pub server_output: Option<Value>,
 }
 
 /// What hooks say of a call, with the reason.
@@ -71,6 +73,7 @@ impl Verdict {
         self.updates.extend(other.updates);
         self.interrupt |= other.interrupt;
         self.output = other.output.or_else(|| self.output.take());
+        self.server_output = other.server_output.or_else(|| self.server_output.take());
     }
 
     /// What is denied, and why.
@@ -121,7 +124,8 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> Verdict {
         return verdict;
     };
     verdict.context.extend(text(specific, "additionalContext"));
-    verdict.output = specific.get("updatedMCPToolOutput").cloned();
+    verdict.output = specific.get("updatedToolOutput").cloned();
+    verdict.server_output = specific.get("updatedMCPToolOutput").cloned();
     match event {
         HookEvent::PreToolUse => {
             let reason = text(specific, "permissionDecisionReason").unwrap_or_default();

@@ -50,9 +50,9 @@ impl Session {
                 verdict = ports.hooks.ask(moment, &*ports.frontend).await;
                 verdict.context.extend(verdict.block.take());
             }
-            if let Some(other) = verdict.output.take()
-                && call.name.starts_with("mcp__")
-            {
+            let of_server = verdict.server_output.take();
+            let of_server = of_server.filter(|_| call.name.starts_with("mcp__"));
+            if let Some(other) = verdict.output.take().or(of_server) {
                 let text = other
                     .as_str()
                     .map_or_else(|| other.to_string(), str::to_owned);

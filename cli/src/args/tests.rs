@@ -278,10 +278,16 @@ fn every_long_option_has_the_form_of_the_official_sdks() {
 
 #[test]
 fn options_of_other_agents_are_accepted_and_noted() {
-    let invocation = parsed(&["--plugin-dir", "x", "--verbose", "--task-budget=1", "hi"]);
+    let invocation = parsed(&[
+        "--project-config-root",
+        "x",
+        "--verbose",
+        "--task-budget=1",
+        "hi",
+    ]);
     assert_eq!(
         invocation.without_meaning,
-        ["--plugin-dir", "--task-budget", "--verbose"]
+        ["--project-config-root", "--task-budget", "--verbose"]
     );
     assert_eq!(
         invocation.action,

@@ -31,7 +31,8 @@ pub fn of(
     };
     let maker = Maker::new(config, standing);
     let own = config.hooks.iter();
-    let own = own.filter_map(|setting| maker.make(&setting.value, config.plugin_of(&setting.origin)));
+    let own =
+        own.filter_map(|setting| maker.make(&setting.value, config.plugin_of(&setting.origin)));
     let hooks = own.chain(more).collect();
     Hooks::new(hooks, subject).with_maker(move |setting| maker.make(setting, None))
 }

@@ -445,7 +445,7 @@ mod tests {
                 timeout: Some(2.0),
                 is_async: false,
                 is_confined: true,
-                        }],
+            }],
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             trusted_folders: vec!["~/src".into()],
             web: WebSettings {

@@ -7,6 +7,7 @@ mod bad_input;
 mod beside;
 mod binary;
 mod cases;
+mod checks;
 mod commands;
 mod confined;
 mod damage;

@@ -7,3 +7,4 @@ mod network;
 mod requests;
 mod transcript;
 mod transport;
+mod turns;

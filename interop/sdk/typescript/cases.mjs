@@ -1,5 +1,6 @@
 // What programs on the TypeScript SDK rely on, tried through the SDK itself. `node --test` runs them.
 import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { Prompts, answered, bash, on, sdk, says, textOf, uses, z } from './bench.mjs';
 
 const allow = async (name, input) => ({ behavior: 'allow', updatedInput: input });
@@ -244,4 +245,107 @@ on('what the program offers', async bench => {
   assert.ok(Array.isArray(commands));
   assert.ok(models.every(it => it.value && it.displayName));
   assert.ok(models.length > 0);
+});
+
+/// The functions of the SDK look in the home of this process.
+async function inHome(bench, act) {
+  const before = process.env.CLAUDE_CONFIG_DIR;
+  process.env.CLAUDE_CONFIG_DIR = `${bench.home}/.claude`;
+  try {
+    return await act();
+  } finally {
+    if (before === undefined) delete process.env.CLAUDE_CONFIG_DIR;
+    else process.env.CLAUDE_CONFIG_DIR = before;
+  }
+}
+
+const rowWords = rows => rows.map(({ message: { content } }) =>
+  typeof content === 'string' ? content : content.map(it => it.text ?? it.type).join('+'));
+
+// Port 11 a, c and d, row S6: what is listed is what was said, and a copy of the SDK goes on.
+on('sessions are listed, read, named, copied and resumed', async bench => {
+  await bench.plays(uses(bash('one', 'echo 1')), says('One.'), says('Two.'), says('Three.'));
+  const options = { allowedTools: ['Bash'], title: 'Mine' };
+  const first = await bench.asks('first', options);
+  const id = first.result.session_id;
+  await bench.asks('second', { ...options, resume: id });
+  await inHome(bench, async () => {
+    const dir = bench.cwd;
+    const [info, ...others] = await sdk.listSessions({ dir });
+    assert.deepEqual([info.sessionId, info.customTitle, others.length], [id, 'Mine', 0]);
+    assert.equal((await sdk.getSessionInfo(id, { dir })).sessionId, id);
+    const rows = await sdk.getSessionMessages(id, { dir });
+    const before = ['first', 'tool_use', 'tool_result', 'One.'];
+    assert.deepEqual(rowWords(rows), [...before, 'second', 'Two.']);
+    const streamed = first.of('assistant').map(it => it.uuid);
+    assert.deepEqual(streamed, [rows[1].uuid, rows[3].uuid]);
+    const copy = await sdk.forkSession(id, { dir, upToMessageId: rows[3].uuid });
+    const seen = await bench.asks('third', { ...options, resume: copy.sessionId });
+    assert.equal(seen.result.session_id, copy.sessionId);
+    const sent = (await bench.requests())[3].messages.flatMap(it => it.content);
+    assert.deepEqual(sent.map(it => it.text ?? it.type), [...before, 'third']);
+    await sdk.renameSession(id, 'Ours', { dir });
+    await sdk.tagSession(id, 'kept', { dir });
+    const { customTitle, tag } = await sdk.getSessionInfo(id, { dir });
+    assert.deepEqual([customTitle, tag], ['Ours', 'kept']);
+    await sdk.deleteSession(id, { dir });
+    assert.deepEqual((await sdk.listSessions({ dir })).map(it => it.sessionId), [copy.sessionId]);
+  });
+});
+
+on('a session goes on behind a message', async bench => {
+  await bench.plays(says('One.'), says('Two.'), says('Three.'));
+  const first = await bench.asks('first');
+  const { session_id: resume } = first.result;
+  await bench.asks('second', { resume });
+  await bench.asks('again', { resume, resumeSessionAt: first.of('assistant')[0].uuid });
+  const sent = (await bench.requests())[2].messages.flatMap(it => it.content);
+  assert.deepEqual(sent.map(it => it.text), ['first', 'One.', 'again']);
+});
+
+on('servers and plugins that are named with initialize', async bench => {
+  const server = `${bench.folder}/server.mjs`;
+  const tool = { name: 'who', description: 'Says who.', inputSchema: { type: 'object' } };
+  writeFileSync(server, `
+    import { createInterface } from 'node:readline';
+    const answers = {
+      initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } },
+      'tools/list': { tools: [${JSON.stringify(tool)}] },
+      'tools/call': { content: [{ type: 'text', text: 'It is I.' }] },
+    };
+    for await (const line of createInterface(process.stdin)) {
+      const { id, method } = JSON.parse(line);
+      if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method] ?? {} }));
+    }`);
+  mkdirSync(`${bench.folder}/shop/commands`, { recursive: true });
+  writeFileSync(`${bench.folder}/shop/commands/greet.md`, 'Greet $ARGUMENTS warmly.');
+  await bench.plays(uses(['ask', 'mcp__till__who', {}]), says('Hello, Ada.'));
+  const seen = await bench.asks('/shop:greet Ada', {
+    mcpServers: { till: { command: process.execPath, args: [server] } },
+    mcpServersDelivery: 'initialize',
+    plugins: [{ type: 'local', path: `${bench.folder}/shop` }],
+    pluginDelivery: 'initialize',
+    allowedTools: ['mcp__till'],
+  });
+  assert.equal(textOf(seen.toolResult('ask').content), 'It is I.');
+  assert.equal(seen.init.plugins[0].name, 'shop');
+  const [{ messages }] = await bench.requests();
+  assert.match(textOf(messages[0].content), /Greet Ada warmly\./);
+});
+
+on('a warm program answers when it is asked', async bench => {
+  await bench.plays(says('Hello.'));
+  const { ANTHROPIC_API_KEY, HOME, PATH } = { ...process.env, ANTHROPIC_API_KEY: 'sk-test', HOME: bench.home };
+  const warm = await sdk.startup({
+    options: {
+      cwd: bench.cwd,
+      model: 'claude-sonnet-4-5',
+      settingSources: [],
+      pathToClaudeCodeExecutable: process.env.AGENT_CLI,
+      env: { ANTHROPIC_BASE_URL: bench.url, ANTHROPIC_API_KEY, HOME, PATH, IS_SANDBOX: '1' },
+    },
+  });
+  const seen = [];
+  for await (const message of warm.query('Say hello.')) seen.push(message);
+  assert.equal(seen.at(-1).result, 'Hello.');
 });

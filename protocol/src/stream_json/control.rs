@@ -76,11 +76,12 @@ impl Handles {
                 None => Err(Fault::new(format!("there is no task `{id}`"))),
             },
             Wish::RewindFiles { prompt, dry_run } => self.rewind(&prompt, dry_run).await,
-            Wish::Initialize(_) => Err(Fault::new(
-                "`initialize` comes once, before the first prompt",
-            )),
             // These need no session, and are answered by whoever hears the host.
-            Wish::Introduction(_) | Wish::Unknown { .. } | Wish::Interrupt => Ok(json!({})),
+            Wish::Initialize(_)
+            | Wish::Introduction(_)
+            | Wish::Unknown { .. }
+            | Wish::Interrupt { .. }
+            | Wish::Withdraw { .. } => Ok(json!({})),
         }
     }
 

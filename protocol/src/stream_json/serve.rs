@@ -17,9 +17,10 @@ use super::introduction;
 use super::link::Link;
 use super::message::{error_kind, error_text};
 use super::output::Lines;
+use super::queue::{Queue, Ticket};
 use super::result::{Circumstances, Totals, not_begun, result};
 use super::speaker::Speaker;
-use super::wire::{self, Fault, Incoming, Initialize, Priority, Prompt, Return, Wish};
+use super::wire::{self, Fault, Incoming, Initialize, Listed, Priority, Prompt, Return, Wish};
 use super::{Pipes, Wanted};
 use crate::transcript::unwritten;
 use crate::{Engaged, Engine, Ids, Introduction, Refusal, Setting, TranscriptFile};
@@ -77,7 +78,7 @@ pub async fn serve(
         work: Mutex::new(Some(work)),
         open: OnceLock::new(),
         early: Mutex::new(Some(Vec::new())),
-        run: Mutex::new(None),
+        queue: Queue::new(stop.clone()),
         is_faulty: OnceLock::new(),
         engine,
         introduction: OnceLock::new(),
@@ -87,10 +88,10 @@ pub async fn serve(
             tokio::spawn(desk.clone().hear(input::lines(input)));
         }
         Source::Prompt(text) => {
-            desk.put(Work::Prompt(Prompt {
+            desk.prompt(Prompt {
                 content: vec![ContentBlock::text(text)],
                 ..Prompt::default()
-            }));
+            });
             desk.end();
         }
     }
@@ -118,7 +119,7 @@ enum Work {
     Open(Return, Box<Initialize>),
     /// Something else of the host needs the session.
     OpenAnyhow,
-    Prompt(Prompt),
+    Prompt(Prompt, Arc<Ticket>),
 }
 
 /// What both sides of the talk look at: the one that hears the host, and the one that works.
@@ -129,8 +130,8 @@ struct Desk {
     open: OnceLock<Handles>,
     /// What was asked for before the session was open; gone since.
     early: Mutex<Option<Vec<(Return, Wish)>>>,
-    /// Ends the run that is on.
-    run: Mutex<Option<CancellationToken>>,
+    /// The prompts that are not answered yet.
+    queue: Queue,
     /// Set by a line that could not be read.
     is_faulty: OnceLock<()>,
     engine: Arc<dyn Engine>,
@@ -162,9 +163,9 @@ impl Desk {
         match incoming {
             Incoming::Prompt(prompt) => {
                 if prompt.priority == Priority::Now {
-                    self.interrupt();
+                    self.queue.interrupt(false);
                 }
-                self.put(Work::Prompt(prompt));
+                self.prompt(prompt);
             }
             Incoming::Answer { id, answer } => self.link.answer(&id, answer),
             Incoming::Request(to, wish) => self.request(to, wish),
@@ -174,9 +175,13 @@ impl Desk {
 
     fn request(self: &Arc<Self>, to: Return, wish: Wish) {
         match wish {
-            Wish::Interrupt => {
-                self.reply(&to, Ok(json!({"still_queued": []})));
-                self.interrupt();
+            Wish::Interrupt { cancels_others } => {
+                let told = self.queue.interrupt(cancels_others);
+                self.reply(&to, Ok(told));
+            }
+            Wish::Withdraw { prompt } => {
+                let cancelled = self.queue.withdraw(&prompt);
+                self.reply(&to, Ok(json!({"cancelled": cancelled})));
             }
             Wish::Introduction(listed) => {
                 let told = introduction::part(self.introduction(), listed);
@@ -185,6 +190,11 @@ impl Desk {
             Wish::Unknown { subtype, fault } => self.reply(&to, Err(unknown(&subtype, fault))),
             Wish::Initialize(wishes) if self.open.get().is_none() => {
                 self.put(Work::Open(to, wishes));
+            }
+            // A host that has lost the answer asks again; what it wants besides comes too late.
+            Wish::Initialize(_) => {
+                let told = introduction::part(self.introduction(), Listed::All);
+                self.reply(&to, Ok(told));
             }
             wish => {
                 let mut early = lock(&self.early);
@@ -202,11 +212,15 @@ impl Desk {
 
     /// Does what the host asks for of an open session.
     async fn grant(&self, to: Return, wish: Wish) {
-        let outcome = match self.open.get() {
-            Some(handles) => handles.grant(wish).await,
-            None => Err(Fault::new("the session could not be opened")),
+        let Some(handles) = self.open.get() else {
+            let fault = Fault::new("the session could not be opened");
+            return self.reply(&to, Err(fault));
         };
+        let mode = wish.mode();
+        let outcome = handles.grant(wish).await;
+        let mode = mode.filter(|_| outcome.is_ok());
         self.reply(&to, outcome);
+        mode.into_iter().for_each(|mode| handles.speaker.mode(mode));
     }
 
     /// What the program tells of itself: read once, since it stands in many files.
@@ -218,10 +232,10 @@ impl Desk {
         self.link.lines.send(to.line(outcome));
     }
 
-    fn interrupt(&self) {
-        if let Some(run) = &*lock(&self.run) {
-            run.cancel();
-        }
+    /// Takes a prompt in.
+    fn prompt(&self, prompt: Prompt) {
+        let ticket = self.queue.join(prompt.uuid.clone());
+        self.put(Work::Prompt(prompt, ticket));
     }
 
     /// Tells the host that a line of its own could not be understood, and goes on.
@@ -276,7 +290,7 @@ impl Server {
             if engaged.is_none() {
                 let wishes = match &work {
                     Work::Open(_, wishes) => (**wishes).clone(),
-                    Work::OpenAnyhow | Work::Prompt(_) => Initialize::default(),
+                    Work::OpenAnyhow | Work::Prompt(..) => Initialize::default(),
                 };
                 match self.open(&wishes).await {
                     Ok(opened) => engaged = Some(opened),
@@ -297,11 +311,14 @@ impl Server {
                     self.desk.reply(&to, Ok(told));
                 }
                 Work::OpenAnyhow => {}
-                Work::Prompt(prompt) => {
+                Work::Prompt(prompt, ticket) => {
                     self.catch_up().await;
-                    if let Err(error) = self.turn(engaged, prompt).await {
+                    if self.desk.queue.begin(&ticket)
+                        && let Err(error) = self.turn(engaged, prompt, &ticket.run).await
+                    {
                         return Served::Lost(error);
                     }
+                    self.desk.queue.leave();
                 }
             }
             self.catch_up().await;
@@ -345,6 +362,7 @@ impl Server {
                 &engaged.session_id,
                 &engaged.cwd,
                 &desk.introduction().version,
+                wishes.title.as_deref(),
                 engaged.session.transcript().messages(),
                 &*desk.link.ids,
             );
@@ -386,9 +404,12 @@ impl Server {
     }
 
     /// Runs a prompt to its end.
-    async fn turn(&mut self, engaged: &mut Engaged, prompt: Prompt) -> Result<(), StoreError> {
-        let run = self.stop.child_token();
-        *lock(&self.desk.run) = Some(run.clone());
+    async fn turn(
+        &mut self,
+        engaged: &mut Engaged,
+        prompt: Prompt,
+        run: &CancellationToken,
+    ) -> Result<(), StoreError> {
         engaged.session.take_changes();
         self.speaker.state("running");
         // The host is told of all tools that the first request will have.
@@ -397,7 +418,8 @@ impl Server {
             () = engaged.session.prepare_tools() => {}
         }
         let init = introduction::init(engaged, self.desk.introduction());
-        self.speaker.begin(init, prompt.uuid.clone());
+        let mode = engaged.session.settings().permissions.mode;
+        self.speaker.begin(init, mode, prompt.uuid.clone());
         let is_verbatim = prompt.is_verbatim;
         let content = match self.expanded(prompt).await {
             Ok(content) => content,
@@ -406,17 +428,21 @@ impl Server {
                 return Ok(());
             }
         };
-        let stop = Stop::interrupt(run);
+        let stop = Stop::interrupt(run.clone());
         let outcome = match local(&content).filter(|_| !is_verbatim) {
             Some(Local::Compact(wanted)) => {
                 self.speaker.set_trigger("manual");
                 let outcome = engaged.session.compact_all(wanted, &stop).await;
                 self.speaker.set_trigger("auto");
+                let is_done = |outcome: &Outcome| outcome.reason == ExitReason::EndTurn;
+                if outcome.as_ref().is_ok_and(is_done) {
+                    let text = "<local-command-stdout>Compacted </local-command-stdout>";
+                    self.speaker.user(text, json!({"isReplay": true}));
+                }
                 outcome
             }
             None => engaged.session.run(content, &stop).await,
         };
-        *lock(&self.desk.run) = None;
         match outcome {
             Ok(outcome) => {
                 self.ended(engaged, &outcome);

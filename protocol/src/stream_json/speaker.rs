@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ah_agent::hooks::Asked;
 use ah_agent::{Frontend, Part};
 use ah_conversation::{
-    ContentBlock, Event, EventKind, Message, MessageId, Origin, Role, StopReason, StreamEvent,
-    ToolResult, ToolUseId, Usage,
+    ContentBlock, Event, EventKind, Message, MessageId, Origin, PermissionMode, Role, StopReason,
+    StreamEvent, ToolResult, ToolUseId, Usage,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -48,6 +48,8 @@ struct State {
     prompt_uuid: Option<String>,
     /// The host's names for prompts, where it has named them.
     named: HashMap<String, MessageId>,
+    /// The permission mode that the host knows of.
+    mode: Option<PermissionMode>,
     /// Why the summary is made that is being made.
     trigger: &'static str,
     context_tokens: u64,
@@ -93,15 +95,27 @@ impl Speaker {
     }
 
     /// Tells that a prompt begins, and then what waited to be told.
-    pub(crate) fn begin(&self, init: Value, prompt_uuid: Option<String>) {
+    pub(crate) fn begin(&self, init: Value, mode: PermissionMode, prompt_uuid: Option<String>) {
         self.say(init);
         let notices = {
             let mut state = self.lock();
             state.has_begun = true;
+            state.mode = Some(mode);
             state.prompt_uuid = prompt_uuid;
             std::mem::take(&mut state.notices)
         };
         notices.iter().for_each(|notice| self.notice(notice));
+    }
+
+    /// Tells which permission mode holds, where the host does not know.
+    pub(crate) fn mode(&self, mode: PermissionMode) {
+        let known = self.lock().mode.replace(mode);
+        if known != Some(mode) {
+            self.system(
+                "status",
+                json!({"status": null, "permissionMode": mode.as_str()}),
+            );
+        }
     }
 
     /// Says why the next summary is made.
@@ -485,6 +499,7 @@ impl Frontend for Speaker {
                 self.result(result);
             }
             Part::Stored(message) => self.stored(message),
+            Part::Mode(mode) => self.mode(mode),
             Part::Hook(asked) => self.hook("hook_started", asked, json!({})),
             Part::HookSaid(asked, answered) => self.hook("hook_response", asked, said(answered)),
             Part::Task(task, news) => self.task(task, news),

@@ -122,7 +122,15 @@ impl Fault {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wish {
     Initialize(Box<Initialize>),
-    Interrupt,
+    Interrupt {
+        /// Whether the prompts that wait are taken back.
+        cancels_others: bool,
+    },
+    /// A prompt that waits is taken back.
+    Withdraw {
+        /// The host's name for it.
+        prompt: String,
+    },
     SetPermissionMode {
         mode: String,
     },
@@ -163,6 +171,16 @@ pub(crate) enum Wish {
         subtype: String,
         fault: Option<String>,
     },
+}
+
+impl Wish {
+    /// The permission mode that is wished for, if one is.
+    pub(crate) fn mode(&self) -> Option<PermissionMode> {
+        match self {
+            Self::SetPermissionMode { mode: word } => mode(word).ok(),
+            _ => None,
+        }
+    }
 }
 
 /// A part of what we tell of ourselves.
@@ -363,7 +381,13 @@ fn nested(subtype: &str, fields: Map<String, Value>) -> Wish {
                 fault: Some(format!("`initialize` cannot be read: {error}")),
             },
         },
-        "interrupt" => Wish::Interrupt,
+        "interrupt" => Wish::Interrupt {
+            cancels_others: fields.get("cancel_queued") == Some(&Value::Bool(true)),
+        },
+        "cancel_async_message" => match text(&fields, "message_uuid") {
+            Some(prompt) => Wish::Withdraw { prompt },
+            None => lacks("message_uuid"),
+        },
         "set_permission_mode" => match text(&fields, "mode") {
             Some(mode) => Wish::SetPermissionMode { mode },
             None => lacks("mode"),
@@ -428,7 +452,7 @@ fn flat(command: &str, params: &Map<String, Value>) -> Wish {
         nested(subtype, named.collect())
     };
     match command {
-        "interrupt" => Wish::Interrupt,
+        "interrupt" => as_nested("interrupt", &[]),
         "setPermissionMode" => as_nested("set_permission_mode", &[("mode", "mode")]),
         "setModel" => as_nested("set_model", &[("model", "model")]),
         "setMaxThinkingTokens" => as_nested(

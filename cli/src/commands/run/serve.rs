@@ -9,9 +9,11 @@ use ah_agent::agents::Agents;
 use ah_agent::skills::Skills;
 use ah_conversation::{Clock, ExitReason, MessageId, SessionId, Time};
 use ah_mcp::{SdkHost, SdkPipe};
-use ah_protocol::stream_json::{Asks, Pipe, Pipes, Served, Source, Streams, Wanted, serve};
+use ah_protocol::stream_json::{
+    Asks, Initialize, Pipe, Pipes, Served, Source, Streams, Wanted, serve,
+};
 use ah_protocol::{AgentInfo, Engaged, Engine, Ids, Introduction, Refusal, Setting};
-use ah_store::{SystemClock, uuid_of};
+use ah_store::{Paths, SystemClock, uuid_of};
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
 use serde_json::{Map, Value, json};
@@ -20,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::signals::Signals;
 use super::{Opened, open};
 use crate::args::options::{Options, OutputFormat, PermissionPrompts, PluginFolder};
-use crate::args::session::SessionPlan;
+use crate::args::session::{SessionChoice, SessionPlan};
 use crate::assemble::{self, Catalogued, Own, Shown, Stage};
 use crate::config::layers::Origin;
 use crate::config::{Config, Sourced};
@@ -122,6 +124,7 @@ pub(crate) async fn engage(engaging: Engaging<'_>) -> Result<(Served, CliError),
         refusal: OnceLock::new(),
         first_words: Mutex::new(None),
         held: OnceLock::new(),
+        begun: Mutex::new(None),
     });
     let reads_state = config
         .environment
@@ -148,7 +151,9 @@ pub(crate) async fn engage(engaging: Engaging<'_>) -> Result<(Served, CliError),
         wanted,
         engaging.stop,
     );
-    Ok((served.await, workshop.refusal()))
+    let served = served.await;
+    workshop.clear_away().await;
+    Ok((served, workshop.refusal()))
 }
 
 /// The lines of a run that is told only when it has ended.
@@ -208,11 +213,28 @@ struct Workshop {
     first_words: Mutex<Option<String>>,
     /// What holds once the host has said what it wants.
     held: OnceLock<Config>,
+    /// A session that is new.
+    begun: Mutex<Option<Arc<ah_store::Session>>>,
 }
 
 impl Workshop {
     fn config(&self) -> &Config {
         self.held.get().unwrap_or(&self.config)
+    }
+
+    /// Removes a new session in which nobody has said anything.
+    async fn clear_away(&self) {
+        let Some(store) = lock(&self.begun).take() else {
+            return;
+        };
+        let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
+        let paths = Paths::of(store.path());
+        // It is still held, so nobody else has begun to use it.
+        drop(store);
+        if is_empty.is_ok_and(|is_empty| is_empty) {
+            // What cannot be removed now is cleared away by `ah gc`.
+            let _ = self.config.sessions().remove(&paths);
+        }
     }
 
     fn refusal(&self) -> CliError {
@@ -233,45 +255,7 @@ impl Workshop {
     async fn opened(&self, setting: Setting<'_>) -> Result<Engaged, CliError> {
         let (mut options, mut config) = (self.options.clone(), self.config.clone());
         let wishes = setting.wishes;
-        if let Some(prompt) = &wishes.system_prompt {
-            options.prompt.system_prompt = Some(prompt.joined());
-        }
-        if let Some(text) = &wishes.append_system_prompt {
-            options.prompt.append_system_prompt = Some(text.clone());
-        }
-        if let Some(schema) = &wishes.json_schema {
-            options.prompt.json_schema = Some(schema.to_string());
-        }
-        if let Some(agents) = &wishes.agents {
-            let given = options.prompt.agents.as_deref();
-            options.prompt.agents = Some(with_agents(given, agents)?);
-        }
-        for rule in wishes.disallowed_tools.iter().flatten() {
-            let value = rule.parse();
-            let value = value.map_err(|fault| CliError::failure(format!("{rule}: {fault}")))?;
-            config.deny.push(Sourced {
-                value,
-                origin: Origin::CommandLine,
-            });
-        }
-        if let Some(servers) = &wishes.mcp_servers {
-            let text = json!({"mcpServers": servers}).to_string();
-            config.add_servers("initialize", &text)?;
-        }
-        for name in &wishes.sdk_mcp_servers {
-            let entry = serde_json::from_value(json!({"type": "sdk", "name": name}));
-            let value = entry.map_err(|fault| CliError::failure(format!("{name}: {fault}")))?;
-            let origin = Origin::CommandLine;
-            config
-                .mcp_servers
-                .insert(name.clone(), Sourced { value, origin });
-        }
-        let plugins = wishes.plugins.iter().map(|plugin| PluginFolder {
-            path: plugin.path.clone(),
-            has_servers: !plugin.skip_mcp_discovery,
-        });
-        let is_strict = options.tools.strict_mcp_config;
-        config.add_plugins(&plugins.collect::<Vec<_>>(), is_strict);
+        heed(wishes, &mut options, &mut config)?;
         // It is opened once.
         let _ = self.held.set(config.clone());
         if let Some(main) = assemble::as_main(&options, &config)? {
@@ -303,6 +287,9 @@ impl Workshop {
             },
         )
         .await?;
+        if plan.choice == SessionChoice::New && !plan.ephemeral {
+            *lock(&self.begun) = Some(store.clone());
+        }
         for warning in warnings {
             setting.frontend.notice(&warning);
         }
@@ -402,6 +389,50 @@ impl Engine for Workshop {
             Err(error) => Err(self.refuse(error)),
         }
     }
+}
+
+/// Takes up what a host wants besides what stands on the command line.
+fn heed(wishes: &Initialize, options: &mut Options, config: &mut Config) -> Result<(), CliError> {
+    if let Some(prompt) = &wishes.system_prompt {
+        options.prompt.system_prompt = Some(prompt.joined());
+    }
+    if let Some(text) = &wishes.append_system_prompt {
+        options.prompt.append_system_prompt = Some(text.clone());
+    }
+    if let Some(schema) = &wishes.json_schema {
+        options.prompt.json_schema = Some(schema.to_string());
+    }
+    if let Some(agents) = &wishes.agents {
+        let given = options.prompt.agents.as_deref();
+        options.prompt.agents = Some(with_agents(given, agents)?);
+    }
+    for rule in wishes.disallowed_tools.iter().flatten() {
+        let value = rule.parse();
+        let value = value.map_err(|fault| CliError::failure(format!("{rule}: {fault}")))?;
+        config.deny.push(Sourced {
+            value,
+            origin: Origin::CommandLine,
+        });
+    }
+    if let Some(servers) = &wishes.mcp_servers {
+        let text = json!({"mcpServers": servers}).to_string();
+        config.add_servers("initialize", &text)?;
+    }
+    for name in &wishes.sdk_mcp_servers {
+        let entry = serde_json::from_value(json!({"type": "sdk", "name": name}));
+        let value = entry.map_err(|fault| CliError::failure(format!("{name}: {fault}")))?;
+        let origin = Origin::CommandLine;
+        config
+            .mcp_servers
+            .insert(name.clone(), Sourced { value, origin });
+    }
+    let plugins = wishes.plugins.iter().map(|plugin| PluginFolder {
+        path: plugin.path.clone(),
+        has_servers: !plugin.skip_mcp_discovery,
+    });
+    let is_strict = options.tools.strict_mcp_config;
+    config.add_plugins(&plugins.collect::<Vec<_>>(), is_strict);
+    Ok(())
 }
 
 /// The definitions of the command line, with those of the host over them.

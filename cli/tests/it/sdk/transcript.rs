@@ -258,6 +258,98 @@ fn the_transcript_is_told_row_by_row() {
     assert_eq!(first["filePath"], json!(path));
 }
 
+/// Port 11 b: what goes on is the session of the folder that was written last, and an error is told where there is none.
+#[test]
+fn port_11_b_a_folder_goes_on_with_a_session_of_its_own() {
+    let world = World::new();
+    let server = Server::new(["A.", "B.", "C.", "D."].map(says));
+    let say = |folder: &str, arguments: &[&str]| {
+        let folder = world.file(folder);
+        fs::create_dir_all(&folder).unwrap();
+        let all = ["-p", "-m", "sonnet"].into_iter();
+        let ah = world.asking(&server, all.chain(arguments.iter().copied()));
+        ah.within(folder).run()
+    };
+    say("one", &["first"]).expect(0);
+    say("two", &["second"]).expect(0);
+    say("one", &["-c", "third"]).expect(0);
+    assert_eq!(sent(&server, 2), ["first", "A.", "third"]);
+    say("two", &["-c", "fourth"]).expect(0);
+    assert_eq!(sent(&server, 3), ["second", "B.", "fourth"]);
+    let ended = say("three", &["-c", "fifth"]).expect(1);
+    assert!(
+        ended.stderr.contains("no session to go on with"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// Port 11 k, and a session of which only the transcript is there: it is taken up whole, under its name, and goes on.
+#[test]
+fn port_11_k_a_session_of_more_than_a_thousand_messages_goes_on() {
+    let world = World::new();
+    let server = Server::new([says("One."), says("Two."), says("Three.")]);
+    let first = talk(&world, &server, &[], "first");
+    let [path] = &transcripts(&world)[..] else {
+        panic!("{:?}", transcripts(&world));
+    };
+    let id = "0fb1d2c3-0000-4000-8000-000000000000";
+    let uuid = |number: usize| format!("0fb1d2c3-0000-4000-8000-{number:012}");
+    let row = |number: usize| {
+        let (kind, message) = match number % 2 {
+            1 => (
+                "user",
+                json!({"role": "user", "content": format!("Say {number}.")}),
+            ),
+            _ => {
+                let content = json!([{"type": "text", "text": format!("Said {number}.")}]);
+                let message = format!("msg_{number}");
+                let model = "claude-sonnet-4-5";
+                (
+                    "assistant",
+                    json!({"id": message, "role": "assistant", "model": model, "content": content}),
+                )
+            }
+        };
+        let parent = (number > 1).then(|| uuid(number - 1));
+        json!({
+            "type": kind,
+            "uuid": uuid(number),
+            "parentUuid": parent,
+            "sessionId": id,
+            "isSidechain": false,
+            "timestamp": "2026-01-02T03:04:05.678Z",
+            "message": message,
+        })
+    };
+    // With a line of another kind, one of a subagent, and one that was cut off.
+    let mut text = json!({"type": "custom-title", "customTitle": "Long"}).to_string();
+    for number in 1..=1200 {
+        text.push_str(&format!("\n{}", row(number)));
+    }
+    let mut aside = row(1201);
+    aside["isSidechain"] = json!(true);
+    text.push_str(&format!("\n{aside}\n{{\"type\":\"user\",\"uu"));
+    let long = path.with_file_name(format!("{id}.jsonl"));
+    fs::write(&long, &text).unwrap();
+    assert_eq!(talk(&world, &server, &["--resume", id], "second"), id);
+    let words = sent(&server, 1);
+    assert_eq!(words.len(), 1201);
+    assert_eq!(
+        [&words[0], &words[1199], &words[1200]],
+        ["Say 1.", "Said 1200.", "second"]
+    );
+    // It has a database now, and the file goes on where it was.
+    assert_eq!(talk(&world, &server, &["--resume", id], "third"), id);
+    assert_eq!(sent(&server, 2).len(), 1203);
+    let after = fs::read_to_string(&long).unwrap();
+    assert!(after.starts_with(&text));
+    let added = rows(&long).into_iter().skip(1202).collect::<Vec<_>>();
+    assert_eq!(added[0]["parentUuid"], json!(uuid(1200)));
+    assert_eq!(added.len(), 4);
+    assert_ne!(first, id);
+}
+
 /// Port 11 i: nothing is left behind, in no folder.
 #[test]
 fn port_11_i_without_persistence_no_file_is_written() {

@@ -1,0 +1,126 @@
+//! The prompts that a host has sent and that are not answered yet, in the order in which they are. What is first is being
+//! answered, or will be at once: an interrupt is meant for it, however far it is.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// The prompts that are not answered yet.
+pub(crate) struct Queue {
+    tickets: Mutex<VecDeque<Arc<Ticket>>>,
+    /// Ends every run.
+    stop: CancellationToken,
+}
+
+/// A prompt's place among them.
+pub(crate) struct Ticket {
+    /// The host's name for it.
+    uuid: Option<String>,
+    /// Ends its run.
+    pub(crate) run: CancellationToken,
+    has_begun: OnceLock<()>,
+    is_withdrawn: OnceLock<()>,
+}
+
+impl Queue {
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        Self {
+            tickets: Mutex::default(),
+            stop,
+        }
+    }
+
+    /// Gives a prompt its place, the last one.
+    pub(crate) fn join(&self, uuid: Option<String>) -> Arc<Ticket> {
+        let ticket = Arc::new(Ticket {
+            uuid,
+            run: self.stop.child_token(),
+            has_begun: OnceLock::new(),
+            is_withdrawn: OnceLock::new(),
+        });
+        self.lock().push_back(ticket.clone());
+        ticket
+    }
+
+    /// The first prompt is taken up; says whether it is still wanted.
+    pub(crate) fn begin(&self, ticket: &Ticket) -> bool {
+        let _held = self.lock();
+        // Only once.
+        let _ = ticket.has_begun.set(());
+        ticket.is_withdrawn.get().is_none()
+    }
+
+    /// The first prompt is answered.
+    pub(crate) fn leave(&self) {
+        self.lock().pop_front();
+    }
+
+    /// Ends the run of the first prompt, and, if that is wanted, takes back all others; gives what is told of them.
+    pub(crate) fn interrupt(&self, cancels_others: bool) -> Value {
+        let tickets = self.lock();
+        if let Some(first) = tickets.front() {
+            first.run.cancel();
+        }
+        let others = tickets.iter().skip(1);
+        let others: Vec<_> = others
+            .filter(|ticket| ticket.is_withdrawn.get().is_none())
+            .collect();
+        let named = others.iter().filter_map(|ticket| ticket.uuid.as_deref());
+        let named: Vec<_> = named.collect();
+        if !cancels_others {
+            return json!({"still_queued": named});
+        }
+        others.iter().for_each(|ticket| ticket.withdraw());
+        json!({"still_queued": [], "cancelled": named})
+    }
+
+    /// Takes back the prompt that the host knows by this name; says whether it had not begun.
+    pub(crate) fn withdraw(&self, uuid: &str) -> bool {
+        let tickets = self.lock();
+        let mut waiting = tickets.iter().filter(|ticket| {
+            let is_over = ticket.has_begun.get().or(ticket.is_withdrawn.get());
+            is_over.is_none() && ticket.uuid.as_deref() == Some(uuid)
+        });
+        let found = waiting.next();
+        found.inspect(|ticket| ticket.withdraw()).is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Ticket>>> {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ticket {
+    fn withdraw(&self) {
+        // Twice is as good as once.
+        let _ = self.is_withdrawn.set(());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_is_for_the_first_prompt_also_before_it_has_begun() {
+        let queue = Queue::new(CancellationToken::new());
+        assert_eq!(queue.interrupt(false), json!({"still_queued": []}));
+        let tickets: Vec<_> = [Some("a"), Some("b"), None, Some("c")]
+            .into_iter()
+            .map(|uuid| queue.join(uuid.map(str::to_owned)))
+            .collect();
+        assert!(queue.withdraw("c") && !queue.withdraw("c") && !queue.withdraw("d"));
+        assert_eq!(queue.interrupt(false), json!({"still_queued": ["b"]}));
+        assert!(queue.begin(&tickets[0]) && tickets[0].run.is_cancelled());
+        assert!(!queue.withdraw("a"), "it has begun");
+        queue.leave();
+        assert!(queue.begin(&tickets[1]) && !tickets[1].run.is_cancelled());
+        let told = queue.interrupt(true);
+        assert_eq!(told, json!({"still_queued": [], "cancelled": []}));
+        assert!(tickets[1].run.is_cancelled());
+        queue.leave();
+        assert!(!queue.begin(&tickets[2]) && !queue.begin(&tickets[3]));
+    }
+}
