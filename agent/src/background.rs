@@ -2,24 +2,27 @@
 //! before the subagents that work for it. Of a command the model is told when it is asked the next time, and no run goes
 //! on for that alone: a command may run for as long as the session.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use ah_conversation::{
     ContentBlock, Origin, Share, StoreError, Task, TaskKind, TaskNews, TaskSink,
 };
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::{Part, Session, Stop};
 
 /// How news of a task begin, for the model and for everybody who reads the database.
 const MARK: &str = "[TASK]";
+/// How many characters of a task's description hooks are told.
+const MOST_TOLD: usize = 1_000;
 
 /// What a session knows of the tasks beside it.
 pub(crate) struct Background {
     teller: mpsc::UnboundedSender<(Task, TaskNews)>,
     told: mpsc::UnboundedReceiver<(Task, TaskNews)>,
-    /// Subagents that are at work.
-    awaited: HashSet<String>,
+    /// What is at work, by its id.
+    at_work: BTreeMap<String, Task>,
     /// What the model is to be told.
     ended: Vec<String>,
     /// Whether somebody among them has worked for the run, which therefore goes on.
@@ -34,7 +37,7 @@ impl Default for Background {
         Self {
             teller,
             told,
-            awaited: HashSet::new(),
+            at_work: BTreeMap::new(),
             ended: Vec::new(),
             is_owed: false,
             spent: Vec::new(),
@@ -53,9 +56,7 @@ impl Background {
     fn note(&mut self, task: &Task, news: TaskNews) {
         match news {
             TaskNews::Started => {
-                if let TaskKind::Agent { .. } = task.kind {
-                    self.awaited.insert(task.id.clone());
-                }
+                self.at_work.insert(task.id.clone(), task.clone());
             }
             TaskNews::Progress { .. } => {}
             TaskNews::Ended {
@@ -64,7 +65,7 @@ impl Background {
                 spent,
                 ..
             } => {
-                self.awaited.remove(&task.id);
+                self.at_work.remove(&task.id);
                 let what = match &task.kind {
                     TaskKind::Agent { name, .. } => {
                         self.is_owed = true;
@@ -83,6 +84,29 @@ impl Background {
                 }
             }
         }
+    }
+
+    /// What is at work, as hooks are told that are asked about an end.
+    pub(crate) fn told(&mut self) -> Value {
+        self.catch_up();
+        let tasks = self.at_work.values().map(|task| {
+            let description: String = task.description.chars().take(MOST_TOLD).collect();
+            let mut told = json!({"id": task.id, "status": "running", "description": description});
+            match &task.kind {
+                TaskKind::Agent { name, .. } => {
+                    told["type"] = json!("subagent");
+                    told["agent_type"] = json!(name);
+                }
+                TaskKind::Command => told["type"] = json!("shell"),
+            }
+            told
+        });
+        tasks.collect()
+    }
+
+    fn awaits(&self) -> bool {
+        let mut tasks = self.at_work.values();
+        tasks.any(|task| matches!(task.kind, TaskKind::Agent { .. }))
     }
 
     /// What models took for tasks that have ended.
@@ -127,7 +151,7 @@ impl Session {
             if self.background.is_owed {
                 return self.take_news().await;
             }
-            if self.background.awaited.is_empty() {
+            if !self.background.awaits() {
                 return Ok(false);
             }
             tokio::select! {

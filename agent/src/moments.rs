@@ -137,6 +137,7 @@ impl Session {
         let more = json!({
             "stop_hook_active": demands > 0,
             "last_assistant_message": said.map(|message| message.text()),
+            "background_tasks": self.background.told(),
         });
         let clock = self.ports.clock.clone();
         let verdict = tokio::select! {

@@ -167,7 +167,7 @@ async fn box_11_hooks_are_told_in_order() {
         PreToolUse {"tool_input":{"what":4},"tool_name":"change","tool_use_id":"toolu_00000000000000000000000001_3"}
         PermissionRequest {"tool_use_id":"toolu_00000000000000000000000001_3","tool_input":{"what":4},"tool_name":"change","permission_suggestions":[{"type":"addRules","rules":[{"toolName":"change","ruleContent":"make"}],"behavior":"allow","destination":"localSettings"}]}
         Notification {"message":"permission to use change is needed","notification_type":"permission_prompt"}
-        Stop {"stop_hook_active":false}
+        Stop {"last_assistant_message":"Done.","stop_hook_active":false,"background_tasks":[]}
         SessionEnd {"reason":"other"}
         "#);
 }

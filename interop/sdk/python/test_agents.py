@@ -183,3 +183,17 @@ async def test_the_conversation_itself_runs_as_one(bench):
     assert "You dig." in text_of(bench.requests[0]["system"])
     assert [tool["name"] for tool in bench.requests[0]["tools"]] == ["Bash"]
     assert seen.result.result == "Hm."
+
+
+async def test_a_stop_hook_knows_what_was_said_and_what_is_still_at_work(bench):
+    told = []
+
+    async def hook(input, tool_use_id, context):
+        told.append((input["last_assistant_message"], input["background_tasks"]))
+        return {}
+
+    beside = ("b", "Bash", {"command": "sleep 300", "description": "Sleeps", "run_in_background": True})
+    bench.plays(uses(beside), says("It sleeps."))
+    await run(bench, allowed_tools=["Bash"], hooks={"Stop": [HookMatcher(hooks=[hook])]})
+    task = {"id": "b", "type": "shell", "status": "running", "description": "Sleeps"}
+    assert told == [("It sleeps.", [task])]

@@ -48,9 +48,7 @@ fn files_are_given_back_once_that_is_agreed_to() {
     seat.sees("Go on? (y/n)\n");
     // Who does not answer has not agreed.
     seat.types("\x1b");
-    seat.wait_until("it rests", |_, screen| {
-        !screen.contains("Esc interrupts") && !screen.contains("stopping")
-    });
+    seat.sees_no_more("Esc interrupts");
     assert_eq!(text("new.txt"), None);
     insta::assert_snapshot!(stable(&seat.screen()), @"
     > /diff
