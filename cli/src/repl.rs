@@ -178,6 +178,7 @@ fn begin(
                 tasks,
                 is_busy: false,
                 is_asked_again: false,
+                is_announced: false,
             };
             thread.spawn(move || plain.run(&happened))
         }

@@ -1,7 +1,7 @@
 //! The conversation line by line, for screen readers and for terminals that cannot move their cursor: nothing is drawn
 //! twice, and no key has a meaning of its own. The profile `plain-repl` has the words of a plain loop.
 
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
@@ -34,6 +34,8 @@ pub struct Plain {
     pub is_busy: bool,
     /// Whether the model is asked once more for the answer that is announced already.
     pub is_asked_again: bool,
+    /// Whether an answer is announced of which nothing has come yet.
+    pub is_announced: bool,
 }
 
 impl Plain {
@@ -79,7 +81,7 @@ impl Plain {
 
     /// A prompt is not shown again: whoever typed it has seen it.
     fn begin(&mut self, typed: &str) {
-        self.is_asked_again = false;
+        (self.is_asked_again, self.is_announced) = (false, false);
         let effects = update::prompt(&mut self.app, typed, typed.to_owned(), Instant::now());
         for effect in effects {
             if matches!(effect, Effect::Task(_)) {
@@ -104,8 +106,17 @@ impl Plain {
     fn take(&mut self, input: Input) -> bool {
         match input {
             Input::Done => self.is_busy = false,
-            Input::Written(text) => print(&text),
-            Input::Noted(text) => note(&text),
+            Input::Written(text) => {
+                self.is_announced = false;
+                print(&text);
+            }
+            Input::Noted(text) => {
+                let is_one = io::stdout().is_terminal() && io::stderr().is_terminal();
+                if std::mem::take(&mut self.is_announced) && is_one {
+                    print("\n");
+                }
+                note(&text);
+            }
             Input::Event(kind) => self.announce(&kind),
             Input::Question(News::Put(_, lines)) => self.app.answers = Some(lines),
             Input::Question(News::Says(_, text)) => print(&text),
@@ -140,6 +151,7 @@ impl Plain {
                 let is_again = std::mem::take(&mut self.is_asked_again);
                 if self.words == Words::Loop && !is_again {
                     print("\nassistant> ");
+                    self.is_announced = true;
                 }
             }
             _ => {}

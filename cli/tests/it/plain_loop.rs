@@ -8,6 +8,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use crate::binary::{Ah, Ended, World, wait_for_file};
+use crate::seat::Seat;
 use crate::talk::blocks;
 
 /// The loop, asking `server`.
@@ -319,4 +320,20 @@ fn an_answer_that_is_cut_again_and_again_ends() {
         "{}",
         ended.stderr
     );
+}
+
+/// On a terminal, which shows both streams, what is told beside an answer has lines of its own.
+#[test]
+fn on_a_terminal_nothing_stands_behind_the_announcement() {
+    let world = World::new();
+    let server = Server::new([
+        uses("bash", json!({"command": "echo one"})),
+        says("It is one."),
+    ]);
+    let mut seat = Seat::take(plain(&world, &server));
+    seat.says("go");
+    seat.sees("assistant>\nbash");
+    seat.sees("assistant> It is one.\n\nyou>");
+    seat.says("exit");
+    assert_eq!(seat.leaves(), 0);
 }
