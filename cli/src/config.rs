@@ -1,5 +1,6 @@
 //! What holds: options, environment and settings files resolved once, into values that are handed down.
 
+pub mod conversation;
 mod dot_env;
 mod entries;
 pub mod layers;
@@ -33,6 +34,7 @@ use crate::args::options::{Concurrency, Options, Profile};
 use crate::error::CliError;
 use crate::overlay::Overlay;
 use crate::trust::Trust;
+use conversation::ConversationConfig;
 use layers::{Folders, Found, Layer, Origin, Sources};
 use plugins::Plugin;
 use project::{counting, permission_mode, tighten, trust};
@@ -102,6 +104,8 @@ pub struct Config {
     pub stop: Option<Sourced<Vec<String>>>,
     /// How the web is reached.
     pub web: WebConfig,
+    /// How the conversation at a terminal is had.
+    pub conversation: ConversationConfig,
     /// How far `ah work` goes.
     pub work: Option<Sourced<WorkSettings>>,
     /// What is allowed where no rule says otherwise.
@@ -219,6 +223,7 @@ impl Config {
             temperature: first.value(|settings| settings.temperature),
             top_p: first.value(|settings| settings.top_p),
             web: WebConfig::of(&layers, &first),
+            conversation: ConversationConfig::of(&first),
             work: first.value(|settings| settings.work.clone()),
             stop: first.value(|settings| settings.stop.clone()),
             may_bypass: may_bypass(permission_mode.value, options, manner, &environment)?,

@@ -14,6 +14,7 @@ mod frontend;
 mod history;
 mod keys;
 mod menu;
+mod notify;
 mod painter;
 mod paste;
 mod picker;
@@ -22,6 +23,7 @@ mod question;
 mod recall;
 mod rewind;
 mod slash;
+mod status;
 mod tell;
 mod terminal;
 mod update;
@@ -35,8 +37,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ah_conversation::ExitReason;
+use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 
 use crate::args::options::Options;
 use crate::args::session::SessionPlan;
@@ -50,9 +54,9 @@ use crate::print::{Size, divert};
 use crate::{exit, extensions};
 use app::{App, Effect, Input, Task};
 use desk::{Desk, Workshop};
-use editor::Keys;
 pub use frontend::Link;
 use history::History;
+use notify::Notifying;
 use painter::Painter;
 use plain::Plain;
 pub use plain::Words;
@@ -104,8 +108,11 @@ pub async fn perform(
         Form::Drawn => open_history(config),
         Form::Plain(_) => History::default(),
     };
-    let mut app = App::new(Keys::default(), history, Terminal::size(), colours);
+    let keys = config.conversation.editor_mode.as_ref();
+    let keys = keys.map(|keys| keys.value).unwrap_or_default();
+    let mut app = App::new(keys, history, Terminal::size(), colours);
     app.named = named(config);
+    app.notifying = Notifying::of(config);
     if form == Form::Plain(Words::Loop) {
         banner(&opened)?;
     }
@@ -158,7 +165,7 @@ fn workshop(
 /// Begins the terminal's side, on a thread of its own.
 fn begin(
     form: Form,
-    app: App,
+    mut app: App,
     config: &Config,
     (inputs, happened): (Sender<Input>, Receiver<Input>),
     tasks: UnboundedSender<Task>,
@@ -167,7 +174,8 @@ fn begin(
     match form {
         Form::Drawn => {
             tokio::spawn(watch_size(inputs.clone()));
-            let face = Face::begin(app, Places::of(config), inputs, tasks)?;
+            let status = begin_status(&mut app, config, &inputs);
+            let face = Face::begin(app, Places::of(config), status, inputs, tasks)?;
             thread.spawn(move || face.run(&happened))
         }
         Form::Plain(words) => {
@@ -183,6 +191,19 @@ fn begin(
             thread.spawn(move || plain.run(&happened))
         }
     }
+}
+
+/// Has the user's status line made, where there is one; what is sent is told it.
+fn begin_status(
+    app: &mut App,
+    config: &Config,
+    inputs: &Sender<Input>,
+) -> Option<watch::Sender<Value>> {
+    let line = config.conversation.status_line.as_ref()?.value.clone();
+    app.status_padding = line.padding;
+    let (tell, told) = watch::channel(Value::Null);
+    tokio::spawn(status::keep(line, config.clone(), told, inputs.clone()));
+    Some(tell)
 }
 
 /// What a plain loop says first.
@@ -275,6 +296,8 @@ struct Face {
     tasks: UnboundedSender<Task>,
     inputs: Sender<Input>,
     places: Places,
+    /// Tells the user's status line how things are, where there is one.
+    status: Option<watch::Sender<Value>>,
     /// Lines that are to be printed above all that moves.
     finished: String,
 }
@@ -283,6 +306,7 @@ impl Face {
     fn begin(
         app: App,
         places: Places,
+        status: Option<watch::Sender<Value>>,
         inputs: Sender<Input>,
         tasks: UnboundedSender<Task>,
     ) -> io::Result<Self> {
@@ -297,6 +321,7 @@ impl Face {
             tasks,
             inputs,
             places,
+            status,
             finished: String::new(),
         })
     }
@@ -392,6 +417,15 @@ impl Face {
             }
             Effect::OpenEditor => self.write_elsewhere(),
             Effect::ListFiles => self.list_files(),
+            Effect::Status => {
+                let told = status::told(&self.app, Instant::now());
+                if let (Some(status), Some(told)) = (&self.status, told) {
+                    status.send_replace(told);
+                }
+            }
+            Effect::Ring(sequence) => {
+                let _ = self.painter.ring(&sequence);
+            }
             Effect::Quit => return false,
         }
         true

@@ -48,6 +48,7 @@ impl Config {
         entries.extend(entry("stop", self.stop.as_ref()));
         let web = self.web.entries();
         entries.extend(web.map(|(key, value, origin)| (key, json!(value), origin)));
+        entries.extend(self.conversation.entries());
         entries.extend(entry("work", self.work.as_ref()));
         let mode = &self.permission_mode;
         entries.push(("permissions.defaultMode", json!(mode.value), &mode.origin));

@@ -14,6 +14,7 @@ use ah_work::settings::Settings as WorkSettings;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use super::conversation::{EditorMode, Notify, StatusLine};
 use super::web::WebSettings;
 use crate::args::options::Concurrency;
 use crate::error::CliError;
@@ -66,6 +67,12 @@ pub struct Settings {
     pub web: WebSettings,
     /// How far `ah work` goes.
     pub work: Option<WorkSettings>,
+    /// Which keys edit a line of the conversation.
+    pub editor_mode: Option<EditorMode>,
+    /// Whose words stand at its bottom.
+    pub status_line: Option<StatusLine>,
+    /// How somebody is told who has turned to something else.
+    pub notify: Option<Notify>,
 }
 
 /// What a settings file says of permissions.
@@ -84,14 +91,13 @@ pub struct PermissionSettings {
 }
 
 /// Keys that other agents' settings have and whose absence changes nothing that a user could miss here.
-const FOREIGN: [&str; 8] = [
+const FOREIGN: [&str; 7] = [
     "cleanupPeriodDays",
     "enabledPlugins",
     "extraKnownMarketplaces",
     "includeCoAuthoredBy",
     "outputStyle",
     "spinnerTipsEnabled",
-    "statusLine",
     "theme",
 ];
 
@@ -142,6 +148,9 @@ pub fn read(
             "web" => settings.web = file.value(value)?,
             "sandbox" => settings.sandbox = file.sandbox(value)?,
             "work" => settings.work = Some(file.value(value)?),
+            "editorMode" => settings.editor_mode = Some(file.value(value)?),
+            "statusLine" => settings.status_line = Some(file.value(value)?),
+            "notify" => settings.notify = Some(file.value(value)?),
             "trustedFolders" => settings.trusted_folders = file.value(value)?,
             "hooks" => settings.hooks = file.hooks(value)?,
             "env" => {
@@ -336,6 +345,7 @@ mod tests {
 
     use super::*;
     use crate::args::options::SandboxTier;
+    use crate::config::conversation::{Channel, Kind};
 
     #[test]
     fn known_keys_are_read() {
@@ -372,7 +382,10 @@ mod tests {
             "env": {"A": "b"},
             "trustedFolders": ["~/src"],
             "web": {"reader": "haiku", "privateHosts": ["wiki.lan"], "search": "brave"},
-            "work": {"maxPrs": 2, "phases": {"do": {"timeout": 600}}}
+            "work": {"maxPrs": 2, "phases": {"do": {"timeout": 600}}},
+            "editorMode": "vim",
+            "statusLine": {"type": "command", "command": "line", "padding": 1, "refreshInterval": 5, "more": 1},
+            "notify": {"channel": "osc9", "command": "tell", "after": 3}
         }"#;
         let server = NamedServer {
             api: Some(Api::OpenAiResponses),
@@ -463,6 +476,18 @@ mod tests {
                     },
                 )]),
                 ..WorkSettings::default()
+            }),
+            editor_mode: Some(EditorMode::Vi),
+            status_line: Some(StatusLine {
+                kind: Kind::Command,
+                command: "line".to_owned(),
+                padding: 1,
+                refresh_interval: Some(5),
+            }),
+            notify: Some(Notify {
+                channel: Channel::Osc9,
+                command: Some("tell".to_owned()),
+                after: Some(3),
             }),
         };
         assert_eq!(settings, expected);
@@ -567,7 +592,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (23, 5, 12),
+            (26, 5, 12),
             "a setting is missing in the schema"
         );
     }

@@ -48,6 +48,9 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         trusted_folders,
         web,
         work,
+        editor_mode: _,
+        status_line,
+        notify,
     } = settings;
     let mut taken = Vec::new();
     for (key, model) in [
@@ -70,6 +73,8 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     take("hooks", !std::mem::take(hooks).is_empty());
     take("web", std::mem::take(web) != WebSettings::default());
     take("work", work.take().is_some());
+    take("statusLine", status_line.take().is_some());
+    take("notify", notify.take().is_some());
     take("env", !std::mem::take(env).is_empty());
     take(
         "trustedFolders",

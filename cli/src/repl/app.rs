@@ -6,13 +6,16 @@ use std::time::Instant;
 use ah_conversation::{EventKind, MailKind, MessageId, Model, PermissionMode, Progress};
 use crossterm::event::Event;
 
-use super::editor::{Editor, Keys};
+use super::editor::Editor;
 use super::history::History;
 use super::menu::Menu;
+use super::notify::{self, Notifying};
 use super::picker::{Picker, Subject};
 use super::plain::Answers;
 use super::question::{News, Panel};
+use super::status::Facts;
 use crate::commands::undo::Way;
+use crate::config::conversation::EditorMode;
 
 /// What happens to the terminal.
 pub enum Input {
@@ -46,6 +49,8 @@ pub enum Input {
     Opened(Box<Opened>),
     /// A task has ended; why a run did, where it was one.
     Ended(Ending),
+    /// What the user's status line says.
+    Status(String),
     /// What was asked for is done.
     Done,
     /// The program has to end.
@@ -98,6 +103,8 @@ pub struct Opened {
     pub context: u64,
     /// How many messages it has.
     pub messages: usize,
+    /// What a status line of the user's is told of it, where there is one.
+    pub facts: Option<Box<Facts>>,
 }
 
 /// What the terminal wants of the rest of the program.
@@ -113,6 +120,10 @@ pub enum Effect {
     OpenEditor,
     /// Find the files of the project.
     ListFiles,
+    /// Tell the user's status line how things are.
+    Status,
+    /// Write what the terminal tells whoever looks elsewhere.
+    Ring(String),
     /// End the program.
     Quit,
 }
@@ -123,7 +134,12 @@ impl Effect {
         match self {
             Self::Print(_) => true,
             Self::Task(task) => !matches!(task, Task::List(_) | Task::Send(..)),
-            Self::ScrollAway | Self::OpenEditor | Self::ListFiles | Self::Quit => false,
+            Self::ScrollAway
+            | Self::OpenEditor
+            | Self::ListFiles
+            | Self::Status
+            | Self::Ring(_)
+            | Self::Quit => false,
         }
     }
 }
@@ -165,6 +181,8 @@ pub enum Task {
     Shell(String, bool),
     /// Allow more or less where no rule says otherwise.
     Mode(PermissionMode),
+    /// Run the user's command that tells them something.
+    Notify(notify::News, String),
     /// End.
     Quit,
 }
@@ -174,7 +192,12 @@ impl Task {
     pub fn is_aside(&self) -> bool {
         matches!(
             self,
-            Self::Send(..) | Self::Withdraw(..) | Self::Interrupt | Self::Mode(_) | Self::Model(_)
+            Self::Send(..)
+                | Self::Withdraw(..)
+                | Self::Interrupt
+                | Self::Mode(_)
+                | Self::Model(_)
+                | Self::Notify(..)
         )
     }
 }
@@ -198,6 +221,8 @@ pub enum About {
 
 /// All that the terminal shows and knows.
 pub struct App {
+    /// Whether Ctrl-X was pressed, and the next key says what for.
+    pub has_prefix: bool,
     /// What is typed.
     pub editor: Editor,
     /// What was typed before.
@@ -242,6 +267,18 @@ pub struct App {
     pub named: Vec<(String, String)>,
     /// Pastes that stand as a few words in what is typed, in order.
     pub pastes: Vec<String>,
+    /// When the first session was opened.
+    pub begun: Option<Instant>,
+    /// What the user's status line says.
+    pub status: Option<String>,
+    /// How many blanks stand before it.
+    pub status_padding: usize,
+    /// How somebody is told who is away.
+    pub notifying: Notifying,
+    /// Whether the terminal is looked at, once it has said so.
+    pub is_looked_at: Option<bool>,
+    /// When a key was pressed last.
+    pub typed_at: Option<Instant>,
 }
 
 /// What goes on.
@@ -275,12 +312,13 @@ impl Work {
 impl App {
     /// Nothing typed, nothing going on.
     pub fn new(
-        keys: Keys,
+        keys: EditorMode,
         history: super::history::History,
         size: (usize, usize),
         colours: bool,
     ) -> Self {
         Self {
+            has_prefix: false,
             editor: Editor::new(keys),
             history,
             size,
@@ -303,6 +341,12 @@ impl App {
             files: None,
             named: Vec::new(),
             pastes: Vec::new(),
+            begun: None,
+            status: None,
+            status_padding: 0,
+            notifying: Notifying::default(),
+            is_looked_at: None,
+            typed_at: None,
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Commands that the user runs from the conversation. They run outside of the sandbox and unasked: the user has typed them.
 
+use std::path::Path;
+use std::time::Duration;
+
 use ah_conversation::Content;
-use ah_process::Keep;
+use ah_process::{Ending, Keep, Outcome};
 use ah_tools::Shell;
 use tokio_util::sync::CancellationToken;
 
@@ -16,24 +19,63 @@ const MAX_BYTES: usize = 100_000;
 ///
 /// Where it could not be run, or was stopped.
 pub async fn run(line: &str, config: &Config, stop: &CancellationToken) -> Result<String, String> {
-    let shell = Shell::new(&config.environment);
     // The folder, with what is too long to be shown in it, is gone afterwards.
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let child = command(line, config, folder.path());
+    let outcome = tokio::select! {
+        () = stop.cancelled() => return Err("stopped".to_owned()),
+        outcome = child.run() => outcome.map_err(|error| error.to_string())?,
+    };
+    let mut text = output(&outcome);
+    match outcome.ending.code() {
+        0 => {}
+        code => text.push_str(&format!("\n[exit code {code}]")),
+    }
+    Ok(text)
+}
+
+/// Tells a command line something on its standard input; gives what it has put out.
+///
+/// # Errors
+///
+/// Where it could not be run, has failed, or has taken longer than `deadline`.
+pub async fn tell(
+    line: &str,
+    told: String,
+    config: &Config,
+    deadline: Duration,
+) -> Result<String, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let child = ah_process::Command {
+        stdin: told.into_bytes(),
+        deadline: Some(deadline),
+        ..command(line, config, folder.path())
+    };
+    let outcome = child.run().await.map_err(|error| error.to_string())?;
+    match outcome.ending {
+        Ending::Exited(0) => Ok(output(&outcome)),
+        Ending::TimedOut(_) => Err(format!("took longer than {}s", deadline.as_secs())),
+        ending => Err(format!("exit code {}", ending.code())),
+    }
+}
+
+fn command(line: &str, config: &Config, folder: &Path) -> ah_process::Command {
+    let shell = Shell::new(&config.environment);
+    ah_process::Command {
         program: shell.program,
         arguments: vec!["-c".into(), line.into()],
         cwd: config.environment.cwd().to_owned(),
         environment: shell.environment,
         stdin: Vec::new(),
         deadline: None,
-        keep: Keep::new(folder.path().join("output"), 0),
+        keep: Keep::new(folder.join("output"), 0),
         sandbox: None,
         note: |_| None,
-    };
-    let outcome = tokio::select! {
-        () = stop.cancelled() => return Err("stopped".to_owned()),
-        outcome = child.run() => outcome.map_err(|error| error.to_string())?,
-    };
+    }
+}
+
+/// As much of an output as is shown.
+fn output(outcome: &Outcome) -> String {
     let (bytes, all) = match &outcome.output {
         Content::Bytes(bytes) => (bytes.as_slice(), bytes.len() as u64),
         Content::Spool(spool) => (spool.head.as_slice(), spool.len),
@@ -44,11 +86,7 @@ pub async fn run(line: &str, config: &Config, stop: &CancellationToken) -> Resul
     if all > text.len() as u64 {
         text.push_str(&format!("\n[the first part of {all} bytes]"));
     }
-    match outcome.ending.code() {
-        0 => {}
-        code => text.push_str(&format!("\n[exit code {code}]")),
-    }
-    Ok(text)
+    text
 }
 
 /// What the model is told of it.

@@ -4,11 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use ah_agent::skills::Skills;
 use ah_agent::{Change, Controls, Outcome, Session, Stop};
 use ah_conversation::{Clock as _, ContentBlock, ExitReason, MessageId, Models, StoreError};
 use ah_store::{SystemClock, Tree};
+use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
@@ -16,11 +18,12 @@ use super::app::{self, About, Ending, Input, Queued, Task};
 use super::frontend::Link;
 use super::picker::Subject;
 use super::recall::{self, Form};
+use super::status::Facts;
 use super::terminal::Terminal;
-use super::{bang, choices, rewind, tell};
+use super::{bang, choices, notify, rewind, tell};
 use crate::args::options::Options;
 use crate::args::session::{SessionChoice, SessionPlan};
-use crate::assemble::{Own, Shown, Stage};
+use crate::assemble::{self, Own, Shown, Stage};
 use crate::commands::export;
 use crate::commands::run::{Opened, open, system_prompt, tell_notices};
 use crate::commands::undo::Way;
@@ -29,6 +32,9 @@ use crate::confinement::Attempt;
 use crate::error::CliError;
 use crate::extensions;
 use crate::print::Outlet;
+
+/// So long a command may take that tells the user something.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// What sessions are made from.
 pub struct Workshop {
@@ -193,7 +199,29 @@ impl Desk {
             may_bypass: settings.permissions.may_bypass,
             context: self.session.transcript().context_tokens(),
             messages: self.session.transcript().messages().len(),
+            facts: self.facts().map(Box::new),
         })));
+    }
+
+    /// What the user's status line is told of the session, where there is one.
+    fn facts(&self) -> Option<Facts> {
+        let Workshop {
+            config, options, ..
+        } = &self.workshop;
+        config.conversation.status_line.as_ref()?;
+        let mut facts = Facts {
+            session_id: self.store.uuid().to_owned(),
+            transcript_path: assemble::transcript(&self.store, options, config),
+            cwd: config.environment.cwd().to_owned(),
+            project: config.project_root.clone(),
+            added: { config.directories.iter() }
+                .map(|folder| folder.value.clone())
+                .collect(),
+            ..Facts::default()
+        };
+        let messages = self.session.transcript().messages().iter();
+        facts.sums.count(messages.map(|message| &**message));
+        Some(facts)
     }
 
     async fn prompt(&mut self, text: &str) -> Result<(), CliError> {
@@ -421,6 +449,7 @@ impl Desk {
         Aside {
             store: self.store.clone(),
             controls: self.session.controls(),
+            config: self.workshop.config.clone(),
             inputs: self.workshop.link.inputs.clone(),
             models: self.workshop.models.clone(),
             run,
@@ -459,6 +488,7 @@ fn discard(store: Arc<ah_store::Session>, config: &Config) {
 struct Aside {
     store: Arc<ah_store::Session>,
     controls: Controls,
+    config: Config,
     inputs: Sender<Input>,
     models: Arc<dyn Models>,
     /// Stops the run that is on.
@@ -486,6 +516,7 @@ impl Aside {
                 }
                 self.tell(Input::Withdrawn(taken, then));
             }
+            Task::Notify(news, message) => self.notify(news, &message),
             Task::Mode(mode) => self.controls.request(Change::Mode(mode)),
             Task::Model(name) => match self.models.connect(Some(&name)) {
                 Ok(provider) => {
@@ -498,6 +529,30 @@ impl Aside {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Has the user's command tell them something. Nobody waits for it.
+    fn notify(&self, news: notify::News, message: &str) {
+        let command =
+            { self.config.conversation.notify.as_ref() }.and_then(|set| set.value.command.clone());
+        let Some(command) = command else {
+            return;
+        };
+        let told = json!({
+            "hook_event_name": "Notification",
+            "session_id": self.store.uuid(),
+            "cwd": self.config.environment.cwd(),
+            "title": "ah",
+            "message": message,
+            "notification_type": news.as_str(),
+        });
+        let config = self.config.clone();
+        tokio::spawn(async move {
+            let ran = bang::tell(&command, told.to_string(), &config, DEADLINE).await;
+            if let Err(fault) = ran {
+                crate::warn(&format!("the command of `notify`: {fault}"));
+            }
+        });
     }
 
     fn tell(&self, input: Input) {

@@ -13,16 +13,7 @@ use reedline::{
     default_vi_insert_keybindings, default_vi_normal_keybindings, default_vi_visual_keybindings,
 };
 
-/// Which keys edit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Keys {
-    /// Those of emacs and of most shells.
-    #[default]
-    Emacs,
-    /// Those of vi.
-    #[expect(dead_code, reason = "the setting that chooses them follows")]
-    Vi,
-}
+use crate::config::conversation::EditorMode;
 
 /// The line that is typed.
 pub struct Editor {
@@ -32,10 +23,10 @@ pub struct Editor {
 
 impl Editor {
     /// An empty line.
-    pub fn new(keys: Keys) -> Self {
+    pub fn new(keys: EditorMode) -> Self {
         let mode: Box<dyn EditMode> = match keys {
-            Keys::Emacs => Box::new(Emacs::new(own(default_emacs_keybindings()))),
-            Keys::Vi => Box::new(Vi::new(
+            EditorMode::Emacs => Box::new(Emacs::new(own(default_emacs_keybindings()))),
+            EditorMode::Vi => Box::new(Vi::new(
                 own(default_vi_insert_keybindings()),
                 own(default_vi_normal_keybindings()),
                 own(default_vi_visual_keybindings()),
@@ -67,6 +58,16 @@ impl Editor {
             self.mode.edit_mode(),
             PromptEditMode::Vi(PromptViMode::Normal | PromptViMode::Visual)
         )
+    }
+
+    /// vi's mode, in vi's words; `None` with other keys.
+    pub fn vi_mode(&self) -> Option<&'static str> {
+        match self.mode.edit_mode() {
+            PromptEditMode::Vi(PromptViMode::Normal) => Some("NORMAL"),
+            PromptEditMode::Vi(PromptViMode::Visual) => Some("VISUAL"),
+            PromptEditMode::Vi(PromptViMode::Insert) => Some("INSERT"),
+            _ => None,
+        }
     }
 
     /// Whether Esc has a meaning of its own.
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn completing_replaces_the_word_before_the_cursor() {
-        let mut editor = Editor::new(Keys::Emacs);
+        let mut editor = Editor::new(EditorMode::Emacs);
         editor.set("read @sr now");
         editor.edit(&[EditCommand::MoveToPosition {
             position: 8,

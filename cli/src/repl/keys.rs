@@ -4,6 +4,7 @@ use ah_conversation::PermissionMode;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::app::{App, Effect, Task};
+use super::status;
 
 /// What a key means to the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,19 @@ pub fn own(event: &KeyEvent) -> Option<Own> {
     }
 }
 
+/// Two keys that mean something together, as in shells; `None` where this one means what it means alone.
+pub fn chord(app: &mut App, event: &KeyEvent) -> Option<Vec<Effect>> {
+    let had_prefix = std::mem::take(&mut app.has_prefix);
+    match (event.modifiers, event.code) {
+        (KeyModifiers::CONTROL, KeyCode::Char('e')) if had_prefix => Some(vec![Effect::OpenEditor]),
+        (KeyModifiers::CONTROL, KeyCode::Char('x')) => {
+            app.has_prefix = true;
+            Some(Vec::new())
+        }
+        _ => None,
+    }
+}
+
 /// The next mode in turn: asking, editing unasked, planning, and all unasked where that was agreed to.
 pub fn next_mode(app: &mut App) -> Vec<Effect> {
     let Some(session) = &mut app.session else {
@@ -49,5 +63,6 @@ pub fn next_mode(app: &mut App) -> Vec<Effect> {
         | PermissionMode::Delegate
         | PermissionMode::BypassPermissions => PermissionMode::Default,
     };
-    vec![Effect::Task(Task::Mode(session.mode))]
+    let mode = Effect::Task(Task::Mode(session.mode));
+    [Some(mode), status::news(app)].into_iter().flatten().collect()
 }

@@ -129,6 +129,16 @@ impl<W: Write> Painter<W> {
         self.out.flush()
     }
 
+    /// Writes what moves nothing on the screen: a bell, a word to whoever looks elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// Where the terminal cannot be written.
+    pub fn ring(&mut self, sequence: &str) -> io::Result<()> {
+        self.out.write_all(sequence.as_bytes())?;
+        self.out.flush()
+    }
+
     fn go_to_top(&self, frame: &mut String, columns: usize) {
         let above = match self.reflows {
             true => self.drawn.above(columns),

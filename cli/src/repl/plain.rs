@@ -175,7 +175,11 @@ impl Plain {
         match effect {
             Effect::Print(text) => print(&text),
             Effect::Task(task) => self.is_busy = self.tasks.send(task).is_ok(),
-            Effect::ScrollAway | Effect::OpenEditor | Effect::ListFiles => {}
+            Effect::ScrollAway
+            | Effect::OpenEditor
+            | Effect::ListFiles
+            | Effect::Status
+            | Effect::Ring(_) => {}
             Effect::Quit => return false,
         }
         true

@@ -8,11 +8,19 @@ use reedline::{EditCommand, ReedlineEvent};
 
 use super::app::{App, Effect, Ending, Input, Queued, Task, Then, Work};
 use super::picker::{Entry, Picker, Subject};
-use super::{keys, menu, paste, question, slash};
+use super::question::News;
+use super::{keys, menu, notify, paste, question, slash, status};
 use crate::print::{REST, REST_END, neutralise};
 
 /// Takes in what has happened.
 pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
+    let is_news = status::is_news(&input);
+    let mut effects = follow(app, input, now);
+    effects.extend(status::news(app).filter(|_| is_news));
+    effects
+}
+
+fn follow(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
     match input {
         Input::Key(event) => key(app, event, now),
         Input::Resized(columns, lines) => {
@@ -41,7 +49,14 @@ pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             pick(app, picker);
             Vec::new()
         }
-        Input::Question(news) => question::update(app, news),
+        Input::Question(news) => {
+            let waits = matches!(news, News::Waits(_));
+            let mut effects = question::update(app, news);
+            if waits {
+                effects.extend(notify::waits(app, now));
+            }
+            effects
+        }
         Input::Sent(queued) => {
             app.queued.push(queued);
             Vec::new()
@@ -55,9 +70,20 @@ pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         }
         Input::Opened(opened) => {
             app.session = Some(*opened);
+            app.begun.get_or_insert(now);
+            app.typed_at.get_or_insert(now);
             Vec::new()
         }
-        Input::Ended(ending) => ended(app, ending),
+        Input::Ended(ending) => {
+            let told = notify::done(app, app.work.as_ref(), &ending, now);
+            let mut effects = ended(app, ending);
+            effects.extend(told);
+            effects
+        }
+        Input::Status(said) => {
+            app.status = Some(said);
+            Vec::new()
+        }
         Input::Done => Vec::new(),
     }
 }
@@ -103,6 +129,9 @@ fn event(app: &mut App, kind: &EventKind) {
             }
             if let Some(session) = &mut app.session {
                 session.context = tokens;
+                if let Some(facts) = &mut session.facts {
+                    facts.sums.take(kind);
+                }
             }
         }
         _ => {}
@@ -207,14 +236,20 @@ fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
             paste::insert(app, &text);
             return Vec::new();
         }
-        Event::FocusGained | Event::FocusLost | Event::Resize(..) | Event::Mouse(_) => {
+        Event::FocusGained | Event::FocusLost => {
+            app.is_looked_at = Some(event == Event::FocusGained);
             return Vec::new();
         }
+        Event::Resize(..) | Event::Mouse(_) => return Vec::new(),
         Event::Key(key) => key,
     };
+    app.typed_at = Some(now);
     app.hint = None;
     if app.picker.is_some() {
         return choose(app, event, now);
+    }
+    if let Some(effects) = keys::chord(app, &event) {
+        return effects;
     }
     let was_leaving = std::mem::take(&mut app.is_leaving);
     match keys::own(&event) {

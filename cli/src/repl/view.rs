@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::app::{App, Queued, Work};
 use super::painter::{Live, width};
+use super::status;
 use crate::print::{count, neutralise};
 use ah_conversation::{MailKind, PermissionMode};
 
@@ -73,7 +74,7 @@ pub fn live(app: &App, now: Instant) -> Live {
             )
         }));
     }
-    below.push(dim(app, &fit(&status(app), columns)));
+    below.extend(bottom(app, columns));
     let (mut typed, (row, column)) = typed(app, columns);
     // What does not fit goes from above: what is typed is what is looked at.
     let most = app.size.1.saturating_sub(1).max(1);
@@ -116,7 +117,8 @@ fn working(work: &Work, is_asked: bool, now: Instant) -> String {
     line
 }
 
-fn seconds(seconds: u64) -> String {
+/// A time that goes on.
+pub fn seconds(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
         _ => format!("{}m{:02}s", seconds / 60, seconds % 60),
@@ -134,7 +136,26 @@ fn waiting(queued: &Queued) -> String {
     format!("  {when}: {first}{more}")
 }
 
-fn status(app: &App) -> String {
+/// What stands below what is typed: what the program has to say, and the line that the user's command makes in the place
+/// of ours.
+fn bottom(app: &App, columns: usize) -> Vec<String> {
+    let mut rows = match &app.status {
+        Some(said) => status::rows(said, app.status_padding, columns, app.colours),
+        None => Vec::new(),
+    };
+    let has_word = app.is_leaving || app.hint.is_some();
+    let own = match &app.session {
+        Some(session) if !rows.is_empty() && !has_word => match session.mode {
+            PermissionMode::Default => None,
+            other => Some(mode(other).to_owned()),
+        },
+        _ => Some(own_status(app)),
+    };
+    rows.extend(own.map(|own| dim(app, &fit(&own, columns))));
+    rows
+}
+
+fn own_status(app: &App) -> String {
     if app.is_leaving {
         return "Ctrl-C once more leaves".to_owned();
     }

@@ -4,15 +4,15 @@
 use ah_conversation::{Model, PermissionMode};
 
 use super::super::app::Opened;
-use super::super::editor::Keys;
 use super::super::history::History;
 use super::super::question::News;
 use super::*;
+use crate::config::conversation::EditorMode;
 
 /// The terminal of a session that is open and idle.
 fn idle() -> App {
     let history = ["first", "second\nof two lines"].map(str::to_owned);
-    let mut app = App::new(Keys::Emacs, History::default(), (80, 24), false);
+    let mut app = App::new(EditorMode::Emacs, History::default(), (80, 24), false);
     for line in history {
         app.history.keep(&line);
     }
@@ -30,6 +30,7 @@ fn idle() -> App {
         may_bypass: false,
         context: 0,
         messages: 0,
+        facts: None,
     });
     app.files = Some(vec!["src/main.rs".to_owned(), "src/more.rs".to_owned()]);
     app
