@@ -22,6 +22,7 @@ pub mod library;
 mod log;
 pub mod overlay;
 mod own_folder;
+mod pictures;
 pub mod print;
 mod repl;
 pub mod trust;

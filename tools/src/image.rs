@@ -36,6 +36,18 @@ pub(crate) fn sniff(start: &[u8]) -> Option<ImageFormat> {
     }
 }
 
+/// A picture file, as a model takes it.
+///
+/// # Errors
+///
+/// Where it is none; the text goes on behind a name.
+pub fn picture(content: &[u8]) -> Result<Image, String> {
+    let format = sniff(content).ok_or("is no PNG, JPEG, GIF or WebP picture")?;
+    let picture = fit(content, format)
+        .map_err(|error| format!("is no picture that can be shown: {error}"))?;
+    Ok(picture.image)
+}
+
 /// Makes the content of a picture file fit. It is decoded in any case: the API refuses a whole conversation for one
 /// broken picture in it.
 pub(crate) fn fit(content: &[u8], format: ImageFormat) -> ImageResult<Picture> {

@@ -49,6 +49,7 @@ pub use executable::{Executable, HelpCache};
 pub use folder::{Bench, Found};
 pub use glob::Glob;
 pub use grep::Grep;
+pub use image::picture;
 pub use layered::{Layered, LayeredTool, ToolOrigin};
 pub use lua::{LuaFiles, LuaSurroundings, LuaTool, LuaTools};
 pub use naming::Naming;

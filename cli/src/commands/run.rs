@@ -9,7 +9,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use ah_agent::{Session, Stop};
-use ah_conversation::{ContentBlock, MailKind};
+use ah_conversation::MailKind;
 use ah_protocol::stream_json::Source;
 use ah_store::{Holder, OpenError};
 use tokio::runtime::Builder;
@@ -23,7 +23,7 @@ use crate::confinement::Attempt;
 use crate::error::{CliError, TRY_AGAIN};
 use crate::print::Outlet;
 use crate::repl::{Form, Words};
-use crate::{exit, extensions, input, repl};
+use crate::{exit, extensions, input, pictures, repl};
 pub use instructions::{surroundings, system_prompt, timeout_ms};
 pub(crate) use serve::{Engaging, engage};
 pub use session::Place;
@@ -145,6 +145,8 @@ async fn show(
         Some(words) => format!("{words}\n\n{}", expanded.text),
         None => expanded.text,
     };
+    let blocks = pictures::blocks(text.clone(), Vec::new(), &config.environment)
+        .map_err(CliError::failure)?;
     let outlet = Outlet::new(signals.token().clone());
     let shown = Shown {
         skills: &skills,
@@ -166,7 +168,7 @@ async fn show(
     };
     tell_notices(&store).await;
     let stop = Stop::interrupt(signals.token().clone());
-    let outcome = session.run(vec![ContentBlock::Text { text }], &stop).await;
+    let outcome = session.run(blocks, &stop).await;
     // Damage may show at any write.
     tell_notices(&store).await;
     let outcome = outcome?;

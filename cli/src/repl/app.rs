@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use ah_conversation::{EventKind, MailKind, MessageId, Model, PermissionMode, Progress};
+use ah_conversation::{EventKind, Image, MailKind, MessageId, Model, PermissionMode, Progress};
 use crossterm::event::Event;
 
+use super::attach::{self, Attached};
 use super::editor::Editor;
 use super::history::History;
 use super::menu::Menu;
@@ -49,6 +50,8 @@ pub enum Input {
     Opened(Box<Opened>),
     /// A task has ended; why a run did, where it was one.
     Ended(Ending),
+    /// What became of a picture that was wanted.
+    Attached(Attached),
     /// What the user's status line says.
     Status(String),
     /// What was asked for is done.
@@ -149,6 +152,10 @@ impl Effect {
 pub enum Task {
     /// Run a prompt.
     Prompt(String),
+    /// Run a prompt, with pictures.
+    Show(String, Vec<Image>),
+    /// Get a picture.
+    Attach(attach::Source),
     /// Give words to the run that is on.
     Send(MailKind, String),
     /// Take words back.
@@ -198,6 +205,7 @@ impl Task {
                 | Self::Mode(_)
                 | Self::Model(_)
                 | Self::Notify(..)
+                | Self::Attach(_)
         )
     }
 }
@@ -267,6 +275,8 @@ pub struct App {
     pub named: Vec<(String, String)>,
     /// Pastes that stand as a few words in what is typed, in order.
     pub pastes: Vec<String>,
+    /// Pictures that stand as a few words in what is typed, in order.
+    pub images: Vec<Image>,
     /// When the first session was opened.
     pub begun: Option<Instant>,
     /// What the user's status line says.
@@ -341,6 +351,7 @@ impl App {
             files: None,
             named: Vec::new(),
             pastes: Vec::new(),
+            images: Vec::new(),
             begun: None,
             status: None,
             status_padding: 0,

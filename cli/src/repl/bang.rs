@@ -12,6 +12,8 @@ use crate::config::Config;
 
 /// So much of an output is shown, and told.
 const MAX_BYTES: usize = 100_000;
+/// A larger picture is not taken.
+const MAX_PICTURE: usize = 64 * 1024 * 1024;
 
 /// Runs a command line; gives what it has put out, and how it ended where that was not well.
 ///
@@ -48,12 +50,32 @@ pub async fn tell(
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let child = ah_process::Command {
         stdin: told.into_bytes(),
-        deadline: Some(deadline),
         ..command(line, config, folder.path())
     };
+    Ok(output(&ended(child, deadline).await?))
+}
+
+/// Runs a command line; gives the bytes that it has put out.
+///
+/// # Errors
+///
+/// As [`tell`], and where there are too many.
+pub async fn bytes(line: &str, config: &Config, deadline: Duration) -> Result<Vec<u8>, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut child = command(line, config, folder.path());
+    child.keep.in_memory = MAX_PICTURE;
+    match ended(child, deadline).await?.output {
+        Content::Bytes(bytes) => Ok(bytes),
+        Content::Spool(_) | Content::Blocks(_) => Err(format!("more than {MAX_PICTURE} bytes")),
+    }
+}
+
+/// What came of a child that has ended well.
+async fn ended(mut child: ah_process::Command, deadline: Duration) -> Result<Outcome, String> {
+    child.deadline = Some(deadline);
     let outcome = child.run().await.map_err(|error| error.to_string())?;
     match outcome.ending {
-        Ending::Exited(0) => Ok(output(&outcome)),
+        Ending::Exited(0) => Ok(outcome),
         Ending::TimedOut(_) => Err(format!("took longer than {}s", deadline.as_secs())),
         ending => Err(format!("exit code {}", ending.code())),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ah_agent::skills::Skills;
 use ah_agent::{Change, Controls, Outcome, Session, Stop};
-use ah_conversation::{Clock as _, ContentBlock, ExitReason, MessageId, Models, StoreError};
+use ah_conversation::{Clock as _, ExitReason, Image, MessageId, Models, StoreError};
 use ah_store::{SystemClock, Tree};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -20,7 +20,7 @@ use super::picker::Subject;
 use super::recall::{self, Form};
 use super::status::Facts;
 use super::terminal::Terminal;
-use super::{bang, choices, notify, rewind, tell};
+use super::{attach, bang, choices, notify, rewind, tell};
 use crate::args::options::Options;
 use crate::args::session::{SessionChoice, SessionPlan};
 use crate::assemble::{self, Own, Shown, Stage};
@@ -31,6 +31,7 @@ use crate::config::Config;
 use crate::confinement::Attempt;
 use crate::error::CliError;
 use crate::extensions;
+use crate::pictures;
 use crate::print::Outlet;
 
 /// So long a command may take that tells the user something.
@@ -128,7 +129,8 @@ impl Desk {
                     is_interrupted = true;
                     break;
                 }
-                Task::Prompt(text) => self.prompt(&text).await?,
+                Task::Prompt(text) => self.prompt(&text, Vec::new()).await?,
+                Task::Show(text, images) => self.prompt(&text, images).await?,
                 Task::Compact(wanted) => self.compact(&wanted).await?,
                 Task::Shell(command, is_told) => self.shell(&command, is_told).await?,
                 Task::List(subject) => {
@@ -224,7 +226,7 @@ impl Desk {
         Some(facts)
     }
 
-    async fn prompt(&mut self, text: &str) -> Result<(), CliError> {
+    async fn prompt(&mut self, text: &str, images: Vec<Image>) -> Result<(), CliError> {
         let workshop = &self.workshop;
         let expanded = extensions::expand(
             text,
@@ -240,12 +242,16 @@ impl Desk {
                     .warnings
                     .iter()
                     .for_each(|warning| crate::warn(warning));
-                let mut text = std::mem::take(&mut self.shared).concat();
+                let mut text = self.shared.concat();
                 text.push_str(&expanded.text);
-                self.run(async |session, stop| {
-                    session.run(vec![ContentBlock::Text { text }], stop).await
-                })
-                .await?
+                match pictures::blocks(text, images, &workshop.config.environment) {
+                    Ok(blocks) => {
+                        self.shared.clear();
+                        self.run(async |session, stop| session.run(blocks, stop).await)
+                            .await?
+                    }
+                    Err(fault) => Ending::Failed(fault, None),
+                }
             }
             Err(error) => Ending::Failed(error.message, error.hint),
         };
@@ -515,6 +521,13 @@ impl Aside {
                     }
                 }
                 self.tell(Input::Withdrawn(taken, then));
+            }
+            Task::Attach(source) => {
+                let (config, inputs) = (self.config.clone(), self.inputs.clone());
+                tokio::spawn(async move {
+                    let attached = attach::load(source, config).await;
+                    let _ = inputs.send(Input::Attached(attached));
+                });
             }
             Task::Notify(news, message) => self.notify(news, &message),
             Task::Mode(mode) => self.controls.request(Change::Mode(mode)),

@@ -19,6 +19,8 @@ pub enum Own {
     Turn,
     /// Shift+Tab.
     Mode,
+    /// Ctrl-V, where the terminal does not paste itself.
+    Paste,
 }
 
 /// What a key means to the conversation, if it means something.
@@ -30,6 +32,7 @@ pub fn own(event: &KeyEvent) -> Option<Own> {
         (KeyModifiers::CONTROL, KeyCode::Char('c')) => Some(Own::Interrupt),
         (KeyModifiers::NONE, KeyCode::Esc) => Some(Own::Escape),
         (KeyModifiers::ALT, KeyCode::Enter) => Some(Own::FollowUp),
+        (KeyModifiers::CONTROL, KeyCode::Char('v')) => Some(Own::Paste),
         (KeyModifiers::NONE, KeyCode::Tab) => Some(Own::Turn),
         (_, KeyCode::BackTab) | (KeyModifiers::SHIFT, KeyCode::Tab) => Some(Own::Mode),
         _ => None,

@@ -206,7 +206,8 @@ const KEYS: &str = "
   Ctrl-G        writes the line in $EDITOR, as Ctrl-X Ctrl-E
   !COMMAND      runs it, and tells the model with the next prompt
   !!COMMAND     runs it, and tells nobody
-  @PATH         a file, suggested
+  @PATH         a file, suggested; a picture is shown to the model
+  Ctrl-V        the picture in the clipboard; one that is dropped here is shown as well
   Ctrl-D        leaves
 
 ";

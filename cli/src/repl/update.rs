@@ -9,7 +9,7 @@ use reedline::{EditCommand, ReedlineEvent};
 use super::app::{App, Effect, Ending, Input, Queued, Task, Then, Work};
 use super::picker::{Entry, Picker, Subject};
 use super::question::News;
-use super::{keys, menu, notify, paste, question, slash, status};
+use super::{attach, keys, menu, notify, paste, question, slash, status};
 use crate::print::{REST, REST_END, neutralise};
 
 /// Takes in what has happened.
@@ -79,6 +79,10 @@ fn follow(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             let mut effects = ended(app, ending);
             effects.extend(told);
             effects
+        }
+        Input::Attached(attached) => {
+            attach::update(app, attached);
+            Vec::new()
         }
         Input::Status(said) => {
             app.status = Some(said);
@@ -233,6 +237,9 @@ fn withdrawn(app: &mut App, taken: Vec<Queued>, then: Then, now: Instant) -> Vec
 fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     let event = match event {
         Event::Paste(text) => {
+            if let Some(effects) = attach::begin(&text) {
+                return effects;
+            }
             paste::insert(app, &text);
             return Vec::new();
         }
@@ -266,6 +273,7 @@ fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         }
         Some(keys::Own::Turn) if question::turn(app) => return Vec::new(),
         Some(keys::Own::Mode) => return keys::next_mode(app),
+        Some(keys::Own::Paste) => return attach::begin("").unwrap_or_default(),
         Some(keys::Own::Escape | keys::Own::Turn) | None => {}
     }
     let event = plain(event);
@@ -440,6 +448,7 @@ fn interrupt(app: &mut App, was_leaving: bool) -> Vec<Effect> {
     if app.work.is_none() && !app.editor.is_empty() {
         app.editor.take();
         app.pastes.clear();
+        app.images.clear();
         return Vec::new();
     }
     app.is_leaving = true;
@@ -503,7 +512,7 @@ fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
 
 /// Whether something is said to the model.
 fn is_said(effects: &[Effect]) -> bool {
-    let is_prompt = |effect: &Effect| matches!(effect, Effect::Task(Task::Prompt(_)));
+    let is_prompt = |effect: &Effect| matches!(effect, Effect::Task(Task::Prompt(_) | Task::Show(..)));
     effects.iter().any(is_prompt)
 }
 
@@ -536,13 +545,19 @@ fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         let shown = Effect::Print(format!("{}\n", neutralise(&typed)));
         return vec![shown, Effect::Task(Task::Shell(command, is_told))];
     }
+    if app.work.is_some() && attach::has_any(app, &typed) {
+        app.hint = Some("a picture has to wait until the agent has finished".to_owned());
+        return Vec::new();
+    }
+    let images = attach::take(app, &typed);
     let text = paste::unfold(app, &typed);
     app.editor.take();
     app.is_answering = !app.questions.is_empty();
     app.history.keep(&text);
     match app.work {
         Some(_) => vec![Effect::Task(Task::Send(kind, text))],
-        None => prompt(app, &typed, text, now),
+        None if images.is_empty() => prompt(app, &typed, text, now),
+        None => say(app, &typed, Task::Show(text, images), now),
     }
 }
 
@@ -559,8 +574,12 @@ fn bang(typed: &str) -> Option<(String, bool)> {
 
 /// A prompt is shown above, as it was typed, and runs.
 pub fn prompt(app: &mut App, typed: &str, text: String, now: Instant) -> Vec<Effect> {
+    say(app, typed, Task::Prompt(text), now)
+}
+
+fn say(app: &mut App, typed: &str, task: Task, now: Instant) -> Vec<Effect> {
     app.work = Some(Work::begin("starting", now));
-    vec![echo(app, typed), Effect::Task(Task::Prompt(text))]
+    vec![echo(app, typed), Effect::Task(task)]
 }
 
 /// What was typed, to be shown above.

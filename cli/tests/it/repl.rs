@@ -1,6 +1,7 @@
 //! The conversation at a terminal, with the real binary in a real one.
 
 mod files;
+mod pictures;
 mod settings;
 
 use ah_testkit::script::{hangs, says, uses};
