@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use ah_conversation::{PermissionMode, PermissionUpdate, Provider, Thinking};
+use ah_conversation::{PermissionMode, PermissionUpdate, Provider, Rule, Thinking};
 
 use crate::{Part, Session};
 
@@ -80,6 +80,28 @@ impl Session {
             self.shown_mode = mode;
             self.ports.frontend.follow(Part::Mode(mode));
         }
+    }
+
+    /// Who answers now.
+    pub fn answerer(&self) -> Arc<dyn Provider> {
+        self.ports.provider.clone()
+    }
+
+    /// Adds to the calls that are allowed what a prompt says of them; gives those that were not allowed yet, to be taken
+    /// back after its run.
+    pub fn lend(&mut self, rules: Vec<Rule>) -> Vec<Rule> {
+        let allow = &mut self.settings.permissions.allow;
+        let lent: Vec<_> = { rules.into_iter() }
+            .filter(|rule| !allow.contains(rule))
+            .collect();
+        allow.extend(lent.iter().cloned());
+        lent
+    }
+
+    /// Takes back what was lent.
+    pub fn take_back(&mut self, lent: &[Rule]) {
+        let allow = &mut self.settings.permissions.allow;
+        allow.retain(|rule| !lent.contains(rule));
     }
 
     /// A model that summarised its own conversation is followed by one that does.

@@ -2,12 +2,39 @@
 
 use ah_conversation::{ContentBlock, EventKind, Mail, MailKind, Message, Origin, StoreError};
 
-use crate::{Session, Stop, finish};
+use crate::{Outcome, Session, Stop, finish};
 
 /// How a steering message begins, for the model and for everybody who reads the database.
 const STEERING: &str = "[STEERING]";
 
 impl Session {
+    /// Runs what has come from other processes while nothing was on, to its end or until `stop`; `None` if nothing has.
+    ///
+    /// # Errors
+    /// When the conversation cannot be kept; every other failure is an [`Outcome`].
+    pub async fn run_mail(&mut self, stop: &Stop) -> Result<Option<Outcome>, StoreError> {
+        let mut mail = self.ports.store.mail(MailKind::Steer).await?;
+        mail.extend(self.ports.store.mail(MailKind::FollowUp).await?);
+        let message_count = mail.len();
+        let Some(first) = mail.first() else {
+            return Ok(None);
+        };
+        let (started, stop) = self.begin_time(stop);
+        self.announce(first.content.clone());
+        // The first is the prompt of the run.
+        let mut origin = Origin::Prompt;
+        for letter in mail {
+            self.emit(EventKind::FollowupReceived {
+                content: letter.content.clone(),
+                message_count,
+            });
+            let text = letter.content.clone();
+            let origin = std::mem::replace(&mut origin, Origin::FollowUp);
+            self.deliver(letter, origin, text).await?;
+        }
+        self.go_on(started, &stop).await.map(Some)
+    }
+
     /// Appends the steering that has arrived, and what came of tasks in the background; says whether there was any.
     pub(crate) async fn take_steering(&mut self) -> Result<bool, StoreError> {
         let has_news = self.take_news().await?;

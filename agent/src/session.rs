@@ -10,7 +10,7 @@ use ah_conversation::{
     CallState, Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message,
     MessageId, Model, Origin, PermissionMode, Permissions, Provider, ProviderError, Record,
     Repetition, Response, Role, Rulebook, Sampling, Share, Skip, Step, Store, StoreError, Thinking,
-    ToolUse, Transcript, Usage, close_open_calls, next, text_of,
+    Time, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
 };
 
 use serde_json::Value;
@@ -245,18 +245,31 @@ impl Session {
         prompt: Vec<ContentBlock>,
         stop: &Stop,
     ) -> Result<Outcome, StoreError> {
-        let started = self.ports.clock.now();
-        self.settings.limits.deadline = self
-            .settings
-            .timeout_ms
-            .map(|timeout| started.plus(timeout));
-        let stop = stop.at(self.settings.limits.deadline);
+        let (started, stop) = self.begin_time(stop);
         let prompt = match self.admit(prompt, &stop).await {
             Ok(prompt) => prompt,
             Err(refusal) => return Ok(self.refused(refusal, started)),
         };
-        self.begin(prompt).await?;
-        let (reason, failure) = match self.drive(&stop).await {
+        self.announce(text_of(&prompt));
+        self.append(Origin::Prompt, prompt).await?;
+        self.go_on(started, &stop).await
+    }
+
+    /// When a run begins, and what stops it.
+    pub(crate) fn begin_time(&mut self, stop: &Stop) -> (Time, Stop) {
+        let started = self.ports.clock.now();
+        let timeout = self.settings.timeout_ms;
+        self.settings.limits.deadline = timeout.map(|timeout| started.plus(timeout));
+        (started, stop.at(self.settings.limits.deadline))
+    }
+
+    /// From the stored prompt to the end of its run.
+    pub(crate) async fn go_on(
+        &mut self,
+        started: Time,
+        stop: &Stop,
+    ) -> Result<Outcome, StoreError> {
+        let (reason, failure) = match self.drive(stop).await {
             Ok(reason) => self.checked(reason),
             Err(Failure::Store(error)) => return Err(error),
             Err(failure) => (ExitReason::Error, Some(failure)),
@@ -313,15 +326,15 @@ impl Session {
         }
     }
 
-    async fn begin(&mut self, prompt: Vec<ContentBlock>) -> Result<(), StoreError> {
+    /// Tells that a run begins.
+    pub(crate) fn announce(&mut self, prompt: String) {
         let start = EventKind::AgentStart {
             model: self.ports.provider.model().name.clone(),
-            prompt: text_of(&prompt),
+            prompt,
             parent_id: self.transcript.last().map(|last| last.id.clone()),
         };
         self.emit(start);
         self.emit_state("idle", "processing");
-        self.append(Origin::Prompt, prompt).await
     }
 
     /// What the driver's reason means once what the run owed is looked at.

@@ -5,6 +5,7 @@
 //! has the session. What a run shows comes from the same code as without a conversation (`print`).
 
 mod app;
+mod aside;
 mod attach;
 mod bang;
 mod choices;

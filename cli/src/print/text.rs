@@ -1,12 +1,13 @@
 //! A run for people: the model's words on standard output, all else on standard error.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_agent::{Frontend, Part};
 use ah_conversation::{
     Answer, Cost, DisplayKey, Event, EventKind, ExitReason, Host, Leave, LoopAction, Model,
-    Progress, Question, ToolSpec, Usage,
+    Progress, Question, ToolSpec, ToolUseId, Usage,
 };
 use async_trait::async_trait;
 
@@ -62,6 +63,8 @@ struct State {
     context: u64,
     /// What stands for the call that has ended last, where it is drawn.
     ended_key: String,
+    /// What stands for the calls of subagents that run.
+    keys_below: HashMap<ToolUseId, String>,
     /// The number of the last answer that was stored.
     answer_number: Option<u32>,
     /// Whether something stands on the terminal, from which the next thing is to be set apart.

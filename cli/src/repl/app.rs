@@ -50,6 +50,8 @@ pub enum Input {
     Opened(Box<Opened>),
     /// A task has ended; why a run did, where it was one.
     Ended(Ending),
+    /// Others have written to the session while nothing was on.
+    Mail,
     /// What became of a picture that was wanted.
     Attached(Attached),
     /// What the user's status line says.
@@ -154,6 +156,8 @@ pub enum Task {
     Prompt(String),
     /// Run a prompt, with pictures.
     Show(String, Vec<Image>),
+    /// Run what others have written.
+    TakeMail,
     /// Get a picture.
     Attach(attach::Source),
     /// Give words to the run that is on.

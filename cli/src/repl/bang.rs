@@ -15,6 +15,17 @@ const MAX_BYTES: usize = 100_000;
 /// A larger picture is not taken.
 const MAX_PICTURE: usize = 64 * 1024 * 1024;
 
+/// The command that a line runs, and whether the model is told of it.
+pub fn read(typed: &str) -> Option<(String, bool)> {
+    let rest = typed.strip_prefix('!')?;
+    let (rest, is_told) = match rest.strip_prefix('!') {
+        Some(rest) => (rest, false),
+        None => (rest, true),
+    };
+    let command = rest.trim();
+    (!command.is_empty()).then(|| (command.to_owned(), is_told))
+}
+
 /// Runs a command line; gives what it has put out, and how it ended where that was not well.
 ///
 /// # Errors

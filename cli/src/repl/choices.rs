@@ -6,6 +6,7 @@ use ah_store::{Head, SessionHead};
 use super::picker::{Entry, Picker, Subject};
 use crate::config::Config;
 use crate::error::CliError;
+use crate::print::count;
 
 /// So much of a text is shown.
 const PREVIEW: usize = 60;
@@ -23,7 +24,7 @@ pub fn sessions(config: &Config, now: Time) -> Result<Picker, CliError> {
     Ok(Picker::new(Subject::Session, entries.collect()))
 }
 
-/// `2h ago    12 messages  [name] the first words`
+/// `2h ago    12 messages   31.5k tokens  [name] the first words`
 fn session(head: &SessionHead, now: Time) -> Entry {
     let name = head
         .name
@@ -31,9 +32,10 @@ fn session(head: &SessionHead, now: Time) -> Entry {
         .map_or_else(String::new, |name| format!("[{name}] "));
     Entry {
         label: format!(
-            "{:>9}  {:>3} messages  {name}{}",
+            "{:>9}  {:>3} messages {:>7} tokens  {name}{}",
             age(now.since(head.last_written)),
             head.messages,
+            count(head.tokens),
             preview(&head.first_text)
         ),
         value: head.id.to_string(),

@@ -3,24 +3,26 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use ah_agent::skills::Skills;
-use ah_agent::{Change, Controls, Outcome, Session, Stop};
-use ah_conversation::{Clock as _, ExitReason, Image, MessageId, Models, StoreError};
+use ah_agent::{Change, Outcome, Session, Stop};
+use ah_conversation::{
+    Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Models, Provider, Rule,
+    Store as _, StoreError,
+};
 use ah_store::{SystemClock, Tree};
-use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::app::{self, About, Ending, Input, Queued, Task};
+use super::app::{self, About, Ending, Input, Task};
+use super::aside::{Aside, beside};
 use super::frontend::Link;
 use super::picker::Subject;
 use super::recall::{self, Form};
 use super::status::Facts;
 use super::terminal::Terminal;
-use super::{attach, bang, choices, notify, rewind, tell};
+use super::{bang, choices, rewind, tell};
 use crate::args::options::Options;
 use crate::args::session::{SessionChoice, SessionPlan};
 use crate::assemble::{self, Own, Shown, Stage};
@@ -30,12 +32,12 @@ use crate::commands::undo::Way;
 use crate::config::Config;
 use crate::confinement::Attempt;
 use crate::error::CliError;
-use crate::extensions;
+use crate::extensions::{self, Expanded};
 use crate::pictures;
 use crate::print::Outlet;
 
-/// So long a command may take that tells the user something.
-const DEADLINE: Duration = Duration::from_secs(10);
+/// How often mail of others is looked for while nothing is on.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What sessions are made from.
 pub struct Workshop {
@@ -131,6 +133,7 @@ impl Desk {
                 }
                 Task::Prompt(text) => self.prompt(&text, Vec::new()).await?,
                 Task::Show(text, images) => self.prompt(&text, images).await?,
+                Task::TakeMail => self.take_mail().await?,
                 Task::Compact(wanted) => self.compact(&wanted).await?,
                 Task::Shell(command, is_told) => self.shell(&command, is_told).await?,
                 Task::List(subject) => {
@@ -180,9 +183,29 @@ impl Desk {
         if let Some(task) = self.later.pop_front() {
             return Some(task);
         }
-        tokio::select! {
-            () = self.stop.cancelled() => None,
-            task = self.tasks.recv() => task,
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return None,
+                task = self.tasks.recv() => return task,
+                () = tokio::time::sleep(LOOK), if self.workshop.link.is_drawn => {
+                    self.look_for_mail().await;
+                }
+            }
+        }
+    }
+
+    /// Tells the terminal that others have written. It knows what was written here, and whether something is on.
+    async fn look_for_mail(&self) {
+        for kind in [MailKind::Steer, MailKind::FollowUp] {
+            // Where it cannot be read, whoever writes next is told.
+            if self
+                .store
+                .mail(kind)
+                .await
+                .is_ok_and(|mail| !mail.is_empty())
+            {
+                return self.tell(Input::Mail);
+            }
         }
     }
 
@@ -244,13 +267,10 @@ impl Desk {
                     .for_each(|warning| crate::warn(warning));
                 let mut text = self.shared.concat();
                 text.push_str(&expanded.text);
-                match pictures::blocks(text, images, &workshop.config.environment) {
-                    Ok(blocks) => {
-                        self.shared.clear();
-                        self.run(async |session, stop| session.run(blocks, stop).await)
-                            .await?
-                    }
-                    Err(fault) => Ending::Failed(fault, None),
+                let blocks = pictures::blocks(text, images, &workshop.config.environment);
+                match blocks.map_err(CliError::failure) {
+                    Ok(blocks) => self.run_with(&expanded, blocks).await?,
+                    Err(error) => Ending::Failed(error.message, error.hint),
                 }
             }
             Err(error) => Ending::Failed(error.message, error.hint),
@@ -260,14 +280,68 @@ impl Desk {
         Ok(())
     }
 
+    async fn take_mail(&mut self) -> Result<(), CliError> {
+        let ran = self.run(async |session, stop| session.run_mail(stop).await);
+        let ending = ran.await?;
+        self.introduce();
+        self.tell(Input::Ended(ending));
+        Ok(())
+    }
+
     async fn compact(&mut self, wanted: &str) -> Result<(), CliError> {
         let wanted = Some(wanted).filter(|wanted| !wanted.is_empty());
         let ending = self
-            .run(async |session, stop| session.compact_all(wanted, stop).await)
+            .run(async |session, stop| session.compact_all(wanted, stop).await.map(Some))
             .await?;
         self.introduce();
         self.tell(Input::Ended(ending));
         Ok(())
+    }
+
+    /// Runs a prompt under what it says of its run.
+    async fn run_with(
+        &mut self,
+        expanded: &Expanded,
+        blocks: Vec<ContentBlock>,
+    ) -> Result<Ending, CliError> {
+        let lent = match self.lend(expanded) {
+            Ok(lent) => lent,
+            Err(error) => return Ok(Ending::Failed(error.message, error.hint)),
+        };
+        self.shared.clear();
+        let run = self.run(async |session, stop| session.run(blocks, stop).await.map(Some));
+        let ending = run.await;
+        self.take_back(lent);
+        ending
+    }
+
+    /// Has a prompt's own model answer, and allows what it says, for its run: a command may say so.
+    fn lend(&mut self, expanded: &Expanded) -> Result<Lent, CliError> {
+        let Workshop { config, models, .. } = &self.workshop;
+        let applied = expanded.applied_to(config);
+        let mut lent = Lent::default();
+        if applied.model != config.model {
+            let own = models
+                .connect(Some(&applied.model.value))
+                .map_err(|error| CliError::failure(error.to_string()))?;
+            self.tell(Input::Model(own.model().clone()));
+            lent.model = Some((own.clone(), self.session.answerer()));
+            self.session.controls().request(Change::Model(own));
+        }
+        lent.rules = self.session.lend(applied.permissions().allow);
+        Ok(lent)
+    }
+
+    /// What held before holds again, unless another model was chosen meanwhile.
+    fn take_back(&mut self, lent: Lent) {
+        self.session.take_changes();
+        self.session.take_back(&lent.rules);
+        if let Some((own, former)) = lent.model
+            && Arc::ptr_eq(&self.session.answerer(), &own)
+        {
+            self.session.controls().request(Change::Model(former));
+            self.session.take_changes();
+        }
     }
 
     /// Runs a command of the user's own, which may do what they may. What the model is told of it goes with the next
@@ -433,7 +507,7 @@ impl Desk {
     /// Has the session do something that can be stopped, and takes up meanwhile what concerns it.
     async fn run(
         &mut self,
-        work: impl AsyncFnOnce(&mut Session, &Stop) -> Result<Outcome, StoreError>,
+        work: impl AsyncFnOnce(&mut Session, &Stop) -> Result<Option<Outcome>, StoreError>,
     ) -> Result<Ending, CliError> {
         self.session.take_changes();
         let token = self.stop.child_token();
@@ -442,7 +516,9 @@ impl Desk {
         let run = work(&mut self.session, &stop);
         let outcome = beside(run, &mut self.tasks, &mut self.later, &aside).await?;
         tell_notices(&self.store).await;
-        let outcome = outcome?;
+        let Some(outcome) = outcome? else {
+            return Ok(Ending::Well);
+        };
         Ok(match (&outcome.failure, &outcome.reason) {
             (Some(failure), _) => Ending::Failed(failure.to_string(), failure.hint()),
             (None, ExitReason::Interrupted) => Ending::Interrupted,
@@ -463,23 +539,13 @@ impl Desk {
     }
 }
 
-/// Waits for `work`, and does meanwhile what concerns it; what does not is done later.
-async fn beside<T>(
-    work: impl Future<Output = T>,
-    tasks: &mut UnboundedReceiver<Task>,
-    later: &mut VecDeque<Task>,
-    aside: &Aside,
-) -> Result<T, CliError> {
-    tokio::pin!(work);
-    loop {
-        tokio::select! {
-            done = &mut work => return Ok(done),
-            Some(task) = tasks.recv() => match task {
-                task if task.is_aside() => aside.take(task).await?,
-                task => later.push_back(task),
-            },
-        }
-    }
+/// What holds for the run of one prompt.
+#[derive(Default)]
+struct Lent {
+    /// The model that answers, and the one that did.
+    model: Option<(Arc<dyn Provider>, Arc<dyn Provider>)>,
+    /// Calls that are allowed.
+    rules: Vec<Rule>,
 }
 
 /// A session to which nobody has said anything leaves nothing behind.
@@ -488,87 +554,4 @@ fn discard(store: Arc<ah_store::Session>, config: &Config) {
     drop(store);
     // Where it cannot be removed it is in nobody's way, and `ah gc` does it.
     let _ = config.sessions().remove(&paths);
-}
-
-/// What is done beside a run.
-struct Aside {
-    store: Arc<ah_store::Session>,
-    controls: Controls,
-    config: Config,
-    inputs: Sender<Input>,
-    models: Arc<dyn Models>,
-    /// Stops the run that is on.
-    run: Option<CancellationToken>,
-}
-
-impl Aside {
-    async fn take(&self, task: Task) -> Result<(), CliError> {
-        match task {
-            Task::Interrupt => {
-                if let Some(run) = &self.run {
-                    run.cancel();
-                }
-            }
-            Task::Send(kind, text) => {
-                let id = self.store.send(kind, text.clone()).await?;
-                self.tell(Input::Sent(Queued { id, kind, text }));
-            }
-            Task::Withdraw(queued, then) => {
-                let mut taken = Vec::new();
-                for queued in queued {
-                    if self.store.withdraw(queued.id.clone()).await? {
-                        taken.push(queued);
-                    }
-                }
-                self.tell(Input::Withdrawn(taken, then));
-            }
-            Task::Attach(source) => {
-                let (config, inputs) = (self.config.clone(), self.inputs.clone());
-                tokio::spawn(async move {
-                    let attached = attach::load(source, config).await;
-                    let _ = inputs.send(Input::Attached(attached));
-                });
-            }
-            Task::Notify(news, message) => self.notify(news, &message),
-            Task::Mode(mode) => self.controls.request(Change::Mode(mode)),
-            Task::Model(name) => match self.models.connect(Some(&name)) {
-                Ok(provider) => {
-                    let model = provider.model().clone();
-                    self.controls.request(Change::Model(provider));
-                    self.tell(Input::Model(model));
-                }
-                Err(error) => crate::warn(&error.to_string()),
-            },
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Has the user's command tell them something. Nobody waits for it.
-    fn notify(&self, news: notify::News, message: &str) {
-        let command =
-            { self.config.conversation.notify.as_ref() }.and_then(|set| set.value.command.clone());
-        let Some(command) = command else {
-            return;
-        };
-        let told = json!({
-            "hook_event_name": "Notification",
-            "session_id": self.store.uuid(),
-            "cwd": self.config.environment.cwd(),
-            "title": "ah",
-            "message": message,
-            "notification_type": news.as_str(),
-        });
-        let config = self.config.clone();
-        tokio::spawn(async move {
-            let ran = bang::tell(&command, told.to_string(), &config, DEADLINE).await;
-            if let Err(fault) = ran {
-                crate::warn(&format!("the command of `notify`: {fault}"));
-            }
-        });
-    }
-
-    fn tell(&self, input: Input) {
-        let _ = self.inputs.send(input);
-    }
 }

@@ -67,5 +67,8 @@ pub fn next_mode(app: &mut App) -> Vec<Effect> {
         | PermissionMode::BypassPermissions => PermissionMode::Default,
     };
     let mode = Effect::Task(Task::Mode(session.mode));
-    [Some(mode), status::news(app)].into_iter().flatten().collect()
+    [Some(mode), status::news(app)]
+        .into_iter()
+        .flatten()
+        .collect()
 }

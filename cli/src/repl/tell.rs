@@ -119,6 +119,11 @@ fn context(session: &Session, prompt: &[Vec<Part>]) -> Vec<String> {
     if counted > 0 {
         lines.push(row("the last request, as counted", counted, window));
     }
+    let reserved = session.settings().limits.reserved_output.min(window);
+    lines.push(row("kept free for an answer", reserved, window));
+    let used = if counted > 0 { counted } else { all };
+    let free = window.saturating_sub(used + reserved);
+    lines.push(row("free", free, window));
     lines.push(format!(
         "{:>8}        the window of {}",
         count(window),

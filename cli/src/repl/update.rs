@@ -9,7 +9,7 @@ use reedline::{EditCommand, ReedlineEvent};
 use super::app::{App, Effect, Ending, Input, Queued, Task, Then, Work};
 use super::picker::{Entry, Picker, Subject};
 use super::question::News;
-use super::{attach, keys, menu, notify, paste, question, slash, status};
+use super::{attach, bang, keys, menu, notify, paste, question, slash, status};
 use crate::print::{REST, REST_END, neutralise};
 
 /// Takes in what has happened.
@@ -80,6 +80,11 @@ fn follow(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             effects.extend(told);
             effects
         }
+        Input::Mail if app.work.is_none() && app.queued.is_empty() => {
+            app.work = Some(Work::begin("reading", now));
+            vec![Effect::Task(Task::TakeMail)]
+        }
+        Input::Mail => Vec::new(),
         Input::Attached(attached) => {
             attach::update(app, attached);
             Vec::new()
@@ -512,7 +517,8 @@ fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
 
 /// Whether something is said to the model.
 fn is_said(effects: &[Effect]) -> bool {
-    let is_prompt = |effect: &Effect| matches!(effect, Effect::Task(Task::Prompt(_) | Task::Show(..)));
+    let is_prompt =
+        |effect: &Effect| matches!(effect, Effect::Task(Task::Prompt(_) | Task::Show(..)));
     effects.iter().any(is_prompt)
 }
 
@@ -537,7 +543,7 @@ fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         return slash::perform(app, &called, now);
     }
     if app.work.is_none()
-        && let Some((command, is_told)) = bang(&typed)
+        && let Some((command, is_told)) = bang::read(&typed)
     {
         app.editor.take();
         app.history.keep(&typed);
@@ -559,17 +565,6 @@ fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         None if images.is_empty() => prompt(app, &typed, text, now),
         None => say(app, &typed, Task::Show(text, images), now),
     }
-}
-
-/// The command that a line runs, and whether the model is told of it.
-fn bang(typed: &str) -> Option<(String, bool)> {
-    let rest = typed.strip_prefix('!')?;
-    let (rest, is_told) = match rest.strip_prefix('!') {
-        Some(rest) => (rest, false),
-        None => (rest, true),
-    };
-    let command = rest.trim();
-    (!command.is_empty()).then(|| (command.to_owned(), is_told))
 }
 
 /// A prompt is shown above, as it was typed, and runs.

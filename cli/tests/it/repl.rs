@@ -2,6 +2,7 @@
 
 mod files;
 mod pictures;
+mod sessions;
 mod settings;
 
 use ah_testkit::script::{hangs, says, uses};

@@ -57,6 +57,8 @@ pub struct SessionHead {
     pub last_written: Time,
     /// How many messages it has, on all branches.
     pub messages: u64,
+    /// Tokens that its models have read and written, on all branches.
+    pub tokens: u64,
     /// The beginning of the first thing that was said, line breaks included.
     pub first_text: String,
     /// Why nothing more is known of it, if it cannot be read.
@@ -280,6 +282,7 @@ impl SessionHead {
             created_at,
             last_written: created_at,
             messages: 0,
+            tokens: 0,
             first_text: String::new(),
             problem: None,
         };
@@ -297,6 +300,12 @@ impl SessionHead {
         self.uuid = context::get(connection, context::UUID)?;
         let count = connection.query_row("SELECT count(*) FROM messages", [], |row| row.get(0))?;
         self.messages = unsigned(count);
+        let tokens = connection.query_row(
+            "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0) FROM messages",
+            [],
+            |row| row.get(0),
+        )?;
+        self.tokens = unsigned(tokens);
         let newest: Option<i64> = connection
             .query_row(
                 "SELECT created_at * 1000 + created_ms FROM messages ORDER BY rowid DESC LIMIT 1",

@@ -1,7 +1,7 @@
 //! What a run looks like on a terminal: answers laid out, calls with what they changed, thoughts folded.
 
 use ah_agent::Part;
-use ah_conversation::{ContentBlock, Message, Role, ToolResult};
+use ah_conversation::{ContentBlock, Message, Role, Task, TaskKind, TaskNews, ToolResult};
 use ah_render::tool::{self, Call, Outcome, Place};
 use ah_render::{Line, Style, wrap};
 
@@ -25,7 +25,7 @@ impl Text {
     pub(super) fn draw_part(&self, state: &mut State, part: Part<'_>) {
         match part {
             Part::Block(ContentBlock::Thinking { thinking, .. }) => {
-                let rows = tool::thinking(thinking, false, self.place());
+                let rows = tool::thinking(thinking, false, self.place(0));
                 self.draw_rows(state, &rows);
             }
             Part::Stored(Message {
@@ -33,15 +33,64 @@ impl Text {
                 seq,
                 ..
             }) => state.answer_number = Some(*seq),
-            Part::Result(result) => self.draw_result(state, result),
+            Part::Result(result) => {
+                let key = std::mem::take(&mut state.ended_key);
+                let more = state.answer_number.map(|n| format!("ah show {n} --output"));
+                self.draw_result(state, result, &key, more, self.place(0));
+            }
+            Part::Task(task, TaskNews::Started) => self.draw_agent(state, task),
+            Part::OfAgent(task, part) => self.draw_below(state, task, *part),
             _ => {}
         }
     }
 
-    fn draw_result(&self, state: &mut State, result: &ToolResult) {
-        let key = std::mem::take(&mut state.ended_key);
-        let (key, kind) = self.key(&result.tool_name, &key);
-        let more = state.answer_number.map(|n| format!("ah show {n} --output"));
+    /// A subagent that begins: its name, and what it is there for. What it does follows below it.
+    fn draw_agent(&self, state: &mut State, task: &Task) {
+        let TaskKind::Agent { name, depth, .. } = &task.kind else {
+            return;
+        };
+        let call = Call {
+            name,
+            key: &task.description,
+            kind: None,
+        };
+        let place = self.place(depth.saturating_sub(1));
+        self.draw_rows(state, &[tool::running(&call, "◆", place)]);
+    }
+
+    /// What a subagent's calls have come to, as those of the main one, behind a line for each agent above.
+    fn draw_below(&self, state: &mut State, task: &Task, part: Part<'_>) {
+        let TaskKind::Agent { depth, .. } = task.kind else {
+            return;
+        };
+        match part {
+            Part::Call(call) => {
+                let spec = { self.view.tools.iter() }.find(|spec| spec.name == call.name);
+                let key = spec.and_then(|spec| call.input.get(spec.key.as_ref()?.argument()));
+                let key =
+                    key.map(|key| key.as_str().map_or_else(|| key.to_string(), str::to_owned));
+                state
+                    .keys_below
+                    .insert(call.id.clone(), key.unwrap_or_default());
+            }
+            Part::Result(result) => {
+                let key = state.keys_below.remove(&result.tool_use_id);
+                let place = self.place(depth);
+                self.draw_result(state, result, &key.unwrap_or_default(), None, place);
+            }
+            _ => {}
+        }
+    }
+
+    fn draw_result(
+        &self,
+        state: &mut State,
+        result: &ToolResult,
+        key: &str,
+        more: Option<String>,
+        place: Place,
+    ) {
+        let (key, kind) = self.key(&result.tool_name, key);
         let call = Call {
             name: &result.tool_name,
             key,
@@ -54,7 +103,7 @@ impl Text {
             duration_ms: result.duration_ms,
             more: more.as_deref(),
         };
-        let rows = tool::ended(&call, &outcome, self.place());
+        let rows = tool::ended(&call, &outcome, place);
         self.draw_rows(state, &rows);
     }
 
@@ -75,7 +124,11 @@ impl Text {
         self.screen.note(&rows);
     }
 
-    fn place(&self) -> Place {
-        Place::of(self.paint.width)
+    /// Below so many agents.
+    fn place(&self, depth: usize) -> Place {
+        Place {
+            depth,
+            ..Place::of(self.paint.width)
+        }
     }
 }
