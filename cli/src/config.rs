@@ -209,9 +209,7 @@ impl Config {
             servers,
             mcp_servers: mcp::find(options, &layers, project, &mut warnings)?,
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
-            tool_concurrency: given(options.tools.tool_concurrency)
-                .or_else(|| first.value(|settings| settings.tool_concurrency))
-                .unwrap_or_else(|| built_in(Concurrency::default())),
+            tool_concurrency: tool_concurrency(options, &first),
             max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),
             max_tool_output_bytes: first
                 .value(|settings| settings.max_tool_output_bytes)
@@ -336,6 +334,12 @@ fn model(options: &Options, environment: &Environment, first: &First<'_>) -> Sou
         .or_else(of_environment)
         .or_else(|| first.value(|settings| settings.model.clone()))
         .unwrap_or_else(|| built_in(DEFAULT_MODEL.to_owned()))
+}
+
+fn tool_concurrency(options: &Options, first: &First<'_>) -> Sourced<Concurrency> {
+    given(options.tools.tool_concurrency)
+        .or_else(|| first.value(|settings| settings.tool_concurrency))
+        .unwrap_or_else(|| built_in(Concurrency::default()))
 }
 
 fn fallback_model(options: &Options, first: &First<'_>) -> Option<Sourced<String>> {
