@@ -36,7 +36,7 @@ impl Text {
             Part::Result(result) => {
                 let key = std::mem::take(&mut state.ended_key);
                 let more = state.answer_number.map(|n| format!("ah show {n} --output"));
-                self.draw_result(state, result, &key, more, self.place(0));
+                self.draw_result(state, result, &key, more.as_deref(), self.place(0));
             }
             Part::Task(task, TaskNews::Started) => self.draw_agent(state, task),
             Part::OfAgent(task, part) => self.draw_below(state, task, *part),
@@ -87,7 +87,7 @@ impl Text {
         state: &mut State,
         result: &ToolResult,
         key: &str,
-        more: Option<String>,
+        more: Option<&str>,
         place: Place,
     ) {
         let (key, kind) = self.key(&result.tool_name, key);
@@ -101,7 +101,7 @@ impl Text {
             details: result.details.as_ref(),
             is_error: result.is_error,
             duration_ms: result.duration_ms,
-            more: more.as_deref(),
+            more,
         };
         let rows = tool::ended(&call, &outcome, place);
         self.draw_rows(state, &rows);
