@@ -23,7 +23,7 @@ const AGAIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
 };
-const LEAVE: &str = "\x1b[<u\x1b[?1004l\x1b[?2004l\x1b[?25h";
+const LEAVE: &str = "\x1b[<u\x1b[?1004l\x1b[?2004l\x1b[?7h\x1b[?25h";
 
 /// The terminal as long as this value is there.
 pub struct Terminal {

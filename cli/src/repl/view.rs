@@ -18,6 +18,8 @@ pub const FRAME_MS: u64 = 100;
 /// What stands before the line that is typed, and before its further lines.
 const PROMPT: &str = "> ";
 const FURTHER: &str = "  ";
+/// What stands in the line where nothing was said yet, as long as nothing is typed.
+const INVITATION: &str = "say what to do, or /help";
 
 /// The lines at the bottom.
 pub fn live(app: &App, now: Instant) -> Live {
@@ -210,9 +212,24 @@ fn typed(app: &App, columns: usize) -> (Vec<String>, (usize, usize)) {
         (None, Some(panel)) => panel.parts().1,
         (None, None) => PROMPT,
     };
-    let (rows, _) = wrap(&neutralise(text), columns, prompt, FURTHER);
+    let (mut rows, _) = wrap(&neutralise(text), columns, prompt, FURTHER);
     let (upto, column) = wrap(&neutralise(before), columns, prompt, FURTHER);
+    if let [row] = &mut rows[..]
+        && is_inviting(app)
+    {
+        row.push_str(&dim(app, &fit(INVITATION, columns.saturating_sub(column))));
+    }
     (rows, (upto.len() - 1, column))
+}
+
+/// Whether nothing was said and nothing is typed. Without colours nobody could tell an invitation from typed words.
+fn is_inviting(app: &App) -> bool {
+    let is_fresh = app
+        .session
+        .as_ref()
+        .is_some_and(|session| session.messages == 0);
+    let is_idle = app.work.is_none() && app.questions.is_empty() && app.picker.is_none();
+    app.colours && is_fresh && is_idle && app.editor.is_empty()
 }
 
 /// A text in lines of so many columns, and the column behind its last character. A line that is just full has the cursor

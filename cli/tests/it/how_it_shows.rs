@@ -21,6 +21,24 @@ Some **words** that go on for longer than a terminal of eighty columns is wide, 
 - a point, and 日本語 in it
 - another, that nobody has ended ye";
 
+/// Who sits before a new session is told how to begin, until something is typed.
+#[test]
+fn a_new_session_invites() {
+    let world = World::new();
+    let model = world.scenario("s", [says("Hello.")]);
+    let mut seat = Seat::take(world.ah(["-m", &model]));
+    seat.sees("say what to do, or /help\ns · all unasked");
+    seat.types("h");
+    seat.sees("> h\ns · all unasked");
+    seat.types("\x03");
+    seat.sees("say what to do");
+    seat.says("Hi");
+    seat.sees("Hello.");
+    seat.sees_no_more("say what to do");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
 /// An answer is laid out while it comes, and what is typed below it has wide characters and goes on in a second row.
 #[test]
 fn an_answer_that_comes_and_a_line_that_is_typed() {

@@ -48,7 +48,9 @@ fn files_are_given_back_once_that_is_agreed_to() {
     seat.sees("Go on? (y/n)\n");
     // Who does not answer has not agreed.
     seat.types("\x1b");
-    seat.sees_no_more("Esc interrupts");
+    seat.wait_until("it rests", |_, screen| {
+        !screen.contains("Esc interrupts") && !screen.contains("stopping")
+    });
     assert_eq!(text("new.txt"), None);
     insta::assert_snapshot!(stable(&seat.screen()), @"
     > /diff
