@@ -436,6 +436,7 @@ fn commands_of_the_users_own_are_shared_or_not() {
     seat.says("!echo shared-$((40 + 2)); exit 3");
     seat.sees("shared-42");
     seat.sees("[exit code 3]");
+    seat.sees_no_more("Esc interrupts");
     seat.says("!!echo private-$((40 + 2))");
     seat.sees("private-42");
     seat.sees_no_more("Esc interrupts");
