@@ -11,7 +11,7 @@ pub mod logs;
 pub mod mail;
 pub mod man;
 mod mcp;
-mod message;
+pub mod message;
 pub mod models;
 mod place;
 pub mod prompt;

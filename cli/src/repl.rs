@@ -17,6 +17,7 @@ mod history;
 mod keys;
 mod menu;
 mod notify;
+mod output;
 mod painter;
 mod paste;
 mod picker;

@@ -188,6 +188,8 @@ pub enum Task {
     Changes,
     /// Give files back as they were.
     Rewind(Way),
+    /// Show what the last tool calls have given, whole.
+    Output,
     /// Run a command of the user's; whether the model is told.
     Shell(String, bool),
     /// Allow more or less where no rule says otherwise.
@@ -210,6 +212,7 @@ impl Task {
                 | Self::Model(_)
                 | Self::Notify(..)
                 | Self::Attach(_)
+                | Self::Output
         )
     }
 }

@@ -1,5 +1,5 @@
-//! What is done beside a run, and waits for nothing: words for it, an end to it, another mode or model, and what comes from
-//! outside (a picture, a command that tells the user something).
+//! What is done beside a run, and waits for nothing: words for it, an end to it, another mode or model, the whole of an
+//! output, and what comes from outside (a picture, a command that tells the user something).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::app::{Input, Queued, Task};
-use super::{attach, bang, notify};
+use super::{attach, bang, notify, output};
+use crate::commands::message::Keys;
 use crate::config::Config;
 use crate::error::CliError;
 
@@ -68,6 +69,14 @@ impl Aside {
                     let attached = attach::load(source, config).await;
                     let _ = inputs.send(Input::Attached(attached));
                 });
+            }
+            Task::Output => {
+                let keys = Keys::of(&self.config)?;
+                let text = self
+                    .store
+                    .read(move |tree| output::last(tree, &keys))
+                    .await?;
+                self.tell(Input::Written(text));
             }
             Task::Notify(news, message) => self.notify(news, &message),
             Task::Mode(mode) => self.controls.request(Change::Mode(mode)),

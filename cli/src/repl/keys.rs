@@ -21,6 +21,8 @@ pub enum Own {
     Mode,
     /// Ctrl-V, where the terminal does not paste itself.
     Paste,
+    /// Ctrl-O.
+    Output,
 }
 
 /// What a key means to the conversation, if it means something.
@@ -33,6 +35,7 @@ pub fn own(event: &KeyEvent) -> Option<Own> {
         (KeyModifiers::NONE, KeyCode::Esc) => Some(Own::Escape),
         (KeyModifiers::ALT, KeyCode::Enter) => Some(Own::FollowUp),
         (KeyModifiers::CONTROL, KeyCode::Char('v')) => Some(Own::Paste),
+        (KeyModifiers::CONTROL, KeyCode::Char('o')) => Some(Own::Output),
         (KeyModifiers::NONE, KeyCode::Tab) => Some(Own::Turn),
         (_, KeyCode::BackTab) | (KeyModifiers::SHIFT, KeyCode::Tab) => Some(Own::Mode),
         _ => None,

@@ -203,6 +203,7 @@ const KEYS: &str = "
   Ctrl-R        lines typed before
   Tab           takes the suggestion; goes to a question and back
   Shift+Tab     the next permission mode
+  Ctrl-O        what the last tool calls have given, whole
   Ctrl-G        writes the line in $EDITOR, as Ctrl-X Ctrl-E
   !COMMAND      runs it, and tells the model with the next prompt
   !!COMMAND     runs it, and tells nobody

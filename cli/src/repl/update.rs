@@ -278,6 +278,7 @@ fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         }
         Some(keys::Own::Turn) if question::turn(app) => return Vec::new(),
         Some(keys::Own::Mode) => return keys::next_mode(app),
+        Some(keys::Own::Output) => return vec![Effect::Task(Task::Output)],
         Some(keys::Own::Paste) => return attach::begin("").unwrap_or_default(),
         Some(keys::Own::Escape | keys::Own::Turn) | None => {}
     }

@@ -30,6 +30,27 @@ pub fn stable(screen: &str) -> String {
 }
 
 #[test]
+fn a_long_output_is_shown_whole_on_request() {
+    let world = World::new();
+    let turns = [
+        uses("bash", json!({"command": "seq 1 12"})),
+        says("Counted."),
+    ];
+    let model = world.scenario("s", turns);
+    let mut seat = Seat::take(world.ah(["-m", &model]));
+    seat.types("\x0f");
+    seat.sees("no tool has given anything yet");
+    seat.says("count");
+    seat.sees("… 6 more lines");
+    seat.sees("Counted.");
+    seat.sees_no_more("interrupts");
+    seat.types("\x0f");
+    seat.sees("bash seq 1 12\n  1\n  2\n  3\n  4\n  5\n  6\n  7\n  8\n  9\n  10\n  11\n  12\n");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+#[test]
 fn one_prompt_follows_the_other_in_one_session() {
     let world = World::new();
     let turns = [

@@ -420,6 +420,12 @@ fn up_and_down_go_through_lines_and_then_through_what_was_typed() {
 }
 
 #[test]
+fn outputs_are_shown_whole_at_any_time() {
+    check("Ctrl-O", "_  →  Output");
+    check("'half | work | Ctrl-O", "half_ working  →  Output");
+}
+
+#[test]
 fn modes_go_around() {
     for (steps, expected) in [
         ("Shift+Tab", "_ AcceptEdits  →  mode AcceptEdits"),
