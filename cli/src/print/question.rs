@@ -6,6 +6,8 @@ mod plan;
 use std::io::{self, BufRead, Write};
 
 use ah_conversation::{Answer, Asking, Destination, Leave, PermissionUpdate, Question, RuleValue};
+use ah_render::diff;
+use serde_json::Value;
 
 use super::neutralise;
 
@@ -148,12 +150,20 @@ fn describe(
     let call = &question.call;
     writeln!(output, "\n{} wants to run:", neutralise(&call.name))?;
     let input = call.input.to_value();
+    let changed = changed(&input);
     for (name, value) in input.as_object().into_iter().flatten() {
+        if changed.is_some() && [OLD, NEW].contains(&name.as_str()) {
+            continue;
+        }
         let text = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
         let text = neutralise(&text).replace('\n', "\n    ");
         writeln!(output, "  {}: {text}", neutralise(name))?;
+    }
+    for line in changed.iter().flatten() {
+        let (sign, text) = line.split_at(1);
+        writeln!(output, "  {sign} {}", neutralise(text))?;
     }
     if let Some(reason) = &question.inquiry.reason {
         writeln!(output, "It is asked since {}.", neutralise(reason))?;
@@ -178,6 +188,17 @@ fn describe(
         )?;
     }
     writeln!(output, "  n [reason]   no; the model is told the reason")
+}
+
+/// The arguments of a tool that edits.
+const OLD: &str = "old_string";
+const NEW: &str = "new_string";
+
+/// What an edit changes, each line behind its sign: the two texts would leave it to the reader to compare them.
+fn changed(input: &Value) -> Option<Vec<String>> {
+    let text = |name| input.get(name)?.as_str();
+    let hunks = diff::between(text(OLD)?, text(NEW)?);
+    Some(hunks.into_iter().flat_map(|hunk| hunk.lines).collect())
 }
 
 /// A change in words: a rule as it would stand in the settings.
@@ -278,6 +299,32 @@ mod tests {
           n [reason]   no; the model is told the reason
         Allow? 
         ");
+    }
+
+    #[test]
+    fn an_edit_is_shown_as_what_it_changes() {
+        let mut question = question();
+        question.call.name = "edit".into();
+        question.call.input = json!({
+            "path": "greet.py",
+            "old_string": "def greet(n):\n    print(\"hi \" + n)\n",
+            "new_string": "def greet(n):\n    print(\"hey\u{1b} \" + n)\n    return n\n",
+        })
+        .into();
+        question.inquiry = Inquiry::default();
+        let (_, shown) = answer(&question, "y\n");
+        insta::assert_snapshot!(shown, @r#"
+
+        edit wants to run:
+          path: greet.py
+            def greet(n):
+          -     print("hi " + n)
+          +     print("hey␛ " + n)
+          +     return n
+          y            yes, once
+          n [reason]   no; the model is told the reason
+        Allow? 
+        "#);
     }
 
     #[test]
