@@ -70,14 +70,10 @@ impl Aside {
                     let _ = inputs.send(Input::Attached(attached));
                 });
             }
-            Task::Output => {
-                let keys = Keys::of(&self.config)?;
-                let text = self
-                    .store
-                    .read(move |tree| output::last(tree, &keys))
-                    .await?;
-                self.tell(Input::Written(text));
-            }
+            Task::Output => match self.output().await {
+                Ok(text) => self.tell(Input::Written(text)),
+                Err(error) => crate::warn(&error.message),
+            },
             Task::Notify(news, message) => self.notify(news, &message),
             Task::Mode(mode) => self.controls.request(Change::Mode(mode)),
             Task::Model(name) => match self.models.connect(Some(&name)) {
@@ -91,6 +87,13 @@ impl Aside {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What the last tool calls have given. Where it cannot be read, the conversation goes on all the same.
+    async fn output(&self) -> Result<String, CliError> {
+        let keys = Keys::of(&self.config)?;
+        let last = self.store.read(move |tree| output::last(tree, &keys));
+        Ok(last.await?)
     }
 
     /// Has the user's command tell them something. Nobody waits for it.
