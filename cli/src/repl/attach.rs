@@ -13,12 +13,11 @@ use crate::pictures;
 
 /// So long a clipboard may take.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// The clipboard's picture, as each of the usual tools gives it.
+/// The clipboard's picture, as each of the usual tools gives it; where there is none of them, nothing at all.
 const CLIPBOARD: &str = "
 if [ -n \"$WAYLAND_DISPLAY\" ] && command -v wl-paste >/dev/null; then exec wl-paste --no-newline --type image/png; fi
 if [ -n \"$DISPLAY\" ] && command -v xclip >/dev/null; then exec xclip -selection clipboard -target image/png -out; fi
-if command -v pngpaste >/dev/null; then exec pngpaste -; fi
-exit 127";
+if command -v pngpaste >/dev/null; then exec pngpaste -; fi";
 
 /// Where a picture comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,14 +97,14 @@ pub async fn load(source: Source, config: Config) -> Attached {
             }
         }
         Source::Clipboard => match bang::bytes(CLIPBOARD, &config, DEADLINE).await {
+            Ok(bytes) if bytes.is_empty() => Attached::Not(
+                "no picture from the clipboard: wl-paste, xclip or pngpaste is needed; @PATH names a file".to_owned(),
+                None,
+            ),
             Ok(bytes) => match ah_tools::picture(&bytes) {
                 Ok(image) => Attached::Shown(image),
                 Err(fault) => Attached::Not(format!("what the clipboard holds {fault}"), None),
             },
-            Err(fault) if fault.ends_with(" 127") => Attached::Not(
-                "no picture from the clipboard: wl-paste, xclip or pngpaste is needed; @PATH names a file".to_owned(),
-                None,
-            ),
             Err(_) => Attached::Not("the clipboard holds no picture".to_owned(), None),
         },
     }

@@ -91,3 +91,19 @@ fn a_prompt_on_the_command_line_shows_pictures_as_well() {
         .collect();
     assert_eq!(kinds, ["image", "text"]);
 }
+
+/// Without one of the tools that know the clipboard, the user is told which there are.
+#[test]
+fn a_clipboard_that_nothing_reads_is_told() {
+    let world = World::new();
+    let server = Server::new([says("Never.")]);
+    let ah = world
+        .asking(&server, ["-m", "sonnet"])
+        .env("WAYLAND_DISPLAY", "")
+        .env("DISPLAY", "");
+    let mut seat = Seat::take(ah);
+    seat.types("\x16");
+    seat.sees("wl-paste, xclip or pngpaste is needed");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
