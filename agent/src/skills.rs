@@ -12,7 +12,7 @@ use ah_conversation::Layer;
 use ah_conversation::front_matter::{self, FrontMatterError, WordList};
 use serde::Deserialize;
 
-pub use tool::{SkillTool, SkillToolNames};
+pub use tool::SkillTool;
 
 /// The file of a skill that has a folder of its own.
 pub const FILE: &str = "SKILL.md";

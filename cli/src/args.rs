@@ -13,7 +13,7 @@ pub mod work;
 
 use std::ffi::OsString;
 
-use ah_conversation::PermissionMode;
+use ah_conversation::{Interface, PermissionMode};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand as _};
@@ -33,8 +33,8 @@ pub use words::{Names, is_uuid};
 pub struct Invocation {
     /// What.
     pub action: Action,
-    /// In which manner.
-    pub manner: Manner,
+    /// For whom it works.
+    pub interface: Interface,
     /// On which session.
     pub session: SessionPlan,
     /// With which options.
@@ -65,26 +65,16 @@ pub struct Prompt {
     pub text: Option<String>,
 }
 
-/// Whom the program behaves for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Manner {
-    /// For people.
-    #[default]
-    Own,
-    /// For programs that know another agent's command line (`-p`, JSON formats).
-    DropIn,
-}
-
 /// Reads a command line (without the program's name).
 pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, CliError> {
-    let manner = manner_of(&arguments);
-    understand(arguments, names, manner).map_err(|error| error.in_manner(manner))
+    let interface = interface_of(&arguments);
+    understand(arguments, names, interface).map_err(|error| error.for_interface(interface))
 }
 
 fn understand(
     arguments: Vec<OsString>,
     names: &Names<'_>,
-    manner: Manner,
+    interface: Interface,
 ) -> Result<Invocation, CliError> {
     let main = grammar::main().args(grammar::foreign());
     let sorted = words::sort(arguments, &main, Subcommands::has_subcommand, names);
@@ -93,7 +83,7 @@ fn understand(
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
             return Ok(Invocation {
                 action: Action::Print(error.render().to_string()),
-                manner,
+                interface,
                 session: SessionPlan::default(),
                 options: Options::default(),
                 without_meaning: Vec::new(),
@@ -102,17 +92,17 @@ fn understand(
         Err(error) => return Err(explain(&error, sorted.subcommand.as_ref())),
     };
     // What stands behind a subcommand is its own: `-p` means something else to `ah work`.
-    let manner = match sorted.subcommand {
-        Some(_) => manner_of(&sorted.options),
-        None => manner,
+    let interface = match sorted.subcommand {
+        Some(_) => interface_of(&sorted.options),
+        None => interface,
     };
     let mut without_meaning = foreign_options(&matches);
     let options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
     check(&options)?;
     // A command looks at a session that is there, whatever `-p` would do.
     let session = match sorted.subcommand {
-        Some(_) => SessionPlan::of(&options, Manner::Own)?,
-        None => SessionPlan::of(&options, manner)?,
+        Some(_) => SessionPlan::of(&options, Interface::Native)?,
+        None => SessionPlan::of(&options, interface)?,
     };
     let is_json = matches!(
         options.output.output_format,
@@ -135,7 +125,7 @@ fn understand(
     };
     Ok(Invocation {
         action,
-        manner,
+        interface,
         session,
         options,
         without_meaning,
@@ -172,8 +162,8 @@ fn mail(words: &[OsString]) -> Result<Action, CliError> {
     Err(error.hint("put the whole message in quotes"))
 }
 
-/// Decides the manner from what was typed, so that even a command line that cannot be read ends as it should.
-fn manner_of(arguments: &[OsString]) -> Manner {
+/// Decides the interface from what was typed, so that even a command line that cannot be read ends as it should.
+fn interface_of(arguments: &[OsString]) -> Interface {
     let mut arguments = arguments
         .iter()
         .filter_map(|argument| argument.to_str())
@@ -191,10 +181,10 @@ fn manner_of(arguments: &[OsString]) -> Manner {
             _ => false,
         };
         if is_drop_in {
-            return Manner::DropIn;
+            return Interface::AgentSdk;
         }
     }
-    Manner::Own
+    Interface::Native
 }
 
 fn check(options: &Options) -> Result<(), CliError> {

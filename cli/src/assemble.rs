@@ -10,21 +10,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::Hook;
-use ah_agent::skills::{Skill, Skills};
-use ah_agent::{AnswerForm, Frontend, Ports, Settings, ToolConcurrency, Toolbox};
-use ah_conversation::{
-    Clock as _, Cost, ErrorClass, Limits, Model, Models, Provider, ProviderError, Sampling,
-    Thinking, Tool, estimate_text,
-};
-use ah_mcp::{RemoteServers, SdkHost, Transport};
-use ah_provider::anthropic::Patience;
-use ah_provider::fallback::Fallback;
-use ah_provider::script::normal::Normal;
-use ah_provider::script::record::Recording;
-use ah_store::{Session, SystemClock};
-
-use crate::args::Manner;
 use crate::args::options::{Concurrency, Options, OutputFormat};
 use crate::commands::run::{system_prompt, timeout_ms};
 use crate::config::Config;
@@ -37,9 +22,22 @@ use crate::print::text::{Text, View};
 use crate::print::{Look, Outlet, Screen};
 use crate::repl::Link;
 pub use agents::{Main, as_main, subagents};
+use ah_agent::hooks::Hook;
+use ah_agent::skills::{Skill, Skills};
+use ah_agent::{AnswerForm, Frontend, Ports, Settings, ToolConcurrency, Toolbox};
+use ah_conversation::{
+    Clock as _, Cost, ErrorClass, Interface, Limits, Model, Models, Provider, ProviderError,
+    Sampling, Thinking, Tool, estimate_text,
+};
+use ah_mcp::{RemoteServers, SdkHost, Transport};
+use ah_provider::anthropic::Patience;
+use ah_provider::fallback::Fallback;
+use ah_provider::script::normal::Normal;
+use ah_provider::script::record::Recording;
+use ah_store::{SessionStore, SystemClock};
 use tools::Sources;
 
-/// How long a request of the drop-in manner waits for MCP servers that have just been started.
+/// How long a request of the drop-in interface waits for MCP servers that have just been started.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often a model is asked again at most where another one stands behind it.
@@ -228,7 +226,7 @@ impl Models for Catalogued {
 /// Where an option makes no sense with this model, or a file that the prompt needs cannot be read.
 pub async fn session(
     provider: Arc<dyn Provider>,
-    store: &Arc<Session>,
+    store: &Arc<SessionStore>,
     options: &Options,
     config: &Config,
     shown: Shown<'_>,
@@ -323,9 +321,9 @@ fn with_servers(
             status.name
         ));
     }
-    let patience = match config.manner {
-        Manner::Own => Duration::ZERO,
-        Manner::DropIn => PATIENCE,
+    let patience = match config.interface {
+        Interface::Native => Duration::ZERO,
+        Interface::AgentSdk => PATIENCE,
     };
     tools.with_servers(Arc::new(servers), patience)
 }
@@ -395,7 +393,7 @@ fn settings(
 }
 
 /// Where the Agent SDKs look for the conversation; `None` where nothing is to be left behind.
-pub fn transcript(store: &Session, options: &Options, config: &Config) -> Option<PathBuf> {
+pub fn transcript(store: &SessionStore, options: &Options, config: &Config) -> Option<PathBuf> {
     let path = config.transcript(store.uuid())?;
     (!options.resume.no_session_persistence).then_some(path)
 }
@@ -447,13 +445,13 @@ fn frontend(view: View, options: &Options, config: &Config, outlet: Outlet) -> A
 
 fn view(
     provider: &dyn Provider,
-    store: &Session,
+    store: &SessionStore,
     tools: &Toolbox,
     options: &Options,
     config: &Config,
 ) -> View {
     View {
-        manner: config.manner,
+        interface: config.interface,
         model: provider.model().clone(),
         tools: tools.specs().clone(),
         cwd: config.environment.cwd().to_owned(),

@@ -27,9 +27,9 @@ pub mod work;
 
 use std::io::Write as _;
 
-use ah_conversation::{Time, is_same_tool};
+use ah_conversation::{Interface, Time, is_same_tool};
 use ah_store::Sessions;
-use ah_tools::{Naming, Profile};
+use ah_tools::Profile;
 use serde_json::Value;
 
 use crate::args::options::Options;
@@ -108,7 +108,7 @@ pub fn perform(
 /// Whether a word is the name of a built-in tool, in any case.
 pub fn is_tool(word: &str) -> bool {
     let specs = environment::read(None)
-        .and_then(|environment| tools::specs(&environment, Profile::Sdk, Naming::Sdk));
+        .and_then(|environment| tools::specs(&environment, Profile::Sdk, Interface::AgentSdk));
     specs.is_ok_and(|specs| specs.iter().any(|spec| is_same_tool(&spec.name, word)))
 }
 

@@ -22,18 +22,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::HookSetting;
-use ah_conversation::{Effort, Embedded, Environment, PermissionMode, Rule};
-use ah_mcp::ServerEntry;
-use ah_provider::retry::Policy;
-use ah_provider::route::NamedServer;
-use ah_work::settings::Settings as WorkSettings;
-
-use crate::args::Manner;
 use crate::args::options::{Concurrency, Options, Profile};
 use crate::error::CliError;
 use crate::overlay::Overlay;
 use crate::trust::Trust;
+use ah_agent::hooks::HookSetting;
+use ah_conversation::{Effort, Embedded, Environment, Interface, PermissionMode, Rule};
+use ah_mcp::ServerEntry;
+use ah_provider::retry::Policy;
+use ah_provider::route::NamedServer;
+use ah_work::settings::Settings as WorkSettings;
 use conversation::ConversationConfig;
 use layers::{Folders, Found, Layer, Origin, Sources};
 use plugins::Plugin;
@@ -63,7 +61,7 @@ pub struct Config {
     /// Variables, with those that the settings and `.env` add; working directory.
     pub environment: Environment,
     /// Whom the program behaves for.
-    pub manner: Manner,
+    pub interface: Interface,
     /// The user's folder: `AH_HOME` or `~/.ah`.
     pub home: Option<PathBuf>,
     /// The user's folder of the other agent: `CLAUDE_CONFIG_DIR` or `~/.claude`.
@@ -152,11 +150,11 @@ impl Config {
     /// Where a settings file cannot be read, or a value in one of these places is none.
     pub fn resolve(
         options: &Options,
-        manner: Manner,
+        interface: Interface,
         environment: Environment,
         overlay: &Overlay,
     ) -> Result<Self, CliError> {
-        let mut config = Self::survey(options, manner, environment, overlay)?;
+        let mut config = Self::survey(options, interface, environment, overlay)?;
         config.add_plugins(&options.settings.plugins(), options.tools.strict_mcp_config);
         match config.faults.is_empty() {
             true => Ok(config),
@@ -171,7 +169,7 @@ impl Config {
     /// Where an option or a variable has a value that is none.
     pub fn survey(
         options: &Options,
-        manner: Manner,
+        interface: Interface,
         mut environment: Environment,
         overlay: &Overlay,
     ) -> Result<Self, CliError> {
@@ -195,10 +193,10 @@ impl Config {
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
-        let permission_mode = permission_mode(options, manner, &layers, &mut trust);
+        let permission_mode = permission_mode(options, interface, &layers, &mut trust);
         let first = First { layers: &layers };
         Ok(Self {
-            manner,
+            interface,
             home: folders.home,
             foreign_home: folders.foreign_home,
             project_root,
@@ -224,7 +222,7 @@ impl Config {
             conversation: ConversationConfig::of(&first),
             work: first.value(|settings| settings.work.clone()),
             stop: first.value(|settings| settings.stop.clone()),
-            may_bypass: may_bypass(permission_mode.value, options, manner, &environment)?,
+            may_bypass: may_bypass(permission_mode.value, options, interface, &environment)?,
             permission_mode,
             allow: rules(&options.tools.allowed_tools, &layers, |settings| {
                 &settings.permissions.allow
@@ -237,7 +235,7 @@ impl Config {
                 &settings.permissions.deny
             })?,
             key_from_dot_env,
-            retry: retry(manner, is_plain(options), &environment)?,
+            retry: retry(interface, is_plain(options), &environment)?,
             plugins: Vec::new(),
             files: layers::files_of(&layers),
             warnings,
@@ -260,7 +258,7 @@ impl Config {
 
     /// Whether nobody has said what may happen, so that it depends on whether commands are confined.
     pub fn leaves_mode_open(&self) -> bool {
-        self.manner == Manner::Own && self.permission_mode.origin == Origin::BuiltIn
+        self.interface == Interface::Native && self.permission_mode.origin == Origin::BuiltIn
     }
 }
 
@@ -398,19 +396,23 @@ fn plain() -> Layer {
     }
 }
 
-fn retry(manner: Manner, is_plain: bool, environment: &Environment) -> Result<Policy, CliError> {
+fn retry(
+    interface: Interface,
+    is_plain: bool,
+    environment: &Environment,
+) -> Result<Policy, CliError> {
     const VARIABLE: &str = "CLAUDE_CODE_MAX_RETRIES";
     let usual = Policy::default();
-    let retries = match (manner, environment.get(VARIABLE)) {
+    let retries = match (interface, environment.get(VARIABLE)) {
         _ if is_plain => {
             return Ok(Policy {
                 retries: 5,
                 first_delay: Duration::from_secs(10),
             });
         }
-        (Manner::Own, _) => usual.retries,
-        (Manner::DropIn, None) => 10,
-        (Manner::DropIn, Some(text)) => text.trim().parse().map_err(|_| {
+        (Interface::Native, _) => usual.retries,
+        (Interface::AgentSdk, None) => 10,
+        (Interface::AgentSdk, Some(text)) => text.trim().parse().map_err(|_| {
             CliError::failure(format!("{VARIABLE} is `{text}`, which is not a number"))
         })?,
     };

@@ -6,14 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use ah_conversation::Environment;
-use ah_sandbox::{Access, Allowlist, Authority, Confinement, Domain, Grant, Proxy, Sandbox, Tier};
-
-use crate::args::Manner;
 use crate::args::options::{Options, SandboxTier};
 use crate::config::{Config, Sourced};
 use crate::error::{CliError, NO_SANDBOX};
 use crate::own_folder::OwnFolder;
+use ah_conversation::{Environment, Interface};
+use ah_sandbox::{Access, Allowlist, Authority, Confinement, Domain, Grant, Proxy, Sandbox, Tier};
 
 /// This program, also where its file was replaced meanwhile.
 pub const LAUNCHER: &str = "/proc/self/exe";
@@ -113,7 +111,7 @@ impl Wanted {
             .map_or_else(SandboxTier::default, |tier| tier.value);
         // In another agent's place, what its settings say holds, and they are silent as a rule.
         let is_enabled = set.enabled.as_ref().map(|enabled| enabled.value);
-        match is_enabled.unwrap_or(config.manner == Manner::Own) {
+        match is_enabled.unwrap_or(config.interface == Interface::Native) {
             false => Self::No,
             true if set.must_hold => Self::Insisted(tier.into()),
             true => Self::IfPossible(tier.into()),

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::io;
 
-use ah_conversation::StoreError;
-
-use crate::args::Manner;
+use ah_conversation::{Interface, StoreError};
 
 /// Exit code of a failure that is neither a usage error nor one of the special cases.
 pub const FAILURE: u8 = 1;
@@ -58,9 +56,9 @@ impl CliError {
 
     /// The same error as programs see it that start another agent: they expect no code of its own for usage errors.
     #[must_use]
-    pub fn in_manner(self, manner: Manner) -> Self {
-        match (manner, self.code) {
-            (Manner::DropIn, USAGE) => self.code(FAILURE),
+    pub fn for_interface(self, interface: Interface) -> Self {
+        match (interface, self.code) {
+            (Interface::AgentSdk, USAGE) => self.code(FAILURE),
             _ => self,
         }
     }

@@ -1,9 +1,7 @@
 //! Exit codes: why a run ended, as the program that started us learns it.
 
-use ah_conversation::ExitReason;
-
-use crate::args::Manner;
 use crate::error::FAILURE;
+use ah_conversation::{ExitReason, Interface};
 
 /// Stopped by a limit.
 const LIMIT: u8 = 3;
@@ -22,12 +20,12 @@ pub enum Interrupt {
 }
 
 /// The exit code of a run that ended for `reason`.
-pub fn code(manner: Manner, reason: &ExitReason, interrupt: Option<Interrupt>) -> u8 {
+pub fn code(interface: Interface, reason: &ExitReason, interrupt: Option<Interrupt>) -> u8 {
     let own = match (reason, interrupt) {
         (ExitReason::Interrupted | ExitReason::Aborted, Some(interrupt)) => match interrupt {
             Interrupt::Hangup => SIGNAL + 1,
             // Programs that start another agent stop it so, and take it for a clean end.
-            Interrupt::Interrupt if manner == Manner::DropIn => return 0,
+            Interrupt::Interrupt if interface == Interface::AgentSdk => return 0,
             Interrupt::Interrupt => SIGNAL + 2,
             Interrupt::Terminate => SIGNAL + 15,
         },
@@ -45,9 +43,9 @@ pub fn code(manner: Manner, reason: &ExitReason, interrupt: Option<Interrupt>) -
         ) => LIMIT,
         (ExitReason::Refusal | ExitReason::Error | ExitReason::Aborted, _) => FAILURE,
     };
-    match manner {
-        Manner::DropIn if own == LIMIT => FAILURE,
-        Manner::Own | Manner::DropIn => own,
+    match interface {
+        Interface::AgentSdk if own == LIMIT => FAILURE,
+        Interface::Native | Interface::AgentSdk => own,
     }
 }
 
@@ -75,12 +73,12 @@ mod tests {
             (ExitReason::Interrupted, Some(Terminate), 143, 143),
         ] {
             assert_eq!(
-                code(Manner::Own, &reason, interrupt),
+                code(Interface::Native, &reason, interrupt),
                 own,
                 "{reason} {interrupt:?}"
             );
             assert_eq!(
-                code(Manner::DropIn, &reason, interrupt),
+                code(Interface::AgentSdk, &reason, interrupt),
                 drop_in,
                 "{reason} {interrupt:?}"
             );

@@ -10,16 +10,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ah_agent::commands::{Command, Commands};
-use ah_agent::skills::{self, Skill, Skills};
-use ah_conversation::{Embedded, Layer};
-
-use crate::args::Manner;
 use crate::config::Config;
 use crate::config::layers::Sources;
 use crate::config::places::LayerFolder;
 use crate::found_file;
 pub use agents::agents;
+use ah_agent::commands::{Command, Commands};
+use ah_agent::skills::{self, Skill, Skills};
+use ah_conversation::{Embedded, Interface, Layer};
 pub use expand::{Expanded, expand};
 
 /// How deep folders of commands may lie in one another.
@@ -64,7 +62,7 @@ pub fn skills(config: &Config) -> (Skills, Vec<String>) {
 pub fn commands(config: &Config) -> (Commands, Vec<String>) {
     let mut commands = Commands::default();
     let mut warnings = Vec::new();
-    let has_built_in = config.manner == Manner::Own || config.sources == Sources::ALL;
+    let has_built_in = config.interface == Interface::Native || config.sources == Sources::ALL;
     for file in texts(config, "commands", MAX_DEPTH, &mut warnings) {
         if file.layer == Layer::BuiltIn && !has_built_in {
             continue;

@@ -3,13 +3,12 @@
 //! Reading blocks, and is meant to come before anything listens to signals: Ctrl-C then ends the program as it ends
 //! any other that waits for its input.
 
+use ah_conversation::Interface;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use crate::args::Manner;
 use crate::error::CliError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How long a drop-in waits for a standard input that may have been left open by mistake.
 const PATIENCE: Timespec = Timespec {
@@ -22,12 +21,12 @@ const PATIENCE: Timespec = Timespec {
 /// # Errors
 ///
 /// Where standard input cannot be read.
-pub fn prompt(typed: Option<&str>, manner: Manner) -> Result<Option<String>, CliError> {
+pub fn prompt(typed: Option<&str>, interface: Interface) -> Result<Option<String>, CliError> {
     let stdin = io::stdin();
-    let piped = match (typed, manner) {
-        (Some(_), Manner::Own) => String::new(),
-        (Some(_), Manner::DropIn) if stdin.is_terminal() => String::new(),
-        (Some(_), Manner::DropIn) if !has_something(&stdin) => {
+    let piped = match (typed, interface) {
+        (Some(_), Interface::Native) => String::new(),
+        (Some(_), Interface::AgentSdk) if stdin.is_terminal() => String::new(),
+        (Some(_), Interface::AgentSdk) if !has_something(&stdin) => {
             crate::warn("standard input gave nothing for 3 seconds and is left alone");
             String::new()
         }

@@ -31,9 +31,9 @@ use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use ah_conversation::Environment;
+use ah_conversation::{Environment, Interface};
 use args::subcommands::Subcommands;
-use args::{Action, Invocation, Manner, Names};
+use args::{Action, Invocation, Names};
 use config::Config;
 use error::CliError;
 use overlay::{Overlay, Unpacked};
@@ -62,8 +62,8 @@ fn run(arguments: Vec<OsString>) -> Result<u8, CliError> {
         std::io::stdout().write_all(text.as_bytes())?;
         return Ok(0);
     }
-    let manner = invocation.manner;
-    perform(invocation).map_err(|error| error.in_manner(manner))
+    let interface = invocation.interface;
+    perform(invocation).map_err(|error| error.for_interface(interface))
 }
 
 fn perform(invocation: Invocation) -> Result<u8, CliError> {
@@ -77,7 +77,7 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
     let mut config = match invocation.action {
         // The one lists what is wrong with the settings itself, the other plays in a folder of its own.
         Action::Command(Subcommands::Doctor(_) | Subcommands::Demo { .. }) => {
-            Config::survey(options, invocation.manner, environment, &overlay)?
+            Config::survey(options, invocation.interface, environment, &overlay)?
         }
         _ => {
             let config = resolve(&invocation, environment, &overlay)?;
@@ -134,11 +134,11 @@ fn resolve(
     overlay: &Overlay,
 ) -> Result<Config, CliError> {
     let Invocation {
-        options, manner, ..
+        options, interface, ..
     } = invocation;
-    let config = Config::resolve(options, *manner, environment.clone(), overlay)?;
+    let config = Config::resolve(options, *interface, environment.clone(), overlay)?;
     let is_run = matches!(invocation.action, Action::Run(_));
-    let may_ask = is_run && *manner == Manner::Own;
+    let may_ask = is_run && *interface == Interface::Native;
     let is_terminal = || std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if !may_ask || !config.trust.is_open() || !is_terminal() {
         return Ok(config);
@@ -149,7 +149,7 @@ fn resolve(
         Ok(true) => {
             let mut options = options.clone();
             options.safety.trust = true;
-            Config::resolve(&options, *manner, environment, overlay)
+            Config::resolve(&options, *interface, environment, overlay)
         }
         Ok(false) => Ok(config),
         Err(error) => Err(CliError::failure(format!(

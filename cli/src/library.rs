@@ -24,7 +24,7 @@ pub use ah_agent::{Outcome, hooks::HookEvent};
 /// The words and the ports: what a tool, a model or a store of one's own implements.
 pub use ah_conversation as conversation;
 /// A conversation in SQLite.
-pub use ah_store::Session as SqliteStore;
+pub use ah_store::SessionStore;
 pub use message::{
     AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,
 };

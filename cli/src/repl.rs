@@ -104,7 +104,7 @@ pub async fn perform(
     let (inputs, happened) = channel();
     let workshop = workshop(form, options, config, inputs.clone())?;
     let colours = workshop.link.colours;
-    let plan = SessionPlan::of(options, config.manner)?;
+    let plan = SessionPlan::of(options, config.interface)?;
     let opened = workshop.open(&plan, fork_at).await?;
     let (tasks, wanted) = unbounded_channel();
     let history = match form {
@@ -134,8 +134,8 @@ pub async fn perform(
     let is_interrupted = worked?;
     Ok(match (signals.interrupt(), is_interrupted) {
         (None, false) => 0,
-        (None, true) => exit::code(config.manner, &ExitReason::Interrupted, None),
-        (interrupt, _) => exit::code(config.manner, &ExitReason::Interrupted, interrupt),
+        (None, true) => exit::code(config.interface, &ExitReason::Interrupted, None),
+        (interrupt, _) => exit::code(config.interface, &ExitReason::Interrupted, interrupt),
     })
 }
 

@@ -16,6 +16,7 @@ mod event;
 pub mod front_matter;
 mod host;
 mod id;
+mod interface;
 mod layer;
 mod limits;
 mod message;
@@ -46,6 +47,7 @@ pub use estimate::{estimate_block, estimate_message, estimate_text};
 pub use event::{Event, EventKind, LoopAction};
 pub use host::{Answer, Asking, Choice, ChoiceOption, Host, Leave, Question, Rulebook};
 pub use id::{MessageId, SessionId, ToolUseId};
+pub use interface::Interface;
 pub use layer::Layer;
 pub use limits::{ExitReason, Limits};
 pub use message::{

@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use ah_conversation::{Decision, Environment, PermissionMode, Permissions, Tool, ToolUse};
-use ah_tools::{Bash, Naming, Shell, Workspace};
+use ah_conversation::{
+    Decision, Environment, Interface, PermissionMode, Permissions, Tool, ToolUse,
+};
+use ah_tools::{Bash, Shell, Workspace};
 use serde_json::json;
 
 static BASH: LazyLock<Bash> = LazyLock::new(|| {
     let workspace = Workspace::new(Path::new("/"), None, &[]);
     let shell = Shell::new(&Environment::default());
-    Bash::new(Arc::new(workspace), shell, Naming::default())
+    Bash::new(Arc::new(workspace), shell, Interface::default())
 });
 
 /// Any line has an answer. Before it stands a command that the shell runs before it has read the rest: so where that

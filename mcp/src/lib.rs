@@ -27,4 +27,4 @@ pub use config::{Address, Program, ServerConfig, ServerEntry, Transport};
 pub use name::plain_name;
 pub use program::Confined;
 pub use sdk::{SdkHost, SdkPipe};
-pub use servers::{Naming, Options, RemoteServers};
+pub use servers::{Options, RemoteServers};

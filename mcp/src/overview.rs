@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Input, Output, ServerState, Tool, ToolSpec, ToolUse};
+use ah_conversation::{
+    Access, Context, Input, Interface, Output, ServerState, Tool, ToolSpec, ToolUse,
+};
 use async_trait::async_trait;
 use serde_json::json;
 
 use crate::name::clean_line;
 use crate::resources::spec;
 use crate::server::Server;
-use crate::servers::{Naming, settled};
+use crate::servers::settled;
 
 /// How the servers are. It waits for those that start, so that a model that needs their tools can.
 pub(crate) struct Overview {
@@ -20,20 +22,20 @@ pub(crate) struct Overview {
 impl Overview {
     /// Whether the model should have it. Programs wait for servers themselves, so with them it is there only while
     /// one still starts, and where a server has something to say.
-    pub(crate) fn is_of_use(servers: &[Arc<Server>], naming: Naming) -> bool {
+    pub(crate) fn is_of_use(servers: &[Arc<Server>], interface: Interface) -> bool {
         let mut servers = servers.iter().filter(|server| server.is_on());
-        match naming {
-            Naming::Own => servers.next().is_some(),
-            Naming::Sdk => {
+        match interface {
+            Interface::Native => servers.next().is_some(),
+            Interface::AgentSdk => {
                 servers.any(|server| server.is_pending() || !server.instructions().is_empty())
             }
         }
     }
 
-    pub(crate) fn new(servers: Arc<[Arc<Server>]>, naming: Naming) -> Self {
-        let name = match naming {
-            Naming::Own => "mcp_servers",
-            Naming::Sdk => "McpServers",
+    pub(crate) fn new(servers: Arc<[Arc<Server>]>, interface: Interface) -> Self {
+        let name = match interface {
+            Interface::Native => "mcp_servers",
+            Interface::AgentSdk => "McpServers",
         };
         let names: Vec<_> = servers
             .iter()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use rmcp::RoleClient;
@@ -16,7 +16,6 @@ use crate::name::{clean, clean_line};
 use crate::remote_tool::explain;
 use crate::result;
 use crate::server::{Server, Shared};
-use crate::servers::Naming;
 
 const MOST_PAGES: usize = 64;
 const MOST_RESOURCES: usize = 1_000;
@@ -131,10 +130,10 @@ pub(crate) struct Resources {
 }
 
 /// The two tools that give them.
-pub(crate) fn resource_tools(resources: &Resources, naming: Naming) -> [Arc<dyn Tool>; 2] {
-    let (list, read) = match naming {
-        Naming::Own => ("mcp_resources", "mcp_read"),
-        Naming::Sdk => ("ListMcpResources", "ReadMcpResource"),
+pub(crate) fn resource_tools(resources: &Resources, interface: Interface) -> [Arc<dyn Tool>; 2] {
+    let (list, read) = match interface {
+        Interface::Native => ("mcp_resources", "mcp_read"),
+        Interface::AgentSdk => ("ListMcpResources", "ReadMcpResource"),
     };
     let server = json!({"type": "string", "description": "The server's name"});
     let uri = json!({"type": "string", "description": "The resource's URI"});

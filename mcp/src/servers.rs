@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ah_conversation::{Environment, Rule, ServerStatus, Servers, ServersChange, Tool};
+use ah_conversation::{Environment, Interface, Rule, ServerStatus, Servers, ServersChange, Tool};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -38,17 +38,7 @@ pub struct Options {
     /// Tools that the model is not told of.
     pub denied: Vec<Rule>,
     /// What our own tools about servers are called.
-    pub naming: Naming,
-}
-
-/// What our own tools about servers are called.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Naming {
-    /// `mcp_servers`, `mcp_resources`, `mcp_read`.
-    #[default]
-    Own,
-    /// `McpServers`, `ListMcpResources`, `ReadMcpResource`.
-    Sdk,
+    pub interface: Interface,
 }
 
 /// The servers of a session. Dropped, they end.
@@ -217,14 +207,14 @@ impl Servers for RemoteServers {
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let servers = self.all();
-        let naming = self.shared.options.naming;
+        let interface = self.shared.options.interface;
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        if Overview::is_of_use(&servers, naming) {
-            tools.push(Arc::new(Overview::new(servers.clone(), naming)));
+        if Overview::is_of_use(&servers, interface) {
+            tools.push(Arc::new(Overview::new(servers.clone(), interface)));
         }
         if servers.iter().any(|server| server.has_resources()) {
             let resources = Resources::new(servers.clone(), self.shared.clone());
-            tools.extend(resource_tools(&resources, naming));
+            tools.extend(resource_tools(&resources, interface));
         }
         for server in servers.iter().filter(|server| server.is_on()) {
             tools.extend(server.tools().into_iter().map(|tool| tool as Arc<dyn Tool>));

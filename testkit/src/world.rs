@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use ah_conversation::{Clock, MessageId, Time};
-pub use ah_store::Session;
+pub use ah_store::SessionStore;
 use tempfile::TempDir;
 
 /// 2026-01-01, midnight in Greenwich.
@@ -16,7 +16,7 @@ const START: Time = Time(1_767_225_600_000);
 pub struct World {
     folder: TempDir,
     /// Where the conversation is kept.
-    pub store: Arc<Session>,
+    pub store: Arc<SessionStore>,
     /// What tells the time and mints ids.
     pub clock: Arc<Steps>,
 }
@@ -26,7 +26,8 @@ impl World {
     pub fn new() -> Self {
         let folder =
             tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
-        let store = Session::in_memory(folder.path()).unwrap_or_else(|error| panic!("{error}"));
+        let store =
+            SessionStore::in_memory(folder.path()).unwrap_or_else(|error| panic!("{error}"));
         Self {
             folder,
             store: Arc::new(store),

@@ -6,14 +6,12 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Asking, Choice, ChoiceOption, Context, Input, Output, Tool, ToolSpec, ToolUse,
-    Truncation,
+    Access, Asking, Choice, ChoiceOption, Context, Input, Interface, Output, Tool, ToolSpec,
+    ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-
-use crate::naming::Naming;
 
 /// The tool.
 pub struct Ask {
@@ -47,7 +45,7 @@ struct Offered {
 
 impl Ask {
     /// The tool.
-    pub fn new(naming: Naming) -> Self {
+    pub fn new(interface: Interface) -> Self {
         let option = json!({
             "type": "object",
             "properties": {
@@ -75,7 +73,9 @@ impl Ask {
             "required": ["questions"],
         });
         let spec = ToolSpec {
-            name: naming.pick("ask_user_question", "AskUserQuestion").into(),
+            name: interface
+                .pick("ask_user_question", "AskUserQuestion")
+                .into(),
             description: include_str!("ask.md").trim_end().into(),
             input_schema: Arc::new(schema),
             guidance: None,

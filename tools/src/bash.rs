@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Access, CommandLine, Context, DisplayKey, Environment, Input, Output, Tasks, Tool, ToolSpec,
-    ToolUse, Truncation,
+    Access, CommandLine, Context, DisplayKey, Environment, Input, Interface, Output, Tasks, Tool,
+    ToolSpec, ToolUse, Truncation,
 };
 use ah_process::{Command, Ending, Keep, Sandbox};
 use async_trait::async_trait;
@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::blocking::count;
 use crate::jobs::Jobs;
-use crate::naming::Naming;
+use crate::naming::describe;
 use crate::workspace::Workspace;
 
 /// Milliseconds that a command has where nobody says otherwise.
@@ -114,7 +114,7 @@ pub struct Bash {
     workspace: Arc<Workspace>,
     shell: Shell,
     jobs: Arc<Jobs>,
-    naming: Naming,
+    interface: Interface,
 }
 
 #[derive(Deserialize)]
@@ -130,7 +130,7 @@ struct Arguments {
 
 impl Bash {
     /// The tool, for commands in `workspace`. Its jobs end with it, and with the tools made of it.
-    pub fn new(workspace: Arc<Workspace>, shell: Shell, naming: Naming) -> Self {
+    pub fn new(workspace: Arc<Workspace>, shell: Shell, interface: Interface) -> Self {
         let mut properties = json!({
             "command": { "type": "string", "description": "The command to run" },
             "timeout": {
@@ -143,7 +143,7 @@ impl Bash {
                 "description": "Go on at once and let it run",
             },
         });
-        if naming == Naming::Own {
+        if interface == Interface::Native {
             properties["job"] = json!({
                 "type": "string",
                 "description": "The job that `command` is for: `output`, `wait` or `stop`",
@@ -155,8 +155,8 @@ impl Bash {
             "required": ["command"],
         });
         let spec = ToolSpec {
-            name: naming.pick("bash", "Bash").into(),
-            description: naming.describe(include_str!("bash.md")),
+            name: interface.pick("bash", "Bash").into(),
+            description: describe(interface, include_str!("bash.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation {
@@ -170,7 +170,7 @@ impl Bash {
             workspace,
             shell,
             jobs: Arc::default(),
-            naming,
+            interface,
         }
     }
 
@@ -184,7 +184,7 @@ impl Bash {
             Err(fault) => Output::error(fault.to_string()),
             Ok(outcome) => {
                 let parsed = shell::parse(line, &|name| self.workspace.resolve(name));
-                report::report(outcome, &parsed.line, self.naming)
+                report::report(outcome, &parsed.line, self.interface)
             }
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use self::replace::Mismatch;
 use crate::blocking::{self, Stop};
-use crate::naming::Naming;
+use crate::naming::{describe, path_argument};
 use crate::read::Read;
 use crate::seen::{self, Seen};
 use crate::workspace::Workspace;
@@ -28,7 +28,7 @@ const MAX_BYTES: u64 = 256 << 20;
 pub struct Edit {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
-    naming: Naming,
+    interface: Interface,
     seen: Weak<Seen>,
 }
 
@@ -44,8 +44,8 @@ struct Arguments {
 
 impl Edit {
     /// The tool, for the files of `workspace`.
-    pub fn new(workspace: Arc<Workspace>, naming: Naming) -> Self {
-        let path = naming.path_argument();
+    pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
+        let path = path_argument(interface);
         let schema = json!({
             "type": "object",
             "properties": {
@@ -57,8 +57,8 @@ impl Edit {
             "required": [path, "old_string", "new_string"],
         });
         let spec = ToolSpec {
-            name: naming.pick("edit", "Edit").into(),
-            description: naming.describe(include_str!("edit.md")),
+            name: interface.pick("edit", "Edit").into(),
+            description: describe(interface, include_str!("edit.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation {
@@ -70,7 +70,7 @@ impl Edit {
         Self {
             spec,
             workspace,
-            naming,
+            interface,
             seen: Weak::new(),
         }
     }
@@ -90,14 +90,15 @@ impl Tool for Edit {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        self.workspace.argument(input, self.naming, Access::Write)
+        self.workspace
+            .argument(input, self.interface, Access::Write)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let (workspace, naming) = (self.workspace.clone(), self.naming);
+        let (workspace, interface) = (self.workspace.clone(), self.interface);
         let seen = self.seen.upgrade();
         blocking::answer(call, move |arguments: Arguments, stop| {
-            naming.check(&arguments.path, &workspace)?;
+            workspace.check_form(interface, &arguments.path)?;
             edit(&workspace, seen.as_deref(), &arguments, stop)
         })
         .await

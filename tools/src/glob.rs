@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use globset::{GlobBuilder, GlobMatcher};
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::blocking::{self, Stop};
 use crate::details;
 use crate::file::Fault;
-use crate::naming::Naming;
+use crate::naming::describe;
 use crate::walk::{self, Walk};
 use crate::workspace::Workspace;
 
@@ -27,7 +27,7 @@ const SHOWN: usize = 1000;
 pub struct Glob {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
-    naming: Naming,
+    interface: Interface,
 }
 
 #[derive(Deserialize)]
@@ -38,7 +38,7 @@ struct Arguments {
 
 impl Glob {
     /// The tool, for the files of `workspace`.
-    pub fn new(workspace: Arc<Workspace>, naming: Naming) -> Self {
+    pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -48,8 +48,8 @@ impl Glob {
             "required": ["pattern"],
         });
         let spec = ToolSpec {
-            name: naming.pick("glob", "Glob").into(),
-            description: naming.describe(include_str!("glob.md")),
+            name: interface.pick("glob", "Glob").into(),
+            description: describe(interface, include_str!("glob.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation::DEFAULT,
@@ -58,7 +58,7 @@ impl Glob {
         Self {
             spec,
             workspace,
-            naming,
+            interface,
         }
     }
 }
@@ -76,11 +76,11 @@ impl Tool for Glob {
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let (workspace, naming) = (self.workspace.clone(), self.naming);
+        let (workspace, interface) = (self.workspace.clone(), self.interface);
         blocking::answer(call, move |arguments, stop| {
             let started = Instant::now();
             let found = glob(&workspace, &arguments, stop)?;
-            Ok(report(&workspace, &found, naming, started.elapsed()))
+            Ok(report(&workspace, &found, interface, started.elapsed()))
         })
         .await
     }
@@ -122,12 +122,12 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Wal
     Ok(found)
 }
 
-/// The paths that were found; in the naming of the SDKs absolute, since only such can be read there.
-fn report(workspace: &Workspace, found: &Walk, naming: Naming, time: Duration) -> Output {
+/// The paths that were found; in the interface of the SDKs absolute, since only such can be read there.
+fn report(workspace: &Workspace, found: &Walk, interface: Interface, time: Duration) -> Output {
     let shown = found.files.iter().take(SHOWN);
-    let show = |path: &PathBuf| match naming {
-        Naming::Own => workspace.show(path),
-        Naming::Sdk => path.to_string_lossy().into_owned(),
+    let show = |path: &PathBuf| match interface {
+        Interface::Native => workspace.show(path),
+        Interface::AgentSdk => path.to_string_lossy().into_owned(),
     };
     let paths: Vec<_> = shown.map(show).collect();
     let count = found.files.len();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use bstr::ByteSlice;
@@ -20,7 +20,7 @@ use self::search::Search;
 use crate::blocking::{self, Stop};
 use crate::details;
 use crate::file::Fault;
-use crate::naming::Naming;
+use crate::naming::describe;
 use crate::walk::{self, Walk};
 use crate::workspace::Workspace;
 
@@ -78,7 +78,7 @@ enum OutputMode {
 
 impl Grep {
     /// The tool, for the files of `workspace`.
-    pub fn new(workspace: Arc<Workspace>, naming: Naming) -> Self {
+    pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
         let count = |what: &str| json!({ "type": "integer", "minimum": 0, "description": what });
         let switch = |what: &str| json!({ "type": "boolean", "description": what });
         let text = |what: &str| json!({ "type": "string", "description": what });
@@ -107,8 +107,8 @@ impl Grep {
             "required": ["pattern"],
         });
         let spec = ToolSpec {
-            name: naming.pick("grep", "Grep").into(),
-            description: naming.describe(include_str!("grep.md")),
+            name: interface.pick("grep", "Grep").into(),
+            description: describe(interface, include_str!("grep.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation::DEFAULT,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Store, Tasks, Tool};
+use ah_conversation::{Interface, Store, Tasks, Tool};
 
 mod ask;
 mod bash;
@@ -52,7 +52,6 @@ pub use grep::Grep;
 pub use image::picture;
 pub use layered::{Layered, LayeredTool, ToolOrigin};
 pub use lua::{LuaFiles, LuaSurroundings, LuaTool, LuaTools};
-pub use naming::Naming;
 pub use notebook_edit::NotebookEdit;
 pub use plan::{EnterPlan, ExitPlan};
 pub use read::Read;
@@ -95,7 +94,7 @@ pub struct Surroundings {
 }
 
 /// The built-in tools of `profile`, in the order in which the model is told of them.
-pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Arc<dyn Tool>> {
+pub fn builtin(profile: Profile, interface: Interface, around: Surroundings) -> Vec<Arc<dyn Tool>> {
     let Surroundings {
         workspace,
         shell,
@@ -104,13 +103,13 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
         web,
         tasks,
     } = around;
-    let bash = Bash::new(workspace.clone(), shell, naming);
-    let read = Read::new(workspace.clone(), naming);
-    let mut write = Write::new(workspace.clone(), naming);
-    let mut edit = Edit::new(workspace.clone(), naming);
+    let bash = Bash::new(workspace.clone(), shell, interface);
+    let read = Read::new(workspace.clone(), interface);
+    let mut write = Write::new(workspace.clone(), interface);
+    let mut edit = Edit::new(workspace.clone(), interface);
     let mut of_jobs: Vec<Arc<dyn Tool>> = Vec::new();
     let notebook = NotebookEdit::new(workspace.clone(), &read);
-    if naming == Naming::Sdk {
+    if interface == Interface::AgentSdk {
         write = write.after(&read);
         edit = edit.after(&read);
         let tasks: Vec<_> = tasks.into_iter().chain(bash.tasks()).collect();
@@ -126,21 +125,21 @@ pub fn builtin(profile: Profile, naming: Naming, around: Surroundings) -> Vec<Ar
         return tools;
     }
     tools.extend(of_jobs);
-    tools.push(Arc::new(Grep::new(workspace.clone(), naming)));
-    tools.push(Arc::new(Glob::new(workspace, naming)));
+    tools.push(Arc::new(Grep::new(workspace.clone(), interface)));
+    tools.push(Arc::new(Glob::new(workspace, interface)));
     if profile == Profile::Sdk {
         tools.push(Arc::new(notebook));
     }
-    tools.push(Arc::new(Todo::new(naming)));
+    tools.push(Arc::new(Todo::new(interface)));
     tools.push(Arc::new(Stored::new(store)));
     let search = web.search.clone();
-    let search = search.map(|search| SearchTool::new(search, web.clone(), naming));
-    tools.push(Arc::new(WebFetch::new(web, naming)));
+    let search = search.map(|search| SearchTool::new(search, web.clone(), interface));
+    tools.push(Arc::new(WebFetch::new(web, interface)));
     tools.extend(search.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     if has_person {
-        tools.push(Arc::new(Ask::new(naming)));
-        tools.push(Arc::new(EnterPlan::new(naming)));
-        tools.push(Arc::new(ExitPlan::new(naming)));
+        tools.push(Arc::new(Ask::new(interface)));
+        tools.push(Arc::new(EnterPlan::new(interface)));
+        tools.push(Arc::new(ExitPlan::new(interface)));
     }
     tools
 }

@@ -3,14 +3,13 @@
 use std::sync::{Arc, Weak};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::blocking::{self, Stop};
-use crate::naming::Naming;
 use crate::notebook::{Cell, CellType, Notebook};
 use crate::read::Read;
 use crate::seen::{self, Seen};
@@ -98,14 +97,15 @@ impl Tool for NotebookEdit {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        self.workspace.argument(input, Naming::Sdk, Access::Write)
+        self.workspace
+            .argument(input, Interface::AgentSdk, Access::Write)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         let workspace = self.workspace.clone();
         let (seen, seed) = (self.seen.upgrade(), call.id.as_str().to_owned());
         blocking::answer(call, move |arguments: Arguments, stop| {
-            Naming::Sdk.check(&arguments.notebook_path, &workspace)?;
+            workspace.check_form(Interface::AgentSdk, &arguments.notebook_path)?;
             change(&workspace, seen.as_deref(), &arguments, &seed, stop)
         })
         .await

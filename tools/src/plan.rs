@@ -4,12 +4,10 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Asking, Context, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Asking, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
-
-use crate::naming::Naming;
 
 const ENTERED: &str = "You are in mode `plan` now: find out what the work needs and change nothing. Once the plan is clear, \
                        ask for its approval.";
@@ -39,7 +37,7 @@ fn spec(name: &str, description: &str, properties: &Value) -> ToolSpec {
 
 impl ExitPlan {
     /// The tool.
-    pub fn new(naming: Naming) -> Self {
+    pub fn new(interface: Interface) -> Self {
         let prompt = json!({
             "type": "object",
             "properties": { "tool": { "type": "string" }, "prompt": { "type": "string" } },
@@ -50,7 +48,7 @@ impl ExitPlan {
                 "type": "array", "items": prompt, "description": "Not used any more; leave it out",
             },
         });
-        let name = naming.pick("exit_plan_mode", "ExitPlanMode");
+        let name = interface.pick("exit_plan_mode", "ExitPlanMode");
         Self {
             spec: spec(name, include_str!("plan/exit.md"), &properties),
         }
@@ -59,8 +57,8 @@ impl ExitPlan {
 
 impl EnterPlan {
     /// The tool.
-    pub fn new(naming: Naming) -> Self {
-        let name = naming.pick("enter_plan_mode", "EnterPlanMode");
+    pub fn new(interface: Interface) -> Self {
+        let name = interface.pick("enter_plan_mode", "EnterPlanMode");
         Self {
             spec: spec(name, include_str!("plan/enter.md"), &json!({})),
         }

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Content, Context, DisplayKey, Input, Output, ResultBlock, Tool, ToolSpec, ToolUse,
-    Truncation,
+    Access, Content, Context, DisplayKey, Input, Interface, Output, ResultBlock, Tool, ToolSpec,
+    ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ use crate::blocking::{self, Stop, Stoppable};
 use crate::details;
 use crate::file::Fault;
 use crate::image;
-use crate::naming::Naming;
+use crate::naming::{describe, path_argument};
 use crate::notebook::Notebook;
 use crate::pdf;
 use crate::seen::{Seen, Stamp};
@@ -38,7 +38,7 @@ const MAX_WHOLE: usize = 64 << 20;
 pub struct Read {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
-    naming: Naming,
+    interface: Interface,
     seen: Arc<Seen>,
 }
 
@@ -55,8 +55,8 @@ struct Arguments {
 
 impl Read {
     /// The tool, for the files of `workspace`.
-    pub fn new(workspace: Arc<Workspace>, naming: Naming) -> Self {
-        let path = naming.path_argument();
+    pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
+        let path = path_argument(interface);
         let schema = json!({
             "type": "object",
             "properties": {
@@ -68,8 +68,8 @@ impl Read {
             "required": [path],
         });
         let spec = ToolSpec {
-            name: naming.pick("read", "Read").into(),
-            description: naming.describe(include_str!("read.md")),
+            name: interface.pick("read", "Read").into(),
+            description: describe(interface, include_str!("read.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation {
@@ -81,7 +81,7 @@ impl Read {
         Self {
             spec,
             workspace,
-            naming,
+            interface,
             seen: Arc::default(),
         }
     }
@@ -99,13 +99,14 @@ impl Tool for Read {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        self.workspace.argument(input, self.naming, Access::Read)
+        self.workspace.argument(input, self.interface, Access::Read)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let (workspace, naming, seen) = (self.workspace.clone(), self.naming, self.seen.clone());
+        let (workspace, interface, seen) =
+            (self.workspace.clone(), self.interface, self.seen.clone());
         blocking::answer(call, move |arguments: Arguments, stop| {
-            naming.check(&arguments.path, &workspace)?;
+            workspace.check_form(interface, &arguments.path)?;
             let path = workspace.resolve(&arguments.path);
             let stamp = Stamp::of(&path);
             let output = read(&workspace, &path, &arguments, stop)?;

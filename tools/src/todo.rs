@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Input, Output, Tool, ToolSpec, ToolUse, Truncation};
+use ah_conversation::{
+    Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-
-use crate::naming::Naming;
 
 /// The tool.
 pub struct Todo {
@@ -43,10 +43,10 @@ enum Status {
 
 impl Todo {
     /// The tool.
-    pub fn new(naming: Naming) -> Self {
+    pub fn new(interface: Interface) -> Self {
         let text = |what: &str| json!({ "type": "string", "minLength": 1, "description": what });
         let mut required = vec!["content", "status"];
-        if naming == Naming::Sdk {
+        if interface == Interface::AgentSdk {
             required.push("activeForm");
         }
         let schema = json!({
@@ -69,7 +69,7 @@ impl Todo {
             "required": ["todos"],
         });
         let spec = ToolSpec {
-            name: naming.pick("todo", "TodoWrite").into(),
+            name: interface.pick("todo", "TodoWrite").into(),
             description: include_str!("todo.md").trim_end().into(),
             input_schema: Arc::new(schema),
             guidance: None,

@@ -10,11 +10,11 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Access, Embedded, EmbeddedEntry, Input};
+use ah_conversation::{Access, Embedded, EmbeddedEntry, Input, Interface};
 use ah_process::Confinement;
 
 use crate::file::{self, Fault};
-use crate::naming::Naming;
+use crate::naming::accepts;
 
 /// How many symbolic links one path may lead through, as in the kernel.
 const MAX_LINKS: usize = 40;
@@ -198,13 +198,24 @@ impl Workspace {
     pub(crate) fn argument(
         &self,
         input: &Input,
-        naming: Naming,
+        interface: Interface,
         access: fn(PathBuf) -> Access,
     ) -> Vec<Access> {
         let names = ["path", "file_path", "notebook_path"];
         let path = names.iter().find_map(|name| input.text(name));
-        path.filter(|path| naming.takes(path))
+        path.filter(|path| accepts(interface, path))
             .map_or_else(Vec::new, |path| self.touched(path, access))
+    }
+
+    /// Refuses a path in a form that `interface` does not accept, and names the absolute path that was probably meant.
+    pub(crate) fn check_form(&self, interface: Interface, path: &str) -> Result<(), String> {
+        if accepts(interface, path) {
+            return Ok(());
+        }
+        Err(format!(
+            "`{path}` is a relative path, and it has to be absolute: `{}`?",
+            self.resolve(path).display()
+        ))
     }
 
     /// The path as it is shown: relative to the working directory where it lies below it.

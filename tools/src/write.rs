@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use bstr::ByteSlice;
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::blocking::{self, Stop};
 use crate::file::{self, Fault};
 use crate::held;
-use crate::naming::Naming;
+use crate::naming::{describe, path_argument};
 use crate::read::Read;
 use crate::seen::{self, Seen};
 use crate::workspace::Workspace;
@@ -24,7 +24,7 @@ use crate::{details, patch};
 pub struct Write {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
-    naming: Naming,
+    interface: Interface,
     seen: Weak<Seen>,
 }
 
@@ -37,8 +37,8 @@ struct Arguments {
 
 impl Write {
     /// The tool, for the files of `workspace`.
-    pub fn new(workspace: Arc<Workspace>, naming: Naming) -> Self {
-        let path = naming.path_argument();
+    pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
+        let path = path_argument(interface);
         let schema = json!({
             "type": "object",
             "properties": {
@@ -48,8 +48,8 @@ impl Write {
             "required": [path, "content"],
         });
         let spec = ToolSpec {
-            name: naming.pick("write", "Write").into(),
-            description: naming.describe(include_str!("write.md")),
+            name: interface.pick("write", "Write").into(),
+            description: describe(interface, include_str!("write.md")),
             input_schema: Arc::new(schema),
             guidance: None,
             truncation: Truncation {
@@ -61,7 +61,7 @@ impl Write {
         Self {
             spec,
             workspace,
-            naming,
+            interface,
             seen: Weak::new(),
         }
     }
@@ -81,16 +81,17 @@ impl Tool for Write {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        self.workspace.argument(input, self.naming, Access::Write)
+        self.workspace
+            .argument(input, self.interface, Access::Write)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let (workspace, naming) = (self.workspace.clone(), self.naming);
+        let (workspace, interface) = (self.workspace.clone(), self.interface);
         let seen = self.seen.upgrade();
         blocking::answer(call, move |arguments: Arguments, stop| {
-            naming.check(&arguments.path, &workspace)?;
+            workspace.check_form(interface, &arguments.path)?;
             let written = write(&workspace, seen.as_deref(), &arguments, stop)?;
-            Ok(report(&written, &arguments.content, naming))
+            Ok(report(&written, &arguments.content, interface))
         })
         .await
     }
@@ -145,16 +146,16 @@ fn small(workspace: &Workspace, path: &Path) -> Option<Vec<u8>> {
     file::content(path, details::LIMIT as u64).ok()?
 }
 
-fn report(written: &Written, content: &str, naming: Naming) -> Output {
+fn report(written: &Written, content: &str, interface: Interface) -> Output {
     let Written { path, is_new, old } = written;
     let lines = content.matches('\n').count() + 1;
     let (kind, done) = match is_new {
         true => ("create", "created"),
         false => ("update", "updated"),
     };
-    let text = match naming {
-        Naming::Own => format!("{lines} lines"),
-        Naming::Sdk => format!("{done} {} ({lines} lines)", path.display()),
+    let text = match interface {
+        Interface::Native => format!("{lines} lines"),
+        Interface::AgentSdk => format!("{done} {} ({lines} lines)", path.display()),
     };
     let hunks = old.as_ref().map(|old| {
         let new = content.as_bytes();

@@ -1,4 +1,4 @@
-use ah_conversation::{Content, Context, Tool, ToolUse};
+use ah_conversation::{Content, Context, Interface, Tool, ToolUse};
 use futures_util::FutureExt;
 use serde_json::json;
 
@@ -131,7 +131,7 @@ fn the_prompt_lists_them_by_name_and_description() {
 
 #[test]
 fn the_tool_gives_a_skill_or_says_which_there_are() {
-    let tool = SkillTool::new(Arc::new(skills()), SkillToolNames::OWN).unwrap();
+    let tool = SkillTool::new(Arc::new(skills()), Interface::Native).unwrap();
     let call = |name: &str| {
         let call = ToolUse {
             id: "call".into(),
@@ -153,5 +153,5 @@ fn the_tool_gives_a_skill_or_says_which_there_are() {
             format!("there is no skill `{name}`; the skills are alpha, zeta")
         );
     }
-    assert!(SkillTool::new(Arc::default(), SkillToolNames::SDK).is_none());
+    assert!(SkillTool::new(Arc::default(), Interface::AgentSdk).is_none());
 }

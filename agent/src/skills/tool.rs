@@ -3,34 +3,12 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde_json::json;
 
 use super::Skills;
-
-/// Under which names the tool and its argument stand before the model.
-#[derive(Debug, Clone, Copy)]
-pub struct SkillToolNames {
-    /// The tool's.
-    pub tool: &'static str,
-    /// That of the argument which names the skill.
-    pub argument: &'static str,
-}
-
-impl SkillToolNames {
-    /// Ours.
-    pub const OWN: Self = Self {
-        tool: "skill",
-        argument: "name",
-    };
-    /// Those that the official Agent SDKs' hosts know.
-    pub const SDK: Self = Self {
-        tool: "Skill",
-        argument: "skill",
-    };
-}
 
 /// The tool.
 pub struct SkillTool {
@@ -40,20 +18,21 @@ pub struct SkillTool {
 
 impl SkillTool {
     /// The tool for `skills`; none, if the model is to be told of none.
-    pub fn new(skills: Arc<Skills>, names: SkillToolNames) -> Option<Self> {
+    pub fn new(skills: Arc<Skills>, interface: Interface) -> Option<Self> {
         skills.iter().find(|skill| skill.is_listed)?;
+        let argument = interface.pick("name", "skill");
         let mut properties = serde_json::Map::new();
         properties.insert(
-            names.argument.to_owned(),
+            argument.to_owned(),
             json!({ "type": "string", "description": "The name of the skill" }),
         );
         let schema = json!({
             "type": "object",
             "properties": properties,
-            "required": [names.argument],
+            "required": [argument],
         });
         let spec = ToolSpec {
-            name: names.tool.to_owned(),
+            name: interface.pick("skill", "Skill").to_owned(),
             description: include_str!("tool.md").trim_end().to_owned(),
             input_schema: Arc::new(schema),
             guidance: None,
@@ -61,7 +40,7 @@ impl SkillTool {
                 bytes: 50_000,
                 lines: None,
             },
-            key: Some(DisplayKey::Text(names.argument.to_owned())),
+            key: Some(DisplayKey::Text(argument.to_owned())),
         };
         Some(Self { spec, skills })
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ah_agent::checkpoint::{Files, Rewind, note};
 use ah_conversation::{Access, MessageId, Store, redo, undo};
-use ah_testkit::world::{Session, Steps};
+use ah_testkit::world::{SessionStore, Steps};
 use proptest::prelude::*;
 
 /// What a tool does to a file.
@@ -35,7 +35,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 struct World {
     _folder: tempfile::TempDir,
     root: PathBuf,
-    store: Arc<Session>,
+    store: Arc<SessionStore>,
     clock: Arc<Steps>,
 }
 
@@ -45,7 +45,7 @@ impl World {
         let root = fs::canonicalize(folder.path()).unwrap().join("work");
         fs::create_dir(&root).unwrap();
         Self {
-            store: Arc::new(Session::in_memory(folder.path()).unwrap()),
+            store: Arc::new(SessionStore::in_memory(folder.path()).unwrap()),
             root,
             clock: Arc::default(),
             _folder: folder,

@@ -53,7 +53,7 @@ impl World {
     /// The same with a model that plays `scenario`.
     pub(crate) fn playing(scenario: Scenario) -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let store = ah_testkit::world::Session::in_memory(scratch.path()).unwrap();
+        let store = ah_testkit::world::SessionStore::in_memory(scratch.path()).unwrap();
         let store = Mortal {
             store: Arc::new(store),
             writes: AtomicUsize::new(usize::MAX),
@@ -417,7 +417,7 @@ impl Frontend for Seen {
 
 /// A store that fails after so many writes, as one does whose process is killed there.
 struct Mortal {
-    store: Arc<ah_testkit::world::Session>,
+    store: Arc<ah_testkit::world::SessionStore>,
     writes: AtomicUsize,
     results: Mutex<Vec<(String, bool)>>,
     /// Steering that arrives while the next answer is being stored.

@@ -470,7 +470,7 @@ pub enum ThinkingMode {
 /// A set of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Profile {
-    /// The tools of ah's own manner
+    /// The tools of ah's own interface
     Default,
     /// read, write, edit and bash
     Minimal,

@@ -1,11 +1,10 @@
 //! Which session the options mean.
 
-use std::path::PathBuf;
-
-use super::Manner;
 use super::options::Options;
 use super::words::is_uuid;
 use crate::error::CliError;
+use ah_conversation::Interface;
+use std::path::PathBuf;
 
 /// Which session, and what becomes of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,8 +49,8 @@ pub enum SessionChoice {
 }
 
 impl SessionPlan {
-    /// What the options mean in this manner.
-    pub fn of(options: &Options, manner: Manner) -> Result<Self, CliError> {
+    /// What the options mean in this interface.
+    pub fn of(options: &Options, interface: Interface) -> Result<Self, CliError> {
         let (session, resume) = (&options.session, &options.resume);
         let choice = if let Some(path) = &session.db {
             SessionChoice::File(path.clone())
@@ -63,7 +62,7 @@ impl SessionPlan {
             SessionChoice::Find(id.clone())
         } else if resume.continue_last || resume.resume.is_some() {
             SessionChoice::LastUsed
-        } else if resume.new || resume.session_id.is_some() || manner == Manner::DropIn {
+        } else if resume.new || resume.session_id.is_some() || interface == Interface::AgentSdk {
             SessionChoice::New
         } else {
             SessionChoice::Newest
@@ -125,53 +124,53 @@ mod tests {
     fn options_choose_a_session() {
         let uuid = "123e4567-e89b-12d3-a456-426614174000";
         type Set<'a> = &'a dyn Fn(&mut Options);
-        let cases: &[(&str, Manner, Set<'_>, SessionChoice)] = &[
-            ("nothing", Manner::Own, &|_| {}, SessionChoice::Newest),
+        let cases: &[(&str, Interface, Set<'_>, SessionChoice)] = &[
+            ("nothing", Interface::Native, &|_| {}, SessionChoice::Newest),
             (
                 "nothing with -p",
-                Manner::DropIn,
+                Interface::AgentSdk,
                 &|_| {},
                 SessionChoice::New,
             ),
             (
                 "-n",
-                Manner::Own,
+                Interface::Native,
                 &|options| options.resume.new = true,
                 SessionChoice::New,
             ),
             (
                 "-c",
-                Manner::DropIn,
+                Interface::AgentSdk,
                 &|options| options.resume.continue_last = true,
                 SessionChoice::LastUsed,
             ),
             (
                 "-r",
-                Manner::Own,
+                Interface::Native,
                 &|options| options.resume.resume = Some(String::new()),
                 SessionChoice::LastUsed,
             ),
             (
                 "-r 01A",
-                Manner::DropIn,
+                Interface::AgentSdk,
                 &|options| options.resume.resume = Some("01A".to_owned()),
                 SessionChoice::Find("01A".to_owned()),
             ),
             (
                 "--session-id",
-                Manner::Own,
+                Interface::Native,
                 &|options| options.resume.session_id = Some(uuid.to_owned()),
                 SessionChoice::New,
             ),
             (
                 "--name x",
-                Manner::DropIn,
+                Interface::AgentSdk,
                 &|options| options.session.name = Some("x".to_owned()),
                 SessionChoice::Named("x".to_owned()),
             ),
             (
                 "--db x -n",
-                Manner::Own,
+                Interface::Native,
                 &|options| {
                     options.session.db = Some("x".into());
                     options.resume.new = true;
@@ -179,11 +178,11 @@ mod tests {
                 SessionChoice::File("x".into()),
             ),
         ];
-        for (name, manner, set, expected) in cases {
+        for (name, interface, set, expected) in cases {
             let mut options = Options::default();
             set(&mut options);
             assert_eq!(
-                SessionPlan::of(&options, *manner).unwrap().choice,
+                SessionPlan::of(&options, *interface).unwrap().choice,
                 *expected,
                 "{name}"
             );
@@ -203,7 +202,7 @@ mod tests {
             options.resume.continue_last = continues;
             options.resume.fork_session = fork;
             options.resume.session_id = id.map(str::to_owned);
-            let plan = SessionPlan::of(&options, Manner::DropIn);
+            let plan = SessionPlan::of(&options, Interface::AgentSdk);
             assert_eq!(plan.is_ok(), is_fine, "{continues} {fork} {id:?}");
         }
     }

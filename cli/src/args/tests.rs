@@ -1,4 +1,5 @@
 use super::*;
+use ah_conversation::Interface;
 
 fn parse_words(words: &[&str]) -> Result<Invocation, CliError> {
     let names = Names {
@@ -156,15 +157,15 @@ fn resume_takes_a_word_only_if_it_names_a_session() {
 
 #[test]
 fn the_manner_follows_from_the_formats() {
-    for (words, manner) in [
-        (&["hi"] as &[_], Manner::Own),
-        (&["--output-format", "events", "hi"], Manner::Own),
-        (&["-p", "hi"], Manner::DropIn),
-        (&["hi", "--output-format=json"], Manner::DropIn),
-        (&["--outputFormat", "json", "hi"], Manner::DropIn),
-        (&["--", "-p"], Manner::Own),
+    for (words, interface) in [
+        (&["hi"] as &[_], Interface::Native),
+        (&["--output-format", "events", "hi"], Interface::Native),
+        (&["-p", "hi"], Interface::AgentSdk),
+        (&["hi", "--output-format=json"], Interface::AgentSdk),
+        (&["--outputFormat", "json", "hi"], Interface::AgentSdk),
+        (&["--", "-p"], Interface::Native),
     ] {
-        assert_eq!(parsed(words).manner, manner, "{words:?}");
+        assert_eq!(parsed(words).interface, interface, "{words:?}");
     }
 }
 

@@ -38,7 +38,7 @@ pub fn subagents(
     config: &Config,
     standing: &Standing,
 ) -> Result<Option<Arc<Subagents>>, CliError> {
-    let Some(name) = subagent_tool(options, config.manner) else {
+    let Some(name) = subagent_tool(options, config.interface) else {
         return Ok(None);
     };
     let (agents, warnings) = extensions::agents(&options.prompt, config)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ah_agent::hooks::{CommandHook, Hook, HookSetting, Hooks, Matcher, Subject};
 use ah_process::Sandbox;
-use ah_store::Session;
+use ah_store::SessionStore;
 use ah_tools::Shell;
 
 use crate::config::Config;
@@ -18,7 +18,7 @@ const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 /// The hooks of the settings, and `more` behind them; `transcript_path` is what they are told of the conversation. One
 /// that is to be confined runs so, or not at all where that cannot be.
 pub fn of(
-    store: &Session,
+    store: &SessionStore,
     transcript_path: PathBuf,
     config: &Config,
     standing: &Standing,

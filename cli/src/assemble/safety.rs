@@ -3,16 +3,14 @@
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use ah_agent::Frontend;
-use ah_conversation::{Destination, Leave, PermissionMode, Permissions, Rule};
-use ah_sandbox::{Verdict, Way};
-
-use crate::args::Manner;
 use crate::args::options::{Options, OutputFormat};
 use crate::config::Config;
 use crate::config::rulebook::SettingsFiles;
 use crate::confinement::{Obstacle, Standing};
 use crate::print::question::Keeping;
+use ah_agent::Frontend;
+use ah_conversation::{Destination, Interface, Leave, PermissionMode, Permissions, Rule};
+use ah_sandbox::{Verdict, Way};
 
 /// What is allowed. Where nobody has said it, commands that are confined need no question; others are asked about, and
 /// where nobody can be asked, only what reads happens.
@@ -30,7 +28,10 @@ pub fn permissions(standing: &Standing, options: &Options, config: &Config) -> P
             Some(_) => PermissionMode::Default,
             None => PermissionMode::DontAsk,
         };
-    } else if is_confined && config.manner == Manner::DropIn && config.sandbox.spares_questions {
+    } else if is_confined
+        && config.interface == Interface::AgentSdk
+        && config.sandbox.spares_questions
+    {
         permissions.allow.extend("Bash".parse::<Rule>());
     }
     permissions
@@ -102,7 +103,7 @@ pub fn ask_about_hosts(standing: &Standing, frontend: &Arc<dyn Frontend>, config
 pub fn asks(options: &Options, config: &Config) -> Option<Keeping> {
     let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let is_shown = options.output.output_format.unwrap_or_default() == OutputFormat::Text;
-    if config.manner != Manner::Own || !is_terminal || !is_shown {
+    if config.interface != Interface::Native || !is_terminal || !is_shown {
         return None;
     }
     let destination = match config.trust.is_given() {

@@ -3,18 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_agent::Subagents;
-use ah_agent::skills::{Skill, SkillTool, SkillToolNames, Skills};
-use ah_conversation::{Layer, Store, Tool, is_same_tool};
-use ah_tools::{
-    Bench, HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Naming, Profile, Shell,
-    Surroundings, ToolOrigin, Web, Workspace,
-};
-
-use crate::args::Manner;
 use crate::args::options::Options;
 use crate::config::Config;
 use crate::confinement::Confined;
+use ah_agent::Subagents;
+use ah_agent::skills::{Skill, SkillTool, Skills};
+use ah_conversation::{Interface, Layer, Store, Tool, is_same_tool};
+use ah_tools::{
+    Bench, HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Profile, Shell,
+    Surroundings, ToolOrigin, Web, Workspace,
+};
 
 /// The folders of one layer that tools lie in, those that count more last.
 const FOLDERS: [&str; 2] = ["tools", "bin"];
@@ -107,13 +105,9 @@ fn built_in(sources: Sources<'_>, bench: &Bench, options: &Options, config: &Con
         web: sources.web,
         tasks: { sources.subagents.as_ref() }.and_then(|tool| tool.tasks()),
     };
-    let (profile, naming) = profile(options, config.manner);
-    let names = match naming {
-        Naming::Own => SkillToolNames::OWN,
-        Naming::Sdk => SkillToolNames::SDK,
-    };
-    let mut all = ah_tools::builtin(profile, naming, around);
-    let of_skills = SkillTool::new(sources.skills.clone(), names);
+    let (profile, interface) = profile(options, config.interface);
+    let mut all = ah_tools::builtin(profile, interface, around);
+    let of_skills = SkillTool::new(sources.skills.clone(), interface);
     all.extend(of_skills.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     all.extend(sources.subagents.map(|tool| tool as Arc<dyn Tool>));
     let mut tools = Layered::default();
@@ -128,25 +122,26 @@ fn built_in(sources: Sources<'_>, bench: &Bench, options: &Options, config: &Con
 }
 
 /// Which built-in tools there are, and under which names.
-fn profile(options: &Options, manner: Manner) -> (Profile, Naming) {
-    let profile = match (options.tools.profile, manner) {
+fn profile(options: &Options, interface: Interface) -> (Profile, Interface) {
+    let profile = match (options.tools.profile, interface) {
         (Some(profile), _) => profile.into(),
-        (None, Manner::Own) => Profile::Default,
-        (None, Manner::DropIn) => Profile::Sdk,
+        (None, Interface::Native) => Profile::Default,
+        (None, Interface::AgentSdk) => Profile::Sdk,
     };
-    let naming = match (profile, manner) {
-        (Profile::Sdk, _) | (_, Manner::DropIn) => Naming::Sdk,
-        (Profile::Default | Profile::Minimal | Profile::Plain, Manner::Own) => Naming::Own,
+    let interface = match (profile, interface) {
+        (Profile::Sdk, _) | (_, Interface::AgentSdk) => Interface::AgentSdk,
+        (Profile::Default | Profile::Minimal | Profile::Plain, Interface::Native) => {
+            Interface::Native
+        }
     };
-    (profile, naming)
+    (profile, interface)
 }
 
 /// What the tool is called that starts subagents, where the profile has it.
-pub fn subagent_tool(options: &Options, manner: Manner) -> Option<&'static str> {
-    match profile(options, manner) {
+pub fn subagent_tool(options: &Options, interface: Interface) -> Option<&'static str> {
+    match profile(options, interface) {
         (Profile::Minimal | Profile::Plain, _) => None,
-        (_, Naming::Own) => Some(Subagents::OWN_NAME),
-        (_, Naming::Sdk) => Some(Subagents::SDK_NAME),
+        (_, interface) => Some(interface.pick(Subagents::OWN_NAME, Subagents::SDK_NAME)),
     }
 }
 

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::{env, fs};
 
-use ah_conversation::Environment;
+use ah_conversation::{Environment, Interface};
 use ah_provider::script::demo::{NAME, PROMPT, files};
 
+use crate::args::Prompt;
 use crate::args::options::{Options, OutputOptions};
-use crate::args::{Manner, Prompt};
 use crate::config::Config;
 use crate::environment;
 use crate::error::CliError;
@@ -33,7 +33,7 @@ pub fn run(output: &OutputOptions) -> Result<u8, CliError> {
     let ah = invocation(&environment);
     let config = Config::resolve(
         &options(output),
-        Manner::Own,
+        Interface::Native,
         environment,
         &Overlay::default(),
     )?;

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use ah_conversation::{Input, Message, Origin, Role, ToolUse};
+use ah_conversation::{Input, Interface, Message, Origin, Role, ToolUse};
 use ah_store::Head;
-use ah_tools::{Naming, Profile};
+use ah_tools::Profile;
 use serde_json::{Value, json};
 
 use super::{preview, tools};
@@ -18,8 +18,11 @@ impl Keys {
     /// Those of the built-in tools, under both their names.
     pub fn of(config: &Config) -> Result<Self, CliError> {
         let mut keys = HashMap::new();
-        for (profile, naming) in [(Profile::Default, Naming::Own), (Profile::Sdk, Naming::Sdk)] {
-            for spec in tools::specs(&config.environment, profile, naming)? {
+        for (profile, interface) in [
+            (Profile::Default, Interface::Native),
+            (Profile::Sdk, Interface::AgentSdk),
+        ] {
+            for spec in tools::specs(&config.environment, profile, interface)? {
                 if let Some(key) = spec.key {
                     keys.insert(spec.name, key.argument().to_owned());
                 }

@@ -1,6 +1,6 @@
 //! The session that a command looks at: one that is there.
 
-use ah_store::{OpenError, Paths, Queue, Session, Tree};
+use ah_store::{OpenError, Paths, Queue, SessionStore, Tree};
 
 use crate::args::session::{SessionChoice, SessionPlan};
 use crate::config::Config;
@@ -50,8 +50,8 @@ pub fn tree(plan: &SessionPlan, config: &Config) -> Result<Tree, CliError> {
 }
 
 /// Takes a session for writing. What a holder that was killed has left running is ended first.
-pub fn take(paths: &Paths) -> Result<Session, OpenError> {
-    let session = Session::open(paths)?;
+pub fn take(paths: &Paths) -> Result<SessionStore, OpenError> {
+    let session = SessionStore::open(paths)?;
     if let Some(killed) = session.predecessor() {
         ah_process::finish_orphans(killed);
     }
@@ -71,7 +71,7 @@ pub fn queue(paths: &Paths) -> Result<Queue, CliError> {
 pub fn change<T>(
     plan: &SessionPlan,
     config: &Config,
-    work: impl AsyncFnOnce(&Session) -> Result<T, CliError>,
+    work: impl AsyncFnOnce(&SessionStore) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
     let paths = existing(plan, config)?;
     let session = take(&paths)?;

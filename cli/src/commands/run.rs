@@ -9,14 +9,14 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use ah_agent::{Session, Stop};
-use ah_conversation::MailKind;
+use ah_conversation::{Interface, MailKind};
 use ah_protocol::stream_json::Source;
 use ah_store::{Holder, OpenError};
 use tokio::runtime::Builder;
 
+use crate::args::Prompt;
 use crate::args::options::{InputFormat, Options, OutputFormat, Profile};
 use crate::args::session::SessionPlan;
-use crate::args::{Manner, Prompt};
 use crate::assemble::{self, Own, Shown, Stage};
 use crate::config::Config;
 use crate::confinement::Attempt;
@@ -66,7 +66,7 @@ fn conversation(prompt: &Prompt, options: &Options, config: &Config) -> Option<F
     let output = &options.output;
     let is_text = matches!(output.output_format, None | Some(OutputFormat::Text));
     let says_nothing = prompt.text.is_none() && options.prompt.skill.is_none();
-    if !says_nothing || !is_text || config.manner != Manner::Own {
+    if !says_nothing || !is_text || config.interface != Interface::Native {
         return None;
     }
     if options.tools.profile == Some(Profile::PlainRepl) {
@@ -89,7 +89,7 @@ fn source(prompt: &Prompt, options: &Options, config: &Config) -> Result<Source,
     let text = match (&prompt.text, &options.prompt.skill) {
         // A skill is a task by itself, so nobody is asked for one.
         (None, Some(_)) if std::io::stdin().is_terminal() => None,
-        (text, _) => input::prompt(text.as_deref(), config.manner)?,
+        (text, _) => input::prompt(text.as_deref(), config.interface)?,
     };
     match (text, &options.prompt.skill) {
         (Some(text), _) => Ok(Source::Prompt(text)),
@@ -158,7 +158,7 @@ async fn show(
         hooks: Vec::new(),
         own: Own::default(),
     };
-    let plan = SessionPlan::of(options, config.manner)?;
+    let plan = SessionPlan::of(options, config.interface)?;
     let opened = open(&plan, options, config, fork_at, shown).await;
     let Opened { mut session, store } = match opened {
         Err(error) if error.code == TRY_AGAIN => {
@@ -180,7 +180,7 @@ async fn show(
     if let Some(fault) = outlet.fault() {
         return Err(fault.into());
     }
-    let code = exit::code(config.manner, &outcome.reason, signals.interrupt());
+    let code = exit::code(config.interface, &outcome.reason, signals.interrupt());
     match &outcome.failure {
         None => Ok(code),
         Some(failure) => Err(CliError {
@@ -196,7 +196,7 @@ pub(crate) struct Opened {
     /// The session.
     pub(crate) session: Session,
     /// Where it is kept.
-    pub(crate) store: Arc<ah_store::Session>,
+    pub(crate) store: Arc<ah_store::SessionStore>,
 }
 
 /// Opens the session that `plan` chooses, and puts all together that it needs.
@@ -224,7 +224,7 @@ pub(crate) async fn open(
     Ok(Opened { session, store })
 }
 
-pub(crate) async fn tell_notices(store: &ah_store::Session) {
+pub(crate) async fn tell_notices(store: &ah_store::SessionStore) {
     for notice in store.take_notices().await {
         crate::warn(&notice.to_string());
     }
@@ -248,10 +248,10 @@ fn wait_there(
     options: &Options,
     config: &Config,
 ) -> Result<u8, CliError> {
-    if config.manner == Manner::DropIn {
+    if config.interface == Interface::AgentSdk {
         return Err(busy);
     }
-    let plan = SessionPlan::of(options, config.manner)?;
+    let plan = SessionPlan::of(options, config.interface)?;
     let place = Place::find(&plan, config)?;
     super::place::queue(place.paths())?.send(MailKind::FollowUp, text)?;
     crate::warn(&format!(

@@ -3,16 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ah_conversation::{Embedded, Environment, ServerState, ToolSpec};
-use ah_store::Session;
-use ah_tools::{
-    Layered, LayeredTool, Naming, Profile, Shell, Surroundings, ToolOrigin, Web, Workspace,
-};
+use ah_conversation::{Embedded, Environment, Interface, ServerState, ToolSpec};
+use ah_store::SessionStore;
+use ah_tools::{Layered, LayeredTool, Profile, Shell, Surroundings, ToolOrigin, Web, Workspace};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use super::{mcp, preview, print, print_json};
-use crate::args::Manner;
 use crate::args::options::{self, Options};
 use crate::args::subcommands::Json;
 use crate::assemble::{self, tools::Sources};
@@ -77,7 +74,7 @@ pub fn layered(config: &Config, options: &Options) -> Result<Layered, CliError> 
         .and_then(|name| skills.get(name));
     let sources = Sources {
         confined: None,
-        store: Arc::new(Session::in_memory(&std::env::temp_dir())?),
+        store: Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
         skills: &skills,
         active: active.map(|skill| &**skill),
         has_person: assemble::has_person(options, config),
@@ -155,17 +152,17 @@ pub fn place(path: Option<&Path>, config: &Config) -> String {
 pub fn specs(
     environment: &Environment,
     profile: Profile,
-    naming: Naming,
+    interface: Interface,
 ) -> Result<Vec<ToolSpec>, CliError> {
     let around = Surroundings {
         workspace: Arc::new(Workspace::new(environment.cwd(), environment.home(), &[])),
         shell: Shell::new(environment),
-        store: Arc::new(Session::in_memory(&std::env::temp_dir())?),
+        store: Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
         has_person: true,
         web: Web::default(),
         tasks: None,
     };
-    let tools = ah_tools::builtin(profile, naming, around);
+    let tools = ah_tools::builtin(profile, interface, around);
     Ok(tools.iter().map(|tool| tool.spec().clone()).collect())
 }
 
@@ -196,15 +193,6 @@ impl From<options::Profile> for Profile {
             options::Profile::Minimal => Self::Minimal,
             options::Profile::Sdk => Self::Sdk,
             options::Profile::PlainRepl => Self::Plain,
-        }
-    }
-}
-
-impl From<Manner> for ah_mcp::Naming {
-    fn from(manner: Manner) -> Self {
-        match manner {
-            Manner::Own => Self::Own,
-            Manner::DropIn => Self::Sdk,
         }
     }
 }

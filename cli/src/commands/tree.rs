@@ -6,7 +6,7 @@ mod draw;
 use std::io::{IsTerminal, Write, stdout};
 
 use ah_conversation::{ContentBlock, Message, MessageId};
-use ah_store::{Head, Session, Tree};
+use ah_store::{Head, SessionStore, Tree};
 use serde_json::{Value, json};
 
 use super::message::{Keys, is_only_results, letter, role, summary, to_json};
@@ -274,7 +274,7 @@ fn deleted(count: usize) -> String {
     }
 }
 
-async fn find(session: &Session, number: u32) -> Result<MessageId, CliError> {
+async fn find(session: &SessionStore, number: u32) -> Result<MessageId, CliError> {
     let found = session.read(move |tree| tree.numbered(number)).await?;
     found.ok_or_else(|| missing(number))
 }

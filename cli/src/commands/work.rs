@@ -9,7 +9,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ah_conversation::{Content, Environment, ExitReason};
+use crate::args::options::Options;
+use crate::args::work::{WorkAction, WorkOptions};
+use crate::commands::doctor::find;
+use crate::commands::run::signals::Signals;
+use crate::config::Config;
+use crate::error::{CliError, FAILURE, NO_SANDBOX, TRY_AGAIN};
+use crate::exit;
+use crate::overlay::Overlay;
+use ah_conversation::{Content, Environment, ExitReason, Interface};
 use ah_process::{Command, Keep};
 use ah_work::agent::Agents;
 use ah_work::artifact;
@@ -20,16 +28,6 @@ use ah_work::hub::Hub;
 use ah_work::phase::{Outcome, Phase, Status};
 use ah_work::run::{Ended, News, Options as Wanted, Work, WorkError};
 use tokio::runtime::Builder;
-
-use crate::args::Manner;
-use crate::args::options::Options;
-use crate::args::work::{WorkAction, WorkOptions};
-use crate::commands::doctor::find;
-use crate::commands::run::signals::Signals;
-use crate::config::Config;
-use crate::error::{CliError, FAILURE, NO_SANDBOX, TRY_AGAIN};
-use crate::exit;
-use crate::overlay::Overlay;
 
 /// What the phases are asked with, besides the keys that settings name.
 const KEYS: [&str; 6] = [
@@ -80,7 +78,11 @@ fn in_runtime(work: impl Future<Output = Result<u8, CliError>>) -> Result<u8, Cl
 }
 
 fn interrupted(signals: &Signals) -> CliError {
-    let code = exit::code(Manner::Own, &ExitReason::Interrupted, signals.interrupt());
+    let code = exit::code(
+        Interface::Native,
+        &ExitReason::Interrupted,
+        signals.interrupt(),
+    );
     CliError::failure("interrupted")
         .hint("the same command goes on")
         .code(code)
@@ -357,7 +359,7 @@ fn refuse_trust(config: &Config, trees: &Path) -> Result<(), CliError> {
     let environment = Environment::new(all(&config.environment), trees.to_owned());
     let there = Config::survey(
         &Options::default(),
-        Manner::Own,
+        Interface::Native,
         environment,
         &Overlay::default(),
     )?;

@@ -191,7 +191,7 @@ impl Config {
             start_timeout: self.server_patience(),
             call_timeout: self.milliseconds("MCP_TOOL_TIMEOUT", CALL_TIMEOUT),
             denied: self.deny.iter().map(|rule| rule.value.clone()).collect(),
-            naming: self.manner.into(),
+            interface: self.interface,
         }
     }
 

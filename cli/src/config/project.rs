@@ -1,10 +1,9 @@
 //! How far the project has a say: whether it is trusted, and what counts of its settings where it is not.
 
-use ah_conversation::{Environment, PermissionMode};
+use ah_conversation::{Environment, Interface, PermissionMode};
 
 use super::layers::{Folders, Layer, Origin, Sources};
 use super::{Sourced, built_in, given, untrusted};
-use crate::args::Manner;
 use crate::args::options::{InputFormat, Options};
 use crate::error::CliError;
 use crate::trust::{Grounds, Memory, Reason, Trust};
@@ -12,7 +11,7 @@ use crate::trust::{Grounds, Memory, Reason, Trust};
 /// The mode that holds. A project that is not trusted may ask for a stricter one, unless the user has typed one.
 pub(super) fn permission_mode(
     options: &Options,
-    manner: Manner,
+    interface: Interface,
     layers: &[Layer],
     trust: &mut Trust,
 ) -> Sourced<PermissionMode> {
@@ -35,7 +34,7 @@ pub(super) fn permission_mode(
     let mut held = held.unwrap_or_else(|| built_in(PermissionMode::Default));
     for (_, wanted) in wanted {
         // What is built in asks about less where commands are confined.
-        let is_open = manner == Manner::Own && held.origin == Origin::BuiltIn;
+        let is_open = interface == Interface::Native && held.origin == Origin::BuiltIn;
         match (
             untrusted::stricter(held.value, wanted.value),
             &wanted.origin,

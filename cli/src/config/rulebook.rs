@@ -6,11 +6,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{Behavior, Destination, PermissionUpdate, RuleValue, Rulebook};
+use ah_conversation::{Behavior, Destination, Interface, PermissionUpdate, RuleValue, Rulebook};
 use serde_json::{Map, Value, json};
 
 use super::Config;
-use crate::args::Manner;
 
 /// The settings files that rules are kept in.
 #[derive(Debug, Clone)]
@@ -21,11 +20,11 @@ pub struct SettingsFiles {
 }
 
 impl SettingsFiles {
-    /// Those of the manner: ours, or those of the agent whose place the program takes.
+    /// Those of the interface: ours, or those of the agent whose place the program takes.
     pub fn of(config: &Config) -> Self {
-        let (user, folder) = match config.manner {
-            Manner::Own => (&config.home, ".ah"),
-            Manner::DropIn => (&config.foreign_home, ".claude"),
+        let (user, folder) = match config.interface {
+            Interface::Native => (&config.home, ".ah"),
+            Interface::AgentSdk => (&config.foreign_home, ".claude"),
         };
         let folder = config.environment.cwd().join(folder);
         Self {

@@ -4,13 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_agent::hooks::HookSetting;
-use ah_conversation::{Environment, PermissionMode, Permissions, Places, Rule};
+use ah_conversation::{Environment, Interface, PermissionMode, Permissions, Places, Rule};
 
 use super::layers::{Layer, Origin};
 use super::rulebook::SettingsFiles;
 use super::settings::Settings;
 use super::{Config, Sourced};
-use crate::args::Manner;
 use crate::args::options::Options;
 use crate::error::CliError;
 
@@ -65,14 +64,14 @@ impl Config {
 pub(super) fn may_bypass(
     mode: PermissionMode,
     options: &Options,
-    manner: Manner,
+    interface: Interface,
     environment: &Environment,
 ) -> Result<bool, CliError> {
     let is_wanted = mode == PermissionMode::BypassPermissions
         || options.safety.allow_dangerously_skip_permissions;
     let is_contained =
         options.sandbox.sandbox.is_some() || environment.get(IS_SANDBOX) == Some("1");
-    let is_refused = is_wanted && manner == Manner::DropIn && !is_contained;
+    let is_refused = is_wanted && interface == Interface::AgentSdk && !is_contained;
     if is_refused && rustix::process::geteuid().is_root() {
         let message =
             "root cannot skip the permissions: what a model gets wrong would have no bounds";

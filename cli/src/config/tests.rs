@@ -1,3 +1,4 @@
+use ah_conversation::Interface;
 use std::fs;
 
 use serde_json::{Value, json};
@@ -39,14 +40,19 @@ impl World {
         self.folder.path().join("home").join(name)
     }
 
-    fn resolve(&self, cwd: &str, options: &Options, manner: Manner) -> Result<Config, CliError> {
+    fn resolve(
+        &self,
+        cwd: &str,
+        options: &Options,
+        interface: Interface,
+    ) -> Result<Config, CliError> {
         let environment = Environment::new(self.variables.clone(), self.path(cwd));
-        Config::resolve(options, manner, environment, &Overlay::default())
+        Config::resolve(options, interface, environment, &Overlay::default())
     }
 
     /// The settings in force, with paths from the home directory on.
     fn show(&self, cwd: &str, options: &Options) -> String {
-        let config = self.resolve(cwd, options, Manner::Own).unwrap();
+        let config = self.resolve(cwd, options, Interface::Native).unwrap();
         let home = format!("{}/", self.path("").display()).replace("//", "/");
         let line = |(key, value, origin): (&str, Value, &Origin)| {
             format!("{key} {value} ({origin})").replace(&home, "~/")
@@ -102,7 +108,7 @@ fn of_two_layers_the_first_counts_and_lists_add_up() {
     for start in 0..files.len() {
         let world = World::new(&files[start..]);
         let config = world
-            .resolve("project/sub", &Options::default(), Manner::Own)
+            .resolve("project/sub", &Options::default(), Interface::Native)
             .unwrap();
         assert_eq!(config.model.value, files[start].0);
         assert_eq!(config.deny.len(), files.len() - start);
@@ -118,7 +124,7 @@ fn the_command_line_counts_before_variables_and_files() {
     )]);
     let model = |world: &World, options: &Options| {
         world
-            .resolve("project", options, Manner::Own)
+            .resolve("project", options, Interface::Native)
             .unwrap()
             .model
             .value
@@ -148,7 +154,9 @@ permissions.allow "Edit" (command line)
 #[test]
 fn in_the_home_directory_the_project_layer_is_the_users() {
     let world = World::new(&[(".ah/settings.json", r#"{"permissions": {"deny": ["X"]}}"#)]);
-    let config = world.resolve("", &Options::default(), Manner::Own).unwrap();
+    let config = world
+        .resolve("", &Options::default(), Interface::Native)
+        .unwrap();
     assert_eq!(config.deny.len(), 1);
 }
 
@@ -177,7 +185,9 @@ fn sources_choose_among_the_files() {
     ] {
         let options =
             options(|options| options.settings.setting_sources = sources.map(str::to_owned));
-        let config = world.resolve("project", &options, Manner::Own).unwrap();
+        let config = world
+            .resolve("project", &options, Interface::Native)
+            .unwrap();
         let rules: Vec<_> = config
             .deny
             .iter()
@@ -186,15 +196,22 @@ fn sources_choose_among_the_files() {
         assert_eq!(rules.join(" "), expected, "{sources:?}");
     }
     let unknown = options(|options| options.settings.setting_sources = Some("system".to_owned()));
-    assert!(world.resolve("project", &unknown, Manner::Own).is_err());
+    assert!(
+        world
+            .resolve("project", &unknown, Interface::Native)
+            .is_err()
+    );
 }
 
 #[test]
 fn the_manner_decides_what_happens_unasked() {
     let world = World::new(&[]).with("CLAUDE_CODE_MAX_RETRIES", "4");
-    for (manner, is_open, retries) in [(Manner::Own, true, 3), (Manner::DropIn, false, 4)] {
+    for (interface, is_open, retries) in [
+        (Interface::Native, true, 3),
+        (Interface::AgentSdk, false, 4),
+    ] {
         let config = world
-            .resolve("project", &Options::default(), manner)
+            .resolve("project", &Options::default(), interface)
             .unwrap();
         assert_eq!(config.permission_mode.value, PermissionMode::Default);
         assert_eq!(
@@ -203,14 +220,14 @@ fn the_manner_decides_what_happens_unasked() {
         );
     }
     let plain = options(|options| options.tools.profile = Some(Profile::PlainRepl));
-    let config = world.resolve("project", &plain, Manner::Own).unwrap();
+    let config = world.resolve("project", &plain, Interface::Native).unwrap();
     assert_eq!(config.retry.retries, 5);
     assert_eq!(config.retry.first_delay.as_secs(), 10);
     assert_eq!(config.max_conversation_messages.unwrap().value, 50);
     assert_eq!(config.max_tool_result_chars.unwrap().value, 40_000);
     assert_eq!(config.tool_concurrency.value, Concurrency::Parallel);
     let asked = options(|options| options.safety.permission_mode = Some(PermissionMode::Plan));
-    let config = world.resolve("project", &asked, Manner::Own).unwrap();
+    let config = world.resolve("project", &asked, Interface::Native).unwrap();
     assert!(!config.leaves_mode_open());
 }
 
@@ -228,7 +245,9 @@ fn settings_and_dot_env_add_variables_that_are_not_set() {
     ])
     .with("SET", "already");
     let trusting = options(|options| options.safety.trust = true);
-    let config = world.resolve("project", &trusting, Manner::Own).unwrap();
+    let config = world
+        .resolve("project", &trusting, Interface::Native)
+        .unwrap();
     let variables = ["FROM_SETTINGS", "SET", "ANTHROPIC_API_KEY", "OTHER"]
         .map(|name| config.environment.get(name));
     assert_eq!(variables, [Some("1"), Some("already"), Some("sk-1"), None]);
@@ -240,7 +259,7 @@ fn faults_name_the_file() {
     let world = World::new(&[("project/.ah/settings.json", "{\n  \"model\": 3\n}")]);
     let trusting = options(|options| options.safety.trust = true);
     let error = world
-        .resolve("project", &trusting, Manner::Own)
+        .resolve("project", &trusting, Interface::Native)
         .unwrap_err();
     let path = world.path("project/.ah/settings.json");
     assert_eq!(
@@ -252,7 +271,7 @@ fn faults_name_the_file() {
     );
     let missing = options(|options| options.settings.settings = Some("none.json".to_owned()));
     let error = World::new(&[])
-        .resolve("project", &missing, Manner::Own)
+        .resolve("project", &missing, Interface::Native)
         .unwrap_err();
     assert!(error.message.contains("none.json"), "{error}");
 }
@@ -272,7 +291,7 @@ fn servers_are_named_in_settings_and_their_keys_are_secrets() {
     .with("MINE", "secret");
     let resolve = |cwd: &str, trust: bool| {
         let options = options(|options| options.safety.trust = trust);
-        world.resolve(cwd, &options, Manner::Own).unwrap()
+        world.resolve(cwd, &options, Interface::Native).unwrap()
     };
     let config = resolve("project", true);
     let server = |config: &Config| config.servers["gw"].value.clone();
@@ -290,7 +309,9 @@ fn servers_are_named_in_settings_and_their_keys_are_secrets() {
         options.settings.settings =
             Some(r#"{"providers": {"gw": {"keyCommand": "typed"}}}"#.to_owned());
     });
-    let config = world.resolve("project", &options, Manner::Own).unwrap();
+    let config = world
+        .resolve("project", &options, Interface::Native)
+        .unwrap();
     assert_eq!(server(&config).key_command.as_deref(), Some("typed"));
 }
 
@@ -322,7 +343,7 @@ fn of_an_untrusted_project_only_what_is_safe_counts() {
         permissions.deny "Edit" (~/project/.ah/settings.json)
         "#);
     let config = world
-        .resolve("project", &Options::default(), Manner::Own)
+        .resolve("project", &Options::default(), Interface::Native)
         .unwrap();
     insta::assert_snapshot!(config.trust.skipped().join("\n"), @"
         .ah/models.json
@@ -346,7 +367,9 @@ fn of_an_untrusted_project_only_what_is_safe_counts() {
         permissions.allow "Bash" (~/project/.ah/settings.json)
         permissions.deny "Edit" (~/project/.ah/settings.json)
         "#);
-    let config = world.resolve("project", &trusting, Manner::Own).unwrap();
+    let config = world
+        .resolve("project", &trusting, Interface::Native)
+        .unwrap();
     assert_eq!(config.trust.skipped(), Vec::<String>::new());
     assert_eq!(
         config.environment.get("ANTHROPIC_BASE_URL"),
@@ -359,18 +382,30 @@ fn of_an_untrusted_project_only_what_is_safe_counts() {
 #[test]
 fn an_untrusted_project_makes_the_mode_stricter_and_never_looser() {
     use PermissionMode::{AcceptEdits, BypassPermissions, Default, Plan};
-    for (user, project, manner, expected, is_skipped) in [
-        (None, "plan", Manner::Own, Plan, false),
-        (None, "default", Manner::Own, Default, false),
-        (None, "acceptEdits", Manner::Own, Default, true),
-        (None, "bypassPermissions", Manner::DropIn, Default, true),
-        (None, "default", Manner::DropIn, Default, false),
-        (Some("plan"), "acceptEdits", Manner::Own, Plan, true),
-        (Some("acceptEdits"), "plan", Manner::DropIn, Plan, false),
+    for (user, project, interface, expected, is_skipped) in [
+        (None, "plan", Interface::Native, Plan, false),
+        (None, "default", Interface::Native, Default, false),
+        (None, "acceptEdits", Interface::Native, Default, true),
+        (
+            None,
+            "bypassPermissions",
+            Interface::AgentSdk,
+            Default,
+            true,
+        ),
+        (None, "default", Interface::AgentSdk, Default, false),
+        (Some("plan"), "acceptEdits", Interface::Native, Plan, true),
+        (
+            Some("acceptEdits"),
+            "plan",
+            Interface::AgentSdk,
+            Plan,
+            false,
+        ),
         (
             Some("bypassPermissions"),
             "acceptEdits",
-            Manner::DropIn,
+            Interface::AgentSdk,
             AcceptEdits,
             false,
         ),
@@ -384,13 +419,13 @@ fn an_untrusted_project_makes_the_mode_stricter_and_never_looser() {
         ])
         .with("IS_SANDBOX", "1");
         let config = world
-            .resolve("project", &Options::default(), manner)
+            .resolve("project", &Options::default(), interface)
             .unwrap();
-        let case = format!("{user:?} {project} {manner:?}");
+        let case = format!("{user:?} {project} {interface:?}");
         assert_eq!(config.permission_mode.value, expected, "{case}");
         assert_eq!(!config.trust.skipped().is_empty(), is_skipped, "{case}");
         let typed = options(|options| options.safety.permission_mode = Some(BypassPermissions));
-        let config = world.resolve("project", &typed, manner).unwrap();
+        let config = world.resolve("project", &typed, interface).unwrap();
         assert_eq!(config.permission_mode.value, BypassPermissions, "{case}");
     }
 }
@@ -407,14 +442,14 @@ fn a_folder_that_the_user_names_is_trusted_with_all_below() {
         let world = World::new(&[(".ah/settings.json", &mine)]);
         for cwd in ["project", "project/sub"] {
             let config = world
-                .resolve(cwd, &Options::default(), Manner::Own)
+                .resolve(cwd, &Options::default(), Interface::Native)
                 .unwrap();
             assert_eq!(config.trust.is_given(), is_trusted, "{named} {cwd}");
         }
     }
     let hosted = options(|options| options.output.input_format = Some(InputFormat::StreamJson));
     let config = World::new(&[])
-        .resolve("project", &hosted, Manner::DropIn)
+        .resolve("project", &hosted, Interface::AgentSdk)
         .unwrap();
     assert_eq!(config.trust.reason(), Some(Reason::Host));
 }
@@ -436,7 +471,7 @@ fn layers_are_sought_from_the_user_to_the_nearest_folder_of_the_project() {
     }
     let show = |cwd: &str, sources: Option<&str>| {
         let options = options(|o| o.settings.setting_sources = sources.map(str::to_owned));
-        let config = world.resolve(cwd, &options, Manner::Own).unwrap();
+        let config = world.resolve(cwd, &options, Interface::Native).unwrap();
         let folders = config.layer_folders().into_iter();
         let home = world.path("");
         let lines = folders.map(|folder| {

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Decision, PermissionMode, Permissions, Tool, ToolUse};
-use ah_tools::{Bash, Naming, Read, Shell, Workspace};
+use ah_conversation::{Decision, Interface, PermissionMode, Permissions, Tool, ToolUse};
+use ah_tools::{Bash, Read, Shell, Workspace};
 use serde_json::{Value, json};
 
 use crate::config::Config;
@@ -34,8 +34,12 @@ impl Ruled {
         };
         Self {
             permissions,
-            bash: Bash::new(workspace.clone(), Shell::new(environment), Naming::Own),
-            read: Read::new(workspace, Naming::Own),
+            bash: Bash::new(
+                workspace.clone(),
+                Shell::new(environment),
+                Interface::Native,
+            ),
+            read: Read::new(workspace, Interface::Native),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::thread;
 
-use ah_conversation::{Environment, ExitReason, PermissionMode, Usage};
+use ah_conversation::{Environment, ExitReason, Interface, PermissionMode, Usage};
 use ah_protocol::stream_json::{Served, Source, Streams};
 use futures_util::Stream;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::host::{self, Ends, Host};
 use super::message::{Message, ResultMessage};
 use super::options::Options;
-use crate::args::{Manner, options as typed};
+use crate::args::options as typed;
 use crate::assemble::Own;
 use crate::commands::run::{Engaging, engage};
 use crate::config::Config;
@@ -252,7 +252,7 @@ impl Task {
         typed: &typed::Options,
         environment: Environment,
     ) -> Result<(), CliError> {
-        let config = Config::resolve(typed, Manner::DropIn, environment, &Overlay::default())?;
+        let config = Config::resolve(typed, Interface::AgentSdk, environment, &Overlay::default())?;
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }

@@ -6,15 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_agent::{Frontend, Part};
 use ah_conversation::{
-    Answer, Cost, DisplayKey, Event, EventKind, ExitReason, Host, Leave, LoopAction, Model,
-    Progress, Question, ToolSpec, ToolUseId, Usage,
+    Answer, Cost, DisplayKey, Event, EventKind, ExitReason, Host, Interface, Leave, LoopAction,
+    Model, Progress, Question, ToolSpec, ToolUseId, Usage,
 };
 use async_trait::async_trait;
 
 use super::question::{self, Keeping};
 use super::tool_block::{Block, Paint, cut, seconds};
 use super::{Screen, count, neutralise};
-use crate::args::Manner;
 
 /// So much of a session's id is shown, here and by `ah sessions`.
 const SESSION_WIDTH: usize = 11;
@@ -22,7 +21,7 @@ const SESSION_WIDTH: usize = 11;
 /// What a run is shown by.
 pub struct View {
     /// For people every text is shown as it arrives; as a drop-in the last one, once it is whole.
-    pub manner: Manner,
+    pub interface: Interface,
     /// The model that is asked, for its window.
     pub model: Model,
     /// The tools, for what stands for their calls.
@@ -100,18 +99,18 @@ impl Text {
     }
 
     fn show_text(&self, state: &mut State, text: &str) {
-        match self.view.manner {
-            Manner::Own if self.is_drawn() => {
+        match self.view.interface {
+            Interface::Native if self.is_drawn() => {
                 if !std::mem::replace(&mut state.has_shown, true) {
                     self.part(state);
                 }
                 self.screen.draw(text);
             }
-            Manner::Own => {
+            Interface::Native => {
                 state.has_shown = true;
                 self.write_answer(text);
             }
-            Manner::DropIn => state.answer.push_str(text),
+            Interface::AgentSdk => state.answer.push_str(text),
         }
     }
 
@@ -155,7 +154,7 @@ impl Text {
 
     /// Shows that something goes on; a drop-in has nobody who waits before a terminal.
     fn spin(&self, label: &str) {
-        if self.view.manner == Manner::Own {
+        if self.view.interface == Interface::Native {
             self.screen.spin(label);
         }
     }
@@ -195,7 +194,7 @@ impl Text {
         self.screen.rest();
         self.end_answer(state);
         let is_whole = reason.is_end_of_turn() || matches!(reason, ExitReason::Other(_));
-        if self.view.manner == Manner::DropIn && is_whole {
+        if self.view.interface == Interface::AgentSdk && is_whole {
             let last = std::mem::take(&mut state.last);
             self.write_answer(&last);
             self.screen.answer(b"\n");

@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// What is done beside a run.
 pub struct Aside {
     /// The session's files.
-    pub store: Arc<ah_store::Session>,
+    pub store: Arc<ah_store::SessionStore>,
     /// What is changed of how it goes on.
     pub controls: Controls,
     /// What holds.

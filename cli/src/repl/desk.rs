@@ -82,7 +82,7 @@ impl Workshop {
 pub struct Desk {
     workshop: Workshop,
     session: Session,
-    store: Arc<ah_store::Session>,
+    store: Arc<ah_store::SessionStore>,
     tasks: UnboundedReceiver<Task>,
     /// What was asked for while something else was on.
     later: VecDeque<Task>,
@@ -549,7 +549,7 @@ struct Lent {
 }
 
 /// A session to which nobody has said anything leaves nothing behind.
-fn discard(store: Arc<ah_store::Session>, config: &Config) {
+fn discard(store: Arc<ah_store::SessionStore>, config: &Config) {
     let paths = ah_store::Paths::of(store.path());
     drop(store);
     // Where it cannot be removed it is in nobody's way, and `ah gc` does it.

@@ -2,6 +2,7 @@
 //!
 //! Whatever is waited for has an end: a run that hangs is killed, and the test says what it had printed.
 
+use ah_conversation::Interface;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ah::args::{Action, Manner, Names, parse};
+use ah::args::{Action, Names, parse};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::scenario;
 use ah_testkit::server::Server;
@@ -199,7 +200,7 @@ fn leaves_all_open(arguments: &[&str]) -> bool {
     parse(words, &names).is_ok_and(|invocation| {
         let (safety, sandbox) = (&invocation.options.safety, &invocation.options.sandbox);
         matches!(invocation.action, Action::Run(_))
-            && invocation.manner == Manner::Own
+            && invocation.interface == Interface::Native
             && safety.permission_mode.is_none()
             && !safety.dangerously_skip_permissions
             && sandbox.sandbox.is_none()

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ah_conversation::{Context, ProgressSink, ServerState, ServerStatus, Servers, ServersChange};
-use ah_mcp::{Naming, SdkHost, SdkPipe};
+use ah_conversation::{
+    Context, Interface, ProgressSink, ServerState, ServerStatus, Servers, ServersChange,
+};
+use ah_mcp::{SdkHost, SdkPipe};
 use ah_testkit::mcp::McpScript;
 use futures_util::{future, sink, stream};
 use serde_json::{Value, json};
@@ -96,7 +98,7 @@ fn sdk(name: &str) -> Value {
 fn world(host: SdkHost) -> World {
     World::with(&json!({"calc": sdk("calc")}), |options| {
         options.host = Some(host);
-        options.naming = Naming::Sdk;
+        options.interface = Interface::AgentSdk;
     })
 }
 

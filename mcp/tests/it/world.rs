@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Content, Context, Environment, Input, Output, ResultBlock, ServerStatus, Servers, Tool,
-    ToolUse, ToolUseId,
+    Content, Context, Environment, Input, Interface, Output, ResultBlock, ServerStatus, Servers,
+    Tool, ToolUse, ToolUseId,
 };
-use ah_mcp::{Naming, Options, RemoteServers, ServerEntry};
+use ah_mcp::{Options, RemoteServers, ServerEntry};
 use ah_testkit::mcp::McpScript;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -48,7 +48,7 @@ impl World {
             start_timeout: HANG,
             call_timeout: HANG,
             denied: Vec::new(),
-            naming: Naming::Own,
+            interface: Interface::Native,
         };
         change(&mut options);
         let entries: BTreeMap<String, ServerEntry> =

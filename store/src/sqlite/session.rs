@@ -36,7 +36,7 @@ type Job = Box<dyn FnOnce(&mut Database) + Send>;
 
 /// A session held for writing by this process. Dropping it frees it, after all that was asked for is done.
 #[derive(Debug)]
-pub struct Session {
+pub struct SessionStore {
     id: SessionId,
     uuid: String,
     /// The one that it was given since.
@@ -136,9 +136,9 @@ impl fmt::Display for Notice {
     }
 }
 
-impl Session {
+impl SessionStore {
     /// Opens a session for writing, and makes it where it is missing. A damaged database is kept aside and what can be
-    /// read of it is saved (see [`Session::take_notices`]); one from a newer program is refused and left as it is.
+    /// read of it is saved (see [`SessionStore::take_notices`]); one from a newer program is refused and left as it is.
     pub fn open(paths: &Paths) -> Result<Self, OpenError> {
         let folder = paths.folder();
         let is_new_folder = create_folder(folder)
@@ -209,8 +209,8 @@ impl Session {
         &self.id
     }
 
-    /// The id by which programs know the session that want a UUID: the one given to [`Session::set_uuid`] by an
-    /// earlier process or, without one, the bits of [`Session::id`].
+    /// The id by which programs know the session that want a UUID: the one given to [`SessionStore::set_uuid`] by an
+    /// earlier process or, without one, the bits of [`SessionStore::id`].
     pub fn uuid(&self) -> &str {
         self.given_uuid.get().unwrap_or(&self.uuid)
     }
@@ -329,7 +329,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for SessionStore {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(writer) = self.writer.take() {
@@ -339,7 +339,7 @@ impl Drop for Session {
 }
 
 #[async_trait]
-impl Store for Session {
+impl Store for SessionStore {
     async fn load(&self) -> Result<Transcript, StoreError> {
         self.perform("cannot read", |database| database.load())
             .await
@@ -397,7 +397,7 @@ impl Store for Session {
 
 /// The conversation of a subagent, in the session that it belongs to.
 struct AgentBranch {
-    session: Arc<Session>,
+    session: Arc<SessionStore>,
     branch: Branch,
 }
 

@@ -6,7 +6,7 @@ use ah_conversation::{
     CallState, Content, ContentBlock, Event, EventKind, Image, MailKind, Message, MessageId,
     Origin, Record, ResultBlock, Role, Spool, Store, ToolResult, ToolUseId,
 };
-use ah_store::Session;
+use ah_store::SessionStore;
 
 use crate::fixture::{Speaker, World, append, bytes, finished, result, started, tool_use};
 
@@ -17,7 +17,7 @@ macro_rules! contract {
             $(#[tokio::test]
             async fn $check() {
                 let world = World::new();
-                super::$check(&Session::open(&world.fresh()).unwrap()).await;
+                super::$check(&SessionStore::open(&world.fresh()).unwrap()).await;
             })*
         }
 
@@ -26,7 +26,7 @@ macro_rules! contract {
             $(#[tokio::test]
             async fn $check() {
                 let world = World::new();
-                super::$check(&Session::in_memory(world.root()).unwrap()).await;
+                super::$check(&SessionStore::in_memory(world.root()).unwrap()).await;
                 let left: Vec<_> = std::fs::read_dir(world.root()).unwrap().collect();
                 assert!(left.is_empty(), "{left:?}");
             })*
@@ -62,14 +62,14 @@ async fn messages(store: &dyn Store) -> Vec<Arc<Message>> {
     store.load().await.unwrap().messages().to_vec()
 }
 
-async fn a_new_session_is_empty(session: &Session) {
+async fn a_new_session_is_empty(session: &SessionStore) {
     assert_eq!(messages(session).await, []);
     assert_eq!(session.mail(MailKind::Steer).await.unwrap(), []);
     let nothing = session.output(&ToolUseId::from("x"), 1, 10).await.unwrap();
     assert_eq!(nothing, None);
 }
 
-async fn what_is_appended_is_loaded(session: &Session) {
+async fn what_is_appended_is_loaded(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let all = [
         speaker.prompt("one"),
@@ -82,7 +82,7 @@ async fn what_is_appended_is_loaded(session: &Session) {
     assert_eq!(messages(session).await, all);
 }
 
-async fn the_last_appended_message_is_the_current_one(session: &Session) {
+async fn the_last_appended_message_is_the_current_one(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let root = speaker.prompt("root");
     let first = speaker.answer("first");
@@ -93,7 +93,7 @@ async fn the_last_appended_message_is_the_current_one(session: &Session) {
     assert_eq!(messages(session).await, [root, second]);
 }
 
-async fn a_message_is_stored_once(session: &Session) {
+async fn a_message_is_stored_once(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let (prompt, answer) = (speaker.prompt("one"), speaker.answer("two"));
     for message in [&prompt, &answer, &prompt] {
@@ -102,7 +102,7 @@ async fn a_message_is_stored_once(session: &Session) {
     assert_eq!(messages(session).await, [prompt, answer]);
 }
 
-async fn a_batch_is_stored_whole_or_not_at_all(session: &Session) {
+async fn a_batch_is_stored_whole_or_not_at_all(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let prompt = speaker.prompt("one");
     let mut lost = (*speaker.answer("two")).clone();
@@ -118,7 +118,7 @@ async fn a_batch_is_stored_whole_or_not_at_all(session: &Session) {
     assert_eq!(messages(session).await, [prompt]);
 }
 
-async fn a_call_is_known_from_its_start(session: &Session) {
+async fn a_call_is_known_from_its_start(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["r", "w", "n", "x"]);
@@ -160,7 +160,7 @@ async fn a_call_is_known_from_its_start(session: &Session) {
     }
 }
 
-async fn a_finished_call_keeps_its_result_until_a_message_has_it(session: &Session) {
+async fn a_finished_call_keeps_its_result_until_a_message_has_it(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["a", "b"]);
@@ -195,7 +195,7 @@ async fn a_finished_call_keeps_its_result_until_a_message_has_it(session: &Sessi
     check_output(session, "b", "all of it", 1).await;
 }
 
-async fn results_take_whole_outputs_over_in_the_same_batch(session: &Session) {
+async fn results_take_whole_outputs_over_in_the_same_batch(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["a"]);
@@ -214,7 +214,7 @@ async fn results_take_whole_outputs_over_in_the_same_batch(session: &Session) {
     check_output(session, "a", whole.trim_end(), 1000).await;
 }
 
-async fn a_reused_id_means_the_newer_call(session: &Session) {
+async fn a_reused_id_means_the_newer_call(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let mut expected = Vec::new();
@@ -242,7 +242,7 @@ async fn a_reused_id_means_the_newer_call(session: &Session) {
     check_output(session, "call_0", "second", 1).await;
 }
 
-async fn results_of_calls_that_never_ran_are_their_own_output(session: &Session) {
+async fn results_of_calls_that_never_ran_are_their_own_output(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     append(session, &speaker.calls(&["a"])).await;
@@ -253,7 +253,7 @@ async fn results_of_calls_that_never_ran_are_their_own_output(session: &Session)
     check_output(session, "a", "it did not run", 1).await;
 }
 
-async fn a_call_whose_results_were_deleted_counts_as_started(session: &Session) {
+async fn a_call_whose_results_were_deleted_counts_as_started(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["a"]);
@@ -277,7 +277,7 @@ async fn a_call_whose_results_were_deleted_counts_as_started(session: &Session) 
     assert_eq!(transcript.call(&"a".into()), Some(&expected));
 }
 
-async fn going_back_to_an_answer_keeps_the_results_of_its_calls(session: &Session) {
+async fn going_back_to_an_answer_keeps_the_results_of_its_calls(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["a", "b"]);
@@ -292,7 +292,7 @@ async fn going_back_to_an_answer_keeps_the_results_of_its_calls(session: &Sessio
     assert_eq!(messages(session).await.len(), 4);
 }
 
-async fn big_and_binary_outputs_come_back_byte_for_byte(session: &Session) {
+async fn big_and_binary_outputs_come_back_byte_for_byte(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let big: Vec<u8> = (0..400_000_u32).flat_map(u32::to_le_bytes).collect();
@@ -319,7 +319,7 @@ async fn big_and_binary_outputs_come_back_byte_for_byte(session: &Session) {
     }
 }
 
-async fn a_spooled_output_is_taken_where_it_is(session: &Session) {
+async fn a_spooled_output_is_taken_where_it_is(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let elsewhere = tempfile::TempDir::new().unwrap();
@@ -351,7 +351,7 @@ async fn a_spooled_output_is_taken_where_it_is(session: &Session) {
     }
 }
 
-async fn a_gap_in_a_capped_output_is_told_in_its_place(session: &Session) {
+async fn a_gap_in_a_capped_output_is_told_in_its_place(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let path = session.spool_path(&"a".into());
@@ -373,7 +373,7 @@ async fn a_gap_in_a_capped_output_is_told_in_its_place(session: &Session) {
     check_output(session, "a", told, 5).await;
 }
 
-async fn pictures_come_back(session: &Session) {
+async fn pictures_come_back(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let picture = vec![
@@ -407,7 +407,7 @@ async fn pictures_come_back(session: &Session) {
     assert!(envelope.starts_with(br#"{"__image__":true,"content":[{"type":"image","source":{"#));
 }
 
-async fn what_stands_before_the_view_comes_without_content(session: &Session) {
+async fn what_stands_before_the_view_comes_without_content(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let old = [speaker.prompt("one"), speaker.answer("two")];
     let kept = [speaker.prompt("three"), speaker.answer("four")];
@@ -431,7 +431,7 @@ async fn what_stands_before_the_view_comes_without_content(session: &Session) {
     }
 }
 
-async fn mail_is_delivered_exactly_once_and_in_order(session: &Session) {
+async fn mail_is_delivered_exactly_once_and_in_order(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     for (kind, text) in [
@@ -457,7 +457,7 @@ async fn mail_is_delivered_exactly_once_and_in_order(session: &Session) {
     assert_eq!(messages(session).await.last(), speaker.last.as_ref());
 }
 
-async fn mail_that_was_read_before_a_crash_is_not_read_again(session: &Session) {
+async fn mail_that_was_read_before_a_crash_is_not_read_again(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let id = session
@@ -479,7 +479,7 @@ async fn mail_that_was_read_before_a_crash_is_not_read_again(session: &Session) 
     assert_eq!(session.mail(MailKind::Steer).await.unwrap().len(), 1);
 }
 
-async fn only_stored_events_are_stored(session: &Session) {
+async fn only_stored_events_are_stored(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let prompt = speaker.prompt("go");
     let answer = speaker.answer("done");
@@ -537,7 +537,7 @@ async fn only_stored_events_are_stored(session: &Session) {
     assert_eq!(calls[0].usage, answer.usage());
 }
 
-async fn editing_the_tree_moves_the_current_message(session: &Session) {
+async fn editing_the_tree_moves_the_current_message(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let root = speaker.prompt("root");
     let first = speaker.answer("first");
@@ -568,13 +568,13 @@ async fn editing_the_tree_moves_the_current_message(session: &Session) {
     assert_eq!(messages(session).await, []);
 }
 
-async fn check_output(session: &Session, call: &str, text: &str, lines: usize) {
+async fn check_output(session: &SessionStore, call: &str, text: &str, lines: usize) {
     let page = session.output(&call.into(), 1, usize::MAX).await.unwrap();
     let page = page.unwrap();
     assert_eq!((page.text.as_str(), page.lines), (text, lines));
 }
 
-async fn copy_of(session: &Session, call: &str) -> Option<Vec<u8>> {
+async fn copy_of(session: &SessionStore, call: &str) -> Option<Vec<u8>> {
     let call = ToolUseId::from(call);
     session
         .read(move |tree| {

@@ -180,7 +180,7 @@ mod injected {
     use std::env;
     use std::process::Command;
 
-    use ah_store::Session;
+    use ah_store::SessionStore;
 
     use super::*;
 
@@ -193,7 +193,7 @@ mod injected {
             return;
         };
         let folder = Path::new(&folder);
-        let session = Session::open(&Paths::of(folder.join("talk.db"))).unwrap();
+        let session = SessionStore::open(&Paths::of(folder.join("talk.db"))).unwrap();
         for (number, (records, _)) in batches().into_iter().enumerate() {
             session.append(records).await.unwrap();
             fs::write(folder.join("acknowledged"), number.to_string()).unwrap();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{FileCause, FileChange, FileState, MessageId, Record, Store, Time};
-use ah_store::Session;
+use ah_store::SessionStore;
 
 use crate::fixture::World;
 
@@ -29,7 +29,7 @@ async fn of_a_run_the_first_state_counts_and_a_rewind_is_a_step_of_its_own() {
     let run = || FileCause::Run(MessageId::from("m1"));
     let rewind = || FileCause::Rewind(1);
     {
-        let session = Session::open(&paths).unwrap();
+        let session = SessionStore::open(&paths).unwrap();
         for record in [
             change(
                 run(),
@@ -46,7 +46,7 @@ async fn of_a_run_the_first_state_counts_and_a_rewind_is_a_step_of_its_own() {
             session.append(vec![record]).await.unwrap();
         }
     }
-    let session = Session::open(&paths).unwrap();
+    let session = SessionStore::open(&paths).unwrap();
     let steps = session.file_steps().await.unwrap();
     let mut told = Vec::new();
     for step in &steps {

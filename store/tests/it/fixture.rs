@@ -8,7 +8,7 @@ use ah_conversation::{
     Record, Response, ResultBlock, Role, StopReason, Store, Time, ToolResult, ToolUse, ToolUseId,
     Usage,
 };
-use ah_store::{Notice, Paths, Session, Sessions, SystemClock};
+use ah_store::{Notice, Paths, SessionStore, Sessions, SystemClock};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -42,15 +42,15 @@ impl World {
 }
 
 /// Opens a session; fails the test if there is something to tell of it.
-pub async fn open_quietly(paths: &Paths) -> Session {
-    let session = Session::open(paths).unwrap();
+pub async fn open_quietly(paths: &Paths) -> SessionStore {
+    let session = SessionStore::open(paths).unwrap();
     assert_eq!(session.take_notices().await, []);
     session
 }
 
 /// Opens a session, loads it, and gives what there is to tell of it.
 pub async fn open_and_load(paths: &Paths) -> (Vec<Arc<Message>>, Vec<Notice>) {
-    let session = Session::open(paths).unwrap();
+    let session = SessionStore::open(paths).unwrap();
     let transcript = session.load().await.unwrap();
     let notices = session.take_notices().await;
     (transcript.messages().to_vec(), notices)

@@ -6,7 +6,7 @@ use ah_conversation::{
     CallState, Content, ContentBlock, Cost, Image, Input, Message, MessageId, Origin, Record,
     Response, ResultBlock, Role, StopReason, Store, Time, ToolResult, ToolUse, ToolUseId, Usage,
 };
-use ah_store::Session;
+use ah_store::SessionStore;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -184,9 +184,9 @@ fn whole_output() -> impl Strategy<Value = Content> {
     ]
 }
 
-fn in_memory<F: Future>(check: impl FnOnce(Session) -> F) -> F::Output {
+fn in_memory<F: Future>(check: impl FnOnce(SessionStore) -> F) -> F::Output {
     let world = World::new();
-    let session = Session::in_memory(world.root()).unwrap();
+    let session = SessionStore::in_memory(world.root()).unwrap();
     Builder::new_current_thread()
         .build()
         .unwrap()
@@ -259,7 +259,7 @@ proptest! {
 #[tokio::test]
 async fn numbers_keep_their_last_digit() {
     let world = World::new();
-    let session = Session::in_memory(world.root()).unwrap();
+    let session = SessionStore::in_memory(world.root()).unwrap();
     let mut speaker = Speaker::default();
     let raw = serde_json::json!({ "type": "new", "number": 0.1_f64 + 0.2, "small": 5e-324 });
     let message = speaker.says(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{Message, Record, Store};
-use ah_store::{Notice, OpenError, Paths, Queue, Session, Tree};
+use ah_store::{Notice, OpenError, Paths, Queue, SessionStore, Tree};
 
 use crate::fixture::{
     Speaker, World, append, bytes, finished, open_and_load, open_quietly, result,
@@ -70,7 +70,7 @@ async fn survives(damage: impl Fn(&Path, &mut Numbers)) -> Vec<usize> {
         damage(paths.database(), &mut numbers);
         let found = fs::read(paths.database()).unwrap();
 
-        let session = Session::open(&paths).unwrap();
+        let session = SessionStore::open(&paths).unwrap();
         let loaded = session.load().await.unwrap().messages().to_vec();
         let notices = session.take_notices().await;
         let mut speaker = match loaded.last() {
@@ -280,7 +280,7 @@ async fn a_database_from_a_newer_program_is_left_as_it_is() {
         .pragma_update(None, "user_version", 99)
         .unwrap();
     let found = fs::read(paths.database()).unwrap();
-    let OpenError::Store(error) = Session::open(&paths).unwrap_err() else {
+    let OpenError::Store(error) = SessionStore::open(&paths).unwrap_err() else {
         panic!("it is not busy");
     };
     insta::assert_snapshot!(error.reason, @"it was written by a newer version (its schema is number 99, this program knows 3)");
@@ -334,7 +334,7 @@ async fn a_database_of_another_program_is_left_as_it_is() {
         .execute_batch("CREATE TABLE messages (id, text)")
         .unwrap();
     let found = fs::read(&path).unwrap();
-    let error = Session::open(&Paths::of(&path)).unwrap_err();
+    let error = SessionStore::open(&Paths::of(&path)).unwrap_err();
     assert!(
         error
             .to_string()
@@ -348,7 +348,7 @@ async fn what_cannot_be_written_is_named_with_its_path() {
     let world = World::new();
     let file = world.root().join("file");
     fs::write(&file, "").unwrap();
-    let error = Session::open(&Paths::of(file.join("talk.db"))).unwrap_err();
+    let error = SessionStore::open(&Paths::of(file.join("talk.db"))).unwrap_err();
     let text = error
         .to_string()
         .replace(&world.root().display().to_string(), "");

@@ -3,7 +3,7 @@
 use std::fs;
 
 use ah_conversation::{Event, EventKind, Record, SessionId, Store, Time};
-use ah_store::{Paths, Queue, Session, uuid_of};
+use ah_store::{Paths, Queue, SessionStore, uuid_of};
 
 use crate::fixture::{Speaker, World, append, bytes, finished, open_quietly, result};
 
@@ -151,7 +151,7 @@ async fn a_removed_session_leaves_nothing() {
 }
 
 /// Stores an output that is too big for the database, of a call named `big`.
-async fn spool(session: &Session) {
+async fn spool(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["big"]);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::{env, fs, thread};
 
 use ah_conversation::{ContentBlock, MailKind, Origin, Record, Role, Store};
-use ah_store::{Holder, OpenError, Paths, Queue, Session, Tree};
+use ah_store::{Holder, OpenError, Paths, Queue, SessionStore, Tree};
 
 use crate::fixture::{Speaker, World, append, open_and_load, open_quietly};
 
@@ -16,7 +16,7 @@ async fn only_one_holds_a_session_and_others_are_told_who() {
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
     append(&session, &Speaker::default().prompt("go")).await;
-    let busy = Session::open(&paths).unwrap_err();
+    let busy = SessionStore::open(&paths).unwrap_err();
     let own = Some(std::process::id());
     assert!(matches!(busy, OpenError::Busy(Holder { pid }) if pid == own));
     assert!(matches!(
@@ -33,7 +33,7 @@ async fn only_one_holds_a_session_and_others_are_told_who() {
 #[test]
 fn holder() {
     if let Some(database) = env::var_os("AH_TEST_HOLD") {
-        let session = Session::open(&Paths::of(database)).unwrap();
+        let session = SessionStore::open(&Paths::of(database)).unwrap();
         println!("held");
         thread::park();
         drop(session);
@@ -60,7 +60,7 @@ async fn a_session_is_free_at_once_when_its_holder_is_killed() {
             0
         );
     }
-    let busy = Session::open(&paths).unwrap_err();
+    let busy = SessionStore::open(&paths).unwrap_err();
     assert!(matches!(busy, OpenError::Busy(Holder { pid }) if pid == Some(holder.id())));
     holder.kill().unwrap();
     holder.wait().unwrap();

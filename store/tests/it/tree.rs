@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use ah_conversation::Message;
-use ah_store::{Diff, Head, Paths, Session, Tree};
+use ah_store::{Diff, Head, Paths, SessionStore, Tree};
 
 use crate::fixture::{Speaker, World, append, open_quietly, result};
 
 /// root ─ a1 ─ a2 ─ a3
 ///     └─ b1 ─ b2           (`b2` is the current message)
-async fn forked(paths: &Paths) -> Session {
+async fn forked(paths: &Paths) -> SessionStore {
     let session = open_quietly(paths).await;
     let mut speaker = Speaker::default();
     let root = speaker.prompt("root");

@@ -1,11 +1,9 @@
 //! What is told of a command that has ended.
 
-use ah_conversation::{CommandLine, Content, Output};
+use ah_conversation::{CommandLine, Content, Interface, Output};
 use ah_process::{Ending, Outcome};
 use bstr::ByteSlice;
 use serde_json::json;
-
-use crate::naming::Naming;
 
 /// How many bytes of the output stand in the details too.
 const TOLD: usize = 30_000;
@@ -34,10 +32,10 @@ pub(super) fn shown(output: Content) -> Content {
 }
 
 /// The result of the command `line`, with details in the shape that the hosts of the official SDKs know.
-pub(super) fn report(outcome: Outcome, line: &CommandLine, naming: Naming) -> Output {
+pub(super) fn report(outcome: Outcome, line: &CommandLine, interface: Interface) -> Output {
     let Outcome { ending, output } = outcome;
-    let output = match (output, naming) {
-        (Content::Bytes(bytes), Naming::Sdk) => Content::Bytes(code_first(&bytes, ending)),
+    let output = match (output, interface) {
+        (Content::Bytes(bytes), Interface::AgentSdk) => Content::Bytes(code_first(&bytes, ending)),
         (output, _) => output,
     };
     let (stdout, file) = match &output {

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Output, Share, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Share, Tool, ToolSpec, ToolUse,
+    Truncation,
 };
 use async_trait::async_trait;
 use reqwest::{StatusCode, Url};
@@ -17,7 +18,6 @@ use super::page::{self, Page};
 use super::quote::introduced;
 use super::{Web, address, reader};
 use crate::blocking::count;
-use crate::naming::Naming;
 
 /// How many characters of a page are read at once: by a reader, and by the model itself.
 const FOR_READER: usize = 100_000;
@@ -45,7 +45,7 @@ struct Arguments {
 
 impl WebFetch {
     /// The tool, which reaches the web by `web`.
-    pub fn new(web: Web, naming: Naming) -> Self {
+    pub fn new(web: Web, interface: Interface) -> Self {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -56,7 +56,7 @@ impl WebFetch {
             "required": ["url", "prompt"],
         });
         let spec = ToolSpec {
-            name: naming.pick("web_fetch", "WebFetch").into(),
+            name: interface.pick("web_fetch", "WebFetch").into(),
             description: include_str!("fetch.md").trim_end().into(),
             input_schema: Arc::new(schema),
             guidance: None,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Findings, Hit, Input, Output, Provider, Tool, ToolSpec, ToolUse,
-    Truncation, WebSearch,
+    Access, Context, DisplayKey, Findings, Hit, Input, Interface, Output, Provider, Tool, ToolSpec,
+    ToolUse, Truncation, WebSearch,
 };
 use async_trait::async_trait;
 use reqwest::{RequestBuilder, Url};
@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use super::Web;
 use super::get::{LONGEST, told};
 use super::quote::introduced;
-use crate::naming::Naming;
 
 /// How many pages are told of.
 const PAGES: usize = 20;
@@ -57,7 +56,7 @@ struct Arguments {
 
 impl SearchTool {
     /// The tool, for searches by `search`.
-    pub fn new(search: Search, web: Web, naming: Naming) -> Self {
+    pub fn new(search: Search, web: Web, interface: Interface) -> Self {
         let domains = |which: &str| json!({ "type": "array", "items": { "type": "string" }, "description": which });
         let schema = json!({
             "type": "object",
@@ -69,7 +68,7 @@ impl SearchTool {
             "required": ["query"],
         });
         let spec = ToolSpec {
-            name: naming.pick("web_search", "WebSearch").into(),
+            name: interface.pick("web_search", "WebSearch").into(),
             description: include_str!("search.md").trim_end().into(),
             input_schema: Arc::new(schema),
             guidance: None,

@@ -1,7 +1,7 @@
 //! What a person is asked, and what the model is told of the answers.
 
-use ah_conversation::{Access, Asking, Tool};
-use ah_tools::{Ask, EnterPlan, ExitPlan, Naming};
+use ah_conversation::{Access, Asking, Interface, Tool};
+use ah_tools::{Ask, EnterPlan, ExitPlan};
 use serde_json::{Value, json};
 
 use crate::folder::{run, text};
@@ -19,7 +19,7 @@ fn questions() -> Value {
 
 #[test]
 fn the_call_says_what_is_to_be_chosen() {
-    let tool = Ask::new(Naming::Sdk);
+    let tool = Ask::new(Interface::AgentSdk);
     let accesses = tool.access(&json!({ "questions": questions() }).into());
     let [Access::Ask(Asking::Choices(choices))] = accesses.as_slice() else {
         panic!("{accesses:?}");
@@ -45,7 +45,7 @@ fn the_call_says_what_is_to_be_chosen() {
 /// The answers are those that the programs of the Agent SDKs send: by question, in words.
 #[test]
 fn answers_are_told_by_question() {
-    let tool = Ask::new(Naming::Sdk);
+    let tool = Ask::new(Interface::AgentSdk);
     let input = json!({
         "questions": questions(),
         "answers": {"Which library?": "neither", "Which tests?": ["unit", "binary"], "Another?": "x"},
@@ -75,7 +75,10 @@ fn answers_are_told_by_question() {
 
 #[test]
 fn plans_are_asked_for_and_told() {
-    let (enter, exit) = (EnterPlan::new(Naming::Own), ExitPlan::new(Naming::Own));
+    let (enter, exit) = (
+        EnterPlan::new(Interface::Native),
+        ExitPlan::new(Interface::Native),
+    );
     assert_eq!(
         enter.access(&json!({}).into()),
         [Access::Ask(Asking::ToPlan)]

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use ah_conversation::{Access, Content, Context, Environment, Output, Tool, ToolUse};
-use ah_tools::{Bash, Naming, Shell};
+use ah_conversation::{Access, Content, Context, Environment, Interface, Output, Tool, ToolUse};
+use ah_tools::{Bash, Shell};
 use serde_json::{Value, json};
 
 use crate::folder::{Folder, text};
 
 pub fn bash(folder: &Folder) -> Bash {
-    bash_of(folder, Naming::Own)
+    bash_of(folder, Interface::Native)
 }
 
-pub fn bash_of(folder: &Folder, naming: Naming) -> Bash {
+pub fn bash_of(folder: &Folder, interface: Interface) -> Bash {
     let path = std::env::var("PATH").unwrap();
     let variables = [
         ("PATH".into(), path),
@@ -21,7 +21,7 @@ pub fn bash_of(folder: &Folder, naming: Naming) -> Bash {
     ];
     let cwd = folder.workspace().cwd().to_owned();
     let shell = Shell::new(&Environment::new(variables, cwd));
-    Bash::new(folder.workspace(), shell, naming)
+    Bash::new(folder.workspace(), shell, interface)
 }
 
 /// Runs a call by the name `id`.

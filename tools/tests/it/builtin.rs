@@ -2,31 +2,31 @@
 
 use std::sync::Arc;
 
-use ah_conversation::Environment;
-use ah_testkit::world::Session;
-use ah_tools::{Naming, Profile, Shell, Surroundings, Web, builtin};
+use ah_conversation::{Environment, Interface};
+use ah_testkit::world::SessionStore;
+use ah_tools::{Profile, Shell, Surroundings, Web, builtin};
 
 use crate::folder::Folder;
 
 /// The programs of the Agent SDKs answer questions here; nobody else is there.
-fn has_person(naming: Naming) -> bool {
-    naming == Naming::Sdk
+fn has_person(interface: Interface) -> bool {
+    interface == Interface::AgentSdk
 }
 
 #[tokio::test]
 async fn profiles_have_their_tools() {
     let folder = Folder::new();
-    for (profile, naming, expected) in [
+    for (profile, interface, expected) in [
         (
             Profile::Default,
-            Naming::Own,
+            Interface::Native,
             "read(path) write(path, content) edit(path, old_string, new_string) bash(command) \
              grep(pattern) glob(pattern) todo(todos) result(tool_use_id) \
              web_fetch(url, prompt)",
         ),
         (
             Profile::Sdk,
-            Naming::Sdk,
+            Interface::AgentSdk,
             "Read(file_path) Write(file_path, content) Edit(file_path, old_string, new_string) \
              Bash(command) TaskOutput(task_id) TaskStop(task_id) Grep(pattern) Glob(pattern) \
              NotebookEdit(notebook_path, new_source) TodoWrite(todos) result(tool_use_id) \
@@ -34,29 +34,29 @@ async fn profiles_have_their_tools() {
         ),
         (
             Profile::Minimal,
-            Naming::Sdk,
+            Interface::AgentSdk,
             "Read(file_path) Write(file_path, content) Edit(file_path, old_string, new_string) Bash(command)",
         ),
         (
             Profile::Plain,
-            Naming::Own,
+            Interface::Native,
             "read(path) write(path, content) bash(command)",
         ),
         (
             Profile::Minimal,
-            Naming::Own,
+            Interface::Native,
             "read(path) write(path, content) edit(path, old_string, new_string) bash(command)",
         ),
     ] {
         let around = Surroundings {
             workspace: folder.workspace(),
             shell: Shell::new(&Environment::default()),
-            store: Arc::new(Session::in_memory(&folder.path("")).unwrap()),
-            has_person: has_person(naming),
+            store: Arc::new(SessionStore::in_memory(&folder.path("")).unwrap()),
+            has_person: has_person(interface),
             web: Web::default(),
             tasks: None,
         };
-        let tools = builtin(profile, naming, around);
+        let tools = builtin(profile, interface, around);
         let signatures = tools.iter().map(|tool| {
             let spec = tool.spec();
             let required = spec.input_schema["required"].as_array().unwrap();

@@ -1,16 +1,20 @@
 //! What `edit` replaces, what it leaves alone, and what it says where it cannot.
 
+use ah_conversation::Interface;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use ah_tools::{Edit, Naming, Workspace};
+use ah_tools::{Edit, Workspace};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::folder::{Folder, run, text};
 
 fn edit(folder: &Folder, input: Value) -> String {
-    text(&run(&Edit::new(folder.workspace(), Naming::Own), input))
+    text(&run(
+        &Edit::new(folder.workspace(), Interface::Native),
+        input,
+    ))
 }
 
 /// The content after the edit, or what was said against it.
@@ -110,7 +114,7 @@ fn mode_and_link_are_kept() {
 #[test]
 fn what_was_done_is_told_in_lines_and_hunks() {
     let folder = Folder::with(&[("f", "1\n2\n3\n4\n5\nx = 1\n7\n8\n9\n10\n")]);
-    let tool = Edit::new(folder.workspace(), Naming::Own);
+    let tool = Edit::new(folder.workspace(), Interface::Native);
     let output = run(
         &tool,
         json!({"path": "f", "old_string": "5\nx = 1", "new_string": "5\nx = 2\ny = 3"}),
@@ -197,7 +201,7 @@ fn a_miss_names_the_likely_mistake() {
 fn what_cannot_be_edited_is_told() {
     let folder = Folder::with(&[("file", "a"), ("folder/safe.rs", "a")]);
     let workspace = Workspace::new(&folder.path(""), None, &["folder".into()]);
-    let tool = Edit::new(workspace.into(), Naming::Own);
+    let tool = Edit::new(workspace.into(), Interface::Native);
     for (path, old, new, expected) in [
         ("fill", "a", "b", "no file `fill`; did you mean `file`?"),
         (

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ah_conversation::{Embedded, EmbeddedFile, Tool};
-use ah_tools::{Edit, Glob, Grep, Naming, Read, Workspace, Write};
+use ah_conversation::{Embedded, EmbeddedFile, Interface, Tool};
+use ah_tools::{Edit, Glob, Grep, Read, Workspace, Write};
 use serde_json::{Value, json};
 
 use crate::folder::{Folder, run, text};
@@ -32,9 +32,24 @@ fn b3_embedded_files_are_read_searched_and_found_by_name() {
     let folder = Folder::with(&[("water", "water")]);
     std::os::unix::fs::symlink("/zip/embed/skills", folder.path("link")).unwrap();
     let workspace = workspace(&folder);
-    let read = |input| text(&run(&Read::new(workspace.clone(), Naming::Own), input));
-    let grep = |input| text(&run(&Grep::new(workspace.clone(), Naming::Own), input));
-    let glob = |input| text(&run(&Glob::new(workspace.clone(), Naming::Own), input));
+    let read = |input| {
+        text(&run(
+            &Read::new(workspace.clone(), Interface::Native),
+            input,
+        ))
+    };
+    let grep = |input| {
+        text(&run(
+            &Grep::new(workspace.clone(), Interface::Native),
+            input,
+        ))
+    };
+    let glob = |input| {
+        text(&run(
+            &Glob::new(workspace.clone(), Interface::Native),
+            input,
+        ))
+    };
     let pages = [
         read(json!({"path": "/zip/embed/skills/tea/SKILL.md"})),
         read(json!({"path": "/zip/embed/skills/../sys/skills/write/SKILL.md", "offset": 2})),
@@ -112,8 +127,8 @@ fn b3_embedded_files_are_read_searched_and_found_by_name() {
 fn b3_embedded_files_are_never_written() {
     let folder = Folder::new();
     let workspace = workspace(&folder);
-    let write: &dyn Tool = &Write::new(workspace.clone(), Naming::Own);
-    let edit: &dyn Tool = &Edit::new(workspace, Naming::Own);
+    let write: &dyn Tool = &Write::new(workspace.clone(), Interface::Native);
+    let edit: &dyn Tool = &Edit::new(workspace, Interface::Native);
     for (tool, path, rest) in [
         (
             write,

@@ -1,13 +1,16 @@
 //! Which files `glob` finds.
 
-use ah_conversation::{Access, Tool as _};
-use ah_tools::{Glob, Naming};
+use ah_conversation::{Access, Interface, Tool as _};
+use ah_tools::Glob;
 use serde_json::{Value, json};
 
 use crate::folder::{Folder, run, text};
 
 fn glob(folder: &Folder, input: Value) -> String {
-    text(&run(&Glob::new(folder.workspace(), Naming::Own), input))
+    text(&run(
+        &Glob::new(folder.workspace(), Interface::Native),
+        input,
+    ))
 }
 
 #[test]
@@ -86,7 +89,7 @@ fn more_than_a_thousand_are_counted() {
 fn a_call_reads_where_the_pattern_leads() {
     let folder = Folder::new();
     let cwd = folder.workspace().cwd().to_owned();
-    let tool = Glob::new(folder.workspace(), Naming::Sdk);
+    let tool = Glob::new(folder.workspace(), Interface::AgentSdk);
     for (pattern, path, expected) in [
         ("*.rs", None, cwd.clone()),
         ("a/b/*.rs", None, cwd.join("a/b")),

@@ -3,14 +3,17 @@
 use std::fs::File;
 use std::process::Command;
 
-use ah_conversation::{Access, Tool as _};
-use ah_tools::{Grep, Naming};
+use ah_conversation::{Access, Interface, Tool as _};
+use ah_tools::Grep;
 use serde_json::{Value, json};
 
 use crate::folder::{Folder, run, run_and_drop, text};
 
 fn grep(folder: &Folder, input: Value) -> String {
-    text(&run(&Grep::new(folder.workspace(), Naming::Own), input))
+    text(&run(
+        &Grep::new(folder.workspace(), Interface::Native),
+        input,
+    ))
 }
 
 fn fixture() -> Folder {
@@ -262,7 +265,7 @@ fn what_cannot_be_searched_is_told() {
 fn a_call_reads_what_it_searches() {
     let folder = Folder::new();
     let cwd = folder.workspace().cwd().to_owned();
-    let tool = Grep::new(folder.workspace(), Naming::Sdk);
+    let tool = Grep::new(folder.workspace(), Interface::AgentSdk);
     assert_eq!(tool.spec().name, "Grep");
     let access = |input: Value| tool.access(&input.into());
     assert_eq!(access(json!({"pattern": "x"})), [Access::Read(cwd.clone())]);
@@ -278,6 +281,6 @@ fn a_dropped_call_searches_no_further() {
     // Hours of zeros behind the text; those of a file named outright are searched.
     let file = File::options().write(true).open(folder.path("f")).unwrap();
     file.set_len(1 << 42).unwrap();
-    let tool = Grep::new(folder.workspace(), Naming::Own);
+    let tool = Grep::new(folder.workspace(), Interface::Native);
     run_and_drop(&tool, json!({"pattern": "absent", "path": "f"}));
 }

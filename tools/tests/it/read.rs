@@ -4,15 +4,18 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
 
-use ah_conversation::{Access, Tool as _};
-use ah_tools::{Naming, Read, Workspace};
+use ah_conversation::{Access, Interface, Tool as _};
+use ah_tools::{Read, Workspace};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::folder::{Folder, run, run_and_drop, text};
 
 fn read(folder: &Folder, input: Value) -> String {
-    text(&run(&Read::new(folder.workspace(), Naming::Own), input))
+    text(&run(
+        &Read::new(folder.workspace(), Interface::Native),
+        input,
+    ))
 }
 
 #[test]
@@ -199,7 +202,7 @@ fn paths_mean_what_a_shell_takes_them_for() {
     ]);
     std::os::unix::fs::symlink(folder.path("work/a"), folder.path("work/link")).unwrap();
     let workspace = Workspace::new(&folder.path("work"), Some(folder.path("home")), &[]).into();
-    let tool = Read::new(workspace, Naming::Own);
+    let tool = Read::new(workspace, Interface::Native);
     let absolute = folder.path("work/a/f");
     for (path, expected) in [
         ("~/notes", "1\tn"),
@@ -240,6 +243,6 @@ fn a_dropped_call_reads_no_further() {
     // Hours of zeros in one line behind the text.
     let file = File::options().write(true).open(folder.path("f")).unwrap();
     file.set_len(1 << 42).unwrap();
-    let tool = Read::new(folder.workspace(), Naming::Own);
+    let tool = Read::new(folder.workspace(), Interface::Native);
     run_and_drop(&tool, json!({"path": "f", "offset": 5000}));
 }

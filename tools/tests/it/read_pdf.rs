@@ -1,6 +1,7 @@
 //! How `read` gives the text of PDFs.
 
-use ah_tools::{Naming, Read};
+use ah_conversation::Interface;
+use ah_tools::Read;
 use lopdf::{
     Dictionary, Document, EncryptionState, EncryptionVersion, Object, Permissions, Stream,
     dictionary,
@@ -10,7 +11,10 @@ use serde_json::{Value, json};
 use crate::folder::{Folder, run, text};
 
 fn read(folder: &Folder, input: Value) -> String {
-    text(&run(&Read::new(folder.workspace(), Naming::Own), input))
+    text(&run(
+        &Read::new(folder.workspace(), Interface::Native),
+        input,
+    ))
 }
 
 /// A document whose pages are drawn by these operations, in a font where each letter is half as wide as it is high.

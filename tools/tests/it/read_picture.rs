@@ -2,8 +2,8 @@
 
 use std::io::Cursor;
 
-use ah_conversation::{Content, Image, Output, ResultBlock};
-use ah_tools::{Naming, Read};
+use ah_conversation::{Content, Image, Interface, Output, ResultBlock};
+use ah_tools::Read;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
@@ -13,7 +13,7 @@ use crate::folder::{Folder, run, text};
 
 fn read(folder: &Folder, path: &str) -> Output {
     run(
-        &Read::new(folder.workspace(), Naming::Own),
+        &Read::new(folder.workspace(), Interface::Native),
         json!({"path": path}),
     )
 }

@@ -1,11 +1,11 @@
 //! The tools as the hosts of the official Agent SDKs know them: names, inputs, texts and details. Tests named `port_04_…`
 //! show the check of that letter.
 
-use ah_conversation::{Context, Environment, Output, Tool, ToolUse};
-use ah_testkit::world::Session;
+use ah_conversation::{Context, Environment, Interface, Output, Tool, ToolUse};
+use ah_testkit::world::SessionStore;
 use ah_tools::{
-    Edit, Glob, Grep, Naming, Profile, Read, Shell, Surroundings, TaskOutput, TaskStop, Todo,
-    Write, builtin,
+    Edit, Glob, Grep, Profile, Read, Shell, Surroundings, TaskOutput, TaskStop, Todo, Write,
+    builtin,
 };
 use serde_json::{Value, json};
 
@@ -20,9 +20,9 @@ pub fn at(folder: &Folder, name: &str) -> String {
 
 /// `read`, `write` and `edit` as a session has them: the last two after the first.
 pub fn file_tools(folder: &Folder) -> (Read, Write, Edit) {
-    let read = Read::new(folder.workspace(), Naming::Sdk);
-    let write = Write::new(folder.workspace(), Naming::Sdk).after(&read);
-    let edit = Edit::new(folder.workspace(), Naming::Sdk).after(&read);
+    let read = Read::new(folder.workspace(), Interface::AgentSdk);
+    let write = Write::new(folder.workspace(), Interface::AgentSdk).after(&read);
+    let edit = Edit::new(folder.workspace(), Interface::AgentSdk).after(&read);
     (read, write, edit)
 }
 
@@ -30,7 +30,7 @@ fn tools(folder: &Folder) -> Vec<std::sync::Arc<dyn Tool>> {
     let around = Surroundings {
         workspace: folder.workspace(),
         shell: Shell::new(&Environment::default()),
-        store: std::sync::Arc::new(Session::in_memory(&folder.path("")).unwrap()),
+        store: std::sync::Arc::new(SessionStore::in_memory(&folder.path("")).unwrap()),
         has_person: true,
         web: ah_tools::Web {
             search: Some(ah_tools::Search::Searxng(String::new())),
@@ -38,7 +38,7 @@ fn tools(folder: &Folder) -> Vec<std::sync::Arc<dyn Tool>> {
         },
         tasks: None,
     };
-    builtin(Profile::Sdk, Naming::Sdk, around)
+    builtin(Profile::Sdk, Interface::AgentSdk, around)
 }
 
 /// 04 a and b: each tool has exactly the inputs of the catalogue, in a schema that an endpoint takes.
@@ -84,7 +84,7 @@ fn port_04_a_b_every_tool_has_its_schema() {
 #[tokio::test]
 async fn port_04_c_a_timeout_over_the_limit_is_refused_and_one_below_is_kept() {
     let folder = Folder::new();
-    let tool = bash_of(&folder, Naming::Sdk);
+    let tool = bash_of(&folder, Interface::AgentSdk);
     let run = async |input: Value| call(&tool, &folder, "call", input).await;
     let refused = run(json!({"command": "touch ran", "timeout": 600_001})).await;
     assert!(
@@ -163,7 +163,7 @@ fn port_04_i_relative_paths_are_refused_and_touch_nothing() {
 #[tokio::test]
 async fn port_04_j_a_command_in_the_background_is_named_asked_and_stopped() {
     let folder = Folder::new();
-    let bash = bash_of(&folder, Naming::Sdk);
+    let bash = bash_of(&folder, Interface::AgentSdk);
     let (output, stop) = {
         let tasks = Vec::from_iter(bash.tasks());
         (TaskOutput::new(tasks.clone()), TaskStop::new(tasks))
@@ -221,7 +221,7 @@ async fn port_04_j_a_command_in_the_background_is_named_asked_and_stopped() {
 #[tokio::test]
 async fn a_command_gives_its_output_without_the_last_line_end_and_its_failure_first() {
     let folder = Folder::new();
-    let tool = bash_of(&folder, Naming::Sdk);
+    let tool = bash_of(&folder, Interface::AgentSdk);
     for (command, expected, silent) in [
         ("echo out; echo err >&2", "out\nerr", false),
         ("true", "(no output)", false),
@@ -340,7 +340,7 @@ fn searches_tell_programs_what_they_found() {
         ("b.rs", "fn three\n"),
         ("c.md", ""),
     ]);
-    let grep = Grep::new(folder.workspace(), Naming::Sdk);
+    let grep = Grep::new(folder.workspace(), Interface::AgentSdk);
     let details = |output: Output| output.details.unwrap().to_string();
     let grepped = |input: Value| details(run(&grep, input));
     insta::assert_snapshot!(
@@ -358,7 +358,7 @@ fn searches_tell_programs_what_they_found() {
         {"mode":"files_with_matches","filenames":[],"numFiles":0}
         "#
     );
-    let glob = Glob::new(folder.workspace(), Naming::Sdk);
+    let glob = Glob::new(folder.workspace(), Interface::AgentSdk);
     let output = run(&glob, json!({"pattern": "*.rs"}));
     let (a, b) = (at(&folder, "a.rs"), at(&folder, "b.rs"));
     assert_eq!(text(&output), format!("{a}\n{b}"));
@@ -390,7 +390,7 @@ async fn a_list_tells_what_it_was_and_what_it_is() {
         former: Some(json!({ "oldTodos": [], "newTodos": former })),
         ..Context::new(std::path::PathBuf::new())
     };
-    let output = Todo::new(Naming::Sdk).run(&call, &context).await;
+    let output = Todo::new(Interface::AgentSdk).run(&call, &context).await;
     insta::assert_snapshot!(text(&output), @"
     [x] Read the code
     [>] Running the tests
@@ -403,7 +403,7 @@ async fn a_list_tells_what_it_was_and_what_it_is() {
         input: json!({"todos": []}).into(),
         ..call
     };
-    let output = Todo::new(Naming::Sdk)
+    let output = Todo::new(Interface::AgentSdk)
         .run(&empty, &Context::new(std::path::PathBuf::new()))
         .await;
     assert_eq!(text(&output), "the list is empty");

@@ -6,7 +6,7 @@ use ah_conversation::{
     CallFinish, Content, ContentBlock, Context, Message, Origin, Record, ResultBlock, Role, Store,
     Tool, ToolResult, ToolUse,
 };
-use ah_testkit::world::Session;
+use ah_testkit::world::SessionStore;
 use ah_tools::Stored;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::folder::{Folder, text};
 
 /// A store that has 5,000 numbered lines as the output of `call`.
 async fn store(folder: &Folder) -> Arc<dyn Store> {
-    let store = Session::in_memory(&folder.path("")).unwrap();
+    let store = SessionStore::in_memory(&folder.path("")).unwrap();
     let call = ToolUse {
         id: "call".into(),
         name: "tool".into(),

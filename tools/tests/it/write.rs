@@ -4,14 +4,14 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ah_conversation::{Access, Tool as _};
-use ah_tools::{Naming, Workspace, Write};
+use ah_conversation::{Access, Interface, Tool as _};
+use ah_tools::{Workspace, Write};
 use serde_json::json;
 
 use crate::folder::{Folder, run, text};
 
 fn write(folder: &Folder, path: &str, content: &str) -> String {
-    let tool = Write::new(folder.workspace(), Naming::Own);
+    let tool = Write::new(folder.workspace(), Interface::Native);
     text(&run(&tool, json!({"path": path, "content": content})))
 }
 
@@ -23,7 +23,7 @@ fn folders_are_made_and_lines_counted() {
     assert_eq!(write(&folder, "a/b/c.txt", ""), "1 lines");
     assert_eq!(folder.get("a/b/c.txt"), "");
 
-    let tool = Write::new(folder.workspace(), Naming::Own);
+    let tool = Write::new(folder.workspace(), Interface::Native);
     let path = folder.workspace().cwd().join("d");
     let details = |content: &str| {
         run(&tool, json!({"path": "d", "content": content}))
@@ -114,7 +114,7 @@ fn protected_folders_are_not_written_by_any_way() {
     let folder = Folder::with(&[("safe/x", "kept")]);
     symlink("safe", folder.path("link")).unwrap();
     let workspace = Workspace::new(&folder.path(""), None, &["safe".into()]);
-    let tool = Write::new(workspace.into(), Naming::Own);
+    let tool = Write::new(workspace.into(), Interface::Native);
     for path in ["safe/x", "safe/new", "link/x", "a/../safe/y", "safe"] {
         let told = text(&run(&tool, json!({"path": path, "content": ""})));
         assert!(

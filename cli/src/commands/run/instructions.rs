@@ -4,16 +4,14 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
+use crate::args::options::{LimitOptions, Options, PromptOptions};
+use crate::config::Config;
+use crate::error::CliError;
 use ah_agent::project::Places;
 use ah_agent::prompt::{CONDUCT, Context, Part, ProjectFile, Prompt, SYSTEM};
 use ah_agent::skills::Skills;
 use ah_agent::{git, project};
-use ah_conversation::{Embedded, ToolSpec};
-
-use crate::args::Manner;
-use crate::args::options::{LimitOptions, Options, PromptOptions};
-use crate::config::Config;
-use crate::error::CliError;
+use ah_conversation::{Embedded, Interface, ToolSpec};
 
 /// The system prompt of a host that gives an empty one.
 const SHORTEST: &str = "You are an agent that works with the tools it is given.";
@@ -42,7 +40,7 @@ pub fn system_prompt(
             .filter(|(_, text)| !text.trim().is_empty())
             .collect();
         // Hosts give an empty one where their user has said nothing.
-        if parts.is_empty() && config.manner == Manner::DropIn {
+        if parts.is_empty() && config.interface == Interface::AgentSdk {
             parts.push(("built in", SHORTEST));
         }
         // Each is sent as it was given.

@@ -75,7 +75,7 @@ pub async fn perform(
         (Served::Lost(error), _) => Err(error.into()),
         (Served::Refused, _) => Err(refusal),
         (Served::Ended { .. }, interrupt @ Some(_)) => Ok(exit::code(
-            config.manner,
+            config.interface,
             &ExitReason::Interrupted,
             interrupt,
         )),
@@ -214,7 +214,7 @@ struct Workshop {
     /// What holds once the host has said what it wants.
     held: OnceLock<Config>,
     /// A session that is new.
-    begun: Mutex<Option<Arc<ah_store::Session>>>,
+    begun: Mutex<Option<Arc<ah_store::SessionStore>>>,
 }
 
 impl Workshop {
@@ -269,7 +269,7 @@ impl Workshop {
             skills.retain(|skill| wanted.contains(&skill.name));
         }
         let skills = Arc::new(skills);
-        let plan = SessionPlan::of(&options, config.manner)?;
+        let plan = SessionPlan::of(&options, config.interface)?;
         let Opened { session, store } = open(
             &plan,
             &options,
@@ -307,7 +307,7 @@ impl Workshop {
     fn engaged(
         &self,
         session: Session,
-        store: &ah_store::Session,
+        store: &ah_store::SessionStore,
         skills: &Skills,
         options: &Options,
         config: Config,

@@ -8,7 +8,7 @@ use ah_conversation::{
     Clock as _, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError,
 };
 use ah_protocol::{is_of, read_transcript};
-use ah_store::{OpenError, Paths, Session, Sessions, SystemClock, Tree, message_of, uuid_of};
+use ah_store::{OpenError, Paths, SessionStore, Sessions, SystemClock, Tree, message_of, uuid_of};
 
 use crate::args::is_uuid;
 use crate::args::session::{At, SessionChoice, SessionPlan};
@@ -84,9 +84,9 @@ impl Place {
     }
 
     /// Takes the session for writing.
-    pub fn open(&self) -> Result<Session, OpenError> {
+    pub fn open(&self) -> Result<SessionStore, OpenError> {
         match self.is_ephemeral {
-            true => Ok(Session::in_memory(&std::env::temp_dir())?),
+            true => Ok(SessionStore::in_memory(&std::env::temp_dir())?),
             false => crate::commands::place::take(&self.paths),
         }
     }
@@ -98,7 +98,7 @@ impl Place {
     /// Where there is no such message, or the session cannot be written.
     pub async fn prepare(
         &self,
-        session: &Session,
+        session: &SessionStore,
         plan: &SessionPlan,
         fork_at: Option<u32>,
     ) -> Result<(), CliError> {
@@ -138,7 +138,7 @@ impl Transcript {
     }
 
     /// Writes what it says into a session that is empty.
-    async fn write_to(&self, session: &Session) -> Result<(), CliError> {
+    async fn write_to(&self, session: &SessionStore) -> Result<(), CliError> {
         let text = fs::read(&self.path).map_err(|error| {
             CliError::failure(format!("cannot read `{}`: {error}", self.path.display()))
         })?;

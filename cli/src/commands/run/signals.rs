@@ -4,12 +4,10 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use ah_conversation::ExitReason;
+use crate::exit::{self, Interrupt};
+use ah_conversation::{ExitReason, Interface};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-
-use crate::args::Manner;
-use crate::exit::{self, Interrupt};
 
 /// The signals that have arrived.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +58,7 @@ impl Signals {
         signal.recv().await;
         let interrupted = Some(Interrupt::Interrupt);
         leave(exit::code(
-            Manner::Own,
+            Interface::Native,
             &ExitReason::Interrupted,
             interrupted,
         ));

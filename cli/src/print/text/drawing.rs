@@ -1,17 +1,18 @@
 //! What a run looks like on a terminal: answers laid out, calls with what they changed, thoughts folded.
 
 use ah_agent::Part;
-use ah_conversation::{ContentBlock, Message, Role, Task, TaskKind, TaskNews, ToolResult};
+use ah_conversation::{
+    ContentBlock, Interface, Message, Role, Task, TaskKind, TaskNews, ToolResult,
+};
 use ah_render::tool::{self, Call, Outcome, Place};
 use ah_render::{Line, Style, wrap};
 
 use super::{State, Text};
-use crate::args::Manner;
 
 impl Text {
     /// Whether the run is drawn; otherwise it is told in lines, by the same events.
     pub(super) fn is_drawn(&self) -> bool {
-        self.screen.look.drawn && self.view.manner == Manner::Own
+        self.screen.look.drawn && self.view.interface == Interface::Native
     }
 
     /// Sets the next thing apart from what stands there.

@@ -1,6 +1,6 @@
 use std::io::{self, Write};
 
-use ah_conversation::{Price, ResultBlock, ToolResult, Truncation};
+use ah_conversation::{Interface, Price, ResultBlock, ToolResult, Truncation};
 
 use super::*;
 use crate::print::drawn::Size;
@@ -54,7 +54,7 @@ fn spec(name: &str, key: DisplayKey) -> ToolSpec {
     }
 }
 
-fn view(manner: Manner) -> View {
+fn view(interface: Interface) -> View {
     let price = Price {
         input: 3_000_000,
         output: 15_000_000,
@@ -63,7 +63,7 @@ fn view(manner: Manner) -> View {
         cache_write_1h: 6_000_000,
     };
     View {
-        manner,
+        interface,
         model: Model {
             provider: "script".into(),
             name: "m".into(),
@@ -227,7 +227,7 @@ fn a_run() -> Vec<EventKind> {
 
 #[test]
 fn in_a_pipe_all_is_plain() {
-    insta::assert_snapshot!(show(view(Manner::Own), PIPE, &a_run()), @r#"
+    insta::assert_snapshot!(show(view(Interface::Native), PIPE, &a_run()), @r#"
 2 >>> fix it
 1 Let me look.
 2
@@ -247,7 +247,7 @@ fn in_a_pipe_all_is_plain() {
 
 #[test]
 fn on_a_terminal_nothing_steers_it_but_we() {
-    insta::assert_snapshot!(show(view(Manner::Own), TERMINAL, &a_run()), @r#"
+    insta::assert_snapshot!(show(view(Interface::Native), TERMINAL, &a_run()), @r#"
 1 Let me look.
 2
 2 ⠋ read ␛[2m(1.2s)␛[0m
@@ -266,7 +266,7 @@ fn on_a_terminal_nothing_steers_it_but_we() {
 
 #[test]
 fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
-    insta::assert_snapshot!(show(view(Manner::Own), DRAWN, &a_run()), @r#"
+    insta::assert_snapshot!(show(view(Interface::Native), DRAWN, &a_run()), @r#"
 1 Let me look.
 2
 2 ␛[36m✓ ␛[0m␛[1mread␛[0m␛[2m ␛[0msrc/main.rs␛[2m (1.2s)␛[0m
@@ -294,7 +294,7 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
         answered(),
         ends(ExitReason::MaxTurns, None),
     ];
-    insta::assert_snapshot!(show(view(Manner::Own), still, &answer), @r#"
+    insta::assert_snapshot!(show(view(Interface::Native), still, &answer), @r#"
 1 # Plan
 1
 1 1. Look
@@ -312,14 +312,16 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
 "#);
     // Whoever asks for the last answer alone gets its words as they are.
     assert_eq!(
-        show(view(Manner::DropIn), still, &answer).lines().next(),
+        show(view(Interface::AgentSdk), still, &answer)
+            .lines()
+            .next(),
         Some("2 overloaded (529), asking again in 1.5s")
     );
 }
 
 #[test]
 fn as_a_drop_in_only_the_last_answer_is_shown_and_once_it_is_whole() {
-    insta::assert_snapshot!(show(view(Manner::DropIn), PIPE, &a_run()), @r#"
+    insta::assert_snapshot!(show(view(Interface::AgentSdk), PIPE, &a_run()), @r#"
 2 >>> fix it
 2 read (1.2s)
 2   src/main.rs
@@ -340,7 +342,7 @@ fn as_a_drop_in_only_the_last_answer_is_shown_and_once_it_is_whole() {
         says("I"),
         ends(ExitReason::Interrupted, None),
     ];
-    insta::assert_snapshot!(show(view(Manner::DropIn), PIPE, &cut_off), @r#"
+    insta::assert_snapshot!(show(view(Interface::AgentSdk), PIPE, &cut_off), @r#"
 2 >>> fix it
 2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
 "#);
@@ -356,7 +358,7 @@ fn a_retry_voids_what_was_shown() {
         answered(),
         ends(ExitReason::EndTurn, None),
     ];
-    insta::assert_snapshot!(show(view(Manner::Own), PIPE, &events), @r#"
+    insta::assert_snapshot!(show(view(Interface::Native), PIPE, &events), @r#"
 2 >>> fix it
 1 The ans
 2 the answer above was cut off and begins anew
@@ -364,7 +366,7 @@ fn a_retry_voids_what_was_shown() {
 1 The answer.
 2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
 "#);
-    insta::assert_snapshot!(show(view(Manner::DropIn), PIPE, &events), @r#"
+    insta::assert_snapshot!(show(view(Interface::AgentSdk), PIPE, &events), @r#"
 2 >>> fix it
 2 overloaded (529), asking again in 1.5s
 1 The answer.
@@ -382,7 +384,7 @@ fn what_ends_the_run_is_left_to_the_end_of_the_program() {
         failed("API error 400: bad"),
         ends(ExitReason::Error, Some("API error 400: bad")),
     ];
-    insta::assert_snapshot!(show(view(Manner::Own), PIPE, &events), @r#"
+    insta::assert_snapshot!(show(view(Interface::Native), PIPE, &events), @r#"
 2 >>> fix it
 2 no summary could be made
 1 On.
@@ -394,7 +396,7 @@ fn what_ends_the_run_is_left_to_the_end_of_the_program() {
 fn a_workflow_gets_its_markers() {
     let view = View {
         group: Some("plan".to_owned()),
-        ..view(Manner::Own)
+        ..view(Interface::Native)
     };
     let events = [
         starts(),
@@ -451,7 +453,7 @@ fn what_goes_on_besides_is_told_in_a_line() {
             error: "API error 529: overloaded".into(),
         },
     ];
-    insta::assert_snapshot!(show(view(Manner::Own), PIPE, &events), @r#"
+    insta::assert_snapshot!(show(view(Interface::Native), PIPE, &events), @r#"
 2 steering: go left
 2 follow-up: then right
 2 the same 3 times in a row, the model is told: bash:make

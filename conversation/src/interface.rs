@@ -1,0 +1,24 @@
+//! For whom the program works: people, or programs that speak the Agent SDKs' protocol.
+//!
+//! The choice decides names (of tools and their arguments), defaults and exit codes. Nothing about a run's decisions
+//! depends on it.
+
+/// The interface under which the program presents itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Interface {
+    /// The program's own: `read`, `edit` with the argument `path`; for people at a terminal.
+    #[default]
+    Native,
+    /// That of the official Agent SDKs: `Read`, `Edit` with the argument `file_path`; for `-p`, JSON formats and hosts.
+    AgentSdk,
+}
+
+impl Interface {
+    /// Returns the value that belongs to this interface.
+    pub fn pick<T>(self, native: T, agent_sdk: T) -> T {
+        match self {
+            Self::Native => native,
+            Self::AgentSdk => agent_sdk,
+        }
+    }
+}
