@@ -1,10 +1,10 @@
-//! Which of our crates may use which.
+//! Which of our crates may use which, and which dependencies only the upper ones may have.
 //!
 //! Every arrow points down. ARCHITECTURE.md says why, and lists those that are in use.
 
 use crate::workspace::{Dependency, Package};
 
-/// What each crate may use of ours, besides `testkit` in tests.
+/// Crates that each crate may use, besides `testkit` in tests.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ah-conversation", &[]),
     ("ah-http", &[]),
@@ -18,6 +18,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ah-render", &["ah-conversation"]),
     ("ah-work", &["ah-http", "ah-process"]),
     ("ah-protocol", &["ah-agent", "ah-conversation"]),
+    (
+        "ah-config",
+        &[
+            "ah-agent",
+            "ah-conversation",
+            "ah-http",
+            "ah-mcp",
+            "ah-process",
+            "ah-provider",
+            "ah-sandbox",
+            "ah-work",
+        ],
+    ),
     (
         "ah-testkit",
         &["ah-conversation", "ah-provider", "ah-store"],
@@ -37,8 +50,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The binary hands all parts to each other, so it may use them all, but the test kit.
-const BINARY: &str = "ah";
+/// Upper crates, each of which may use all that stand in front of it and all of [`ARROWS`] but those in [`APART`].
+const UPPER: [&str; 3] = [LIBRARY, "ah-terminal", COMMAND_LINE];
+const LIBRARY: &str = "ah";
+const COMMAND_LINE: &str = "ah-cli";
+/// Crates that nothing leads to.
+const APART: [&str; 3] = [TESTKIT, "ah-fuzz", "xtask"];
+/// How things look concerns only those who show them.
+const APPEARANCE: &str = "ah-render";
+
 const TESTKIT: &str = "ah-testkit";
 /// The pure crate, and what would let it reach a file, a socket, a clock or chance.
 const PURE: &str = "ah-conversation";
@@ -56,42 +76,74 @@ const IMPURE: [&str; 11] = [
     "tokio",
 ];
 
-/// Arrows that are not allowed, one line each.
+/// Dependencies that belong to the terminal or the command line, with the crates that may have them. A library that
+/// brings them along would impose them on every program built on it.
+const RESERVED: [(&str, &[&str]); 6] = [
+    ("clap", &[COMMAND_LINE, "xtask"]),
+    ("clap_complete", &[COMMAND_LINE]),
+    ("clap_mangen", &[COMMAND_LINE]),
+    ("reedline", &["ah-terminal", COMMAND_LINE]),
+    ("crossterm", &["ah-terminal", COMMAND_LINE]),
+    ("anstream", &["ah-terminal", COMMAND_LINE]),
+];
+
+/// Returns the dependencies that are not allowed, one line each.
 pub fn faults(packages: &[Package]) -> Vec<String> {
+    // Until there is a crate for the command line, all that stands above the others is one crate.
+    let is_split = packages.iter().any(|package| package.name == COMMAND_LINE);
     packages
         .iter()
         .flat_map(|package| {
-            package.dependencies.iter().filter_map(|dependency| {
+            package.dependencies.iter().filter_map(move |dependency| {
                 Some(format!(
                     "{}/Cargo.toml: {}",
                     package.name,
-                    fault(package, dependency)?
+                    fault(package, dependency, is_split)?
                 ))
             })
         })
         .collect()
 }
 
-fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
+fn fault(package: &Package, dependency: &Dependency, is_split: bool) -> Option<String> {
     let name = dependency.name.as_str();
     let is_dev = dependency.kind.as_deref() == Some("dev");
     if package.name == PURE && !is_dev && IMPURE.contains(&name) {
-        return Some(format!("{name} does I/O, and this crate does none"));
+        return Some(format!(
+            "{name} does I/O, and this crate does none; pass the value in as an argument"
+        ));
     }
-    let is_ours = name == BINARY || name == "xtask" || name.starts_with("ah-");
+    let is_everything = package.name == LIBRARY && !is_split;
+    let is_ours = name == LIBRARY || name == "xtask" || name.starts_with("ah-");
     if !is_ours {
-        return None;
+        let (_, owners) = RESERVED.iter().find(|(reserved, _)| *reserved == name)?;
+        let is_allowed = is_everything || owners.contains(&package.name.as_str());
+        return (!is_allowed).then(|| {
+            format!(
+                "{name} is for {} only; pass plain values to this crate",
+                owners.join(", ")
+            )
+        });
     }
     if name == TESTKIT {
         let is_allowed = is_dev && package.name != PURE;
         return (!is_allowed).then(|| format!("{name} is for tests of crates above {PURE} only"));
     }
-    if package.name == BINARY && name != "xtask" {
+    if is_everything && name != "xtask" {
         return None;
+    }
+    if let Some(storey) = UPPER.iter().position(|upper| *upper == package.name) {
+        let is_below = match UPPER.iter().position(|upper| *upper == name) {
+            Some(other) => other < storey,
+            None => !APART.contains(&name) && (name != APPEARANCE || storey > 0),
+        };
+        return (!is_below).then(|| format!("no arrow leads up to {name}"));
     }
     match ARROWS.iter().find(|(from, _)| *from == package.name) {
         Some((_, to)) if to.contains(&name) => None,
-        Some(_) => Some(format!("no arrow leads to {name}")),
+        Some(_) => Some(format!(
+            "no arrow leads to {name}; hand over what is needed as a value or through a port of ah-conversation"
+        )),
         None => Some("this crate is missing in xtask/src/arrows.rs".to_owned()),
     }
 }
@@ -100,9 +152,30 @@ fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn package(name: &str, dependencies: Vec<Dependency>) -> Package {
+        Package {
+            name: name.to_owned(),
+            manifest_path: "x/Cargo.toml".into(),
+            dependencies,
+        }
+    }
+
+    /// Whether the dependency is allowed where there is a crate for the command line, and where there is none.
+    fn is_allowed(from: &str, kind: Option<&str>, to: &str, is_split: bool) -> bool {
+        let dependency = Dependency {
+            name: to.to_owned(),
+            kind: kind.map(str::to_owned),
+        };
+        let mut packages = vec![package(from, vec![dependency])];
+        if is_split {
+            packages.push(package(COMMAND_LINE, Vec::new()));
+        }
+        faults(&packages).is_empty()
+    }
+
     #[test]
     fn only_the_arrows_of_the_list_are_allowed() {
-        for (from, kind, to, is_allowed) in [
+        for (from, kind, to, expected) in [
             ("ah-provider", None, "ah-http", true),
             ("ah-provider", None, "serde", true),
             ("ah-provider", None, "ah-store", false),
@@ -113,23 +186,69 @@ mod tests {
             ("ah-conversation", Some("dev"), "tokio", true),
             ("ah-conversation", None, "tokio", false),
             ("ah-http", None, "ah-conversation", false),
-            ("ah", None, "ah-tools", true),
+            ("ah-config", None, "ah-mcp", true),
+            ("ah-config", None, "ah", false),
             ("ah", None, "ah-testkit", false),
+            ("ah", None, "xtask", false),
             ("ah-new", None, "ah-tools", false),
+            ("ah-tools", None, "clap", false),
+            ("xtask", None, "clap", true),
         ] {
-            let dependency = Dependency {
-                name: to.to_owned(),
-                kind: kind.map(str::to_owned),
-            };
-            let package = Package {
-                name: from.to_owned(),
-                dependencies: vec![dependency],
-            };
-            assert_eq!(
-                faults(&[package]).is_empty(),
-                is_allowed,
-                "{from} -> {to} {kind:?}"
-            );
+            for is_split in [false, true] {
+                let found = is_allowed(from, kind, to, is_split);
+                assert_eq!(found, expected, "{from} -> {to} {kind:?} {is_split}");
+            }
         }
+    }
+
+    #[test]
+    fn upper_crates_use_all_below_them_and_none_above() {
+        for (from, to, expected) in [
+            ("ah", "ah-config", true),
+            ("ah", "ah-store", true),
+            ("ah", "ah-render", false),
+            ("ah", "ah-terminal", false),
+            ("ah", "ah-cli", false),
+            ("ah", "clap", false),
+            ("ah", "crossterm", false),
+            ("ah-terminal", "ah", true),
+            ("ah-terminal", "ah-render", true),
+            ("ah-terminal", "reedline", true),
+            ("ah-terminal", "clap", false),
+            ("ah-terminal", "ah-cli", false),
+            ("ah-cli", "ah-terminal", true),
+            ("ah-cli", "ah-fuzz", false),
+            ("ah-cli", "clap_complete", true),
+            ("ah-agent", "ah", false),
+        ] {
+            assert_eq!(is_allowed(from, None, to, true), expected, "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn one_crate_above_the_others_may_use_them_all() {
+        for to in ["ah-render", "ah-config", "clap", "crossterm", "reedline"] {
+            assert!(is_allowed("ah", None, to, false), "{to}");
+        }
+    }
+
+    #[test]
+    fn a_line_says_which_crate_and_what_to_do() {
+        let dependency = |name: &str| Dependency {
+            name: name.to_owned(),
+            kind: None,
+        };
+        let packages = [
+            package("ah-tools", vec![dependency("ah-store")]),
+            package("ah-work", vec![dependency("clap")]),
+        ];
+        assert_eq!(
+            faults(&packages),
+            [
+                "ah-tools/Cargo.toml: no arrow leads to ah-store; hand over what is needed as a value or through a port \
+                 of ah-conversation",
+                "ah-work/Cargo.toml: clap is for ah-cli, xtask only; pass plain values to this crate",
+            ]
+        );
     }
 }

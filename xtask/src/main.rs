@@ -11,8 +11,12 @@
 mod arrows;
 mod bench;
 mod check;
+mod circles;
 mod fuzz;
 mod licenses;
+mod prints;
+mod sizes;
+mod source;
 mod suites;
 mod tidy;
 mod workspace;

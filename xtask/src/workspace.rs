@@ -80,11 +80,39 @@ fn shown(command: &Command) -> String {
         .join(" ")
 }
 
+/// Results of a check, one line each.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Violations, which fail the check.
+    pub faults: Vec<String>,
+    /// Remarks, which are printed and fail nothing.
+    pub notes: Vec<String>,
+}
+
+impl Findings {
+    /// Adds those of another check.
+    pub fn extend(&mut self, other: Self) {
+        self.faults.extend(other.faults);
+        self.notes.extend(other.notes);
+    }
+}
+
 /// One of our own crates, as cargo knows it.
 #[derive(Deserialize)]
 pub struct Package {
     pub name: String,
+    /// Path of its `Cargo.toml`.
+    pub manifest_path: PathBuf,
     pub dependencies: Vec<Dependency>,
+}
+
+impl Package {
+    /// Folder of the crate, below the root.
+    pub fn folder(&self) -> String {
+        let folder = self.manifest_path.parent().unwrap_or(Path::new(""));
+        let below = folder.strip_prefix(root()).unwrap_or(folder);
+        below.to_string_lossy().into_owned()
+    }
 }
 
 /// A line of a crate's manifest.

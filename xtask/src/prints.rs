@@ -1,0 +1,123 @@
+//! Output below the crates that talk to people: only those in [`PRINTING`] write to the standard streams. All others
+//! return values, emit events or trace.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::source::{Token, tokens};
+use crate::tidy;
+
+/// Folders of the crates that may print.
+const PRINTING: [&str; 4] = ["terminal", "cli", "xtask", "testkit"];
+
+/// Files elsewhere that may write to a standard stream, each with its reason.
+const ALLOWED: [(&str, &str); 1] = [(
+    "sandbox/src/linux/check.rs",
+    "runs in the confined child and reports to its parent through a pipe",
+)];
+
+const MACROS: [&str; 5] = ["print", "println", "eprint", "eprintln", "dbg"];
+
+/// Returns every place that prints and may not, one line each.
+pub fn faults(root: &Path, folders: &[String]) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for folder in folders {
+        if PRINTING.contains(&folder.as_str()) {
+            continue;
+        }
+        let source = Path::new(folder).join("src");
+        for path in tidy::files(root, &source)? {
+            let shown = path.to_string_lossy();
+            let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+            if is_rust && !shown.ends_with("/tests.rs") {
+                let text = fs::read_to_string(root.join(&path))
+                    .with_context(|| format!("reading {shown}"))?;
+                faults.extend(faults_of(&shown, &text));
+            }
+        }
+    }
+    let unneeded = ALLOWED
+        .iter()
+        .filter(|(path, _)| !root.join(path).is_file());
+    faults.extend(unneeded.map(|(path, _)| {
+        format!("xtask/src/prints.rs: there is no `{path}`; remove it from the list")
+    }));
+    Ok(faults)
+}
+
+fn faults_of(path: &str, text: &str) -> Vec<String> {
+    let is_allowed = ALLOWED.iter().any(|(allowed, _)| *allowed == path);
+    // Most files have none of these words, and need not be taken apart.
+    let may_print = ["print", "dbg", "stdout", "stderr", "anstream"];
+    if is_allowed || !may_print.iter().any(|word| text.contains(word)) {
+        return Vec::new();
+    }
+    let tokens = tokens(text);
+    let places = (0..tokens.len()).filter_map(|at| {
+        let what = printing(&tokens, at)?;
+        let line = tokens[at].line;
+        Some(format!(
+            "{path}: line {line}: `{what}` prints, which only {} may; return the text, emit an event or use `tracing`",
+            PRINTING.join(", ")
+        ))
+    });
+    places.collect()
+}
+
+/// Returns the name of the macro, function or crate at `at` if it prints.
+fn printing<'a>(tokens: &[Token<'a>], at: usize) -> Option<&'a str> {
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let before = at.checked_sub(1).map_or("", text);
+    let name = text(at);
+    let is_macro = MACROS.contains(&name) && text(at + 1) == "!";
+    let is_stream = matches!(name, "stdout" | "stderr")
+        && (text(at + 1), text(at + 2)) == ("(", ")")
+        && !matches!(before, "." | "fn");
+    let is_crate = name == "anstream" && text(at + 1) == "::";
+    (is_macro || is_stream || is_crate).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_writes_to_a_standard_stream_is_refused() {
+        for (text, expected) in [
+            ("fn f() { println!(\"x\"); }", 1),
+            ("fn f() { eprint!(\"x\"); dbg!(1); }", 2),
+            (
+                "use std::io::stderr;\nfn f() { stderr().write_all(b\"x\"); }",
+                1,
+            ),
+            ("fn f() { std::io::stdout().lock(); }", 1),
+            ("use anstream::AutoStream;", 1),
+            (
+                "fn f(command: Command) { command.stdout(pipe); child.stdout(); }",
+                0,
+            ),
+            (
+                "fn f() { text.push_str(\"println!()\"); } // eprintln!()",
+                0,
+            ),
+            ("#[cfg(test)]\nmod tests { fn f() { println!(); } }", 0),
+            ("macro_rules! shown { () => { println }; }", 0),
+        ] {
+            assert_eq!(faults_of("agent/src/x.rs", text).len(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_says_where_and_what_to_do() {
+        let faults = faults_of("agent/src/x.rs", "\nfn f() { println!(\"x\"); }");
+        assert_eq!(
+            faults,
+            [
+                "agent/src/x.rs: line 2: `println` prints, which only terminal, cli, xtask, testkit may; return the \
+                 text, emit an event or use `tracing`"
+            ]
+        );
+    }
+}
