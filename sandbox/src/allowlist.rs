@@ -4,8 +4,6 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use crate::door::Way;
-
 /// A host and a port, the name in lower case; an address of version 6 without its brackets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Authority {
@@ -136,6 +134,25 @@ impl Domain {
                 .strip_suffix(domain.as_str())
                 .is_some_and(|rest| rest.ends_with('.')),
             (own, host) => own == host,
+        }
+    }
+}
+
+/// How a host is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// By a tunnel, in which nothing is seen.
+    Tunnel,
+    /// By plain HTTP.
+    Http,
+}
+
+impl Way {
+    /// The option that permits it.
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Tunnel => "--allow-host",
+            Self::Http => "--allow-http",
         }
     }
 }

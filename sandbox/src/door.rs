@@ -6,27 +6,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::sync::Mutex;
 
-use crate::allowlist::{Allowlist, Authority};
+use crate::allowlist::{Allowlist, Authority, Way};
 use crate::proxy::request::Refusal;
-
-/// How a host is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Way {
-    /// By a tunnel, in which nothing is seen.
-    Tunnel,
-    /// By plain HTTP.
-    Http,
-}
-
-impl Way {
-    /// The option that permits it.
-    pub fn option(self) -> &'static str {
-        match self {
-            Self::Tunnel => "--allow-host",
-            Self::Http => "--allow-http",
-        }
-    }
-}
 
 /// What somebody says who was asked about a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

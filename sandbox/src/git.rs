@@ -8,16 +8,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::confinement::Confinement;
+use crate::protected::OBEYED;
 
-/// What git obeys in the folder of a repository.
-pub(crate) const OBEYED: [&str; 6] = [
-    "hooks",
-    "config",
-    "config.worktree",
-    "commondir",
-    "gitdir",
-    "info/attributes",
-];
 /// What a linked work tree has of its own in the repository.
 const OF_WORK_TREE: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 /// How many folders deep repositories are looked for, and in how many folders.

@@ -11,6 +11,7 @@
 //!
 //! This crate is the only one with `unsafe`. What is confined, and what for, is for others to say.
 
+mod access;
 mod allowlist;
 mod command;
 mod confinement;
@@ -20,22 +21,23 @@ mod git;
 #[cfg(target_os = "linux")]
 mod linux;
 mod plan;
+mod protected;
 mod proxy;
 mod survey;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
-pub use allowlist::{Allowlist, Authority, AuthorityError, Domain, Host, is_public};
+pub use access::{Access, Grant, Tier};
+pub use allowlist::{Allowlist, Authority, AuthorityError, Domain, Host, Way, is_public};
 pub use command::{SetupError, Terminal};
-pub use confinement::{Access, Confinement, Grant, Tier};
-pub use door::{Ask, Pass, Verdict, Way};
+pub use confinement::Confinement;
+pub use door::{Ask, Pass, Verdict};
 pub use environment::{PROXY_PORT, variables};
 #[cfg(target_os = "linux")]
 pub use linux::{
     Child, Guarantee, Link, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
 };
 pub use proxy::Proxy;
-pub use proxy::request::wanted_by;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
     Child, Guarantee, Link, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,

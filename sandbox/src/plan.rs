@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::confinement::{Access, Tier};
+use crate::access::{Access, Tier};
 
 /// What programs need to run at all.
 pub(crate) const SYSTEM: [&str; 11] = [

@@ -16,8 +16,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::allowlist::{Allowlist, Authority, Host};
-use crate::door::{Ask, Door, Pass, Way};
+use crate::allowlist::{Allowlist, Authority, Host, Way};
+use crate::door::{Ask, Door, Pass};
 use request::{Refusal, Request, answer, head_length, parse};
 
 /// How long a client may take to say what it wants.

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::confinement::{Access, Confinement, Grant, Tier};
+use crate::access::{Access, Grant, Tier};
+use crate::confinement::Confinement;
 use crate::git::linked_repository;
 use crate::plan::{Layout, Place, SYSTEM, Source};
 

@@ -4,8 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
+use crate::access::Tier;
 use crate::command::{SetupError, Terminal};
-use crate::confinement::{Confinement, Tier};
+use crate::confinement::Confinement;
 use crate::proxy::Proxy;
 
 /// A guarantee, of which there are none.

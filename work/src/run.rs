@@ -137,6 +137,14 @@ pub enum Ended {
     Phase(Outcome),
 }
 
+/// What there is to do.
+enum Begun {
+    /// This.
+    Work(Box<Journal>),
+    /// Nothing.
+    Nothing(Status),
+}
+
 impl Work {
     /// Works on an issue until it is over.
     ///
@@ -167,8 +175,8 @@ impl Work {
         }
         let end_at = Instant::now() + Duration::from_secs(self.settings.deadline());
         let mut journal = match self.begin(&artifacts, only).await? {
-            begin::Begun::Work(journal) => *journal,
-            begin::Begun::Nothing(status) => return Ok(Ended::Over(status)),
+            Begun::Work(journal) => *journal,
+            Begun::Nothing(status) => return Ok(Ended::Over(status)),
         };
         loop {
             self.forget(&artifacts, &mut journal)?;

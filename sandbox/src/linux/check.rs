@@ -19,9 +19,10 @@ use tempfile::TempDir;
 
 use super::spawn::Sandbox;
 use crate::PROBE;
+use crate::access::{Access, Grant, Tier};
 use crate::allowlist::Allowlist;
 use crate::command::{SetupError, Terminal};
-use crate::confinement::{Access, Confinement, Grant, Tier};
+use crate::confinement::Confinement;
 use crate::proxy::Proxy;
 
 /// A guarantee, and whether it is held here.
@@ -120,7 +121,7 @@ pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> 
 pub fn probe(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> ! {
     let words = arguments.next().unwrap_or_default();
     let Ok(bait) = serde_json::from_slice::<Bait>(words.as_encoded_bytes()) else {
-        std::process::exit(super::launch::NO_SANDBOX);
+        std::process::exit(super::setup::NO_SANDBOX);
     };
     let found = serde_json::to_vec(&guarantees(&bait)).unwrap_or_default();
     let written = io::stdout().write_all(&found);

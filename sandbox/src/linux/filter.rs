@@ -4,8 +4,8 @@
 //! table. The filter is put together here rather than by a library, since a call by another convention (32 bits, x32)
 //! has to fail like any other.
 
-use super::Step;
-use crate::confinement::Tier;
+use super::setup::Step;
+use crate::access::Tier;
 
 /// One instruction of the kernel's filter language.
 #[repr(C)]

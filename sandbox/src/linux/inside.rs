@@ -23,10 +23,11 @@ use rustix::thread::{
     set_capabilities_secure_bits, set_no_new_privs, unshare_unsafe,
 };
 
-use super::launch::{NO_SANDBOX, Signals};
+use super::setup::{During, NO_SANDBOX, Step};
+use super::signals::Signals;
 use super::wire::Message;
-use super::{During, Step, filter, landlock, mounts};
-use crate::confinement::Tier;
+use super::{filter, landlock, mounts};
+use crate::access::Tier;
 use crate::environment::{HELD, PROXY_PORT};
 use crate::plan::{Layout, Limits, Plan};
 

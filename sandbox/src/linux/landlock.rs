@@ -7,8 +7,8 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
-use super::Step;
-use crate::confinement::{Access, Tier};
+use super::setup::Step;
+use crate::access::{Access, Tier};
 use crate::environment::NODE_PROXY;
 use crate::plan::Layout;
 

@@ -16,7 +16,7 @@ use rustix::mount::{
 };
 use rustix::process::pivot_root;
 
-use super::{During, Step};
+use super::setup::{During, Step};
 use crate::environment::NODE_PROXY;
 use crate::plan::{Layout, Limits, Place, Source};
 

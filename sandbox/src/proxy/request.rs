@@ -180,15 +180,6 @@ fn strip_scheme(target: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("http://").then(|| &target[7..])
 }
 
-/// Where a client that sends `bytes` wants to go, as `host:port`; nothing where that is not all, or is refused. For who
-/// looks for faults in how requests are read.
-pub fn wanted_by(bytes: &[u8]) -> Option<String> {
-    let length = head_length(bytes).ok()??;
-    match parse(&bytes[..length]).ok()? {
-        Request::Connect(to) | Request::Http(to, _) => Some(to.to_string()),
-    }
-}
-
 /// The answer that tells of a refusal.
 pub(crate) fn answer(refusal: &Refusal) -> String {
     // What a client has sent must not end the line of an answer.
@@ -329,6 +320,14 @@ mod tests {
         }
     }
 
+    /// The authority that a complete, well-formed request names.
+    fn requested_authority(bytes: &[u8]) -> Option<String> {
+        let length = head_length(bytes).ok()??;
+        match parse(&bytes[..length]).ok()? {
+            Request::Connect(to) | Request::Http(to, _) => Some(to.to_string()),
+        }
+    }
+
     proptest! {
         #[test]
         fn what_is_wanted_is_one_host_and_port(
@@ -337,7 +336,7 @@ mod tests {
             rest in "(:[0-9]{1,6})?(/x)? HTTP/1\\.[01]\r\n([A-Za-z-]{1,12}: ?[ -~]{0,12}\r\n){0,3}\r\n",
         ) {
             let text = format!("{start}{host}{rest}");
-            if let Some(to) = wanted_by(text.as_bytes()) {
+            if let Some(to) = requested_authority(text.as_bytes()) {
                 // It is written in one way only, and stands so in what was sent.
                 prop_assert_eq!(&to.parse::<Authority>().unwrap().to_string(), &to);
                 let name = to.rsplit_once(':').unwrap().0;

@@ -8,16 +8,8 @@ use crate::hub::HubError;
 use crate::issue::{DOING, DONE, FAILED, Issue, LABELS, TODO, choose};
 use crate::journal::Journal;
 use crate::phase::{Phase, Status};
-use crate::run::{News, Work, WorkError, load, now, save};
+use crate::run::{Begun, News, Work, WorkError, load, now, save};
 use crate::tree::Tree;
-
-/// What there is to do.
-pub(super) enum Begun {
-    /// This.
-    Work(Box<Journal>),
-    /// Nothing.
-    Nothing(Status),
-}
 
 impl Work {
     /// What would be worked on, without changing anything.
