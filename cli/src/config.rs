@@ -31,7 +31,7 @@ use ah_conversation::{Effort, Embedded, Environment, Interface, PermissionMode, 
 use ah_mcp::ServerEntry;
 use ah_provider::retry::Policy;
 use ah_provider::route::NamedServer;
-use ah_work::settings::Settings as WorkSettings;
+use ah_work::settings::WorkSettings;
 use conversation::ConversationConfig;
 use layers::{Folders, Found, Layer, Origin, Sources};
 use plugins::Plugin;

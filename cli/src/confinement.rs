@@ -268,7 +268,7 @@ impl Building {
 
     /// Builds it.
     fn finish(self) -> Result<Confined, Obstacle> {
-        if let Some(reason) = self.confinement.fault() {
+        if let Err(reason) = self.confinement.validate() {
             let remedy = "work in a folder of its own for the project".to_owned();
             return Err(Obstacle { reason, remedy });
         }

@@ -14,7 +14,9 @@ mod output;
 mod tree;
 mod watch;
 
-pub use ah_sandbox::{Allowlist, Authority, Confinement, Pass, Sandbox, Way, is_public};
+pub use ah_sandbox::{
+    Allowlist, Authority, Confinement, ConnectionPermit, Egress, Sandbox, is_public,
+};
 pub use child::{Child, Pipes};
 pub use command::{Command, Ending, Keep, Outcome, StartError};
 pub use living::finish_all;

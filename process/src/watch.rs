@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ah_sandbox::{Link, Prepared, Terminal};
+use ah_sandbox::{ChildGuard, Prepared, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::pipe::fcntl_setpipe_size;
@@ -45,7 +45,7 @@ pub(crate) enum Stage {
 pub(crate) struct Watch {
     child: process::Child,
     /// Keeps it alive in its sandbox, where it has one.
-    link: Option<Link>,
+    guard: Option<ChildGuard>,
     tree: Tree,
     /// Becomes readable when the program ends.
     exit: Option<OwnedFd>,
@@ -133,7 +133,7 @@ fn own(
         Some((ending, since)) => (ending, since + GRACE),
         None => (Ending::from(status), Instant::now() + GRACE),
     };
-    for path in watch.link.take().iter().flat_map(Link::quarantine) {
+    for path in watch.guard.take().iter().flat_map(ChildGuard::quarantine) {
         let path = path.display();
         let line = format!("note: what nothing in the sandbox may make was moved to {path}\n");
         watch.recorder.note(&line);
@@ -174,7 +174,7 @@ impl Watch {
         };
         let Spawned {
             child,
-            link,
+            guard,
             output,
             input,
         } = started.map_err(|reason| StartError {
@@ -189,7 +189,7 @@ impl Watch {
         registration.started(leader);
         Ok(Self {
             child,
-            link,
+            guard,
             tree: Tree::new(leader, name),
             exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
             request,
@@ -348,7 +348,7 @@ fn has_ended(child: &process::Child) -> bool {
 /// A program that was started.
 struct Spawned {
     child: process::Child,
-    link: Option<Link>,
+    guard: Option<ChildGuard>,
     output: Option<PipeReader>,
     input: Option<PipeWriter>,
 }
@@ -357,10 +357,10 @@ struct Spawned {
 fn spawn(command: &Command, name: &str) -> Result<Spawned, String> {
     let mut program = Program::of(command, name)?;
     let (output, input) = furnish(program.command(), command).map_err(|error| error.to_string())?;
-    let (child, link) = program.spawn()?;
+    let (child, guard) = program.spawn()?;
     Ok(Spawned {
         child,
-        link,
+        guard,
         output: Some(output),
         input,
     })
@@ -392,10 +392,10 @@ fn converse(command: &Command, name: &str, ends: Ends) -> Result<Spawned, String
         .stdin(ends.stdin)
         .stdout(ends.stdout)
         .stderr(ends.stderr);
-    let (child, link) = program.spawn()?;
+    let (child, guard) = program.spawn()?;
     Ok(Spawned {
         child,
-        link,
+        guard,
         output: None,
         input: None,
     })
@@ -438,7 +438,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    fn spawn(self) -> Result<(process::Child, Option<Link>), String> {
+    fn spawn(self) -> Result<(process::Child, Option<ChildGuard>), String> {
         match self {
             Self::Free(mut program) => {
                 let child = program.spawn().map_err(|error| error.to_string())?;
@@ -446,7 +446,7 @@ impl<'a> Program<'a> {
             }
             Self::Confined(prepared) => {
                 let child = prepared.spawn().map_err(|error| error.to_string())?;
-                Ok((child.process, Some(child.link)))
+                Ok((child.process, Some(child.guard)))
             }
         }
     }

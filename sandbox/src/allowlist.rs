@@ -140,14 +140,14 @@ impl Domain {
 
 /// How a host is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum Egress {
     /// By a tunnel, in which nothing is seen.
     Tunnel,
     /// By plain HTTP.
     Http,
 }
 
-impl Way {
+impl Egress {
     /// The option that permits it.
     pub fn option(self) -> &'static str {
         match self {
@@ -174,10 +174,10 @@ pub struct Allowlist {
 
 impl Allowlist {
     /// Whether `to` may be reached unasked.
-    pub fn permits(&self, to: &Authority, way: Way) -> bool {
-        let (listed, port) = match way {
-            Way::Tunnel => (&self.tunnels, 443),
-            Way::Http => (&self.http, 80),
+    pub fn permits(&self, to: &Authority, egress: Egress) -> bool {
+        let (listed, port) = match egress {
+            Egress::Tunnel => (&self.tunnels, 443),
+            Egress::Http => (&self.http, 80),
         };
         let is_covered = || self.domains.iter().any(|domain| domain.covers(&to.host));
         !self.denies(to) && (listed.contains(to) || (to.port == port && is_covered()))
@@ -381,19 +381,19 @@ mod tests {
             denied: vec![domain("evil.example.com")],
             ..Allowlist::default()
         };
-        for (to, way, expected) in [
-            ("b.example.com:443", Way::Tunnel, true),
-            ("b.example.com:80", Way::Http, true),
-            ("b.example.com:80", Way::Tunnel, false),
-            ("b.example.com:22", Way::Tunnel, false),
-            ("a.example.com:8443", Way::Tunnel, true),
-            ("evil.example.com:443", Way::Tunnel, false),
-            ("example.com:443", Way::Tunnel, false),
+        for (to, egress, expected) in [
+            ("b.example.com:443", Egress::Tunnel, true),
+            ("b.example.com:80", Egress::Http, true),
+            ("b.example.com:80", Egress::Tunnel, false),
+            ("b.example.com:22", Egress::Tunnel, false),
+            ("a.example.com:8443", Egress::Tunnel, true),
+            ("evil.example.com:443", Egress::Tunnel, false),
+            ("example.com:443", Egress::Tunnel, false),
         ] {
             assert_eq!(
-                list.permits(&to.parse().unwrap(), way),
+                list.permits(&to.parse().unwrap(), egress),
                 expected,
-                "{to} {way:?}"
+                "{to} {egress:?}"
             );
         }
     }

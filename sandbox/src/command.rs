@@ -6,9 +6,9 @@ pub enum Terminal {
     /// It has none, and signals are sent to whom they are meant for.
     None,
     /// It has this process's terminal, and gets the signals that its launcher gets.
-    Kept,
+    Inherited,
     /// It has none, and gets the signals that its launcher gets.
-    Left,
+    Detached,
 }
 
 /// Why a command did not start.

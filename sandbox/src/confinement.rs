@@ -52,18 +52,18 @@ impl Confinement {
     }
 
     /// Why this can hide nothing worth hiding, if so.
-    pub fn fault(&self) -> Option<String> {
+    pub fn validate(&self) -> Result<(), String> {
         let holds_home = self
             .home
             .as_ref()
             .is_some_and(|home| home.starts_with(&self.workspace));
         if self.workspace == Path::new("/") || holds_home {
-            return Some(format!(
+            return Err(format!(
                 "`{}` holds the home directory, so a sandbox around it would hide nothing",
                 self.workspace.display()
             ));
         }
-        None
+        Ok(())
     }
 
     /// What is granted, the workspace included, in the order in which it takes effect: the longest path last.
@@ -98,7 +98,7 @@ impl Confinement {
     }
 
     /// Where what is at `path` is kept, if the policy puts something else there: the temporary folders and the home.
-    pub fn kept_at(&self, path: &Path) -> Option<PathBuf> {
+    pub fn backing_path(&self, path: &Path) -> Option<PathBuf> {
         let scratch = self.scratch.as_ref()?;
         let is_granted = self
             .in_order()
@@ -249,7 +249,7 @@ mod tests {
         ] {
             let confinement = Confinement::new(workspace.into(), Some(home.into()));
             assert_eq!(
-                confinement.fault().is_none(),
+                confinement.validate().is_ok(),
                 is_sound,
                 "{workspace} {home}"
             );

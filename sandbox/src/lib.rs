@@ -15,9 +15,9 @@ mod access;
 mod allowlist;
 mod command;
 mod confinement;
-mod door;
 mod environment;
 mod git;
+mod host_policy;
 #[cfg(target_os = "linux")]
 mod linux;
 mod plan;
@@ -28,19 +28,19 @@ mod survey;
 mod unsupported;
 
 pub use access::{Access, Grant, Tier};
-pub use allowlist::{Allowlist, Authority, AuthorityError, Domain, Host, Way, is_public};
+pub use allowlist::{Allowlist, Authority, AuthorityError, Domain, Egress, Host, is_public};
 pub use command::{SetupError, Terminal};
 pub use confinement::Confinement;
-pub use door::{Ask, Pass, Verdict};
 pub use environment::{PROXY_PORT, variables};
+pub use host_policy::{AskHost, ConnectionPermit, HostDecision};
 #[cfg(target_os = "linux")]
 pub use linux::{
-    Child, Guarantee, Link, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
+    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
 };
 pub use proxy::Proxy;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Child, Guarantee, Link, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
+    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
 };
 
 /// The first argument that makes this program the launcher.

@@ -7,13 +7,13 @@ mod inside;
 mod landlock;
 mod launch;
 mod mounts;
+mod quarantine;
 mod setup;
 mod signals;
 mod spawn;
-mod watched;
 mod wire;
 
 pub use check::{Guarantee, check, probe, remedy};
 pub use inner::is_confined;
 pub use launch::launcher;
-pub use spawn::{Child, Link, Prepared, Sandbox};
+pub use spawn::{Child, ChildGuard, Prepared, Sandbox};

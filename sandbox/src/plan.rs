@@ -41,14 +41,14 @@ pub(crate) struct Plan {
     pub layout: i32,
     /// User and network namespace to join; none: new ones.
     pub namespaces: Option<(i32, i32)>,
-    pub limits: Limits,
+    pub limits: ResourceLimits,
 }
 
 /// What of the file system is seen, and how.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Layout {
     /// What the command sees, in the order in which it is laid out.
-    pub places: Vec<Place>,
+    pub mounts: Vec<Mount>,
     /// Symbolic links outside of these places, from where to what.
     pub links: Vec<(PathBuf, PathBuf)>,
     /// What looks empty though it is in one of the places.
@@ -59,27 +59,27 @@ pub(crate) struct Layout {
 
 /// Something that the command sees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct Mount {
     /// Where, without symbolic links.
     pub path: PathBuf,
-    pub source: Source,
+    pub source: MountSource,
     pub access: Access,
 }
 
 /// What is seen at a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Source {
+pub(crate) enum MountSource {
     /// The same as outside.
     Same,
     /// What is outside at another path.
-    Of(PathBuf),
+    Other(PathBuf),
     /// An empty folder of at most so many MiB, gone with the command.
     Empty { mebibytes: u64 },
 }
 
 /// How much a command may take.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Limits {
+pub(crate) struct ResourceLimits {
     pub processes: u64,
     pub file_bytes: u64,
     pub open_files: u64,

@@ -16,9 +16,9 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::allowlist::{Allowlist, Authority, Host, Way};
-use crate::door::{Ask, Door, Pass};
-use request::{Refusal, Request, answer, head_length, parse};
+use crate::allowlist::{Allowlist, Authority, Egress, Host};
+use crate::host_policy::{AskHost, ConnectionPermit, HostPolicy};
+use request::{ProxyRequest, Refusal, answer, head_length, parse};
 
 /// How long a client may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ const BUFFER: usize = 64 * 1024;
 /// Serves the connections of one sandbox.
 #[derive(Clone)]
 pub struct Proxy {
-    door: Arc<Door>,
+    policy: Arc<HostPolicy>,
     free: Arc<Semaphore>,
 }
 
@@ -41,20 +41,20 @@ impl Proxy {
     /// A proxy to what `allowlist` allows.
     pub fn new(allowlist: Allowlist) -> Self {
         Self {
-            door: Arc::new(Door::new(allowlist)),
+            policy: Arc::new(HostPolicy::new(allowlist)),
             free: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
     /// From now on somebody can be asked about hosts that are not allowed; `ask` is called for one host at a time, and
     /// while it has no answer what wants to reach it waits.
-    pub fn asks(&self, ask: Ask) {
-        self.door.asks(ask);
+    pub fn set_prompt(&self, ask: AskHost) {
+        self.policy.set_prompt(ask);
     }
 
     /// What may be reached unasked.
     pub fn allowlist(&self) -> &Allowlist {
-        self.door.allowlist()
+        self.policy.allowlist()
     }
 
     /// Whether a host may be reached: on the list, or by the word of who is asked. An `Err` says what would permit it.
@@ -62,8 +62,12 @@ impl Proxy {
     /// # Errors
     ///
     /// Where it may not.
-    pub async fn permits(&self, to: &Authority, way: Way) -> Result<Pass, String> {
-        { self.door.pass(to, way).await }.map_err(|refusal| refusal.reason)
+    pub async fn authorize(
+        &self,
+        to: &Authority,
+        egress: Egress,
+    ) -> Result<ConnectionPermit, String> {
+        { self.policy.authorize(to, egress).await }.map_err(|refusal| refusal.reason)
     }
 
     /// Serves what comes in at `listener`, until it is dropped.
@@ -104,7 +108,7 @@ impl Proxy {
 
     /// Serves one connection. Whatever goes wrong is told to the client, or ends it.
     pub async fn serve(&self, mut client: impl AsyncRead + AsyncWrite + Unpin) {
-        if let Err(Broken::Refused(refusal)) = self.tunnel(&mut client).await {
+        if let Err(ConnectionError::Refused(refusal)) = self.tunnel(&mut client).await {
             let _ = client.write_all(answer(&refusal).as_bytes()).await;
             let _ = client.shutdown().await;
         }
@@ -113,13 +117,13 @@ impl Proxy {
     async fn tunnel(
         &self,
         client: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ConnectionError> {
         let (head, early) = timeout(PATIENCE, read_head(client))
             .await
             .map_err(|_| Refusal::new("408 Request Timeout", "no request came"))??;
         match parse(&head)? {
-            Request::Connect(to) => {
-                let _pass = self.door.pass(&to, Way::Tunnel).await?;
+            ProxyRequest::Connect(to) => {
+                let _pass = self.policy.authorize(&to, Egress::Tunnel).await?;
                 let mut server = self.dial(&to).await?;
                 client
                     .write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n")
@@ -127,8 +131,8 @@ impl Proxy {
                 server.write_all(&early).await?;
                 relay(client, &mut server).await?;
             }
-            Request::Http(to, head) => {
-                let _pass = self.door.pass(&to, Way::Http).await?;
+            ProxyRequest::Http(to, head) => {
+                let _pass = self.policy.authorize(&to, Egress::Http).await?;
                 let mut server = self.dial(&to).await?;
                 server.write_all(&head).await?;
                 server.write_all(&early).await?;
@@ -160,7 +164,7 @@ impl Proxy {
             .iter()
             .filter(|address| {
                 let address = canonical(address.ip());
-                is_named(address) || self.door.allowlist().permits_address(address, to.port)
+                is_named(address) || self.policy.allowlist().permits_address(address, to.port)
             })
             .collect();
         if permitted.is_empty() {
@@ -193,26 +197,28 @@ fn canonical(address: IpAddr) -> IpAddr {
 }
 
 /// Why a connection ends early.
-enum Broken {
+enum ConnectionError {
     Refused(Refusal),
     /// One side has gone; there is nobody to tell, or nothing.
     Gone,
 }
 
-impl From<Refusal> for Broken {
+impl From<Refusal> for ConnectionError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for ConnectionError {
     fn from(_: io::Error) -> Self {
         Self::Gone
     }
 }
 
 /// The head of a request, and what came behind it already.
-async fn read_head(client: &mut (impl AsyncRead + Unpin)) -> Result<(Vec<u8>, Vec<u8>), Broken> {
+async fn read_head(
+    client: &mut (impl AsyncRead + Unpin),
+) -> Result<(Vec<u8>, Vec<u8>), ConnectionError> {
     let mut bytes = Vec::with_capacity(1024);
     loop {
         if let Some(length) = head_length(&bytes)? {
@@ -220,7 +226,7 @@ async fn read_head(client: &mut (impl AsyncRead + Unpin)) -> Result<(Vec<u8>, Ve
             return Ok((bytes, early));
         }
         if client.read_buf(&mut bytes).await? == 0 {
-            return Err(Broken::Gone);
+            return Err(ConnectionError::Gone);
         }
     }
 }
@@ -229,7 +235,7 @@ async fn read_head(client: &mut (impl AsyncRead + Unpin)) -> Result<(Vec<u8>, Ve
 async fn relay(
     client: &mut (impl AsyncRead + AsyncWrite + Unpin),
     server: &mut TcpStream,
-) -> Result<(), Broken> {
+) -> Result<(), ConnectionError> {
     let moved = AtomicU64::new(0);
     let (from_client, to_client) = tokio::io::split(client);
     let (from_server, to_server) = server.split();
@@ -251,8 +257,8 @@ async fn relay(
         }
     };
     tokio::select! {
-        carried = both => carried.map(drop).map_err(Broken::from),
-        () = silence => Err(Broken::Gone),
+        carried = both => carried.map(drop).map_err(ConnectionError::from),
+        () = silence => Err(ConnectionError::Gone),
     }
 }
 

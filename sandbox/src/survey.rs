@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use crate::access::{Access, Grant, Tier};
 use crate::confinement::Confinement;
 use crate::git::linked_repository;
-use crate::plan::{Layout, Place, SYSTEM, Source};
+use crate::plan::{Layout, Mount, MountSource, SYSTEM};
 
 /// How many symbolic links one path may lead through, as in the kernel.
 const MAX_LINKS: usize = 40;
@@ -22,12 +22,12 @@ impl Layout {
         let mut layout = Self::default();
         for path in SYSTEM {
             if Path::new(path).exists() {
-                layout.add(Path::new(path), Source::Same, Access::RUN)?;
+                layout.add(Path::new(path), MountSource::Same, Access::RUN)?;
             }
         }
         layout.add_temporary(confinement)?;
         for grant in confinement.in_order() {
-            layout.add(&grant.path, Source::Same, grant.access)?;
+            layout.add(&grant.path, MountSource::Same, grant.access)?;
         }
         layout.add_git(confinement)?;
         layout.protect(&confinement.workspace, &confinement.protected);
@@ -36,8 +36,8 @@ impl Layout {
         layout.mask_credentials();
         // Stable: of two places alike, the later covers the earlier.
         layout
-            .places
-            .sort_by_key(|place| place.path.components().count());
+            .mounts
+            .sort_by_key(|mount| mount.path.components().count());
         layout.leave_out_repetitions();
         if confinement.tier == Tier::Landlock {
             layout.stay();
@@ -47,44 +47,44 @@ impl Layout {
 
     /// Nothing can be put in the place of anything: what is kept elsewhere is used there.
     fn stay(&mut self) {
-        self.places.retain_mut(|place| match &place.source {
-            Source::Same => true,
-            Source::Of(path) => {
-                place.path.clone_from(path);
+        self.mounts.retain_mut(|mount| match &mount.source {
+            MountSource::Same => true,
+            MountSource::Other(path) => {
+                mount.path.clone_from(path);
                 true
             }
-            Source::Empty { .. } => false,
+            MountSource::Empty { .. } => false,
         });
     }
 
     /// Leaves out what the place around it gives already.
     fn leave_out_repetitions(&mut self) {
-        let mut kept: Vec<Place> = Vec::with_capacity(self.places.len());
-        for place in self.places.drain(..) {
+        let mut kept: Vec<Mount> = Vec::with_capacity(self.mounts.len());
+        for mount in self.mounts.drain(..) {
             let around = kept
                 .iter()
-                .rfind(|around| place.path.starts_with(&around.path));
+                .rfind(|around| mount.path.starts_with(&around.path));
             let is_repetition = around.is_some_and(|around| {
-                around.access == place.access
-                    && [&around.source, &place.source] == [&Source::Same, &Source::Same]
+                around.access == mount.access
+                    && [&around.source, &mount.source] == [&MountSource::Same, &MountSource::Same]
             });
             if !is_repetition {
-                kept.push(place);
+                kept.push(mount);
             }
         }
-        self.places = kept;
+        self.mounts = kept;
     }
 
-    fn add(&mut self, path: &Path, source: Source, access: Access) -> io::Result<()> {
+    fn add(&mut self, path: &Path, source: MountSource, access: Access) -> io::Result<()> {
         let (real, links) = resolve(path)?;
         if real == Path::new("/") {
             return Err(io::Error::other("the whole file system cannot be granted"));
         }
-        if source == Source::Same {
+        if source == MountSource::Same {
             fs::symlink_metadata(&real)?;
         }
         self.links.extend(links);
-        self.places.push(Place {
+        self.mounts.push(Mount {
             path: real,
             source,
             access,
@@ -95,8 +95,8 @@ impl Layout {
     fn add_temporary(&mut self, confinement: &Confinement) -> io::Result<()> {
         for (path, name) in confinement.temporary() {
             let source = match &confinement.scratch {
-                Some(scratch) => Source::Of(scratch.join(name)),
-                None => Source::Empty { mebibytes: ROOM },
+                Some(scratch) => MountSource::Other(scratch.join(name)),
+                None => MountSource::Empty { mebibytes: ROOM },
             };
             self.add(&path, source, Access::ALL)?;
         }
@@ -106,7 +106,7 @@ impl Layout {
     /// A commit writes where git keeps things, but not what git obeys.
     fn add_git(&mut self, confinement: &Confinement) -> io::Result<()> {
         if let Some(common) = linked_repository(&confinement.workspace) {
-            self.add(&common, Source::Same, Access::ALL)?;
+            self.add(&common, MountSource::Same, Access::ALL)?;
         }
         self.pinned = repositories(&confinement.workspace, &confinement.protected);
         Ok(())
@@ -116,7 +116,7 @@ impl Layout {
     fn hide(&mut self, hidden: &[PathBuf]) -> io::Result<()> {
         for path in hidden.iter().filter_map(|path| fs::canonicalize(path).ok()) {
             match path.is_dir() {
-                true => self.add(&path, Source::Empty { mebibytes: 1 }, Access::READ)?,
+                true => self.add(&path, MountSource::Empty { mebibytes: 1 }, Access::READ)?,
                 false => self.masked.push(path),
             }
         }
@@ -128,9 +128,9 @@ impl Layout {
             let path = folder.join(name);
             // One that leads elsewhere is looked at when the command has ended.
             if is_plain(folder, name) {
-                self.places.push(Place {
+                self.mounts.push(Mount {
                     path,
-                    source: Source::Same,
+                    source: MountSource::Same,
                     access: Access::RUN,
                 });
             }
@@ -140,11 +140,11 @@ impl Layout {
     /// Tool chains are seen, but not the keys that some keep beside them.
     fn mask_credentials(&mut self) {
         let read_only = self
-            .places
+            .mounts
             .iter()
-            .filter(|place| place.source == Source::Same && place.access.is_read_only());
+            .filter(|mount| mount.source == MountSource::Same && mount.access.is_read_only());
         let found: Vec<_> = read_only
-            .flat_map(|place| KEYS.map(|name| place.path.join(name)))
+            .flat_map(|mount| KEYS.map(|name| mount.path.join(name)))
             .filter(|path| path.is_file())
             .collect();
         self.masked.extend(found);
@@ -192,7 +192,7 @@ fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
 impl Confinement {
     /// What is to be watched while a command runs: the protected names that may be made, those whose folder is there,
     /// and the repositories.
-    pub(crate) fn watched(&self) -> Vec<PathBuf> {
+    pub(crate) fn watched_paths(&self) -> Vec<PathBuf> {
         let paths = self.protected.iter().map(|name| self.workspace.join(name));
         let paths = paths.filter(|path| path.parent().is_some_and(Path::is_dir));
         let repositories = repositories(&self.workspace, &self.protected);

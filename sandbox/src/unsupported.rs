@@ -73,11 +73,11 @@ pub struct Child {
     /// Its process.
     pub process: process::Child,
     /// Its tie.
-    pub link: Link,
+    pub guard: ChildGuard,
 }
 
 /// What ties a command to this process.
-pub struct Link;
+pub struct ChildGuard;
 
 impl Sandbox {
     /// A sandbox by this policy.
@@ -95,7 +95,7 @@ impl Sandbox {
     /// # Errors
     ///
     /// Always.
-    pub fn proxy_outside(&self) -> std::io::Result<std::net::SocketAddr> {
+    pub fn proxy_address(&self) -> std::io::Result<std::net::SocketAddr> {
         Err(std::io::Error::other("there is no sandbox here"))
     }
 
@@ -155,7 +155,7 @@ impl Prepared {
     }
 }
 
-impl Link {
+impl ChildGuard {
     /// What was moved aside: nothing.
     pub fn quarantine(&self) -> Vec<PathBuf> {
         Vec::new()

@@ -143,7 +143,7 @@ impl Workspace {
     /// Where a path leads that a confined command would name so.
     fn seen(&self, path: PathBuf) -> PathBuf {
         let kept = self.confinement.as_ref();
-        match kept.and_then(|confinement| confinement.kept_at(&path)) {
+        match kept.and_then(|confinement| confinement.backing_path(&path)) {
             Some(kept) => real_path(&kept),
             None => path,
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::artifact::hash;
-use crate::hub::{Hub, HubError, Pull};
+use crate::hub::{Hub, HubError, NewPull};
 use crate::verdict::{Action, Review, Verdict};
 
 /// How often something is tried that must not happen twice; before each time it is looked for.
@@ -11,7 +11,7 @@ const ATTEMPTS: usize = 3;
 
 /// What the actions are about.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct ActionContext<'a> {
     /// The number of the issue.
     pub number: u64,
     /// The branch of the work.
@@ -26,7 +26,7 @@ pub struct Subject<'a> {
 
 /// What came of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Done {
+pub struct ActionResult {
     /// Which.
     pub action: String,
     /// Whether it is so now.
@@ -35,7 +35,7 @@ pub struct Done {
     pub note: String,
 }
 
-impl Done {
+impl ActionResult {
     /// For `act/results.json`.
     pub fn to_json(&self) -> Value {
         json!({ "action": self.action, "success": self.is_done, "note": self.note })
@@ -43,11 +43,15 @@ impl Done {
 }
 
 /// Does all that `review` asks for; one that fails does not keep the others from being done.
-pub async fn perform(hub: &dyn Hub, review: &Review, subject: &Subject<'_>) -> Vec<Done> {
+pub async fn perform(
+    hub: &dyn Hub,
+    review: &Review,
+    subject: &ActionContext<'_>,
+) -> Vec<ActionResult> {
     let mut done = Vec::new();
     for action in &review.actions {
         let result = one(hub, action, review.verdict, subject).await;
-        done.push(Done {
+        done.push(ActionResult {
             action: action.as_str().to_owned(),
             is_done: result.is_ok(),
             note: result.unwrap_or_else(|error| error.to_string()),
@@ -60,7 +64,7 @@ async fn one(
     hub: &dyn Hub,
     action: &Action,
     verdict: Verdict,
-    subject: &Subject<'_>,
+    subject: &ActionContext<'_>,
 ) -> Result<String, HubError> {
     let number = subject.number;
     match action {
@@ -94,13 +98,13 @@ async fn open_pull(
     hub: &dyn Hub,
     title: &str,
     body: &str,
-    subject: &Subject<'_>,
+    subject: &ActionContext<'_>,
 ) -> Result<String, HubError> {
     if !subject.is_pushed {
         return Err(HubError::new("there is nothing pushed to open it for"));
     }
     let body = closing(body, subject.number);
-    let pull = Pull {
+    let pull = NewPull {
         branch: subject.branch,
         base: subject.base,
         title,
@@ -152,7 +156,7 @@ fn closing(body: &str, number: u64) -> String {
 pub async fn comment_once(
     hub: &dyn Hub,
     body: &str,
-    subject: &Subject<'_>,
+    subject: &ActionContext<'_>,
 ) -> Result<String, HubError> {
     let name = hash(format!("{}\n{body}", subject.mark).as_bytes());
     let mark = format!("<!-- ah work {} -->", &name[..16]);

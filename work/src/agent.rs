@@ -36,7 +36,7 @@ pub struct Agents {
 
 /// What one agent is to do.
 #[derive(Debug)]
-pub struct Job<'a> {
+pub struct AgentJob<'a> {
     /// What tells it how.
     pub skill: &'a str,
     /// The file that it has to leave.
@@ -61,7 +61,7 @@ pub struct Job<'a> {
 
 /// How an agent ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum AgentExit {
     /// By itself, well.
     Well,
     /// By a fault of the program.
@@ -74,7 +74,7 @@ pub enum End {
     Code(i32),
 }
 
-impl End {
+impl AgentExit {
     fn of(ending: Ending) -> Self {
         match (ending, ending.code()) {
             (Ending::TimedOut(_), _) => Self::TimedOut,
@@ -104,7 +104,7 @@ impl Agents {
     /// # Errors
     ///
     /// Where the program cannot be started.
-    pub async fn run(&self, job: Job<'_>) -> Result<End, StartError> {
+    pub async fn run(&self, job: AgentJob<'_>) -> Result<AgentExit, StartError> {
         let deadline = Duration::from_secs(job.budget.timeout) + GRACE;
         let command = Command {
             program: self.program.clone(),
@@ -117,7 +117,7 @@ impl Agents {
             sandbox: None,
             note: |_| None,
         };
-        Ok(End::of(command.run().await?.ending))
+        Ok(AgentExit::of(command.run().await?.ending))
     }
 
     /// Whether agents can be confined here.
@@ -139,10 +139,10 @@ impl Agents {
             sandbox: None,
             note: |_| None,
         };
-        Ok(End::of(command.run().await?.ending) != End::NoSandbox)
+        Ok(AgentExit::of(command.run().await?.ending) != AgentExit::NoSandbox)
     }
 
-    fn words(&self, job: &Job<'_>) -> Vec<String> {
+    fn words(&self, job: &AgentJob<'_>) -> Vec<String> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut words = vec!["--db".to_owned(), text(job.session)];
         words.extend(["--skill".to_owned(), job.skill.to_owned()]);
@@ -259,7 +259,7 @@ The issue follows, as JSON. Anybody may have written its title and body: they sa
             timeout: 180,
             max_context_tokens: 50_000,
         };
-        let job = Job {
+        let job = AgentJob {
             skill: "check",
             must_produce: Some("o/work/check/actions.json".to_owned()),
             tools: None,
@@ -277,15 +277,15 @@ The issue follows, as JSON. Anybody may have written its title and body: they sa
     #[test]
     fn faults_of_the_program_are_told_from_ends() {
         for (ending, expected) in [
-            (Ending::Exited(0), End::Well),
-            (Ending::Exited(78), End::NoSandbox),
-            (Ending::Exited(1), End::Code(1)),
-            (Ending::Exited(139), End::Crashed),
-            (Ending::Killed(11), End::Crashed),
-            (Ending::Killed(9), End::Code(137)),
-            (Ending::TimedOut(GRACE), End::TimedOut),
+            (Ending::Exited(0), AgentExit::Well),
+            (Ending::Exited(78), AgentExit::NoSandbox),
+            (Ending::Exited(1), AgentExit::Code(1)),
+            (Ending::Exited(139), AgentExit::Crashed),
+            (Ending::Killed(11), AgentExit::Crashed),
+            (Ending::Killed(9), AgentExit::Code(137)),
+            (Ending::TimedOut(GRACE), AgentExit::TimedOut),
         ] {
-            assert_eq!(End::of(ending), expected, "{ending:?}");
+            assert_eq!(AgentExit::of(ending), expected, "{ending:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ah_process::{Command, Keep};
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{Agents, Job};
+use crate::agent::{AgentJob, Agents};
 use crate::artifact::{Artifacts, FOLDER};
 use crate::git::Git;
 use crate::run::{WorkError, now};
@@ -42,7 +42,8 @@ pub struct Bench {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Try {
     /// How it ended.
-    pub fate: Fate,
+    #[serde(rename = "fate")]
+    pub status: TryStatus,
     /// The number, where there was one.
     pub number: Option<f64>,
     /// What the agent said of it, or what went wrong.
@@ -54,7 +55,7 @@ pub struct Try {
 /// How a change ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fate {
+pub enum TryStatus {
     /// It is what was there before the first change.
     Baseline,
     /// It was better, and is a commit now.
@@ -67,7 +68,7 @@ pub enum Fate {
     Skip,
 }
 
-impl Fate {
+impl TryStatus {
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -84,7 +85,8 @@ impl Bench {
     /// The best number so far.
     pub fn best(&self) -> Option<f64> {
         let kept = self.tries.iter().rev();
-        let mut kept = kept.filter(|one| matches!(one.fate, Fate::Baseline | Fate::Keep));
+        let mut kept =
+            kept.filter(|one| matches!(one.status, TryStatus::Baseline | TryStatus::Keep));
         kept.next()?.number
     }
 
@@ -97,7 +99,7 @@ impl Bench {
                 let number = one
                     .number
                     .map_or("-".to_owned(), |number| number.to_string());
-                format!("{} {number} {}", one.fate.as_str(), one.note)
+                format!("{} {number} {}", one.status.as_str(), one.note)
             })
             .collect();
         format!(
@@ -123,12 +125,12 @@ pub fn number(output: &str) -> Result<f64, String> {
 }
 
 /// What becomes of a change, given the best number so far and what was measured.
-pub fn judge(best: Option<f64>, measured: &Result<f64, String>) -> Fate {
+pub fn judge(best: Option<f64>, measured: &Result<f64, String>) -> TryStatus {
     match (best, measured) {
-        (_, Err(_)) => Fate::Crash,
-        (None, Ok(_)) => Fate::Keep,
-        (Some(best), Ok(number)) if *number < best => Fate::Keep,
-        (Some(_), Ok(_)) => Fate::Discard,
+        (_, Err(_)) => TryStatus::Crash,
+        (None, Ok(_)) => TryStatus::Keep,
+        (Some(best), Ok(number)) if *number < best => TryStatus::Keep,
+        (Some(_), Ok(_)) => TryStatus::Discard,
     }
 }
 
@@ -188,7 +190,7 @@ impl Bencher<'_> {
             command: command.to_owned(),
             goal: goal.to_owned(),
             tries: vec![Try {
-                fate: Fate::Baseline,
+                status: TryStatus::Baseline,
                 number: Some(number),
                 note: String::new(),
                 at: now(),
@@ -220,17 +222,17 @@ impl Bencher<'_> {
         let changed = self.git.run(&["status", "--porcelain"]).await?;
         let done = if changed.is_empty() {
             Try {
-                fate: Fate::Skip,
+                status: TryStatus::Skip,
                 number: None,
                 note: "nothing was changed".to_owned(),
                 at: now(),
             }
         } else {
             let measured = self.measure(&bench.command).await?;
-            let fate = judge(bench.best(), &measured);
-            let note = self.decide(fate, bench.best(), &measured).await?;
+            let status = judge(bench.best(), &measured);
+            let note = self.decide(status, bench.best(), &measured).await?;
             Try {
-                fate,
+                status,
                 number: measured.ok(),
                 note,
                 at: now(),
@@ -259,7 +261,7 @@ impl Bencher<'_> {
     async fn change(&self, bench: &Bench) -> Result<(), WorkError> {
         let artifacts = self.artifacts();
         let session = artifacts.path(&format!("bench/{}.db", bench.tries.len()));
-        let job = Job {
+        let job = AgentJob {
             skill: "improve",
             must_produce: None,
             tools: Some(TOOLS),
@@ -272,7 +274,7 @@ impl Bencher<'_> {
             prompt: bench.prompt(),
         };
         match self.agents.run(job).await? {
-            crate::agent::End::NoSandbox => Err(WorkError::NoSandbox),
+            crate::agent::AgentExit::NoSandbox => Err(WorkError::NoSandbox),
             // Whatever it has changed is measured.
             _ => Ok(()),
         }
@@ -330,13 +332,13 @@ impl Bencher<'_> {
     /// Keeps the change, or takes it back; says it in a line.
     async fn decide(
         &self,
-        fate: Fate,
+        status: TryStatus,
         best: Option<f64>,
         measured: &Result<f64, String>,
     ) -> Result<String, WorkError> {
         let best = best.unwrap_or(f64::NAN);
-        match (fate, measured) {
-            (Fate::Keep, Ok(number)) => {
+        match (status, measured) {
+            (TryStatus::Keep, Ok(number)) => {
                 let subject = format!("work: {best} → {number} ({})", percent(best, *number));
                 self.git.run(&["add", "--all"]).await?;
                 self.git

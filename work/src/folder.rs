@@ -7,19 +7,19 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::hub::{Hub, HubError, Pull};
+use crate::hub::{Hub, HubError, NewPull};
 use crate::issue::Issue;
 
 /// The folder.
 #[derive(Debug, Clone)]
-pub struct Folder {
+pub struct FolderHub {
     path: PathBuf,
     default_branch: String,
 }
 
 /// An issue as it is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredIssue {
     /// The issue.
     #[serde(flatten)]
     pub issue: Issue,
@@ -32,14 +32,14 @@ pub struct Kept {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct KeptPull {
+struct StoredPull {
     branch: String,
     base: String,
     title: String,
     body: String,
 }
 
-impl Folder {
+impl FolderHub {
     /// The hub in the folder `path`.
     pub fn new(path: PathBuf, default_branch: String) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Folder {
     /// # Errors
     ///
     /// Where the file cannot be written.
-    pub fn keep(&self, kept: &Kept) -> Result<(), HubError> {
+    pub fn keep(&self, kept: &StoredIssue) -> Result<(), HubError> {
         write(&self.place(kept.issue.number), kept)
     }
 
@@ -61,19 +61,19 @@ impl Folder {
         self.path.join("issues").join(format!("{number}.json"))
     }
 
-    fn change(&self, number: u64, change: impl FnOnce(&mut Kept)) -> Result<(), HubError> {
+    fn change(&self, number: u64, change: impl FnOnce(&mut StoredIssue)) -> Result<(), HubError> {
         let mut kept = self.kept(number)?;
         change(&mut kept);
         self.keep(&kept)
     }
 
-    fn kept(&self, number: u64) -> Result<Kept, HubError> {
-        let mut kept: Kept = read(&self.place(number))?;
+    fn kept(&self, number: u64) -> Result<StoredIssue, HubError> {
+        let mut kept: StoredIssue = read(&self.place(number))?;
         kept.issue.number = number;
         Ok(kept)
     }
 
-    fn all(&self) -> Result<Vec<Kept>, HubError> {
+    fn all(&self) -> Result<Vec<StoredIssue>, HubError> {
         let numbers = numbers(&self.path.join("issues"));
         numbers
             .into_iter()
@@ -81,7 +81,7 @@ impl Folder {
             .collect()
     }
 
-    fn pulls(&self) -> Result<Vec<(PathBuf, KeptPull)>, HubError> {
+    fn pulls(&self) -> Result<Vec<(PathBuf, StoredPull)>, HubError> {
         let folder = self.path.join("pulls");
         let paths = numbers(&folder)
             .into_iter()
@@ -119,7 +119,7 @@ fn fault(what: &str, path: &Path, error: &dyn std::error::Error) -> HubError {
 }
 
 #[async_trait]
-impl Hub for Folder {
+impl Hub for FolderHub {
     async fn issues(&self, label: &str) -> Result<Vec<Issue>, HubError> {
         let mut kept = self.all()?;
         kept.retain(|kept| !kept.is_closed && kept.issue.has(label));
@@ -139,9 +139,9 @@ impl Hub for Folder {
             labels: vec![label.to_owned()],
             ..Issue::default()
         };
-        self.keep(&Kept {
+        self.keep(&StoredIssue {
             issue: issue.clone(),
-            ..Kept::default()
+            ..StoredIssue::default()
         })?;
         Ok(issue)
     }
@@ -188,13 +188,13 @@ impl Hub for Folder {
         Ok(found.map(|(path, _)| path.display().to_string()))
     }
 
-    async fn open_pull(&self, pull: &Pull<'_>) -> Result<String, HubError> {
+    async fn open_pull(&self, pull: &NewPull<'_>) -> Result<String, HubError> {
         let folder = self.path.join("pulls");
         let number = numbers(&folder).last().unwrap_or(&0) + 1;
         let path = folder.join(format!("{number}.json"));
         write(
             &path,
-            &KeptPull {
+            &StoredPull {
                 branch: pull.branch.to_owned(),
                 base: pull.base.to_owned(),
                 title: pull.title.to_owned(),

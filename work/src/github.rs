@@ -13,9 +13,9 @@ use reqwest::{Client, Method, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::hub::{Hub, HubError, Pull};
+use crate::hub::{Hub, HubError, NewPull};
 use crate::issue::Issue;
-use wait::{Limits, Verdict};
+use wait::{RateLimit, RetryDecision};
 
 /// Where the API is, if nobody says otherwise.
 pub const API: &str = "https://api.github.com";
@@ -106,7 +106,7 @@ impl GitHub {
                 Err(error) => {
                     let reason = error.without_url();
                     let error = HubError::new(format!("{what}: {}", chain(&reason)));
-                    (Limits::unanswered(), error)
+                    (RateLimit::no_response(), error)
                 }
             };
             let is_repeated = match repeat {
@@ -114,15 +114,15 @@ impl GitHub {
                 Repeat::IfRefused => limits.is_refused(),
             };
             match wait::decide(&limits, attempt, RETRIES) {
-                Verdict::Wait(time) if is_repeated => tokio::time::sleep(time).await,
-                Verdict::Wait(time) => {
+                RetryDecision::Wait(time) if is_repeated => tokio::time::sleep(time).await,
+                RetryDecision::Wait(time) => {
                     return Err(HubError {
                         again_after: Some(time),
                         ..error
                     });
                 }
-                Verdict::GiveUp => return Err(error),
-                Verdict::TooLong(time) => {
+                RetryDecision::GiveUp => return Err(error),
+                RetryDecision::TooLong(time) => {
                     let seconds = time.as_secs();
                     return Err(error.hint(format!(
                         "the limit of requests is used up; it is given back in {seconds} s"
@@ -175,12 +175,12 @@ impl GitHub {
 }
 
 /// What an answer says of limits.
-fn limits(status: u16, headers: &HeaderMap) -> Limits {
+fn limits(status: u16, headers: &HeaderMap) -> RateLimit {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map(|now| now.as_secs()).unwrap_or_default();
     let reset = number("x-ratelimit-reset");
-    Limits {
+    RateLimit {
         status: Some(status),
         retry_after: number("retry-after"),
         remaining: number("x-ratelimit-remaining"),
@@ -332,7 +332,7 @@ impl Hub for GitHub {
         Ok(found.map(|pull| pull.html_url))
     }
 
-    async fn open_pull(&self, pull: &Pull<'_>) -> Result<String, HubError> {
+    async fn open_pull(&self, pull: &NewPull<'_>) -> Result<String, HubError> {
         let url = self.url("/pulls");
         let body = json!({
             "head": pull.branch, "base": pull.base, "title": pull.title, "body": pull.body,

@@ -32,14 +32,14 @@ pub trait Hub: Send + Sync {
     /// Where people look at the open pull request of this branch, if there is one.
     async fn pull_of(&self, branch: &str) -> Result<Option<String>, HubError>;
     /// Opens a pull request; says where people look at it.
-    async fn open_pull(&self, pull: &Pull<'_>) -> Result<String, HubError>;
+    async fn open_pull(&self, pull: &NewPull<'_>) -> Result<String, HubError>;
     /// The branch that pull requests are for.
     async fn default_branch(&self) -> Result<String, HubError>;
 }
 
 /// A pull request to be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pull<'a> {
+pub struct NewPull<'a> {
     /// The branch with the commits.
     pub branch: &'a str,
     /// The branch that they are for.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::issue::Issue;
-use crate::phase::{Mending, Outcome, Phase, Status};
+use crate::phase::{Phase, PhaseOutcome, Rework, WorkStatus};
 
 /// The work on one issue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,23 +24,24 @@ pub struct Journal {
     #[serde(default)]
     pub remote_commit: String,
     /// What is done when a review asks for more.
-    pub mending: Mending,
+    #[serde(rename = "mending")]
+    pub rework: Rework,
     /// When it began.
     pub started_at: String,
     /// The phases that were finished, in order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PhaseRun>,
     /// How it ended, once labels and the last comment say so.
     #[serde(default)]
-    pub concluded: Option<Status>,
+    pub concluded: Option<WorkStatus>,
 }
 
 /// A phase that was finished.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct PhaseRun {
     /// Which.
     pub phase: Phase,
     /// How it came out.
-    pub outcome: Outcome,
+    pub outcome: PhaseOutcome,
     /// In a sentence, why.
     #[serde(default)]
     pub note: String,
@@ -61,7 +62,7 @@ pub type Hashes = BTreeMap<String, String>;
 
 impl Journal {
     /// The phases so far, as [`crate::phase::next`] wants them.
-    pub fn history(&self) -> Vec<(Phase, Outcome)> {
+    pub fn history(&self) -> Vec<(Phase, PhaseOutcome)> {
         self.runs
             .iter()
             .map(|run| (run.phase, run.outcome))
@@ -69,19 +70,19 @@ impl Journal {
     }
 
     /// How the phase came out when it was done last.
-    pub fn last(&self, phase: Phase) -> Option<&Run> {
+    pub fn last(&self, phase: Phase) -> Option<&PhaseRun> {
         self.runs.iter().rfind(|run| run.phase == phase)
     }
 }
 
 /// How many of `runs` still count, given what is in the files now: those before the first that read a file which has
 /// changed since. A file that another phase wrote meanwhile has not changed by that.
-pub fn still_valid(runs: &[Run], now: &Hashes) -> usize {
+pub fn still_valid(runs: &[PhaseRun], now: &Hashes) -> usize {
     let mut valid = runs.len();
     let files = runs.iter().flat_map(|run| run.reads.keys());
     for file in files {
         let last_writer = runs.iter().rposition(|run| run.wrote.contains_key(file));
-        let is_stale = |run: &Run| {
+        let is_stale = |run: &PhaseRun| {
             let read = run.reads.get(file);
             read.is_some() && read != now.get(file)
         };
@@ -111,10 +112,10 @@ mod tests {
             .collect()
     }
 
-    fn run(phase: Phase, reads: &str, wrote: &str) -> Run {
-        Run {
+    fn run(phase: Phase, reads: &str, wrote: &str) -> PhaseRun {
+        PhaseRun {
             phase,
-            outcome: Outcome::Done,
+            outcome: PhaseOutcome::Done,
             note: String::new(),
             reads: hashes(reads),
             wrote: hashes(wrote),

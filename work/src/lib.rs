@@ -10,6 +10,7 @@
 
 pub mod action;
 pub mod agent;
+pub mod agent_repo;
 pub mod artifact;
 pub mod bench;
 pub mod folder;
@@ -23,5 +24,4 @@ pub mod phase;
 pub mod run;
 pub mod settings;
 pub mod summary;
-pub mod tree;
 pub mod verdict;

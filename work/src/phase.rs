@@ -83,7 +83,7 @@ impl fmt::Display for Phase {
 /// How a phase came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum PhaseOutcome {
     /// As it should.
     Done,
     /// It was cut short, but there are commits to go on with.
@@ -98,7 +98,7 @@ pub enum Outcome {
     Judged(Verdict),
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for PhaseOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Done => "done",
@@ -113,14 +113,14 @@ impl fmt::Display for Outcome {
 
 /// What is done when a review asks for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mending {
+pub enum Rework {
     /// The phase fix, at most so often.
     Fix(usize),
     /// The phase do again, with the review as feedback, until it was done so often in all.
     Converge(usize),
 }
 
-impl Default for Mending {
+impl Default for Rework {
     fn default() -> Self {
         Self::Fix(2)
     }
@@ -129,7 +129,7 @@ impl Default for Mending {
 /// How the work on an issue ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum WorkStatus {
     /// The review passed, and all that it asked for was done.
     Success,
     /// There is no plan.
@@ -142,7 +142,7 @@ pub enum Status {
     NoIssues,
 }
 
-impl Status {
+impl WorkStatus {
     /// The word for it in `summary.json`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -157,35 +157,39 @@ impl Status {
 
 /// What is to be done now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum WorkStep {
     /// This phase.
     Perform(Phase),
     /// Nothing more.
-    Finish(Status),
+    Finish(WorkStatus),
 }
 
 /// Decides what follows from the phases so far.
-pub fn next(history: &[(Phase, Outcome)], mending: Mending) -> Step {
+pub fn next(history: &[(Phase, PhaseOutcome)], rework: Rework) -> WorkStep {
     let count = |phase| history.iter().filter(|(known, _)| *known == phase).count();
-    let is_usable =
-        |outcome| matches!(outcome, Outcome::Done | Outcome::Partial | Outcome::Skipped);
+    let is_usable = |outcome| {
+        matches!(
+            outcome,
+            PhaseOutcome::Done | PhaseOutcome::Partial | PhaseOutcome::Skipped
+        )
+    };
     let Some((phase, outcome)) = history.last() else {
-        return Step::Perform(Phase::Plan);
+        return WorkStep::Perform(Phase::Plan);
     };
     match (phase, *outcome) {
-        (Phase::Plan, Outcome::Done) => Step::Perform(Phase::Do),
-        (Phase::Plan, _) => Step::Finish(Status::PlanFailed),
-        (Phase::Do | Phase::Fix, outcome) if is_usable(outcome) => Step::Perform(Phase::Push),
-        (Phase::Push, outcome) if is_usable(outcome) => Step::Perform(Phase::Check),
-        (Phase::Check, Outcome::Judged(Verdict::NeedsFixes)) => match mending {
-            Mending::Fix(rounds) if count(Phase::Fix) < rounds => Step::Perform(Phase::Fix),
-            Mending::Converge(rounds) if count(Phase::Do) < rounds => Step::Perform(Phase::Do),
-            Mending::Fix(_) | Mending::Converge(_) => Step::Perform(Phase::Act),
+        (Phase::Plan, PhaseOutcome::Done) => WorkStep::Perform(Phase::Do),
+        (Phase::Plan, _) => WorkStep::Finish(WorkStatus::PlanFailed),
+        (Phase::Do | Phase::Fix, outcome) if is_usable(outcome) => WorkStep::Perform(Phase::Push),
+        (Phase::Push, outcome) if is_usable(outcome) => WorkStep::Perform(Phase::Check),
+        (Phase::Check, PhaseOutcome::Judged(Verdict::NeedsFixes)) => match rework {
+            Rework::Fix(rounds) if count(Phase::Fix) < rounds => WorkStep::Perform(Phase::Fix),
+            Rework::Converge(rounds) if count(Phase::Do) < rounds => WorkStep::Perform(Phase::Do),
+            Rework::Fix(_) | Rework::Converge(_) => WorkStep::Perform(Phase::Act),
         },
         // Whatever went wrong, act says so at the hub.
-        (Phase::Do | Phase::Push | Phase::Check | Phase::Fix, _) => Step::Perform(Phase::Act),
-        (Phase::Act, Outcome::Done) => Step::Finish(Status::Success),
-        (Phase::Act, _) => Step::Finish(Status::Failed),
+        (Phase::Do | Phase::Push | Phase::Check | Phase::Fix, _) => WorkStep::Perform(Phase::Act),
+        (Phase::Act, PhaseOutcome::Done) => WorkStep::Finish(WorkStatus::Success),
+        (Phase::Act, _) => WorkStep::Finish(WorkStatus::Failed),
     }
 }
 
@@ -194,27 +198,27 @@ mod tests {
     use super::*;
 
     /// Reads `plan do:partial check:needs-fixes`; a phase without a word is done.
-    fn history(text: &str) -> Vec<(Phase, Outcome)> {
+    fn history(text: &str) -> Vec<(Phase, PhaseOutcome)> {
         let entry = |word: &str| {
             let (phase, outcome) = word.split_once(':').unwrap_or((word, "done"));
             let phase = Phase::ALL.into_iter().find(|known| known.as_str() == phase);
             let outcome = match outcome {
-                "done" => Outcome::Done,
-                "partial" => Outcome::Partial,
-                "skipped" => Outcome::Skipped,
-                "bailed" => Outcome::Bailed,
-                "failed" => Outcome::Failed,
-                verdict => Outcome::Judged(Verdict::of(verdict)),
+                "done" => PhaseOutcome::Done,
+                "partial" => PhaseOutcome::Partial,
+                "skipped" => PhaseOutcome::Skipped,
+                "bailed" => PhaseOutcome::Bailed,
+                "failed" => PhaseOutcome::Failed,
+                verdict => PhaseOutcome::Judged(Verdict::of(verdict)),
             };
             (phase.unwrap(), outcome)
         };
         text.split_whitespace().map(entry).collect()
     }
 
-    fn check(past: &str, mending: Mending, expected: &str) {
-        let step = match next(&history(past), mending) {
-            Step::Perform(phase) => phase.to_string(),
-            Step::Finish(status) => format!("finish {}", status.as_str()),
+    fn check(past: &str, rework: Rework, expected: &str) {
+        let step = match next(&history(past), rework) {
+            WorkStep::Perform(phase) => phase.to_string(),
+            WorkStep::Finish(status) => format!("finish {}", status.as_str()),
         };
         assert_eq!(step, expected, "{past}");
     }
@@ -247,7 +251,7 @@ mod tests {
             ("plan do push check:pass act", "finish success"),
             ("plan do push check:pass act:failed", "finish failed"),
         ] {
-            check(past, Mending::default(), expected);
+            check(past, Rework::default(), expected);
         }
     }
 
@@ -260,7 +264,7 @@ mod tests {
             (format!("plan {round} {round} {round}"), "act"),
             (format!("plan {round} do push check:pass"), "act"),
         ] {
-            check(&past, Mending::Converge(3), expected);
+            check(&past, Rework::Converge(3), expected);
         }
     }
 
@@ -281,9 +285,9 @@ mod tests {
         let mut ended = 0;
         while let Some(past) = open.pop() {
             assert!(past.len() < 20, "{past:?}");
-            match next(&past, Mending::default()) {
-                Step::Finish(_) => ended += 1,
-                Step::Perform(phase) => open.extend(outcomes.map(|outcome| {
+            match next(&past, Rework::default()) {
+                WorkStep::Finish(_) => ended += 1,
+                WorkStep::Perform(phase) => open.extend(outcomes.map(|outcome| {
                     let mut longer = past.clone();
                     longer.extend(history(&format!("{phase}:{outcome}")));
                     longer

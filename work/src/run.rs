@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use ah_process::StartError;
 
 use crate::agent::Agents;
+use crate::agent_repo::{AgentRepo, AgentRepoError};
 use crate::artifact::Artifacts;
 use crate::git::{Git, GitError};
 use crate::hub::{Hub, HubError};
 use crate::journal::{Journal, still_valid};
 use crate::lock::{Lock, LockError};
-use crate::phase::{self, Outcome, Phase, Status, Step};
-use crate::settings::Settings;
+use crate::phase::{self, Phase, PhaseOutcome, WorkStatus, WorkStep};
+use crate::settings::WorkSettings;
 use crate::summary;
-use crate::tree::{Tree, TreeError};
 
 /// The file that holds the state of the work, below `o/work`.
 pub const STATE: &str = "state.json";
@@ -29,7 +29,7 @@ pub struct Work {
     /// The top of the user's repository.
     pub top: PathBuf,
     /// Where the trees of this repository's issues are.
-    pub trees: PathBuf,
+    pub agent_repos: PathBuf,
     /// The repository, as `OWNER/NAME`.
     pub repository: String,
     /// The git program.
@@ -41,16 +41,16 @@ pub struct Work {
     /// Who works in the phases.
     pub agents: Agents,
     /// Limits.
-    pub settings: Settings,
+    pub settings: WorkSettings,
     /// What was asked for on the command line.
-    pub options: Options,
+    pub options: WorkOptions,
     /// Is told what happens.
-    pub watch: Box<dyn Fn(&News) + Send + Sync>,
+    pub on_event: Box<dyn Fn(&WorkEvent) + Send + Sync>,
 }
 
 /// What is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct WorkOptions {
     /// This issue, whatever its labels.
     pub issue: Option<u64>,
     /// A new issue: its title and text.
@@ -67,13 +67,20 @@ pub struct Options {
 
 /// What happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum WorkEvent {
     /// This issue is worked on, its number and title; `true`: work that was begun goes on.
-    Issue(u64, String, bool),
+    Issue {
+        /// Its number.
+        number: u64,
+        /// Its title.
+        title: String,
+        /// Whether earlier work is resumed.
+        is_resumed: bool,
+    },
     /// A phase begins.
-    Begins(Phase),
+    PhaseStarted(Phase),
     /// A phase has ended: how, and why.
-    Ended(Phase, Outcome, String),
+    PhaseEnded(Phase, PhaseOutcome, String),
     /// Something that the work goes on in spite of.
     Warning(String),
 }
@@ -89,7 +96,7 @@ pub enum WorkError {
     Git(#[from] GitError),
     /// The tree.
     #[error(transparent)]
-    Tree(#[from] TreeError),
+    AgentRepo(#[from] AgentRepoError),
     /// A file.
     #[error("cannot keep the state of the work: {0}")]
     Io(#[from] io::Error),
@@ -130,19 +137,19 @@ impl WorkError {
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum WorkResult {
     /// The work is over.
-    Over(Status),
+    Over(WorkStatus),
     /// The phase that was asked for is done: how it came out.
-    Phase(Outcome),
+    Phase(PhaseOutcome),
 }
 
 /// What there is to do.
-enum Begun {
+enum Start {
     /// This.
     Work(Box<Journal>),
     /// Nothing.
-    Nothing(Status),
+    Nothing(WorkStatus),
 }
 
 impl Work {
@@ -151,7 +158,7 @@ impl Work {
     /// # Errors
     ///
     /// Where the work cannot go on; the same call goes on with it later.
-    pub async fn run(&self) -> Result<Ended, WorkError> {
+    pub async fn run(&self) -> Result<WorkResult, WorkError> {
         self.drive(None).await
     }
 
@@ -160,11 +167,11 @@ impl Work {
     /// # Errors
     ///
     /// Where it is not that phase's turn, or it cannot go on.
-    pub async fn run_phase(&self, phase: Phase) -> Result<Ended, WorkError> {
+    pub async fn run_phase(&self, phase: Phase) -> Result<WorkResult, WorkError> {
         self.drive(Some(phase)).await
     }
 
-    async fn drive(&self, only: Option<Phase>) -> Result<Ended, WorkError> {
+    async fn drive(&self, only: Option<Phase>) -> Result<WorkResult, WorkError> {
         let artifacts = Artifacts::of(&self.top);
         artifacts.prepare()?;
         let lock = Lock::take(&artifacts.path("lock"))?;
@@ -175,31 +182,33 @@ impl Work {
         }
         let end_at = Instant::now() + Duration::from_secs(self.settings.deadline());
         let mut journal = match self.begin(&artifacts, only).await? {
-            Begun::Work(journal) => *journal,
-            Begun::Nothing(status) => return Ok(Ended::Over(status)),
+            Start::Work(journal) => *journal,
+            Start::Nothing(status) => return Ok(WorkResult::Over(status)),
         };
         loop {
             self.forget(&artifacts, &mut journal)?;
-            match (phase::next(&journal.history(), journal.mending), only) {
-                (Step::Finish(status), _) => {
+            match (phase::next(&journal.history(), journal.rework), only) {
+                (WorkStep::Finish(status), _) => {
                     self.conclude(&artifacts, &mut journal, status, None)
                         .await?;
                     let phase = only.and_then(|phase| journal.last(phase));
-                    return Ok(phase.map_or(Ended::Over(status), |run| Ended::Phase(run.outcome)));
+                    return Ok(phase.map_or(WorkResult::Over(status), |run| {
+                        WorkResult::Phase(run.outcome)
+                    }));
                 }
-                (Step::Perform(next), Some(wanted)) if next != wanted => {
+                (WorkStep::Perform(next), Some(wanted)) if next != wanted => {
                     return match journal.last(wanted) {
-                        Some(run) => Ok(Ended::Phase(run.outcome)),
+                        Some(run) => Ok(WorkResult::Phase(run.outcome)),
                         None => Err(not_its_turn(wanted, next)),
                     };
                 }
-                (Step::Perform(next), _) => {
+                (WorkStep::Perform(next), _) => {
                     if Instant::now() >= end_at && next != Phase::Act {
                         return self.time_is_over(&artifacts, &mut journal, next).await;
                     }
-                    (self.watch)(&News::Begins(next));
+                    (self.on_event)(&WorkEvent::PhaseStarted(next));
                     let run = self.perform(&artifacts, &mut journal, next).await?;
-                    (self.watch)(&News::Ended(next, run.outcome, run.note.clone()));
+                    (self.on_event)(&WorkEvent::PhaseEnded(next, run.outcome, run.note.clone()));
                     journal.runs.push(run);
                     save(&artifacts, &journal)?;
                 }
@@ -212,11 +221,11 @@ impl Work {
         let folder = self.tree_folder(journal.issue.number);
         let mut valid = still_valid(&journal.runs, &artifacts.hashes());
         let past = &journal.history()[..valid];
-        let needs_tree = match phase::next(past, journal.mending) {
-            Step::Perform(next) => matches!(next, Phase::Push | Phase::Check | Phase::Fix),
-            Step::Finish(_) => false,
+        let needs_tree = match phase::next(past, journal.rework) {
+            WorkStep::Perform(next) => matches!(next, Phase::Push | Phase::Check | Phase::Fix),
+            WorkStep::Finish(_) => false,
         };
-        if needs_tree && !Tree::is_at(&folder) {
+        if needs_tree && !AgentRepo::is_at(&folder) {
             // The commits went with it, so they are made again.
             let first = past.iter().position(|(phase, _)| *phase == Phase::Do);
             valid = first.unwrap_or(valid);
@@ -226,8 +235,8 @@ impl Work {
         }
         journal.runs.truncate(valid);
         match journal.last(Phase::Do) {
-            None => Tree::discard(&folder)?,
-            Some(_) => Tree::forget_sessions(&folder, valid)?,
+            None => AgentRepo::discard(&folder)?,
+            Some(_) => AgentRepo::forget_sessions(&folder, valid)?,
         }
         journal.concluded = None;
         save(artifacts, journal)
@@ -238,21 +247,21 @@ impl Work {
         artifacts: &Artifacts,
         journal: &mut Journal,
         next: Phase,
-    ) -> Result<Ended, WorkError> {
+    ) -> Result<WorkResult, WorkError> {
         let number = journal.issue.number;
         let note = format!(
             "the time of the run was over before {next}; `ah work -i {number}` goes on there"
         );
-        (self.watch)(&News::Warning(note.clone()));
-        self.conclude(artifacts, journal, Status::Failed, Some(&note))
+        (self.on_event)(&WorkEvent::Warning(note.clone()));
+        self.conclude(artifacts, journal, WorkStatus::Failed, Some(&note))
             .await?;
-        Ok(Ended::Over(Status::Failed))
+        Ok(WorkResult::Over(WorkStatus::Failed))
     }
 
     fn summarise(
         &self,
         artifacts: &Artifacts,
-        status: Status,
+        status: WorkStatus,
         journal: Option<&Journal>,
     ) -> Result<(), WorkError> {
         let now = now();

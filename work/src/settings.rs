@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::phase::{Mending, Phase};
+use crate::phase::{Phase, Rework};
 
 /// The limits of the work, as the setting `work` says them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct Settings {
+pub struct WorkSettings {
     /// With more open pull requests than this nothing is begun; 4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_prs: Option<usize>,
@@ -47,7 +47,7 @@ pub struct Budget {
     pub max_context_tokens: u64,
 }
 
-impl Settings {
+impl WorkSettings {
     /// With more open pull requests than this nothing is begun.
     pub fn max_prs(&self) -> usize {
         self.max_prs.unwrap_or(4)
@@ -59,9 +59,8 @@ impl Settings {
     }
 
     /// What is done when a review asks for more.
-    pub fn mending(&self) -> Mending {
-        self.converge
-            .map_or_else(Mending::default, Mending::Converge)
+    pub fn rework(&self) -> Rework {
+        self.converge.map_or_else(Rework::default, Rework::Converge)
     }
 
     /// The model of a phase, where the setting names one.

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::artifact::Artifacts;
 use crate::journal::Journal;
-use crate::phase::{Phase, Status};
+use crate::phase::{Phase, WorkStatus};
 
 /// The longest comment, in characters.
 const LONGEST: usize = 4_000;
 
 /// How the work went, for `summary.json`.
 pub fn to_json(
-    status: Status,
+    status: WorkStatus,
     repository: &str,
     journal: Option<&Journal>,
     started_at: &str,
@@ -45,7 +45,7 @@ pub fn to_json(
 
 /// The last comment: how it ended, where to look, and the parts of the files that say why.
 pub fn comment(
-    status: Status,
+    status: WorkStatus,
     journal: &Journal,
     artifacts: &Artifacts,
     log: Option<&str>,
@@ -68,7 +68,7 @@ pub fn comment(
     lines.extend(notes.map(|run| format!("- {}: {}", run.phase, cut(&run.note, 300))));
     let text = |name: &str| artifacts.read(name).unwrap_or_default();
     let parts: &[(&str, String, usize)] = match status {
-        Status::Success => &[("Verdict", section(&text("check/check.md"), "Verdict"), 200)],
+        WorkStatus::Success => &[("Verdict", section(&text("check/check.md"), "Verdict"), 200)],
         _ => &[
             ("Goal", section(&text("plan/plan.md"), "Goal"), 500),
             ("Plan", of_failed_plan(status, &text("plan/update.md")), 500),
@@ -91,9 +91,9 @@ pub fn comment(
     cut(&lines.join("\n"), LONGEST)
 }
 
-fn of_failed_plan(status: Status, update: &str) -> String {
+fn of_failed_plan(status: WorkStatus, update: &str) -> String {
     match status {
-        Status::PlanFailed => update.trim().to_owned(),
+        WorkStatus::PlanFailed => update.trim().to_owned(),
         _ => String::new(),
     }
 }

@@ -10,7 +10,7 @@ use crate::confinement::{Obstacle, Standing};
 use crate::print::question::Keeping;
 use ah_agent::Frontend;
 use ah_conversation::{Destination, Interface, Leave, PermissionMode, Permissions, Rule};
-use ah_sandbox::{Verdict, Way};
+use ah_sandbox::{Egress, HostDecision};
 
 /// What is allowed. Where nobody has said it, commands that are confined need no question; others are asked about, and
 /// where nobody can be asked, only what reads happens.
@@ -72,30 +72,33 @@ pub fn ask_about_hosts(standing: &Standing, frontend: &Arc<dyn Frontend>, config
     };
     // The sandbox outlives no session, and holds none.
     let (frontend, files) = (Arc::downgrade(frontend), SettingsFiles::of(config));
-    confined.sandbox.proxy().asks(Box::new(move |to, way| {
-        let (frontend, files) = (frontend.upgrade(), files.clone());
-        Box::pin(async move {
-            let Some(frontend) = frontend else {
-                return Verdict::No;
-            };
-            let host = to.to_string();
-            match frontend.new_host(&host).await {
-                Leave::No => Verdict::No,
-                Leave::Once => Verdict::Once,
-                Leave::Session => Verdict::Always,
-                Leave::Always => {
-                    let key = match way {
-                        Way::Tunnel => "allowHosts",
-                        Way::Http => "allowHttp",
-                    };
-                    if let Err(fault) = files.allow_host(key, &host) {
-                        frontend.notice(&format!("it holds for this session only: {fault}"));
+    confined
+        .sandbox
+        .proxy()
+        .set_prompt(Box::new(move |to, way| {
+            let (frontend, files) = (frontend.upgrade(), files.clone());
+            Box::pin(async move {
+                let Some(frontend) = frontend else {
+                    return HostDecision::Deny;
+                };
+                let host = to.to_string();
+                match frontend.new_host(&host).await {
+                    Leave::No => HostDecision::Deny,
+                    Leave::Once => HostDecision::AllowOnce,
+                    Leave::Session => HostDecision::Allow,
+                    Leave::Always => {
+                        let key = match way {
+                            Egress::Tunnel => "allowHosts",
+                            Egress::Http => "allowHttp",
+                        };
+                        if let Err(fault) = files.allow_host(key, &host) {
+                            frontend.notice(&format!("it holds for this session only: {fault}"));
+                        }
+                        HostDecision::Allow
                     }
-                    Verdict::Always
                 }
-            }
-        })
-    }));
+            })
+        }));
 }
 
 /// Where an answer that is meant for good is kept, if there is a person to be asked. What stands in a project that is

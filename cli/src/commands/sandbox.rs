@@ -46,8 +46,8 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, CliError> {
         workspace
     };
     let terminal = match std::io::stdin().is_terminal() {
-        true => Terminal::Kept,
-        false => Terminal::Left,
+        true => Terminal::Inherited,
+        false => Terminal::Detached,
     };
     let (program, arguments) = exec.command.split_first().expect("the parser demands one");
     let spawned = sandbox
@@ -65,7 +65,7 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, CliError> {
         }
     })?;
     let status = child.process.wait();
-    for path in child.link.quarantine() {
+    for path in child.guard.quarantine() {
         crate::warn(&format!(
             "moved aside what nothing inside may make: {}",
             path.display()

@@ -21,12 +21,12 @@ use ah_conversation::{Content, Environment, ExitReason, Interface};
 use ah_process::{Command, Keep};
 use ah_work::agent::Agents;
 use ah_work::artifact;
-use ah_work::folder::Folder;
+use ah_work::folder::FolderHub;
 use ah_work::git::{Git, GitError, Owner, is_repository, repository_of};
 use ah_work::github::{self, GitHub};
 use ah_work::hub::Hub;
-use ah_work::phase::{Outcome, Phase, Status};
-use ah_work::run::{Ended, News, Options as Wanted, Work, WorkError};
+use ah_work::phase::{Phase, PhaseOutcome, WorkStatus};
+use ah_work::run::{Work, WorkError, WorkEvent, WorkOptions as Wanted, WorkResult};
 use tokio::runtime::Builder;
 
 /// What the phases are asked with, besides the keys that settings name.
@@ -118,33 +118,36 @@ async fn perform(
     };
     let folder = artifact::FOLDER;
     match ended.map_err(|error| failure(&error))? {
-        Ended::Over(Status::NoIssues) => {
+        WorkResult::Over(WorkStatus::NoIssues) => {
             crate::note("No issue waits (label `todo`).");
             Ok(0)
         }
-        Ended::Over(Status::PrLimit) => {
+        WorkResult::Over(WorkStatus::PrLimit) => {
             let most = work.settings.max_prs();
             crate::note(&format!(
                 "More than {most} pull requests are open; nothing is begun."
             ));
             Ok(0)
         }
-        Ended::Over(status) => {
+        WorkResult::Over(status) => {
             crate::note(&format!(
                 "{}: see {folder}/ for all that was left",
                 status.as_str()
             ));
-            Ok(if status == Status::Success {
+            Ok(if status == WorkStatus::Success {
                 0
             } else {
                 FAILURE
             })
         }
-        Ended::Phase(outcome) => {
+        WorkResult::Phase(outcome) => {
             crate::note(&format!("{outcome}: see {folder}/"));
             Ok(match outcome {
-                Outcome::Done | Outcome::Partial | Outcome::Skipped | Outcome::Judged(_) => 0,
-                Outcome::Bailed | Outcome::Failed => FAILURE,
+                PhaseOutcome::Done
+                | PhaseOutcome::Partial
+                | PhaseOutcome::Skipped
+                | PhaseOutcome::Judged(_) => 0,
+                PhaseOutcome::Bailed | PhaseOutcome::Failed => FAILURE,
             })
         }
     }
@@ -227,7 +230,7 @@ impl Place {
         refuse_trust(config, &trees)?;
         Ok(Work {
             top: self.top.clone(),
-            trees,
+            agent_repos: trees,
             repository,
             git: self.git.clone(),
             hub,
@@ -241,7 +244,7 @@ impl Place {
                 allow_workflows: wanted.allow_workflows,
                 log: log(environment),
             },
-            watch: Box::new(show(environment.get("GITHUB_ACTIONS").is_some())),
+            on_event: Box::new(show(environment.get("GITHUB_ACTIONS").is_some())),
             main,
         })
     }
@@ -305,7 +308,7 @@ async fn hub(
                 .ok()
                 .and_then(|head| Some(head.strip_prefix("origin/")?.to_owned()));
             let branch = head.unwrap_or_else(|| "main".to_owned());
-            Ok(Box::new(Folder::new(folder.clone(), branch)))
+            Ok(Box::new(FolderHub::new(folder.clone(), branch)))
         }
         None => {
             let options = ah_http::Options::from_variables(|name| environment.get(name));
@@ -501,33 +504,37 @@ fn state_folder(environment: &Environment) -> Result<PathBuf, CliError> {
 }
 
 /// Tells what happens, with the marks by which Actions folds its log.
-fn show(in_actions: bool) -> impl Fn(&News) + Send + Sync {
+fn show(in_actions: bool) -> impl Fn(&WorkEvent) + Send + Sync {
     move |news| match news {
-        News::Issue(number, title, goes_on) => {
-            let word = if *goes_on {
+        WorkEvent::Issue {
+            number,
+            title,
+            is_resumed,
+        } => {
+            let word = if *is_resumed {
                 "Going on with"
             } else {
                 "Working on"
             };
             crate::note(&format!("{word} #{number}: {}", super::preview(title, 80)));
         }
-        News::Begins(phase) => {
+        WorkEvent::PhaseStarted(phase) => {
             if in_actions {
                 let _ = super::print(&format!("::group::{phase}\n"));
             }
             crate::note(&format!("{phase} …"));
         }
-        News::Ended(phase, outcome, note) => {
+        WorkEvent::PhaseEnded(phase, outcome, note) => {
             crate::note(&ended(*phase, *outcome, note));
             if in_actions {
                 let _ = super::print("::endgroup::\n");
             }
         }
-        News::Warning(text) => crate::warn(text),
+        WorkEvent::Warning(text) => crate::warn(text),
     }
 }
 
-fn ended(phase: Phase, outcome: Outcome, note: &str) -> String {
+fn ended(phase: Phase, outcome: PhaseOutcome, note: &str) -> String {
     match note {
         "" => format!("{phase}: {outcome}"),
         note => format!("{phase}: {outcome} ({note})"),

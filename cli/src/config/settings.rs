@@ -10,7 +10,7 @@ use ah_agent::hooks::{HookEvent, HookGroup, HookSetting};
 use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_provider::route::NamedServer;
-use ah_work::settings::Settings as WorkSettings;
+use ah_work::settings::WorkSettings;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 

@@ -59,36 +59,36 @@ struct Bait {
 ///
 /// Why there is no sandbox of this tier here.
 pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> {
-    let fault = |error: io::Error| SetupError::Sandbox(error.to_string());
-    let folder = TempDir::with_prefix("ah-check-").map_err(fault)?;
-    let root = fs::canonicalize(folder.path()).map_err(fault)?;
+    let setup_error = |error: io::Error| SetupError::Sandbox(error.to_string());
+    let folder = TempDir::with_prefix("ah-check-").map_err(setup_error)?;
+    let root = fs::canonicalize(folder.path()).map_err(setup_error)?;
     let [home, outside, workspace] = ["home", "outside", "workspace"].map(|name| root.join(name));
     for path in [&home, &outside, &workspace.join(".git/hooks")] {
-        fs::create_dir_all(path).map_err(fault)?;
+        fs::create_dir_all(path).map_err(setup_error)?;
     }
     let secret = home.join("secret");
-    fs::write(&secret, "secret").map_err(fault)?;
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(fault)?;
+    fs::write(&secret, "secret").map_err(setup_error)?;
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(setup_error)?;
     let socket = outside.join("socket");
-    let _unix = UnixListener::bind(&socket).map_err(fault)?;
+    let _unix = UnixListener::bind(&socket).map_err(setup_error)?;
     let name = root.to_string_lossy().into_owned();
-    let address = SocketAddr::from_abstract_name(&name).map_err(fault)?;
-    let _abstract = UnixListener::bind_addr(&address).map_err(fault)?;
-    let open = File::open(&secret).map_err(fault)?;
+    let address = SocketAddr::from_abstract_name(&name).map_err(setup_error)?;
+    let _abstract = UnixListener::bind_addr(&address).map_err(setup_error)?;
+    let open = File::open(&secret).map_err(setup_error)?;
     rustix::io::fcntl_setfd(&open, rustix::io::FdFlags::empty())
-        .map_err(|errno| fault(errno.into()))?;
+        .map_err(|errno| setup_error(errno.into()))?;
     let bait = Bait {
         tier,
         secret,
         outside,
         workspace: workspace.clone(),
-        port: listener.local_addr().map_err(fault)?.port(),
+        port: listener.local_addr().map_err(setup_error)?.port(),
         socket,
         name,
         process: rustix::process::getpid().as_raw_pid(),
         fd: open.as_raw_fd(),
     };
-    let program = std::env::current_exe().map_err(fault)?;
+    let program = std::env::current_exe().map_err(setup_error)?;
     let mut confinement = Confinement::new(workspace.clone(), Some(home));
     confinement.tier = tier;
     confinement.grants.push(Grant {
@@ -100,7 +100,7 @@ pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> 
         Proxy::new(Allowlist::default()),
         launcher.to_owned(),
     );
-    let words = serde_json::to_string(&bait).map_err(|error| fault(error.into()))?;
+    let words = serde_json::to_string(&bait).map_err(|error| setup_error(error.into()))?;
     let arguments = [PROBE.into(), words.into()];
     let mut prepared =
         sandbox.prepare(program.as_os_str(), &arguments, &workspace, Terminal::None)?;
@@ -111,8 +111,8 @@ pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> 
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let child = prepared.spawn()?;
-    let output = child.process.wait_with_output().map_err(fault)?;
-    drop(child.link);
+    let output = child.process.wait_with_output().map_err(setup_error)?;
+    drop(child.guard);
     serde_json::from_slice(&output.stdout)
         .map_err(|error| SetupError::Sandbox(format!("the probe inside gave no answer: {error}")))
 }

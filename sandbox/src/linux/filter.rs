@@ -4,7 +4,7 @@
 //! table. The filter is put together here rather than by a library, since a call by another convention (32 bits, x32)
 //! has to fail like any other.
 
-use super::setup::Step;
+use super::setup::SetupResult;
 use crate::access::Tier;
 
 /// One instruction of the kernel's filter language.
@@ -44,7 +44,7 @@ const X32: u32 = 0x4000_0000;
 
 /// A condition on the lower half of an argument, which is all that the kernel looks at in these.
 #[derive(Debug, Clone, Copy)]
-enum Is {
+enum ArgumentTest {
     Equal(u8, u32),
     /// Under the mask.
     Masked(u8, u32, u32),
@@ -53,14 +53,14 @@ enum Is {
 }
 
 /// A call that fails where all conditions hold.
-struct Refusal {
+struct SyscallRule {
     number: i64,
-    conditions: Vec<Is>,
+    conditions: Vec<ArgumentTest>,
     errno: i32,
 }
 
 /// Refuses from now on, in this process and all that it starts.
-pub(crate) fn apply(tier: Tier) -> Step<()> {
+pub(crate) fn apply(tier: Tier) -> SetupResult<()> {
     let instructions = compile(&refusals(tier));
     let program = Program {
         length: u16::try_from(instructions.len()).map_err(|_| "filter: too long".to_owned())?,
@@ -81,7 +81,7 @@ pub(crate) fn apply(tier: Tier) -> Step<()> {
     }
 }
 
-fn compile(refusals: &[Refusal]) -> Vec<Instruction> {
+fn compile(refusals: &[SyscallRule]) -> Vec<Instruction> {
     let load = |value| Instruction {
         code: LOAD,
         if_true: 0,
@@ -117,10 +117,16 @@ fn compile(refusals: &[Refusal]) -> Vec<Instruction> {
             let over = u8::try_from(body.len()).expect("conditions are few");
             let argument = |at: u8| load(16 + 8 * u32::from(at));
             let test = match *condition {
-                Is::Equal(at, value) => vec![argument(at), jump(JUMP_IF_EQUAL, 0, over, value)],
-                Is::Not(at, value) => vec![argument(at), jump(JUMP_IF_EQUAL, over, 0, value)],
-                Is::AnyBit(at, bits) => vec![argument(at), jump(JUMP_IF_ANY_BIT, 0, over, bits)],
-                Is::Masked(at, mask, value) => vec![
+                ArgumentTest::Equal(at, value) => {
+                    vec![argument(at), jump(JUMP_IF_EQUAL, 0, over, value)]
+                }
+                ArgumentTest::Not(at, value) => {
+                    vec![argument(at), jump(JUMP_IF_EQUAL, over, 0, value)]
+                }
+                ArgumentTest::AnyBit(at, bits) => {
+                    vec![argument(at), jump(JUMP_IF_ANY_BIT, 0, over, bits)]
+                }
+                ArgumentTest::Masked(at, mask, value) => vec![
                     argument(at),
                     jump(AND, 0, 0, mask),
                     jump(JUMP_IF_EQUAL, 0, over, value),
@@ -143,8 +149,8 @@ fn compile(refusals: &[Refusal]) -> Vec<Instruction> {
     program
 }
 
-fn refusals(tier: Tier) -> Vec<Refusal> {
-    let refuse = |number, conditions| Refusal {
+fn refusals(tier: Tier) -> Vec<SyscallRule> {
+    let refuse = |number, conditions| SyscallRule {
         number,
         conditions,
         errno: libc::EPERM,
@@ -155,7 +161,7 @@ fn refusals(tier: Tier) -> Vec<Refusal> {
         .collect();
     // Their arguments are in memory, where no filter sees them. Programs know that these calls may be missing.
     for number in [libc::SYS_clone3, libc::SYS_openat2] {
-        refusals.push(Refusal {
+        refusals.push(SyscallRule {
             number,
             conditions: Vec::new(),
             errno: libc::ENOSYS,
@@ -170,11 +176,14 @@ fn refusals(tier: Tier) -> Vec<Refusal> {
         | libc::CLONE_NEWNET;
     refusals.push(refuse(
         libc::SYS_clone,
-        vec![Is::AnyBit(0, namespaces.unsigned_abs())],
+        vec![ArgumentTest::AnyBit(0, namespaces.unsigned_abs())],
     ));
     // What types into somebody else's terminal.
     for request in [0x5412, 0x541c, 0x5423] {
-        refusals.push(refuse(libc::SYS_ioctl, vec![Is::Equal(1, request)]));
+        refusals.push(refuse(
+            libc::SYS_ioctl,
+            vec![ArgumentTest::Equal(1, request)],
+        ));
     }
     refusals.extend(
         sockets(tier)
@@ -270,33 +279,42 @@ fn always() -> Vec<i64> {
 }
 
 /// Sockets of the kinds that programs use; all others speak to parts of the kernel.
-fn sockets(tier: Tier) -> Vec<(i64, Vec<Is>)> {
+fn sockets(tier: Tier) -> Vec<(i64, Vec<ArgumentTest>)> {
     const UNIX: u32 = libc::AF_UNIX.unsigned_abs();
     const INET: u32 = libc::AF_INET.unsigned_abs();
     const INET6: u32 = libc::AF_INET6.unsigned_abs();
     const NETLINK: u32 = libc::AF_NETLINK.unsigned_abs();
     const RAW: u32 = libc::SOCK_RAW.unsigned_abs();
-    let pairs = (libc::SYS_socketpair, vec![Is::Not(0, UNIX)]);
+    let pairs = (libc::SYS_socketpair, vec![ArgumentTest::Not(0, UNIX)]);
     if tier == Tier::Landlock {
         return vec![pairs, (libc::SYS_socket, Vec::new())];
     }
-    let families = [UNIX, INET, INET6, NETLINK].map(|family| Is::Not(0, family));
+    let families = [UNIX, INET, INET6, NETLINK].map(|family| ArgumentTest::Not(0, family));
     let mut refused = vec![
         pairs,
         (libc::SYS_socket, families.to_vec()),
         // Of netlink, only what lists interfaces and routes.
-        (libc::SYS_socket, vec![Is::Equal(0, NETLINK), Is::Not(2, 0)]),
+        (
+            libc::SYS_socket,
+            vec![ArgumentTest::Equal(0, NETLINK), ArgumentTest::Not(2, 0)],
+        ),
     ];
     for family in [INET, INET6] {
         refused.push((
             libc::SYS_socket,
-            vec![Is::Equal(0, family), Is::Masked(1, 0xf, RAW)],
+            vec![
+                ArgumentTest::Equal(0, family),
+                ArgumentTest::Masked(1, 0xf, RAW),
+            ],
         ));
         for protocol in [libc::IPPROTO_MPTCP, libc::IPPROTO_SCTP] {
             let protocol = protocol.unsigned_abs();
             refused.push((
                 libc::SYS_socket,
-                vec![Is::Equal(0, family), Is::Equal(2, protocol)],
+                vec![
+                    ArgumentTest::Equal(0, family),
+                    ArgumentTest::Equal(2, protocol),
+                ],
             ));
         }
     }
@@ -304,39 +322,51 @@ fn sockets(tier: Tier) -> Vec<(i64, Vec<Is>)> {
 }
 
 /// Files that run as their owner would be a way up for whoever finds them outside.
-fn set_id_bits() -> Vec<(i64, Vec<Is>)> {
+fn set_id_bits() -> Vec<(i64, Vec<ArgumentTest>)> {
     const BITS: u32 = libc::S_ISUID | libc::S_ISGID;
     const CREATING: u32 = libc::O_CREAT.unsigned_abs();
     // The other bit of this flag is that of folders.
     const TEMPORARY: u32 = (libc::O_TMPFILE & !libc::O_DIRECTORY).unsigned_abs();
     let mut refused = vec![
-        (libc::SYS_fchmod, vec![Is::AnyBit(1, BITS)]),
-        (libc::SYS_fchmodat, vec![Is::AnyBit(2, BITS)]),
-        (libc::SYS_fchmodat2, vec![Is::AnyBit(2, BITS)]),
-        (libc::SYS_mknodat, vec![Is::AnyBit(2, BITS)]),
-        (libc::SYS_mkdirat, vec![Is::AnyBit(2, libc::S_ISUID)]),
+        (libc::SYS_fchmod, vec![ArgumentTest::AnyBit(1, BITS)]),
+        (libc::SYS_fchmodat, vec![ArgumentTest::AnyBit(2, BITS)]),
+        (libc::SYS_fchmodat2, vec![ArgumentTest::AnyBit(2, BITS)]),
+        (libc::SYS_mknodat, vec![ArgumentTest::AnyBit(2, BITS)]),
+        (
+            libc::SYS_mkdirat,
+            vec![ArgumentTest::AnyBit(2, libc::S_ISUID)],
+        ),
         (
             libc::SYS_openat,
-            vec![Is::AnyBit(2, CREATING | TEMPORARY), Is::AnyBit(3, BITS)],
+            vec![
+                ArgumentTest::AnyBit(2, CREATING | TEMPORARY),
+                ArgumentTest::AnyBit(3, BITS),
+            ],
         ),
     ];
     #[cfg(target_arch = "x86_64")]
     refused.extend([
-        (libc::SYS_chmod, vec![Is::AnyBit(1, BITS)]),
-        (libc::SYS_creat, vec![Is::AnyBit(1, BITS)]),
-        (libc::SYS_mknod, vec![Is::AnyBit(1, BITS)]),
-        (libc::SYS_mkdir, vec![Is::AnyBit(1, libc::S_ISUID)]),
+        (libc::SYS_chmod, vec![ArgumentTest::AnyBit(1, BITS)]),
+        (libc::SYS_creat, vec![ArgumentTest::AnyBit(1, BITS)]),
+        (libc::SYS_mknod, vec![ArgumentTest::AnyBit(1, BITS)]),
+        (
+            libc::SYS_mkdir,
+            vec![ArgumentTest::AnyBit(1, libc::S_ISUID)],
+        ),
         (
             libc::SYS_open,
-            vec![Is::AnyBit(1, CREATING | TEMPORARY), Is::AnyBit(2, BITS)],
+            vec![
+                ArgumentTest::AnyBit(1, CREATING | TEMPORARY),
+                ArgumentTest::AnyBit(2, BITS),
+            ],
         ),
     ]);
     refused
 }
 
 /// Where there are no namespaces: other processes, and what Landlock does not look at.
-fn outside() -> Vec<(i64, Vec<Is>)> {
-    let mut refused: Vec<(i64, Vec<Is>)> = [
+fn outside() -> Vec<(i64, Vec<ArgumentTest>)> {
+    let mut refused: Vec<(i64, Vec<ArgumentTest>)> = [
         libc::SYS_ptrace,
         libc::SYS_process_vm_readv,
         libc::SYS_process_vm_writev,
@@ -361,7 +391,7 @@ fn outside() -> Vec<(i64, Vec<Is>)> {
         (libc::SYS_setpriority, 1),
         (libc::SYS_ioprio_set, 1),
     ] {
-        refused.push((number, vec![Is::Not(at, 0)]));
+        refused.push((number, vec![ArgumentTest::Not(at, 0)]));
     }
     refused
 }
@@ -371,7 +401,7 @@ mod tests {
     use super::*;
 
     /// What the kernel would answer.
-    fn answer(tier: Tier, convention: u32, number: i64, arguments: [u64; 6]) -> u32 {
+    fn verdict(tier: Tier, convention: u32, number: i64, arguments: [u64; 6]) -> u32 {
         let program = compile(&refusals(tier));
         let word = |offset: u32| match offset {
             NUMBER => number as u32,
@@ -462,16 +492,16 @@ mod tests {
             (landlock, libc::SYS_prlimit64, [0; 6], ALLOW),
             (landlock, libc::SYS_prlimit64, [7, 0, 0, 0, 0, 0], EPERM),
         ] {
-            let answer = answer(tier, NATIVE, number, arguments);
-            assert_eq!(answer, expected, "{tier:?} {number} {arguments:x?}");
+            let verdict = verdict(tier, NATIVE, number, arguments);
+            assert_eq!(verdict, expected, "{tier:?} {number} {arguments:x?}");
         }
         assert_eq!(
-            answer(full, 0x4000_0003, libc::SYS_read, [0; 6]),
+            verdict(full, 0x4000_0003, libc::SYS_read, [0; 6]),
             EPERM,
             "32 bits"
         );
         assert_eq!(
-            answer(full, NATIVE, libc::SYS_read | i64::from(X32), [0; 6]),
+            verdict(full, NATIVE, libc::SYS_read | i64::from(X32), [0; 6]),
             EPERM,
             "x32"
         );

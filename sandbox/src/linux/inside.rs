@@ -23,13 +23,13 @@ use rustix::thread::{
     set_capabilities_secure_bits, set_no_new_privs, unshare_unsafe,
 };
 
-use super::setup::{During, NO_SANDBOX, Step};
+use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
-use super::wire::Message;
+use super::wire::LauncherMessage;
 use super::{filter, landlock, mounts};
 use crate::access::Tier;
 use crate::environment::{HELD, PROXY_PORT};
-use crate::plan::{Layout, Limits, Plan};
+use crate::plan::{Layout, Plan, ResourceLimits};
 
 /// How long to wait for a signal at once; the end of a child is one.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -40,7 +40,7 @@ pub(crate) fn begin(plan: &Plan, link: &OwnedFd, go: PipeReader, mut report: Pip
         Ok(child) => child,
         Err(reason) => {
             if !reason.is_empty() {
-                let _ = Message::Failed(reason).send(link);
+                let _ = LauncherMessage::Failed(reason).send(link);
             }
             let _ = report.write_all(&(NO_SANDBOX << 8).to_ne_bytes());
             exit()
@@ -56,10 +56,10 @@ fn exit() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> Step<()> {
-    set_parent_process_death_signal(Some(Signal::KILL)).during("prctl")?;
+fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
+    set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
     // Without a word the parent has died before it could be watched.
-    go.read_exact(&mut [0]).during("the launcher has gone")?;
+    go.read_exact(&mut [0]).describe("the launcher has gone")?;
     if plan.tier == Tier::Full {
         let mut flags = UnshareFlags::NEWNS
             | UnshareFlags::NEWIPC
@@ -69,41 +69,41 @@ fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> Step<()> {
             flags |= UnshareFlags::NEWNET;
         }
         // SAFETY: this process has one thread, which shares nothing with another.
-        unsafe { unshare_unsafe(flags) }.during("make namespaces")?;
+        unsafe { unshare_unsafe(flags) }.describe("make namespaces")?;
         if plan.namespaces.is_none() {
-            network()?.send(link).during("tell of the network")?;
+            network()?.send(link).describe("tell of the network")?;
         }
     }
     let layout = read_layout(plan)?;
     if plan.tier == Tier::Full {
         mounts::enter(&layout, plan.limits)?;
     }
-    rustix::process::chdir(&plan.cwd).during(plan.cwd.display())?;
+    rustix::process::chdir(&plan.cwd).describe(plan.cwd.display())?;
     limit(plan.limits)?;
     give_up_capabilities()?;
-    set_no_new_privs(true).during("no_new_privs")?;
+    set_no_new_privs(true).describe("no_new_privs")?;
     landlock::restrict(plan.tier, &layout)?;
     filter::apply(plan.tier)?;
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).during("prctl")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     // Some of these changes undo it.
-    set_parent_process_death_signal(Some(Signal::KILL)).during("prctl")
+    set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")
 }
 
-fn read_layout(plan: &Plan) -> Step<Layout> {
+fn read_layout(plan: &Plan) -> SetupResult<Layout> {
     let mut json = Vec::new();
     // SAFETY: our parent's parent has opened this descriptor for us, and nothing else in this process knows of it.
     let mut pipe = unsafe { File::from_raw_fd(plan.layout) };
-    pipe.read_to_end(&mut json).during("read the layout")?;
+    pipe.read_to_end(&mut json).describe("read the layout")?;
     serde_json::from_slice(&json).map_err(|error| format!("read the layout: {error}"))
 }
 
 /// A network of its own loopback, and a listener on it that somebody outside will serve.
-fn network() -> Step<Message> {
+fn network() -> SetupResult<LauncherMessage> {
     // SAFETY: an interface request of zeroes is valid; the name fits, and the request outlives the call.
     unsafe {
         let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
         if socket < 0 {
-            return Err(io::Error::last_os_error()).during("socket");
+            return Err(io::Error::last_os_error()).describe("socket");
         }
         let socket = OwnedFd::from_raw_fd(socket);
         let mut request: libc::ifreq = zeroed();
@@ -116,18 +116,22 @@ fn network() -> Step<Message> {
             &raw const request,
         ) != 0
         {
-            return Err(io::Error::last_os_error()).during("bring up the loopback");
+            return Err(io::Error::last_os_error()).describe("bring up the loopback");
         }
     }
-    let listener = TcpListener::bind(("127.0.0.1", PROXY_PORT)).during("listen for the proxy")?;
+    let listener = TcpListener::bind(("127.0.0.1", PROXY_PORT)).describe("listen for the proxy")?;
     let namespace =
         |name: &str| std::fs::File::open(format!("/proc/self/ns/{name}")).map(OwnedFd::from);
-    let user = namespace("user").during("user namespace")?;
-    let network = namespace("net").during("network namespace")?;
-    Ok(Message::Network(vec![listener.into(), user, network]))
+    let user = namespace("user").describe("user namespace")?;
+    let network = namespace("net").describe("network namespace")?;
+    Ok(LauncherMessage::Network(vec![
+        listener.into(),
+        user,
+        network,
+    ]))
 }
 
-fn limit(limits: Limits) -> Step<()> {
+fn limit(limits: ResourceLimits) -> SetupResult<()> {
     for (resource, most) in [
         (Resource::Core, 0),
         (Resource::Fsize, limits.file_bytes),
@@ -142,14 +146,14 @@ fn limit(limits: Limits) -> Step<()> {
             current: Some(most),
             maximum: Some(most),
         };
-        setrlimit(resource, both).during("limits")?;
+        setrlimit(resource, both).describe("limits")?;
     }
     // Where memory runs out, what runs here goes first.
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
     Ok(())
 }
 
-fn give_up_capabilities() -> Step<()> {
+fn give_up_capabilities() -> SetupResult<()> {
     for capability in CapabilitySet::all().iter() {
         // Without privileges there is nothing to remove, and newer kernels have more than we know.
         let _ = remove_capability_from_bounding_set(capability);
@@ -166,10 +170,10 @@ fn give_up_capabilities() -> Step<()> {
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, none).during("give up capabilities")
+    set_capabilities(None, none).describe("give up capabilities")
 }
 
-fn start(plan: &Plan, link: &OwnedFd) -> Step<Child> {
+fn start(plan: &Plan, link: &OwnedFd) -> SetupResult<Child> {
     let mut command = Command::new(&plan.program);
     command.args(&plan.arguments);
     for (name, value) in std::env::vars_os() {
@@ -189,11 +193,13 @@ fn start(plan: &Plan, link: &OwnedFd) -> Step<Child> {
     unsafe { command.pre_exec(prepare) };
     match command.spawn() {
         Ok(child) => {
-            Message::Running.send(link).during("tell that it runs")?;
+            LauncherMessage::Running
+                .send(link)
+                .describe("tell that it runs")?;
             Ok(child)
         }
         Err(error) => {
-            let _ = Message::NoProgram(error.to_string()).send(link);
+            let _ = LauncherMessage::NoProgram(error.to_string()).send(link);
             Err(String::new())
         }
     }

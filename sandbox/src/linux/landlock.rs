@@ -7,7 +7,7 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
-use super::setup::Step;
+use super::setup::SetupResult;
 use crate::access::{Access, Tier};
 use crate::environment::NODE_PROXY;
 use crate::plan::Layout;
@@ -18,17 +18,17 @@ const FLOOR: ABI = ABI::V3;
 const BEST: ABI = ABI::V6;
 
 /// Restricts this process and all that it starts. Paths are those of the file system that it is in by then.
-pub(crate) fn restrict(tier: Tier, layout: &Layout) -> Step<()> {
-    let fault = |error: &dyn std::fmt::Display| format!("landlock: {error}");
+pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
+    let setup_error = |error: &dyn std::fmt::Display| format!("landlock: {error}");
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(FLOOR))
-        .map_err(|error| fault(&error))?
+        .map_err(|error| setup_error(&error))?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(BEST))
         .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))
         .and_then(Ruleset::create)
-        .map_err(|error| fault(&error))?;
+        .map_err(|error| setup_error(&error))?;
     for (path, rights) in rules(tier, layout) {
         // What is not there needs no rule.
         let Ok(fd) = PathFd::new(&path) else { continue };
@@ -38,9 +38,11 @@ pub(crate) fn restrict(tier: Tier, layout: &Layout) -> Step<()> {
         };
         ruleset = ruleset
             .add_rule(PathBeneath::new(fd, rights))
-            .map_err(|error| fault(&error))?;
+            .map_err(|error| setup_error(&error))?;
     }
-    let status = ruleset.restrict_self().map_err(|error| fault(&error))?;
+    let status = ruleset
+        .restrict_self()
+        .map_err(|error| setup_error(&error))?;
     match status.ruleset {
         RulesetStatus::NotEnforced => Err("landlock: not enforced by this kernel".to_owned()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
@@ -48,9 +50,9 @@ pub(crate) fn restrict(tier: Tier, layout: &Layout) -> Step<()> {
 }
 
 fn rules(tier: Tier, layout: &Layout) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
-    let places = layout.places.iter();
-    let mut rules: Vec<_> = places
-        .map(|place| (place.path.clone(), rights(place.access)))
+    let mounts = layout.mounts.iter();
+    let mut rules: Vec<_> = mounts
+        .map(|mount| (mount.path.clone(), rights(mount.access)))
         .collect();
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     for name in [

@@ -19,9 +19,9 @@ use rustix::process::{
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use super::inside;
-use super::setup::{During, NO_SANDBOX, Step};
+use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
-use super::wire::Message;
+use super::wire::LauncherMessage;
 use crate::access::Tier;
 use crate::plan::Plan;
 
@@ -44,21 +44,21 @@ pub fn launcher(mut arguments: impl Iterator<Item = OsString>) -> ! {
     match launch(&plan, &link) {
         Ok(status) => end_as(status),
         Err(reason) => {
-            let _ = Message::Failed(reason).send(&link);
+            let _ = LauncherMessage::Failed(reason).send(&link);
             std::process::exit(NO_SANDBOX);
         }
     }
 }
 
-fn launch(plan: &Plan, link: &OwnedFd) -> Step<i32> {
-    set_parent_process_death_signal(Some(Signal::KILL)).during("prctl")?;
+fn launch(plan: &Plan, link: &OwnedFd) -> SetupResult<i32> {
+    set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
     close_on_exec_all()?;
     let signals = Signals::hold(plan.forwards_signals);
     if plan.tier == Tier::Full {
         enter_user_namespace(plan)?;
     }
-    let (go, start) = io::pipe().during("pipe")?;
-    let (status, report) = io::pipe().during("pipe")?;
+    let (go, start) = io::pipe().describe("pipe")?;
+    let (status, report) = io::pipe().describe("pipe")?;
     // SAFETY: this process has one thread, so the child may do whatever it may do.
     let child = match unsafe { libc::fork() } {
         0 => {
@@ -67,9 +67,9 @@ fn launch(plan: &Plan, link: &OwnedFd) -> Step<i32> {
         }
         child => Pid::from_raw(child)
             .ok_or_else(io::Error::last_os_error)
-            .during("fork")?,
+            .describe("fork")?,
     };
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).during("prctl")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     drop((go, report));
     begin(start)?;
     watch(plan, link, child, &signals);
@@ -77,8 +77,8 @@ fn launch(plan: &Plan, link: &OwnedFd) -> Step<i32> {
 }
 
 /// Lets the child go. Where it reads nothing, this process has died before the child could tie its life to it.
-fn begin(mut start: PipeWriter) -> Step<()> {
-    start.write_all(b"g").during("pipe")
+fn begin(mut start: PipeWriter) -> SetupResult<()> {
+    start.write_all(b"g").describe("pipe")
 }
 
 /// How the command has ended, as `wait` tells it.
@@ -92,7 +92,7 @@ fn read_status(mut status: PipeReader) -> i32 {
 }
 
 /// Nothing that is open here but the three streams reaches the command.
-fn close_on_exec_all() -> Step<()> {
+fn close_on_exec_all() -> SetupResult<()> {
     // SAFETY: descriptors are marked, none is closed.
     let result = unsafe {
         libc::syscall(
@@ -104,28 +104,28 @@ fn close_on_exec_all() -> Step<()> {
     };
     match result {
         0 => Ok(()),
-        _ => Err(io::Error::last_os_error()).during("close_range"),
+        _ => Err(io::Error::last_os_error()).describe("close_range"),
     }
 }
 
-fn enter_user_namespace(plan: &Plan) -> Step<()> {
+fn enter_user_namespace(plan: &Plan) -> SetupResult<()> {
     if let Some((user, network)) = plan.namespaces {
         // SAFETY: the parent has opened these two for us.
         let [user, network] = [user, network].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))
-            .during("join the user namespace")?;
+            .describe("join the user namespace")?;
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
-            .during("join the network namespace")?;
+            .describe("join the network namespace")?;
     } else {
         let (user, group) = (getuid(), getgid());
         // SAFETY: no thread shares anything with this one.
-        unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.during("make a user namespace")?;
-        fs::write("/proc/self/setgroups", "deny").during("setgroups")?;
-        fs::write("/proc/self/uid_map", format!("{user} {user} 1\n")).during("uid_map")?;
-        fs::write("/proc/self/gid_map", format!("{group} {group} 1\n")).during("gid_map")?;
+        unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.describe("make a user namespace")?;
+        fs::write("/proc/self/setgroups", "deny").describe("setgroups")?;
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1\n")).describe("uid_map")?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1\n")).describe("gid_map")?;
     }
     // SAFETY: as above.
-    unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.during("make a process namespace")
+    unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.describe("make a process namespace")
 }
 
 /// Waits for the end of the child; ends it where its parent has gone, or where it takes too much memory.

@@ -16,9 +16,9 @@ use rustix::mount::{
 };
 use rustix::process::pivot_root;
 
-use super::setup::{During, Step};
+use super::setup::{DescribeError, SetupResult};
 use crate::environment::NODE_PROXY;
-use crate::plan::{Layout, Limits, Place, Source};
+use crate::plan::{Layout, Mount, MountSource, ResourceLimits};
 
 /// Where the new file system stands while it is built. It is there on every system.
 const BUILT_AT: &str = "/usr";
@@ -46,16 +46,16 @@ const HIDDEN: [&str; 17] = [
 const FROZEN: [&str; 5] = ["sys", "irq", "bus", "acpi", "fs"];
 
 /// Something opened outside, to be placed inside.
-struct Piece<'a> {
-    place: &'a Place,
+struct OpenedMount<'a> {
+    mount: &'a Mount,
     tree: Option<OwnedFd>,
 }
 
 /// Leaves this process with a file system in which only what `layout` grants is there.
-pub(crate) fn enter(layout: &Layout, limits: Limits) -> Step<()> {
+pub(crate) fn enter(layout: &Layout, limits: ResourceLimits) -> SetupResult<()> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).during("make the mounts private")?;
-    let pieces: Vec<_> = layout.places.iter().map(open).collect::<Step<_>>()?;
+    mount_change("/", private).describe("make the mounts private")?;
+    let opened: Vec<_> = layout.mounts.iter().map(open).collect::<SetupResult<_>>()?;
     let devices = DEVICES
         .map(|name| clone(CWD, &Path::new("/dev").join(name)).map(|tree| (name, tree)))
         .into_iter()
@@ -66,11 +66,11 @@ pub(crate) fn enter(layout: &Layout, limits: Limits) -> Step<()> {
         &[("mode", "755"), ("size", "16m")],
         MountAttrFlags::empty(),
     )?;
-    let target = fs::File::open(BUILT_AT).during(BUILT_AT)?;
-    attach(&limited, &target).during("mount the new root")?;
-    let root = Root(limited);
-    for piece in pieces {
-        root.place(piece)?;
+    let target = fs::File::open(BUILT_AT).describe(BUILT_AT)?;
+    attach(&limited, &target).describe("mount the new root")?;
+    let root = NewRoot(limited);
+    for opened in opened {
+        root.mount(opened)?;
     }
     for (link, target) in &layout.links {
         // Where it stands in a granted folder it is there already.
@@ -89,23 +89,23 @@ pub(crate) fn enter(layout: &Layout, limits: Limits) -> Step<()> {
     root.become_root()
 }
 
-fn open(place: &Place) -> Step<Piece<'_>> {
-    let source = match &place.source {
-        Source::Same => &place.path,
-        Source::Of(path) => path,
-        Source::Empty { .. } => return Ok(Piece { place, tree: None }),
+fn open(mount: &Mount) -> SetupResult<OpenedMount<'_>> {
+    let source = match &mount.source {
+        MountSource::Same => &mount.path,
+        MountSource::Other(path) => path,
+        MountSource::Empty { .. } => return Ok(OpenedMount { mount, tree: None }),
     };
-    let tree = clone(CWD, source).during(source.display())?;
+    let tree = clone(CWD, source).describe(source.display())?;
     let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    if place.access.is_read_only() {
+    if mount.access.is_read_only() {
         attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
     }
-    if !place.access.execute {
+    if !mount.access.execute {
         attributes |= MountAttrFlags::MOUNT_ATTR_NOEXEC;
     }
-    set_attributes(&tree, attributes, true).during(source.display())?;
-    Ok(Piece {
-        place,
+    set_attributes(&tree, attributes, true).describe(source.display())?;
+    Ok(OpenedMount {
+        mount,
         tree: Some(tree),
     })
 }
@@ -135,7 +135,7 @@ fn new_file_system(
     kind: &str,
     options: &[(&str, &str)],
     attributes: MountAttrFlags,
-) -> Step<OwnedFd> {
+) -> SetupResult<OwnedFd> {
     let mount = || {
         let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
         for (name, value) in options {
@@ -145,7 +145,7 @@ fn new_file_system(
         let attributes = attributes | MountAttrFlags::MOUNT_ATTR_NOSUID;
         fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
     };
-    mount().during(format!("mount {kind}"))
+    mount().describe(format!("mount {kind}"))
 }
 
 fn set_attributes(
@@ -185,14 +185,14 @@ fn set_attributes(
 }
 
 /// The file system that is being built.
-struct Root(OwnedFd);
+struct NewRoot(OwnedFd);
 
-impl Root {
-    fn place(&self, piece: Piece<'_>) -> Step<()> {
-        let path = &piece.place.path;
-        let tree = match piece.tree {
+impl NewRoot {
+    fn mount(&self, opened: OpenedMount<'_>) -> SetupResult<()> {
+        let path = &opened.mount.path;
+        let tree = match opened.tree {
             Some(tree) => tree,
-            None => temporary(piece.place)?,
+            None => temporary(opened.mount)?,
         };
         let is_folder = rustix::fs::fstat(&tree)
             .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
@@ -200,8 +200,8 @@ impl Root {
             true => self.folder(path),
             false => self.file(path),
         };
-        let target = target.during(path.display())?;
-        attach(&tree, &target).during(path.display())
+        let target = target.describe(path.display())?;
+        attach(&tree, &target).describe(path.display())
     }
 
     /// The folder at `path`, made where it is missing.
@@ -254,14 +254,14 @@ impl Root {
         rustix::fs::symlinkat(target, folder, link.file_name().unwrap_or_default())
     }
 
-    fn devices(&self, devices: Vec<(&str, OwnedFd)>) -> Step<()> {
+    fn devices(&self, devices: Vec<(&str, OwnedFd)>) -> SetupResult<()> {
         let folder = Path::new("/dev");
         let noexec = MountAttrFlags::MOUNT_ATTR_NOEXEC;
         let own = new_file_system("tmpfs", &[("mode", "755"), ("size", "64k")], noexec)?;
-        attach(&own, self.folder(folder).during("/dev")?).during("/dev")?;
+        attach(&own, self.folder(folder).describe("/dev")?).describe("/dev")?;
         for (name, tree) in devices {
-            let target = self.file(&folder.join(name)).during(name)?;
-            attach(&tree, target).during(name)?;
+            let target = self.file(&folder.join(name)).describe(name)?;
+            attach(&tree, target).describe(name)?;
         }
         for (link, target) in [
             ("fd", "/proc/self/fd"),
@@ -271,51 +271,51 @@ impl Root {
             ("ptmx", "pts/ptmx"),
         ] {
             self.link(&folder.join(link), Path::new(target))
-                .during(link)?;
+                .describe(link)?;
         }
         let terminals =
             new_file_system("devpts", &[("ptmxmode", "0666"), ("mode", "620")], noexec)?;
-        let target = self.folder(&folder.join("pts")).during("/dev/pts")?;
-        attach(&terminals, target).during("/dev/pts")?;
-        let target = self.folder(&folder.join("shm")).during("/dev/shm")?;
+        let target = self.folder(&folder.join("pts")).describe("/dev/pts")?;
+        attach(&terminals, target).describe("/dev/pts")?;
+        let target = self.folder(&folder.join("shm")).describe("/dev/shm")?;
         let shared = new_file_system(
             "tmpfs",
             &[("mode", "1777"), ("size", "256m")],
             MountAttrFlags::MOUNT_ATTR_NODEV,
         )?;
-        attach(&shared, target).during("/dev/shm")?;
-        set_attributes(&own, MountAttrFlags::MOUNT_ATTR_RDONLY, false).during("/dev")
+        attach(&shared, target).describe("/dev/shm")?;
+        set_attributes(&own, MountAttrFlags::MOUNT_ATTR_RDONLY, false).describe("/dev")
     }
 
-    fn proc(&self, limits: Limits) -> Step<()> {
+    fn proc(&self, limits: ResourceLimits) -> SetupResult<()> {
         let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         let own = new_file_system("proc", &[], attributes)?;
         let folder = Path::new("/proc");
-        attach(&own, self.folder(folder).during("/proc")?).during("/proc")?;
+        attach(&own, self.folder(folder).describe("/proc")?).describe("/proc")?;
         // Kernels before 6.14 have one such limit for all; there, that of the user has to do.
         let _ = write(&own, "sys/kernel/pid_max", &limits.processes.to_string());
-        write(&own, "sys/user/max_user_namespaces", "0").during("max_user_namespaces")?;
+        write(&own, "sys/user/max_user_namespaces", "0").describe("max_user_namespaces")?;
         for name in FROZEN {
             let path = folder.join(name);
             if let Ok(tree) = self.copy(&path) {
-                set_attributes(&tree, MountAttrFlags::MOUNT_ATTR_RDONLY, true).during(name)?;
-                attach(&tree, self.find(&path).during(name)?).during(name)?;
+                set_attributes(&tree, MountAttrFlags::MOUNT_ATTR_RDONLY, true).describe(name)?;
+                attach(&tree, self.find(&path).describe(name)?).describe(name)?;
             }
         }
         self.mask(&HIDDEN.map(|name| folder.join(name)))
     }
 
-    fn node_proxy(&self) -> Step<()> {
+    fn node_proxy(&self) -> SetupResult<()> {
         let (path, text) = NODE_PROXY;
-        self.file(Path::new(path)).during(path)?;
-        write(&self.0, path.trim_start_matches('/'), text).during(path)
+        self.file(Path::new(path)).describe(path)?;
+        write(&self.0, path.trim_start_matches('/'), text).describe(path)
     }
 
     /// Makes what is at these paths look empty.
-    fn mask(&self, paths: &[PathBuf]) -> Step<()> {
+    fn mask(&self, paths: &[PathBuf]) -> SetupResult<()> {
         let (file, folder) = (Path::new("/.empty-file"), Path::new("/.empty"));
-        self.file(file).during("mask")?;
-        self.folder(folder).during("mask")?;
+        self.file(file).describe("mask")?;
+        self.folder(folder).describe("mask")?;
         for path in paths {
             let Ok(target) = self.find(path) else {
                 continue;
@@ -324,18 +324,18 @@ impl Root {
                 .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
             let tree = self
                 .copy(if is_folder { folder } else { file })
-                .during(path.display())?;
+                .describe(path.display())?;
             set_attributes(&tree, MountAttrFlags::MOUNT_ATTR_RDONLY, false)
-                .during(path.display())?;
-            attach(&tree, target).during(path.display())?;
+                .describe(path.display())?;
+            attach(&tree, target).describe(path.display())?;
         }
         Ok(())
     }
 
     /// Keeps a folder from being renamed, and another one from taking its name: what is mounted on cannot be moved.
-    fn pin(&self, path: &Path) -> Step<()> {
-        let tree = self.copy(path).during(path.display())?;
-        attach(&tree, self.find(path).during(path.display())?).during(path.display())
+    fn pin(&self, path: &Path) -> SetupResult<()> {
+        let tree = self.copy(path).describe(path.display())?;
+        attach(&tree, self.find(path).describe(path.display())?).describe(path.display())
     }
 
     fn copy(&self, path: &Path) -> Result<OwnedFd, Errno> {
@@ -348,23 +348,23 @@ impl Root {
     }
 
     /// Makes this the whole file system, and leaves the one outside.
-    fn become_root(self) -> Step<()> {
+    fn become_root(self) -> SetupResult<()> {
         set_attributes(&self.0, MountAttrFlags::MOUNT_ATTR_RDONLY, false)
-            .during("freeze the new root")?;
-        rustix::process::fchdir(&self.0).during("enter the new root")?;
-        pivot_root(".", ".").during("pivot_root")?;
-        unmount(".", UnmountFlags::DETACH).during("leave the old root")?;
-        rustix::process::chdir("/").during("chdir")
+            .describe("freeze the new root")?;
+        rustix::process::fchdir(&self.0).describe("enter the new root")?;
+        pivot_root(".", ".").describe("pivot_root")?;
+        unmount(".", UnmountFlags::DETACH).describe("leave the old root")?;
+        rustix::process::chdir("/").describe("chdir")
     }
 }
 
 /// An empty folder.
-fn temporary(place: &Place) -> Step<OwnedFd> {
-    let Source::Empty { mebibytes } = place.source else {
-        return Err(format!("{}: nothing to be placed", place.path.display()));
+fn temporary(mount: &Mount) -> SetupResult<OwnedFd> {
+    let MountSource::Empty { mebibytes } = mount.source else {
+        return Err(format!("{}: nothing to be placed", mount.path.display()));
     };
     let size = format!("{mebibytes}m");
-    let is_shared = place.path.ends_with("tmp");
+    let is_shared = mount.path.ends_with("tmp");
     let mode = if is_shared { "1777" } else { "700" };
     let options = [
         ("mode", mode),

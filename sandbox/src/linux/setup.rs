@@ -6,21 +6,21 @@ use rustix::io::Errno;
 pub(crate) const NO_SANDBOX: i32 = 78;
 
 /// A step that failed, in words.
-pub(crate) type Step<T> = Result<T, String>;
+pub(crate) type SetupResult<T> = Result<T, String>;
 
 /// Says what failed.
-pub(crate) trait During<T> {
-    fn during(self, what: impl std::fmt::Display) -> Step<T>;
+pub(crate) trait DescribeError<T> {
+    fn describe(self, what: impl std::fmt::Display) -> SetupResult<T>;
 }
 
-impl<T> During<T> for Result<T, Errno> {
-    fn during(self, what: impl std::fmt::Display) -> Step<T> {
+impl<T> DescribeError<T> for Result<T, Errno> {
+    fn describe(self, what: impl std::fmt::Display) -> SetupResult<T> {
         self.map_err(|errno| format!("{what}: {errno}"))
     }
 }
 
-impl<T> During<T> for std::io::Result<T> {
-    fn during(self, what: impl std::fmt::Display) -> Step<T> {
+impl<T> DescribeError<T> for std::io::Result<T> {
+    fn describe(self, what: impl std::fmt::Display) -> SetupResult<T> {
         self.map_err(|error| format!("{what}: {error}"))
     }
 }

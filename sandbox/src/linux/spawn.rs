@@ -17,24 +17,24 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use super::watched::Watched;
-use super::wire::Message;
+use super::quarantine::ProtectedSnapshot;
+use super::wire::LauncherMessage;
 use crate::LAUNCHER;
 use crate::access::Tier;
 use crate::command::{SetupError, Terminal};
 use crate::confinement::Confinement;
 use crate::environment::{HELD, is_for_the_loader};
-use crate::plan::{Layout, Limits, Plan};
+use crate::plan::{Layout, Plan, ResourceLimits};
 use crate::proxy::Proxy;
 
 /// A policy, and what the commands under it share.
 pub struct Sandbox {
     confinement: Confinement,
     launcher: PathBuf,
-    limits: Limits,
+    limits: ResourceLimits,
     proxy: Proxy,
     network: Mutex<Option<Network>>,
-    outside: Mutex<Option<Outside>>,
+    host_proxy: Mutex<Option<HostProxy>>,
     /// What keeps the folder for temporary files; dropped with the sandbox.
     _keeper: Option<Box<dyn Send + Sync>>,
 }
@@ -48,7 +48,7 @@ struct Network {
 }
 
 /// The proxy as what runs in this process reaches it.
-struct Outside {
+struct HostProxy {
     address: SocketAddr,
     /// Dropped, it ends the proxy.
     _proxy: oneshot::Sender<()>,
@@ -70,13 +70,13 @@ pub struct Child {
     /// The launcher, which ends as the command ends.
     pub process: process::Child,
     /// Keeps the command alive.
-    pub link: Link,
+    pub guard: ChildGuard,
 }
 
 /// The tie between a command and this process.
-pub struct Link {
+pub struct ChildGuard {
     _socket: OwnedFd,
-    watched: Watched,
+    snapshot: ProtectedSnapshot,
 }
 
 impl fmt::Debug for Sandbox {
@@ -98,7 +98,7 @@ impl Sandbox {
             proxy,
             limits: limits(),
             network: Mutex::new(None),
-            outside: Mutex::new(None),
+            host_proxy: Mutex::new(None),
             _keeper: None,
         }
     }
@@ -159,15 +159,18 @@ impl Sandbox {
     /// # Errors
     ///
     /// Where it cannot be served.
-    pub fn proxy_outside(&self) -> io::Result<SocketAddr> {
-        let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(outside) = &*outside {
-            return Ok(outside.address);
+    pub fn proxy_address(&self) -> io::Result<SocketAddr> {
+        let mut host_proxy = self
+            .host_proxy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(host_proxy) = &*host_proxy {
+            return Ok(host_proxy.address);
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let _proxy = serve(listener, self.proxy.clone())?;
-        *outside = Some(Outside { address, _proxy });
+        *host_proxy = Some(HostProxy { address, _proxy });
         Ok(address)
     }
 
@@ -188,28 +191,26 @@ impl Sandbox {
         cwd: &Path,
         terminal: Terminal,
     ) -> Result<Prepared<'_>, SetupError> {
-        let fault = |reason: String| SetupError::Sandbox(reason);
-        if let Some(reason) = self.confinement.fault() {
-            return Err(fault(reason));
-        }
+        let setup_error = |reason: String| SetupError::Sandbox(reason);
+        self.confinement.validate().map_err(setup_error)?;
         let (link, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
             SocketFlags::CLOEXEC,
             None,
         )
-        .map_err(|errno| fault(format!("socketpair: {errno}")))?;
-        let (reader, layout) = io::pipe().map_err(|error| fault(format!("pipe: {error}")))?;
+        .map_err(|errno| setup_error(format!("socketpair: {errno}")))?;
+        let (reader, layout) = io::pipe().map_err(|error| setup_error(format!("pipe: {error}")))?;
         let network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
         let joined = network.as_ref().map(Network::namespaces).transpose();
-        let joined = joined.map_err(|error| fault(error.to_string()))?;
+        let joined = joined.map_err(|error| setup_error(error.to_string()))?;
         let makes_network = joined.is_none() && self.confinement.tier == Tier::Full;
         let plan = Plan {
             tier: self.confinement.tier,
             program: OsString::new(),
             arguments: Vec::new(),
             cwd: cwd.to_owned(),
-            keeps_terminal: terminal == Terminal::Kept,
+            keeps_terminal: terminal == Terminal::Inherited,
             forwards_signals: terminal != Terminal::None,
             link: theirs.as_raw_fd(),
             layout: reader.as_raw_fd(),
@@ -218,7 +219,7 @@ impl Sandbox {
                 .map(|[user, network]| (user.as_raw_fd(), network.as_raw_fd())),
             limits: self.limits,
         };
-        let plan = serde_json::to_string(&plan).map_err(|error| fault(error.to_string()))?;
+        let plan = serde_json::to_string(&plan).map_err(|error| setup_error(error.to_string()))?;
         let mut command = Command::new(&self.launcher);
         command.arg(LAUNCHER).arg(plan).arg(program).args(arguments);
         let mut inherited = vec![theirs, reader.into()];
@@ -292,40 +293,42 @@ impl Prepared<'_> {
     ///
     /// Where the sandbox could not be built, or the program is not there.
     pub fn spawn(mut self) -> Result<Child, SetupError> {
-        let fault = |reason: String| SetupError::Sandbox(reason);
+        let setup_error = |reason: String| SetupError::Sandbox(reason);
         hold(&mut self.command);
         let launcher = self.sandbox.launcher.display();
         let spawned = self.command.spawn();
-        let process = spawned.map_err(|error| fault(format!("`{launcher}`: {error}")))?;
+        let process = spawned.map_err(|error| setup_error(format!("`{launcher}`: {error}")))?;
         // The child's ends are the child's alone, or its end would go unnoticed.
         drop(self.command);
-        let mut process = Unfinished(Some(process));
+        let mut process = KillOnDrop(Some(process));
         // The paths are looked up while the launcher comes to life.
         let confinement = &self.sandbox.confinement;
-        let layout = Layout::of(confinement).map_err(|error| fault(error.to_string()))?;
-        let watched = Watched::look(confinement.watched());
-        tell(self.layout, &layout).map_err(|error| fault(error.to_string()))?;
+        let layout = Layout::of(confinement).map_err(|error| setup_error(error.to_string()))?;
+        let snapshot = ProtectedSnapshot::look(confinement.watched_paths());
+        tell(self.layout, &layout).map_err(|error| setup_error(error.to_string()))?;
         loop {
-            let message = Message::receive(&self.link);
-            match message.map_err(|errno| fault(errno.to_string()))? {
-                Some(Message::Network(fds)) => {
+            let message = LauncherMessage::receive(&self.link);
+            match message.map_err(|errno| setup_error(errno.to_string()))? {
+                Some(LauncherMessage::Network(fds)) => {
                     let network = Network::serve(fds, self.sandbox.proxy.clone());
-                    let network = network.map_err(|error| fault(error.to_string()))?;
+                    let network = network.map_err(|error| setup_error(error.to_string()))?;
                     if let Some(mut first) = self.first.take() {
                         *first = Some(network);
                     }
                 }
-                Some(Message::Running) => break,
-                Some(Message::NoProgram(reason)) => return Err(SetupError::Program(reason)),
-                Some(Message::Failed(reason)) => return Err(fault(reason)),
-                None => return Err(fault("the launcher has ended".to_owned())),
+                Some(LauncherMessage::Running) => break,
+                Some(LauncherMessage::NoProgram(reason)) => {
+                    return Err(SetupError::Program(reason));
+                }
+                Some(LauncherMessage::Failed(reason)) => return Err(setup_error(reason)),
+                None => return Err(setup_error("the launcher has ended".to_owned())),
             }
         }
         Ok(Child {
             process: process.0.take().expect("it was put there"),
-            link: Link {
+            guard: ChildGuard {
                 _socket: self.link,
-                watched,
+                snapshot,
             },
         })
     }
@@ -355,9 +358,9 @@ fn hold(command: &mut Command) {
 }
 
 /// A launcher that is of no use any more unless it is taken out.
-struct Unfinished(Option<process::Child>);
+struct KillOnDrop(Option<process::Child>);
 
-impl Drop for Unfinished {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         if let Some(process) = &mut self.0 {
             let _ = process.kill();
@@ -366,19 +369,19 @@ impl Drop for Unfinished {
     }
 }
 
-impl Link {
+impl ChildGuard {
     /// To be called when the command has ended: moves aside what it has put where nothing may be put, and gives the
     /// new names, or the old ones of what could not be moved.
     pub fn quarantine(&self) -> Vec<PathBuf> {
-        self.watched.quarantine()
+        self.snapshot.quarantine()
     }
 }
 
 /// Half of the machine's memory and more, and as many processes as a large build may have.
-fn limits() -> Limits {
+fn limits() -> ResourceLimits {
     let memory = rustix::system::sysinfo();
     let total = memory.totalram * u64::from(memory.mem_unit.max(1));
-    Limits {
+    ResourceLimits {
         processes: 4096,
         file_bytes: 16 << 30,
         open_files: 65_536,

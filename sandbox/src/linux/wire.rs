@@ -17,7 +17,7 @@ const FDS: usize = 3;
 
 /// What the launcher says.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) enum LauncherMessage {
     /// The network is there: the proxy's listener, and the namespaces for those that come later.
     Network(Vec<OwnedFd>),
     /// The command runs.
@@ -28,7 +28,7 @@ pub(crate) enum Message {
     Failed(String),
 }
 
-impl Message {
+impl LauncherMessage {
     /// Sends it.
     pub fn send(&self, to: impl AsFd) -> Result<(), Errno> {
         match self {

@@ -7,7 +7,7 @@ pub(crate) const LONGEST_HEAD: usize = 8 * 1024;
 
 /// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Request {
+pub(crate) enum ProxyRequest {
     /// A tunnel.
     Connect(Authority),
     /// Something by plain HTTP: from where, and the head to be sent there.
@@ -75,7 +75,7 @@ pub(crate) fn head_length(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
 /// # Errors
 ///
 /// Where it asks for nothing that the proxy does, or could be read in two ways.
-pub(crate) fn parse(head: &[u8]) -> Result<Request, Refusal> {
+pub(crate) fn parse(head: &[u8]) -> Result<ProxyRequest, Refusal> {
     let Ok(head) = str::from_utf8(head) else {
         return Err(Refusal::malformed("the head of the request is not text"));
     };
@@ -91,7 +91,7 @@ pub(crate) fn parse(head: &[u8]) -> Result<Request, Refusal> {
         if fields.iter().any(|(name, value)| is_body(name, value)) {
             return Err(Refusal::malformed("CONNECT has no body"));
         }
-        return authority(target).map(Request::Connect);
+        return authority(target).map(ProxyRequest::Connect);
     }
     plain(method, target, version, &fields)
 }
@@ -127,7 +127,7 @@ fn plain(
     target: &str,
     version: &str,
     fields: &[(&str, &str)],
-) -> Result<Request, Refusal> {
+) -> Result<ProxyRequest, Refusal> {
     let Some(rest) = strip_scheme(target) else {
         return Err(Refusal::new(
             "405 Method Not Allowed",
@@ -172,7 +172,7 @@ fn plain(
         }
     }
     head.push_str("\r\n");
-    Ok(Request::Http(to, head.into_bytes()))
+    Ok(ProxyRequest::Http(to, head.into_bytes()))
 }
 
 fn strip_scheme(target: &str) -> Option<&str> {
@@ -203,8 +203,8 @@ mod tests {
         let length = head_length(text.as_bytes()).map_err(|refusal| refusal.status)?;
         let head = &text.as_bytes()[..length.ok_or("more")?];
         match parse(head) {
-            Ok(Request::Connect(to)) => Ok(to.to_string()),
-            Ok(Request::Http(to, head)) => Ok(format!(
+            Ok(ProxyRequest::Connect(to)) => Ok(to.to_string()),
+            Ok(ProxyRequest::Http(to, head)) => Ok(format!(
                 "{to} {}",
                 String::from_utf8(head).unwrap().lines().next().unwrap()
             )),
@@ -324,7 +324,7 @@ mod tests {
     fn requested_authority(bytes: &[u8]) -> Option<String> {
         let length = head_length(bytes).ok()??;
         match parse(&bytes[..length]).ok()? {
-            Request::Connect(to) | Request::Http(to, _) => Some(to.to_string()),
+            ProxyRequest::Connect(to) | ProxyRequest::Http(to, _) => Some(to.to_string()),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ah_process::{Authority, Pass, Sandbox, Way};
+use ah_process::{Authority, ConnectionPermit, Egress, Sandbox};
 use mlua::{Lua, LuaString, Table};
 use reqwest::header::{
     AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
@@ -132,7 +132,7 @@ fn failed(lua: &Lua, fault: &str) -> mlua::Result<Table> {
 
 /// Servers as confined commands reach them: by the sandbox's proxy alone.
 fn through(sandbox: &Sandbox, options: &ah_http::Options) -> Result<ah_http::Options, String> {
-    let served = sandbox.proxy_outside();
+    let served = sandbox.proxy_address();
     let address = served.map_err(|error| format!("the sandbox's proxy is not there: {error}"))?;
     let proxy = Some(format!("http://{address}"));
     Ok(ah_http::Options {
@@ -173,16 +173,16 @@ impl Request {
         ))
     }
 
-    async fn permitted(&self, sandbox: &Sandbox) -> Result<Pass, String> {
+    async fn permitted(&self, sandbox: &Sandbox) -> Result<ConnectionPermit, String> {
         let way = match self.url.scheme() {
-            "https" => Way::Tunnel,
-            _ => Way::Http,
+            "https" => Egress::Tunnel,
+            _ => Egress::Http,
         };
         let host = self.url.host_str().unwrap_or_default();
         let port = self.url.port_or_known_default().unwrap_or_default();
         let to = format!("{host}:{port}").parse::<Authority>();
         let to = to.map_err(|error| error.to_string())?;
-        sandbox.proxy().permits(&to, way).await
+        sandbox.proxy().authorize(&to, way).await
     }
 
     async fn once(&self, client: &Client) -> reqwest::Result<Response> {

@@ -1,6 +1,6 @@
 //! Which addresses are fetched, and where a redirection may lead. Pure.
 
-use ah_process::{Authority, Way};
+use ah_process::{Authority, Egress};
 use reqwest::Url;
 
 use super::Web;
@@ -80,7 +80,7 @@ impl Web {
         let authority = format!("{host}:{port}");
         let to = authority.parse::<Authority>();
         // What reaches it by a tunnel may as well speak plainly, and the other way round.
-        let ways = [Way::Tunnel, Way::Http];
+        let ways = [Egress::Tunnel, Egress::Http];
         match to.is_ok_and(|to| ways.iter().any(|way| reach.permits(&to, *way))) {
             true => Ok(()),
             false => Err(format!(

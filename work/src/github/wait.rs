@@ -7,7 +7,7 @@ const LONGEST: u64 = 60;
 
 /// What an answer says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct RateLimit {
     /// The status; none, where there was no answer.
     pub status: Option<u16>,
     /// Seconds to wait.
@@ -18,9 +18,9 @@ pub(super) struct Limits {
     pub reset_in: Option<u64>,
 }
 
-impl Limits {
+impl RateLimit {
     /// There was no answer.
-    pub(super) fn unanswered() -> Self {
+    pub(super) fn no_response() -> Self {
         Self {
             status: None,
             retry_after: None,
@@ -38,7 +38,7 @@ impl Limits {
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RetryDecision {
     /// Ask again after this time.
     Wait(Duration),
     /// It would be so long that it makes no sense.
@@ -48,10 +48,10 @@ pub(super) enum Verdict {
 }
 
 /// Decides after the attempt numbered `attempt` from 0, of which there may be `retries` more than one.
-pub(super) fn decide(limits: &Limits, attempt: u32, retries: u32) -> Verdict {
+pub(super) fn decide(limits: &RateLimit, attempt: u32, retries: u32) -> RetryDecision {
     let is_fault = matches!(limits.status, None | Some(408 | 500 | 502 | 503 | 504));
     if !is_fault && !limits.is_refused() {
-        return Verdict::GiveUp;
+        return RetryDecision::GiveUp;
     }
     let backoff = 1 << attempt.min(6);
     let seconds = match (limits.retry_after, limits.remaining, limits.reset_in) {
@@ -61,9 +61,9 @@ pub(super) fn decide(limits: &Limits, attempt: u32, retries: u32) -> Verdict {
     };
     let time = Duration::from_secs(seconds);
     match (attempt < retries, seconds <= LONGEST) {
-        (true, true) => Verdict::Wait(time),
-        (_, false) => Verdict::TooLong(time),
-        (false, true) => Verdict::GiveUp,
+        (true, true) => RetryDecision::Wait(time),
+        (_, false) => RetryDecision::TooLong(time),
+        (false, true) => RetryDecision::GiveUp,
     }
 }
 
@@ -88,16 +88,16 @@ mod tests {
             (Some(404), Some(1), Some(0), Some(1), 0, "give up"),
             (Some(422), None, None, None, 0, "give up"),
         ] {
-            let limits = Limits {
+            let limits = RateLimit {
                 status,
                 retry_after,
                 remaining,
                 reset_in,
             };
             let verdict = match decide(&limits, attempt, 3) {
-                Verdict::Wait(time) => time.as_secs().to_string(),
-                Verdict::TooLong(_) => "too long".to_owned(),
-                Verdict::GiveUp => "give up".to_owned(),
+                RetryDecision::Wait(time) => time.as_secs().to_string(),
+                RetryDecision::TooLong(_) => "too long".to_owned(),
+                RetryDecision::GiveUp => "give up".to_owned(),
             };
             assert_eq!(verdict, expected, "{limits:?} {attempt}");
         }

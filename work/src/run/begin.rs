@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::agent_repo::AgentRepo;
 use crate::artifact::Artifacts;
 use crate::hub::HubError;
 use crate::issue::{DOING, DONE, FAILED, Issue, LABELS, TODO, choose};
 use crate::journal::Journal;
-use crate::phase::{Phase, Status};
-use crate::run::{Begun, News, Work, WorkError, load, now, save};
-use crate::tree::Tree;
+use crate::phase::{Phase, WorkStatus};
+use crate::run::{Start, Work, WorkError, WorkEvent, load, now, save};
 
 impl Work {
     /// What would be worked on, without changing anything.
@@ -17,7 +17,7 @@ impl Work {
     /// # Errors
     ///
     /// Where the hub does not say.
-    pub async fn look(&self) -> Result<Result<Issue, Status>, WorkError> {
+    pub async fn look(&self) -> Result<Result<Issue, WorkStatus>, WorkError> {
         let artifacts = Artifacts::of(&self.top);
         if let Some(journal) = load(&artifacts)?.filter(|journal| self.is_to_go_on(journal)) {
             return Ok(Ok(journal.issue));
@@ -26,17 +26,17 @@ impl Work {
             return Ok(Ok(self.hub.issue(number).await?));
         }
         if self.is_crowded().await? {
-            return Ok(Err(Status::PrLimit));
+            return Ok(Err(WorkStatus::PrLimit));
         }
         let issues = self.hub.issues(TODO).await?;
-        Ok(choose(&issues).cloned().ok_or(Status::NoIssues))
+        Ok(choose(&issues).cloned().ok_or(WorkStatus::NoIssues))
     }
 
     pub(super) async fn begin(
         &self,
         artifacts: &Artifacts,
         only: Option<Phase>,
-    ) -> Result<Begun, WorkError> {
+    ) -> Result<Start, WorkError> {
         if self.agents.is_confined && !self.agents.can_be_confined(artifacts.folder()).await? {
             return Err(WorkError::NoSandbox);
         }
@@ -83,55 +83,62 @@ impl Work {
             Some(status) => {
                 let is_named = self.options.issue == Some(journal.issue.number);
                 let is_over = matches!(
-                    crate::phase::next(&journal.history(), journal.mending),
-                    crate::phase::Step::Finish(_)
+                    crate::phase::next(&journal.history(), journal.rework),
+                    crate::phase::WorkStep::Finish(_)
                 );
-                is_named && (status == Status::Success || !is_over)
+                is_named && (status == WorkStatus::Success || !is_over)
             }
         }
     }
 
-    async fn go_on(&self, artifacts: &Artifacts, mut journal: Journal) -> Result<Begun, WorkError> {
+    async fn go_on(&self, artifacts: &Artifacts, mut journal: Journal) -> Result<Start, WorkError> {
         let number = journal.issue.number;
-        let title = journal.issue.title.clone();
-        (self.watch)(&News::Issue(number, title, true));
+        (self.on_event)(&WorkEvent::Issue {
+            number,
+            title: journal.issue.title.clone(),
+            is_resumed: true,
+        });
         let issue = self.hub.issue(number).await?;
         artifacts.write("plan/issue.json", &told(&issue))?;
         journal.issue = issue;
         if journal
             .concluded
-            .is_none_or(|status| status != Status::Success)
+            .is_none_or(|status| status != WorkStatus::Success)
         {
             journal.concluded = None;
             save(artifacts, &journal)?;
             self.mark(&journal.issue).await?;
         }
-        Ok(Begun::Work(Box::new(journal)))
+        Ok(Start::Work(Box::new(journal)))
     }
 
     /// Takes an issue up.
-    async fn take(&self, artifacts: &Artifacts) -> Result<Begun, WorkError> {
+    async fn take(&self, artifacts: &Artifacts) -> Result<Start, WorkError> {
         for (name, colour, meaning) in LABELS {
             if let Err(error) = self.hub.ensure_label(name, colour, meaning).await {
-                (self.watch)(&News::Warning(format!("the label `{name}`: {error}")));
+                (self.on_event)(&WorkEvent::Warning(format!("the label `{name}`: {error}")));
             }
         }
         if self.is_crowded().await? {
-            self.summarise(artifacts, Status::PrLimit, None)?;
-            return Ok(Begun::Nothing(Status::PrLimit));
+            self.summarise(artifacts, WorkStatus::PrLimit, None)?;
+            return Ok(Start::Nothing(WorkStatus::PrLimit));
         }
         let Some(issue) = self.find().await? else {
-            self.summarise(artifacts, Status::NoIssues, None)?;
-            return Ok(Begun::Nothing(Status::NoIssues));
+            self.summarise(artifacts, WorkStatus::NoIssues, None)?;
+            return Ok(Start::Nothing(WorkStatus::NoIssues));
         };
-        (self.watch)(&News::Issue(issue.number, issue.title.clone(), false));
+        (self.on_event)(&WorkEvent::Issue {
+            number: issue.number,
+            title: issue.title.clone(),
+            is_resumed: false,
+        });
         let base = match &self.options.base {
             Some(base) => base.clone(),
             None => self.hub.default_branch().await?,
         };
         let base_commit = self.fetch(&base).await?;
         // One issue at a time: what others have left behind is pushed, or given up.
-        Tree::discard(&self.trees)?;
+        AgentRepo::discard(&self.agent_repos)?;
         artifacts.clear()?;
         artifacts.write("plan/issue.json", &told(&issue))?;
         let journal = Journal {
@@ -140,7 +147,7 @@ impl Work {
             base,
             base_commit,
             remote_commit: String::new(),
-            mending: self.settings.mending(),
+            rework: self.settings.rework(),
             started_at: now(),
             runs: Vec::new(),
             concluded: None,
@@ -149,7 +156,7 @@ impl Work {
         // Written before the labels: what they say of this issue is then ours to correct.
         save(artifacts, &journal)?;
         self.mark(&journal.issue).await?;
-        Ok(Begun::Work(Box::new(journal)))
+        Ok(Start::Work(Box::new(journal)))
     }
 
     async fn is_crowded(&self) -> Result<bool, WorkError> {
@@ -158,7 +165,7 @@ impl Work {
             Ok(count) => Ok(count > most),
             Err(error) => {
                 let warning = format!("the open pull requests cannot be counted: {error}");
-                (self.watch)(&News::Warning(warning));
+                (self.on_event)(&WorkEvent::Warning(warning));
                 Ok(false)
             }
         }
@@ -206,7 +213,7 @@ impl Work {
     }
 
     pub(super) fn tree_folder(&self, number: u64) -> PathBuf {
-        self.trees.join(number.to_string())
+        self.agent_repos.join(number.to_string())
     }
 }
 

@@ -1,12 +1,12 @@
 //! Says how the work ended: labels, a last comment, `summary.json`. Each of these may be done twice without harm.
 
-use crate::action::{Subject, comment_once};
+use crate::action::{ActionContext, comment_once};
 use crate::artifact::Artifacts;
 use crate::hub::HubError;
 use crate::issue::{DOING, DONE, FAILED, FRICTION};
 use crate::journal::Journal;
-use crate::phase::Status;
-use crate::run::{News, Work, WorkError, save};
+use crate::phase::WorkStatus;
+use crate::run::{Work, WorkError, WorkEvent, save};
 use crate::summary;
 use crate::verdict;
 
@@ -15,7 +15,7 @@ impl Work {
         &self,
         artifacts: &Artifacts,
         journal: &mut Journal,
-        status: Status,
+        status: WorkStatus,
         note: Option<&str>,
     ) -> Result<(), WorkError> {
         if journal.concluded == Some(status) {
@@ -24,7 +24,7 @@ impl Work {
         self.label(artifacts, journal, status).await?;
         let log = self.options.log.as_deref();
         let text = summary::comment(status, journal, artifacts, log, note);
-        let subject = Subject {
+        let subject = ActionContext {
             number: journal.issue.number,
             branch: &journal.branch,
             base: &journal.base,
@@ -32,7 +32,7 @@ impl Work {
             mark: &journal.started_at,
         };
         if let Err(error) = comment_once(self.hub.as_ref(), &text, &subject).await {
-            (self.watch)(&News::Warning(format!("the last comment: {error}")));
+            (self.on_event)(&WorkEvent::Warning(format!("the last comment: {error}")));
         }
         self.summarise(artifacts, status, Some(journal))?;
         journal.concluded = Some(status);
@@ -43,11 +43,11 @@ impl Work {
         &self,
         artifacts: &Artifacts,
         journal: &Journal,
-        status: Status,
+        status: WorkStatus,
     ) -> Result<(), HubError> {
         let number = journal.issue.number;
         let mut labels = vec![match status {
-            Status::Success => DONE.to_owned(),
+            WorkStatus::Success => DONE.to_owned(),
             _ => FAILED.to_owned(),
         }];
         let review = artifacts.read("check/actions.json");

@@ -5,20 +5,20 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::action::{self, Subject};
-use crate::agent::{End, Job, go_on, prompt};
+use crate::action::{self, ActionContext};
+use crate::agent::{AgentExit, AgentJob, go_on, prompt};
+use crate::agent_repo::{AgentRepo, AgentRepoSource};
 use crate::artifact::{Artifacts, FOLDER};
-use crate::journal::{Hashes, Journal, Run};
-use crate::phase::{Mending, Outcome, Phase};
-use crate::run::{News, Work, WorkError, now, save};
-use crate::tree::{Origin, Tree};
+use crate::journal::{Hashes, Journal, PhaseRun};
+use crate::phase::{Phase, PhaseOutcome, Rework};
+use crate::run::{Work, WorkError, WorkEvent, now, save};
 use crate::verdict::{self, Review, Verdict};
 
 /// How often a phase whose program crashed is begun again.
 const RETRIES: usize = 2;
 
 /// How a phase came out, and in a sentence why.
-type Came = (Outcome, String);
+type PhaseResult = (PhaseOutcome, String);
 
 impl Work {
     /// Performs a phase to its end.
@@ -27,7 +27,7 @@ impl Work {
         artifacts: &Artifacts,
         journal: &mut Journal,
         phase: Phase,
-    ) -> Result<Run, WorkError> {
+    ) -> Result<PhaseRun, WorkError> {
         let started_at = now();
         let reads = self.reads(artifacts, journal, phase);
         let (outcome, note) = match phase {
@@ -44,7 +44,7 @@ impl Work {
             Phase::Check => name.starts_with(&own) || name == "do/feedback.md",
             _ => name.starts_with(&own) && !reads.contains_key(name),
         };
-        Ok(Run {
+        Ok(PhaseRun {
             phase,
             outcome,
             note,
@@ -77,21 +77,25 @@ impl Work {
         hashes
     }
 
-    async fn plan(&self, artifacts: &Artifacts, journal: &Journal) -> Result<Came, WorkError> {
+    async fn plan(
+        &self,
+        artifacts: &Artifacts,
+        journal: &Journal,
+    ) -> Result<PhaseResult, WorkError> {
         let tree = self.tree(journal).await?;
         let end = self.agent(artifacts, journal, &tree, Phase::Plan).await?;
         let left = artifacts.collect(tree.path(), Phase::Plan)?;
         let has = |name: &str| left.iter().any(|left| left == name);
         Ok(if has("plan/plan.md") {
-            (Outcome::Done, note_of(end))
+            (PhaseOutcome::Done, note_of(end))
         } else if has("plan/update.md") {
             (
-                Outcome::Bailed,
+                PhaseOutcome::Bailed,
                 "the agent says why in plan/update.md".to_owned(),
             )
         } else {
             (
-                Outcome::Failed,
+                PhaseOutcome::Failed,
                 format!("there is no plan: {}", end.words()),
             )
         })
@@ -103,7 +107,7 @@ impl Work {
         artifacts: &Artifacts,
         journal: &mut Journal,
         phase: Phase,
-    ) -> Result<Came, WorkError> {
+    ) -> Result<PhaseResult, WorkError> {
         let plan = artifacts.read("plan/plan.md").unwrap_or_default();
         let tree = self.tree(journal).await?;
         if phase == Phase::Do && journal.last(Phase::Do).is_none() {
@@ -129,16 +133,23 @@ impl Work {
         };
         let head = tree.head().await?;
         Ok(match (end, head != before) {
-            (End::Well, true) => (Outcome::Done, String::new()),
-            (end, true) => (Outcome::Partial, format!("{}, after a commit", end.words())),
+            (AgentExit::Well, true) => (PhaseOutcome::Done, String::new()),
+            (end, true) => (
+                PhaseOutcome::Partial,
+                format!("{}, after a commit", end.words()),
+            ),
             (end, false) => (
-                Outcome::Failed,
+                PhaseOutcome::Failed,
                 format!("there is no commit: {}", end.words()),
             ),
         })
     }
 
-    async fn push(&self, artifacts: &Artifacts, journal: &mut Journal) -> Result<Came, WorkError> {
+    async fn push(
+        &self,
+        artifacts: &Artifacts,
+        journal: &mut Journal,
+    ) -> Result<PhaseResult, WorkError> {
         let tree = self.tree(journal).await?;
         let head = tree.head().await?;
         let base = &journal.base_commit;
@@ -148,16 +159,16 @@ impl Work {
                 .is_so(&["diff", "--quiet", "--no-ext-diff", base, &head])
                 .await
         {
-            return Ok((Outcome::Skipped, "there is nothing to push".to_owned()));
+            return Ok((PhaseOutcome::Skipped, "there is nothing to push".to_owned()));
         }
         if let Some(fault) = tree
             .fault(base, &head, self.options.allow_workflows)
             .await?
         {
-            return Ok((Outcome::Failed, format!("not pushed: {fault}")));
+            return Ok((PhaseOutcome::Failed, format!("not pushed: {fault}")));
         }
         if head == journal.remote_commit {
-            return Ok((Outcome::Done, "the remote has it already".to_owned()));
+            return Ok((PhaseOutcome::Done, "the remote has it already".to_owned()));
         }
         // Through the user's repository, which knows the way and the key to the remote; its branches stay as they are.
         let path = tree.path().to_string_lossy().into_owned();
@@ -190,11 +201,11 @@ impl Work {
             Ok(_) => {}
             // A push whose answer was lost has happened all the same.
             Err(_) if self.remote_commit(branch).await.as_ref() == Ok(&head) => {}
-            Err(error) => return Ok((Outcome::Failed, error.to_string())),
+            Err(error) => return Ok((PhaseOutcome::Failed, error.to_string())),
         }
         journal.remote_commit = head;
         save(artifacts, journal)?;
-        Ok((Outcome::Done, String::new()))
+        Ok((PhaseOutcome::Done, String::new()))
     }
 
     /// Where the remote has the branch; empty where it has none.
@@ -208,33 +219,41 @@ impl Work {
         Ok(commit.unwrap_or_default())
     }
 
-    async fn check(&self, artifacts: &Artifacts, journal: &Journal) -> Result<Came, WorkError> {
+    async fn check(
+        &self,
+        artifacts: &Artifacts,
+        journal: &Journal,
+    ) -> Result<PhaseResult, WorkError> {
         let tree = self.tree(journal).await?;
         let end = self.agent(artifacts, journal, &tree, Phase::Check).await?;
         artifacts.collect(tree.path(), Phase::Check)?;
         let (verdict, note) = match artifacts.read("check/actions.json") {
             None => {
                 let note = format!("there is no verdict: {}", end.words());
-                return Ok((Outcome::Failed, note));
+                return Ok((PhaseOutcome::Failed, note));
             }
             Some(text) => match verdict::read(&text) {
                 Ok(review) => (review.verdict, note_of(end)),
-                Err(fault) => return Ok((Outcome::Failed, format!("actions.json: {fault}"))),
+                Err(fault) => return Ok((PhaseOutcome::Failed, format!("actions.json: {fault}"))),
             },
         };
-        if verdict == Verdict::NeedsFixes && matches!(journal.mending, Mending::Converge(_)) {
+        if verdict == Verdict::NeedsFixes && matches!(journal.rework, Rework::Converge(_)) {
             let review = artifacts.read("check/check.md").unwrap_or_default();
             artifacts.write("do/feedback.md", &review)?;
         }
-        Ok((Outcome::Judged(verdict), note))
+        Ok((PhaseOutcome::Judged(verdict), note))
     }
 
-    async fn act(&self, artifacts: &Artifacts, journal: &Journal) -> Result<Came, WorkError> {
+    async fn act(
+        &self,
+        artifacts: &Artifacts,
+        journal: &Journal,
+    ) -> Result<PhaseResult, WorkError> {
         let review = review_of(artifacts, journal);
         let is_pushed = journal
             .last(Phase::Push)
-            .is_some_and(|run| run.outcome == Outcome::Done);
-        let subject = Subject {
+            .is_some_and(|run| run.outcome == PhaseOutcome::Done);
+        let subject = ActionContext {
             number: journal.issue.number,
             branch: &journal.branch,
             base: &journal.base,
@@ -255,27 +274,27 @@ impl Work {
             log.push_str(&format!("- {} {word}: {}\n", done.action, done.note));
         }
         artifacts.write("act/act.md", &log)?;
-        let results: Vec<_> = done.iter().map(action::Done::to_json).collect();
+        let results: Vec<_> = done.iter().map(action::ActionResult::to_json).collect();
         let results =
             json!({ "verdict": verdict.as_str(), "success": is_success, "actions": results });
         artifacts.write("act/results.json", &format!("{results:#}\n"))?;
         let failed = done.iter().find(|done| !done.is_done);
         Ok(match (is_success, failed) {
-            (true, _) => (Outcome::Done, String::new()),
+            (true, _) => (PhaseOutcome::Done, String::new()),
             (false, Some(failed)) => (
-                Outcome::Failed,
+                PhaseOutcome::Failed,
                 format!("{}: {}", failed.action, failed.note),
             ),
             (false, None) => (
-                Outcome::Failed,
+                PhaseOutcome::Failed,
                 format!("the verdict is {}", verdict.as_str()),
             ),
         })
     }
 
-    async fn tree(&self, journal: &Journal) -> Result<Tree, WorkError> {
+    async fn tree(&self, journal: &Journal) -> Result<AgentRepo, WorkError> {
         let folder = self.tree_folder(journal.issue.number);
-        let origin = Origin {
+        let origin = AgentRepoSource {
             main: &self.main,
             program: &self.git,
             variables: &self.agents.variables,
@@ -283,7 +302,7 @@ impl Work {
             base_commit: &journal.base_commit,
             branch: &journal.branch,
         };
-        Ok(Tree::of(&folder, &origin).await?)
+        Ok(AgentRepo::of(&folder, &origin).await?)
     }
 
     /// Has an agent do the phase. One whose program crashes is begun again; one that was killed with us goes on.
@@ -291,9 +310,9 @@ impl Work {
         &self,
         artifacts: &Artifacts,
         journal: &Journal,
-        tree: &Tree,
+        tree: &AgentRepo,
         phase: Phase,
-    ) -> Result<End, WorkError> {
+    ) -> Result<AgentExit, WorkError> {
         let session = tree.session(journal.runs.len());
         let mut is_resumed = session.exists();
         let mut retries = RETRIES;
@@ -304,18 +323,18 @@ impl Work {
             let end = self.agents.run(job).await?;
             keep_session(artifacts, phase, &session)?;
             match end {
-                End::NoSandbox => return Err(WorkError::NoSandbox),
-                End::Crashed if retries > 0 => {
+                AgentExit::NoSandbox => return Err(WorkError::NoSandbox),
+                AgentExit::Crashed if retries > 0 => {
                     retries -= 1;
                     is_resumed = false;
-                    Tree::forget_sessions(
+                    AgentRepo::forget_sessions(
                         &self.tree_folder(journal.issue.number),
                         journal.runs.len(),
                     )?;
                     if matches!(phase, Phase::Do | Phase::Fix) {
                         self.clean(tree, journal).await?;
                     }
-                    (self.watch)(&News::Warning(format!(
+                    (self.on_event)(&WorkEvent::Warning(format!(
                         "{phase} crashed, and is begun again"
                     )));
                 }
@@ -325,7 +344,7 @@ impl Work {
     }
 
     /// Takes back what is not committed; also the commits, where they hold what no agent may find there.
-    async fn clean(&self, tree: &Tree, journal: &Journal) -> Result<(), WorkError> {
+    async fn clean(&self, tree: &AgentRepo, journal: &Journal) -> Result<(), WorkError> {
         let head = tree.head().await?;
         let base = &journal.base_commit;
         let target = match tree
@@ -345,11 +364,11 @@ impl Work {
         &'a self,
         artifacts: &Artifacts,
         journal: &Journal,
-        tree: &'a Tree,
+        tree: &'a AgentRepo,
         phase: Phase,
         session: &'a Path,
         is_resumed: bool,
-    ) -> Job<'a> {
+    ) -> AgentJob<'a> {
         let names: &[&str] = match phase {
             Phase::Do => &["plan/plan.md", "do/feedback.md"],
             Phase::Check => &["plan/plan.md", "do/do.md", "fix/do.md"],
@@ -378,7 +397,7 @@ impl Work {
         }
         let settings = &self.settings;
         let must_produce = phase.leaves().first();
-        Job {
+        AgentJob {
             skill: phase.as_str(),
             must_produce: must_produce.map(|file| format!("{FOLDER}/{phase}/{file}")),
             tools: None,
@@ -396,14 +415,14 @@ impl Work {
 /// The review that counts: that of the last check, if it gave a verdict.
 fn review_of(artifacts: &Artifacts, journal: &Journal) -> Option<Review> {
     let last = journal.last(Phase::Check)?;
-    matches!(last.outcome, Outcome::Judged(_)).then_some(())?;
+    matches!(last.outcome, PhaseOutcome::Judged(_)).then_some(())?;
     verdict::read(&artifacts.read("check/actions.json")?).ok()
 }
 
 /// Of an agent that has left what it should, though it did not end well.
-fn note_of(end: End) -> String {
+fn note_of(end: AgentExit) -> String {
     match end {
-        End::Well => String::new(),
+        AgentExit::Well => String::new(),
         end => end.words(),
     }
 }

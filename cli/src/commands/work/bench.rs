@@ -1,6 +1,6 @@
 //! `ah work start`, `run`, `log`, `reset`: makes a number smaller, and shows how it goes.
 
-use ah_work::bench::{Bench, Bencher, Fate};
+use ah_work::bench::{Bench, Bencher, TryStatus};
 use ah_work::run::WorkError;
 use serde_json::json;
 
@@ -49,8 +49,8 @@ async fn perform(
         }
         WorkAction::Run => {
             let done = bencher.run().await?;
-            let line = format!("{} {}\n", done.fate.as_str(), preview(&done.note, 200));
-            let is_kept = done.fate == Fate::Keep;
+            let line = format!("{} {}\n", done.status.as_str(), preview(&done.note, 200));
+            let is_kept = done.status == TryStatus::Keep;
             print(&line).map(|code| if is_kept { code } else { FAILURE })
         }
         WorkAction::Reset => bencher.reset().map(|()| Ok(0))?,
@@ -82,7 +82,7 @@ fn log(bench: Option<&Bench>, form: Json) -> Result<u8, CliError> {
             .map_or("-".to_owned(), |number| number.to_string());
         let line = format!(
             "  {:<8}  {number:<10}  {}",
-            one.fate.as_str(),
+            one.status.as_str(),
             preview(&one.note, 100)
         );
         text.push_str(&format!("{}\n", line.trim_end()));

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use ah_provider::script::demo::files;
 use ah_work::agent::Agents;
-use ah_work::folder::{Folder, Kept};
+use ah_work::folder::{FolderHub, StoredIssue};
 use ah_work::git::{Git, Owner};
 use ah_work::issue::Issue;
-use ah_work::phase::{Phase, Status};
-use ah_work::run::{Ended, Options as Wanted, Work};
-use ah_work::settings::{PhaseSettings, Settings};
+use ah_work::phase::{Phase, WorkStatus};
+use ah_work::run::{Work, WorkOptions as Wanted, WorkResult};
+use ah_work::settings::{PhaseSettings, WorkSettings};
 
 use super::{all, failure, program, show};
 use crate::commands::demo::{invocation, shell_word};
@@ -58,7 +58,7 @@ async fn play(config: &Config) -> Result<u8, CliError> {
     }
     let project = folder.join("project");
     let main = Git::new(git.clone(), &project, Owner::Agent, &variables);
-    let hub = Folder::new(folder.join("hub"), "main".to_owned());
+    let hub = FolderHub::new(folder.join("hub"), "main".to_owned());
     lay_out(&folder, &main).await?;
     issues(&hub).map_err(|error| CliError::failure(error.to_string()))?;
     let shown = folder.display();
@@ -80,7 +80,7 @@ async fn play(config: &Config) -> Result<u8, CliError> {
     }
     let work = Work {
         top: project,
-        trees: folder.join("trees"),
+        agent_repos: folder.join("trees"),
         repository: "demo/greet".to_owned(),
         git,
         main,
@@ -91,7 +91,7 @@ async fn play(config: &Config) -> Result<u8, CliError> {
         },
         settings: settings(&folder),
         options: Wanted::default(),
-        watch: Box::new(show(false)),
+        on_event: Box::new(show(false)),
     };
     let ended = work.run().await.map_err(|error| failure(&error))?;
     let ah = invocation(environment);
@@ -105,7 +105,7 @@ async fn play(config: &Config) -> Result<u8, CliError> {
          {ah} --db o/work/do/session.db scan   what the agent said and did"
     ));
     Ok(match ended {
-        Ended::Over(Status::Success) => 0,
+        WorkResult::Over(WorkStatus::Success) => 0,
         _ => FAILURE,
     })
 }
@@ -142,7 +142,7 @@ async fn lay_out(folder: &Path, main: &Git) -> Result<(), CliError> {
     Ok(())
 }
 
-fn issues(hub: &Folder) -> Result<(), ah_work::hub::HubError> {
+fn issues(hub: &FolderHub) -> Result<(), ah_work::hub::HubError> {
     for (number, title, body, labels) in [
         (
             5,
@@ -158,7 +158,7 @@ fn issues(hub: &Folder) -> Result<(), ah_work::hub::HubError> {
         ),
         (8, "A question", "What is this for?", &[]),
     ] {
-        hub.keep(&Kept {
+        hub.keep(&StoredIssue {
             issue: Issue {
                 number,
                 title: title.to_owned(),
@@ -166,13 +166,13 @@ fn issues(hub: &Folder) -> Result<(), ah_work::hub::HubError> {
                 labels: labels.iter().map(|label| (*label).to_owned()).collect(),
                 ..Issue::default()
             },
-            ..Kept::default()
+            ..StoredIssue::default()
         })?;
     }
     Ok(())
 }
 
-fn settings(folder: &Path) -> Settings {
+fn settings(folder: &Path) -> WorkSettings {
     let model = |phase: Phase| format!("script:{}", folder.join(format!("{phase}.yaml")).display());
     let phases = SCRIPTS.iter().map(|(phase, _)| {
         let settings = PhaseSettings {
@@ -181,8 +181,8 @@ fn settings(folder: &Path) -> Settings {
         };
         (*phase, settings)
     });
-    Settings {
+    WorkSettings {
         phases: phases.collect(),
-        ..Settings::default()
+        ..WorkSettings::default()
     }
 }

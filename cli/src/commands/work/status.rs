@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ah_work::artifact::Artifacts;
-use ah_work::phase::{self, Step};
+use ah_work::phase::{self, WorkStep};
 use ah_work::run::load;
 use serde_json::json;
 
@@ -24,9 +24,9 @@ pub(super) fn run(top: &Path, form: Json) -> Result<u8, CliError> {
             false => print("no issue is worked on here\n"),
         };
     };
-    let next = match phase::next(&journal.history(), journal.mending) {
-        Step::Perform(phase) => Some(phase.as_str()),
-        Step::Finish(_) => None,
+    let next = match phase::next(&journal.history(), journal.rework) {
+        WorkStep::Perform(phase) => Some(phase.as_str()),
+        WorkStep::Finish(_) => None,
     };
     let ended = journal.concluded.map(|status| status.as_str());
     if form.json {

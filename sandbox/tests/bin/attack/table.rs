@@ -695,7 +695,7 @@ fn confined(what: &str, bait: &[String]) {
             program.as_os_str(),
             &arguments,
             &laid.workspace,
-            Terminal::Left,
+            Terminal::Detached,
         )
         .unwrap();
     let variables = ah_sandbox::variables(std::env::vars(), &[], true);
@@ -709,7 +709,7 @@ fn confined(what: &str, bait: &[String]) {
     match prepared.spawn() {
         Ok(mut child) => {
             let status = child.process.wait().unwrap();
-            for path in child.link.quarantine() {
+            for path in child.guard.quarantine() {
                 println!("quarantined\t{}", path.display());
             }
             exit(status.code().unwrap_or(99))

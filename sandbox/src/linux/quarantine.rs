@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 /// What there was before a command, to tell what it has added.
 #[derive(Debug)]
-pub(super) struct Watched(Vec<(PathBuf, Option<Identity>)>);
+pub(super) struct ProtectedSnapshot(Vec<(PathBuf, Option<Identity>)>);
 
 type Identity = (u64, u64);
 
@@ -26,7 +26,7 @@ type Identity = (u64, u64);
 #[derive(Default)]
 struct Folders(HashMap<PathBuf, Result<OwnedFd, Errno>>);
 
-impl Watched {
+impl ProtectedSnapshot {
     /// Looks at `paths`, which are absolute. One that leads through a link, or whose folder is not there, is not watched.
     pub fn look(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut folders = Folders::default();
@@ -147,7 +147,7 @@ mod tests {
         (folder, root)
     }
 
-    fn watch(root: &Path) -> Watched {
+    fn watch(root: &Path) -> ProtectedSnapshot {
         let names = [
             ".git/config",
             ".git/commondir",
@@ -155,30 +155,30 @@ mod tests {
             ".git/info/attributes",
             ".vscode",
         ];
-        Watched::look(names.map(|name| root.join("project").join(name)))
+        ProtectedSnapshot::look(names.map(|name| root.join("project").join(name)))
     }
 
     #[test]
     fn what_a_command_adds_to_what_git_obeys_is_moved_aside() {
         let (_folder, root) = laid();
-        let watched = watch(&root);
-        assert_eq!(watched.quarantine(), Vec::<PathBuf>::new());
+        let snapshot = watch(&root);
+        assert_eq!(snapshot.quarantine(), Vec::<PathBuf>::new());
         let made = root.join("project/.git/commondir");
         fs::write(&made, "/evil").unwrap();
         let aside = root.join("project/.git/commondir.quarantined");
-        assert_eq!(watched.quarantine(), [aside]);
+        assert_eq!(snapshot.quarantine(), [aside]);
         assert!(!made.exists());
     }
 
     #[test]
     fn a_link_on_the_way_is_moved_and_not_followed() {
         let (_folder, root) = laid();
-        let watched = watch(&root);
+        let snapshot = watch(&root);
         let info = root.join("project/.git/info");
         fs::rename(&info, root.join("project/away")).unwrap();
         symlink(root.join("home"), &info).unwrap();
         assert_eq!(
-            watched.quarantine(),
+            snapshot.quarantine(),
             [root.join("project/.git/info.quarantined")]
         );
         assert_eq!(
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn names_that_are_taken_and_folders_that_are_closed_do_not_keep_it() {
         let (_folder, root) = laid();
-        let watched = watch(&root);
+        let snapshot = watch(&root);
         let project = root.join("project");
         for number in 0..200 {
             let end = if number == 0 {
@@ -202,7 +202,7 @@ mod tests {
         }
         fs::create_dir(project.join(".vscode")).unwrap();
         fs::set_permissions(&project, Permissions::from_mode(0o555)).unwrap();
-        assert_eq!(watched.quarantine().len(), 1);
+        assert_eq!(snapshot.quarantine().len(), 1);
         assert!(!project.join(".vscode").exists());
     }
 }

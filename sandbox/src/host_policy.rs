@@ -6,46 +6,47 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::sync::Mutex;
 
-use crate::allowlist::{Allowlist, Authority, Way};
+use crate::allowlist::{Allowlist, Authority, Egress};
 use crate::proxy::request::Refusal;
 
 /// What somebody says who was asked about a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HostDecision {
     /// It may not be reached.
-    No,
+    Deny,
     /// It may, as long as connections to it are open.
-    Once,
+    AllowOnce,
     /// It may from now on.
-    Always,
+    Allow,
 }
 
 /// Asks somebody whether a host may be reached.
-pub type Ask =
-    Box<dyn Fn(Authority, Way) -> Pin<Box<dyn Future<Output = Verdict> + Send>> + Send + Sync>;
+pub type AskHost = Box<
+    dyn Fn(Authority, Egress) -> Pin<Box<dyn Future<Output = HostDecision> + Send>> + Send + Sync,
+>;
 
 /// Lets through what may pass.
-pub(crate) struct Door {
+pub(crate) struct HostPolicy {
     allowlist: Allowlist,
-    ask: OnceLock<Ask>,
+    ask: OnceLock<AskHost>,
     /// What was said. Locked while somebody is asked, so that it is one question at a time, and one per host.
-    said: Mutex<HashMap<(Authority, Way), Said>>,
+    said: Mutex<HashMap<(Authority, Egress), Remembered>>,
 }
 
-enum Said {
-    No,
+enum Remembered {
+    Denied,
     /// As long as somebody who has passed is still there.
     Once(Weak<()>),
-    Always,
+    Allowed,
 }
 
 /// What whoever has passed holds until they are done.
 #[derive(Debug, Clone)]
-pub struct Pass {
+pub struct ConnectionPermit {
     _held: Option<Arc<()>>,
 }
 
-impl Door {
+impl HostPolicy {
     pub fn new(allowlist: Allowlist) -> Self {
         Self {
             allowlist,
@@ -59,13 +60,17 @@ impl Door {
     }
 
     /// From now on somebody can be asked about what is not on the list. The first to say so is.
-    pub fn asks(&self, ask: Ask) {
+    pub fn set_prompt(&self, ask: AskHost) {
         let _ = self.ask.set(ask);
     }
 
-    pub async fn pass(&self, to: &Authority, way: Way) -> Result<Pass, Refusal> {
-        if self.allowlist.permits(to, way) {
-            return Ok(Pass { _held: None });
+    pub async fn authorize(
+        &self,
+        to: &Authority,
+        egress: Egress,
+    ) -> Result<ConnectionPermit, Refusal> {
+        if self.allowlist.permits(to, egress) {
+            return Ok(ConnectionPermit { _held: None });
         }
         if self.allowlist.denies(to) {
             let reason = format!("{to} is denied by the settings");
@@ -73,40 +78,40 @@ impl Door {
         }
         let asked = self.ask.get().filter(|_| !self.allowlist.is_complete);
         let Some(ask) = asked else {
-            return Err(refusal(to, way));
+            return Err(refusal(to, egress));
         };
         let mut said = self.said.lock().await;
-        let key = (to.clone(), way);
+        let key = (to.clone(), egress);
         match said.get(&key) {
-            Some(Said::No) => return Err(refusal(to, way)),
-            Some(Said::Always) => return Ok(Pass { _held: None }),
-            Some(Said::Once(holders)) => {
+            Some(Remembered::Denied) => return Err(refusal(to, egress)),
+            Some(Remembered::Allowed) => return Ok(ConnectionPermit { _held: None }),
+            Some(Remembered::Once(holders)) => {
                 if let Some(held) = holders.upgrade() {
-                    return Ok(Pass { _held: Some(held) });
+                    return Ok(ConnectionPermit { _held: Some(held) });
                 }
             }
             None => {}
         }
-        match ask(to.clone(), way).await {
-            Verdict::No => {
-                said.insert(key, Said::No);
-                Err(refusal(to, way))
+        match ask(to.clone(), egress).await {
+            HostDecision::Deny => {
+                said.insert(key, Remembered::Denied);
+                Err(refusal(to, egress))
             }
-            Verdict::Once => {
+            HostDecision::AllowOnce => {
                 let held = Arc::new(());
-                said.insert(key, Said::Once(Arc::downgrade(&held)));
-                Ok(Pass { _held: Some(held) })
+                said.insert(key, Remembered::Once(Arc::downgrade(&held)));
+                Ok(ConnectionPermit { _held: Some(held) })
             }
-            Verdict::Always => {
-                said.insert(key, Said::Always);
-                Ok(Pass { _held: None })
+            HostDecision::Allow => {
+                said.insert(key, Remembered::Allowed);
+                Ok(ConnectionPermit { _held: None })
             }
         }
     }
 }
 
-fn refusal(to: &Authority, way: Way) -> Refusal {
-    let option = way.option();
+fn refusal(to: &Authority, egress: Egress) -> Refusal {
+    let option = egress.option();
     let reason = format!("{to} is not allowed; `{option} {to}` would allow it");
     Refusal::new("403 Forbidden", reason)
 }
@@ -122,51 +127,54 @@ mod tests {
         let a: Authority = "a.example:443".parse().unwrap();
         let b: Authority = "b.example:443".parse().unwrap();
         for (verdict, while_open, later) in [
-            (Verdict::No, (false, 1), (false, 1)),
-            (Verdict::Once, (true, 1), (true, 2)),
-            (Verdict::Always, (true, 1), (true, 1)),
+            (HostDecision::Deny, (false, 1), (false, 1)),
+            (HostDecision::AllowOnce, (true, 1), (true, 2)),
+            (HostDecision::Allow, (true, 1), (true, 1)),
         ] {
             let list = Allowlist {
                 tunnels: vec![b.clone()],
                 denied: vec!["c.example".parse().unwrap()],
                 ..Allowlist::default()
             };
-            let door = Door::new(list);
-            assert!(door.pass(&a, Way::Tunnel).await.is_err(), "nobody is asked");
+            let policy = HostPolicy::new(list);
+            assert!(
+                policy.authorize(&a, Egress::Tunnel).await.is_err(),
+                "nobody is asked"
+            );
             let asked = Arc::new(AtomicUsize::new(0));
             let count = asked.clone();
-            door.asks(Box::new(move |_, _| {
+            policy.set_prompt(Box::new(move |_, _| {
                 count.fetch_add(1, Ordering::Relaxed);
                 Box::pin(async move { verdict })
             }));
-            let held = door.pass(&a, Way::Tunnel).await;
-            let second = door.pass(&a, Way::Tunnel).await;
+            let held = policy.authorize(&a, Egress::Tunnel).await;
+            let second = policy.authorize(&a, Egress::Tunnel).await;
             let came = (second.is_ok(), asked.load(Ordering::Relaxed));
             assert_eq!(came, while_open, "{verdict:?}");
             drop((held, second));
-            let third = door.pass(&a, Way::Tunnel).await;
+            let third = policy.authorize(&a, Egress::Tunnel).await;
             let came = (third.is_ok(), asked.load(Ordering::Relaxed));
             assert_eq!(came, later, "{verdict:?}");
             // What is denied is not asked about either.
             let denied: Authority = "c.example:443".parse().unwrap();
-            assert!(door.pass(&denied, Way::Tunnel).await.is_err());
+            assert!(policy.authorize(&denied, Egress::Tunnel).await.is_err());
             assert_eq!(asked.load(Ordering::Relaxed), later.1);
             // What is listed is not asked about, and one way is not the other.
-            assert!(door.pass(&b, Way::Tunnel).await.is_ok());
+            assert!(policy.authorize(&b, Egress::Tunnel).await.is_ok());
             assert_eq!(asked.load(Ordering::Relaxed), later.1);
-            let plain = door.pass(&b, Way::Http).await;
-            assert_eq!(plain.is_ok(), verdict != Verdict::No);
+            let plain = policy.authorize(&b, Egress::Http).await;
+            assert_eq!(plain.is_ok(), verdict != HostDecision::Deny);
         }
     }
 
     #[tokio::test]
     async fn nobody_is_asked_where_the_list_is_complete() {
-        let door = Door::new(Allowlist {
+        let policy = HostPolicy::new(Allowlist {
             is_complete: true,
             ..Allowlist::default()
         });
-        door.asks(Box::new(|_, _| Box::pin(async { Verdict::Always })));
+        policy.set_prompt(Box::new(|_, _| Box::pin(async { HostDecision::Allow })));
         let to = "a.example:443".parse().unwrap();
-        assert!(door.pass(&to, Way::Tunnel).await.is_err());
+        assert!(policy.authorize(&to, Egress::Tunnel).await.is_err());
     }
 }

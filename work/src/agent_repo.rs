@@ -27,7 +27,7 @@ const OBEYED: [&str; 7] = [
 
 /// The tree of an issue.
 #[derive(Debug, Clone)]
-pub struct Tree {
+pub struct AgentRepo {
     folder: PathBuf,
     git: Git,
     objects: Vec<PathBuf>,
@@ -35,7 +35,7 @@ pub struct Tree {
 
 /// What a tree is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Origin<'a> {
+pub struct AgentRepoSource<'a> {
     /// Git in the user's repository.
     pub main: &'a Git,
     /// The program.
@@ -52,7 +52,7 @@ pub struct Origin<'a> {
 
 /// Why there is no tree.
 #[derive(Debug, thiserror::Error)]
-pub enum TreeError {
+pub enum AgentRepoError {
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -61,13 +61,13 @@ pub enum TreeError {
     Io(#[from] io::Error),
 }
 
-impl Tree {
+impl AgentRepo {
     /// The tree below `folder`, made where there is none yet.
     ///
     /// # Errors
     ///
     /// Where it cannot be made.
-    pub async fn of(folder: &Path, origin: &Origin<'_>) -> Result<Self, TreeError> {
+    pub async fn of(folder: &Path, origin: &AgentRepoSource<'_>) -> Result<Self, AgentRepoError> {
         let path = folder.join("tree");
         let git = Git::new(
             origin.program.to_owned(),
@@ -92,7 +92,11 @@ impl Tree {
         Ok(tree)
     }
 
-    async fn make(&self, common: &Path, origin: &Origin<'_>) -> Result<(), TreeError> {
+    async fn make(
+        &self,
+        common: &Path,
+        origin: &AgentRepoSource<'_>,
+    ) -> Result<(), AgentRepoError> {
         let path = self.path();
         if path.exists() {
             fs::remove_dir_all(path)?;
@@ -219,7 +223,7 @@ impl Tree {
         base_commit: &str,
         head: &str,
         allow_workflows: bool,
-    ) -> Result<Option<String>, TreeError> {
+    ) -> Result<Option<String>, AgentRepoError> {
         let alternates = fs::read_to_string(self.path().join(".git/objects/info/alternates"));
         if alternates.unwrap_or_default() != self.alternates() {
             return Ok(Some(
