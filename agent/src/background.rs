@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use ah_conversation::{
-    ContentBlock, Origin, Share, StoreError, Task, TaskKind, TaskNews, TaskSink,
+    ContentBlock, ModelUsage, Origin, StoreError, Task, TaskKind, TaskSink, TaskUpdate,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::{Part, Session, Stop};
+use crate::{Session, SessionUpdate, Stop};
 
 /// How news of a task begin, for the model and for everybody who reads the database.
 const MARK: &str = "[TASK]";
@@ -19,8 +19,8 @@ const MOST_TOLD: usize = 1_000;
 
 /// What a session knows of the tasks beside it.
 pub(crate) struct Background {
-    teller: mpsc::UnboundedSender<(Task, TaskNews)>,
-    told: mpsc::UnboundedReceiver<(Task, TaskNews)>,
+    teller: mpsc::UnboundedSender<(Task, TaskUpdate)>,
+    told: mpsc::UnboundedReceiver<(Task, TaskUpdate)>,
     /// What is at work, by its id.
     at_work: BTreeMap<String, Task>,
     /// What the model is to be told.
@@ -28,7 +28,7 @@ pub(crate) struct Background {
     /// Whether somebody among them has worked for the run, which therefore goes on.
     is_owed: bool,
     /// What models took for tasks that have ended since the last run did.
-    spent: Vec<Share>,
+    spent: Vec<ModelUsage>,
 }
 
 impl Default for Background {
@@ -53,13 +53,13 @@ impl Background {
         }
     }
 
-    fn note(&mut self, task: &Task, news: TaskNews) {
+    fn note(&mut self, task: &Task, news: TaskUpdate) {
         match news {
-            TaskNews::Started => {
+            TaskUpdate::Started => {
                 self.at_work.insert(task.id.clone(), task.clone());
             }
-            TaskNews::Progress { .. } => {}
-            TaskNews::Ended {
+            TaskUpdate::Progress { .. } => {}
+            TaskUpdate::Ended {
                 ending,
                 summary,
                 spent,
@@ -80,7 +80,7 @@ impl Background {
                     ending.as_str()
                 ));
                 for share in spent {
-                    Share::add(&mut self.spent, share);
+                    ModelUsage::add(&mut self.spent, share);
                 }
             }
         }
@@ -110,7 +110,7 @@ impl Background {
     }
 
     /// What models took for tasks that have ended.
-    pub(crate) fn take_spent(&mut self) -> Vec<Share> {
+    pub(crate) fn take_spent(&mut self) -> Vec<ModelUsage> {
         self.catch_up();
         std::mem::take(&mut self.spent)
     }
@@ -122,7 +122,7 @@ impl Session {
         let frontend = self.ports.frontend.clone();
         let teller = self.background.teller.clone();
         TaskSink::new(move |task, news| {
-            frontend.follow(Part::Task(task, news));
+            frontend.update(SessionUpdate::Task(task, news));
             if task.is_background {
                 // A session that has ended wants to know no more.
                 let _ = teller.send((task.clone(), news.clone()));

@@ -186,7 +186,7 @@ pub struct Rewind {
     /// What will change, in the order of the paths.
     pub changes: Vec<FileEdit>,
     /// What has changed since then and stays as it is.
-    pub left: Vec<Left>,
+    pub skipped: Vec<SkippedFile>,
 }
 
 /// A file that a rewind gives back.
@@ -206,7 +206,7 @@ pub struct FileEdit {
 
 /// A file that a rewind leaves alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct SkippedFile {
     /// Where.
     pub path: PathBuf,
     /// Why.
@@ -221,7 +221,7 @@ impl Rewind {
         place: usize,
         roots: &[PathBuf],
     ) -> Result<Self, StoreError> {
-        let (mut changes, mut left) = (Vec::new(), Vec::new());
+        let (mut changes, mut skipped) = (Vec::new(), Vec::new());
         for (path, then) in states_at(steps, place) {
             let now = state(path);
             let then = match then {
@@ -244,14 +244,14 @@ impl Rewind {
             }
             let path = path.to_owned();
             match reason_to_leave(&path, &now, &then, roots) {
-                Some(why) => left.push(Left { path, why }),
+                Some(why) => skipped.push(SkippedFile { path, why }),
                 None => changes.push(FileEdit::new(path, now, then)),
             }
         }
         Ok(Self {
             target: steps.get(place).map(|step| step.number),
             changes,
-            left,
+            skipped,
         })
     }
 

@@ -17,7 +17,7 @@ pub use template::{Piece, pieces};
 
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct SlashCommand {
     /// What it is called by, without the `/`; folders stand before it, with `:` between.
     pub name: String,
     /// What it does, for lists.
@@ -53,7 +53,7 @@ enum Hint {
     List(Vec<String>),
 }
 
-impl Command {
+impl SlashCommand {
     /// Reads the command in the file `location`, which lies at `path` below a folder of commands.
     ///
     /// # Errors
@@ -100,21 +100,21 @@ impl Command {
 
 /// All commands, each under its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Commands {
-    commands: BTreeMap<String, Arc<Command>>,
+pub struct SlashCommands {
+    commands: BTreeMap<String, Arc<SlashCommand>>,
 }
 
-impl Commands {
+impl SlashCommands {
     /// Adds a command in the place of one that had its name.
-    pub fn add(&mut self, command: Command) {
+    pub fn add(&mut self, command: SlashCommand) {
         let command = Arc::new(command);
         self.commands.insert(command.name.clone(), command);
     }
 
     /// The command of this name; its folders may be left out where only one ends so.
-    pub fn get(&self, name: &str) -> Option<&Arc<Command>> {
+    pub fn get(&self, name: &str) -> Option<&Arc<SlashCommand>> {
         let ending = format!(":{name}");
-        let is_meant = |command: &&Arc<Command>| command.name.ends_with(&ending);
+        let is_meant = |command: &&Arc<SlashCommand>| command.name.ends_with(&ending);
         self.commands.get(name).or_else(|| {
             let mut meant = self.commands.values().filter(is_meant);
             meant.next().filter(|_| meant.next().is_none())
@@ -122,7 +122,7 @@ impl Commands {
     }
 
     /// All of them, by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Command>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<SlashCommand>> {
         self.commands.values()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ah_conversation::{PermissionMode, PermissionUpdate, Provider, Rule, Thinking};
 
-use crate::{Part, Session};
+use crate::{Session, SessionUpdate};
 
 /// A handle on a session that is at work, for whoever may change how it goes on.
 #[derive(Clone, Default)]
@@ -14,13 +14,13 @@ pub struct Controls(Arc<Wishes>);
 /// What waits to be taken up.
 #[derive(Default)]
 struct Wishes {
-    waiting: Mutex<Vec<Change>>,
+    waiting: Mutex<Vec<SessionChange>>,
     /// Those of sessions below this one that work in its mode.
     below: Mutex<Vec<Weak<Wishes>>>,
 }
 
 /// A change of how a session goes on.
-pub enum Change {
+pub enum SessionChange {
     /// What is allowed where no rule says otherwise.
     Mode(PermissionMode),
     /// Who answers from the next request on.
@@ -33,10 +33,10 @@ pub enum Change {
 
 impl Controls {
     /// Asks for a change. A mode holds for subagents at work as well.
-    pub fn request(&self, change: Change) {
-        if let Change::Mode(mode) = &change {
+    pub fn request(&self, change: SessionChange) {
+        if let SessionChange::Mode(mode) = &change {
             for below in lock(&self.0.below).iter().filter_map(Weak::upgrade) {
-                Self(below).request(Change::Mode(*mode));
+                Self(below).request(SessionChange::Mode(*mode));
             }
         }
         lock(&self.0.waiting).push(change);
@@ -49,7 +49,7 @@ impl Controls {
         below.push(Arc::downgrade(&other.0));
     }
 
-    fn take(&self) -> Vec<Change> {
+    fn take(&self) -> Vec<SessionChange> {
         std::mem::take(&mut *lock(&self.0.waiting))
     }
 }
@@ -68,17 +68,17 @@ impl Session {
     pub fn take_changes(&mut self) {
         for change in self.controls.take() {
             match change {
-                Change::Mode(mode) => self.settings.permissions.change_mode(mode),
-                Change::Model(provider) => self.change_model(provider),
-                Change::Thinking(thinking) => self.settings.thinking = thinking,
-                Change::Permissions(update) => self.settings.permissions.apply(&update),
+                SessionChange::Mode(mode) => self.settings.permissions.change_mode(mode),
+                SessionChange::Model(provider) => self.change_model(provider),
+                SessionChange::Thinking(thinking) => self.settings.thinking = thinking,
+                SessionChange::Permissions(update) => self.settings.permissions.apply(&update),
             }
         }
         // It also changes by what was answered to a question, or by a plan that was approved.
         let mode = self.settings.permissions.mode;
         if mode != self.shown_mode {
             self.shown_mode = mode;
-            self.ports.frontend.follow(Part::Mode(mode));
+            self.ports.frontend.update(SessionUpdate::Mode(mode));
         }
     }
 
@@ -127,12 +127,12 @@ mod tests {
         below.lead(&deeper);
         above.lead(&gone);
         drop(gone);
-        above.request(Change::Mode(PermissionMode::Plan));
-        above.request(Change::Thinking(Thinking::default()));
+        above.request(SessionChange::Mode(PermissionMode::Plan));
+        above.request(SessionChange::Thinking(Thinking::default()));
         let taken = [above, below, deeper].map(|controls| {
             let changes = controls.take().into_iter();
             changes
-                .map(|change| matches!(change, Change::Mode(PermissionMode::Plan)))
+                .map(|change| matches!(change, SessionChange::Mode(PermissionMode::Plan)))
                 .collect::<Vec<_>>()
         });
         assert_eq!(taken, [vec![true, false], vec![true], vec![true]]);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use ah_conversation::{Message, Origin};
 
-use crate::Settings;
+use crate::SessionSettings;
 
 /// What to say to a model that would end and still owes something.
-pub(crate) fn owed(run: &[Arc<Message>], settings: &Settings) -> Option<String> {
+pub(crate) fn owed(run: &[Arc<Message>], settings: &SessionSettings) -> Option<String> {
     let form = settings.answer_form.as_ref();
     let file = settings.must_produce.as_ref();
     { form.and_then(|form| form.reminder(run)) }

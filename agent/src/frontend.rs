@@ -3,11 +3,11 @@
 
 use ah_conversation::{
     ContentBlock, Event, Host, Message, MessageId, Model, PermissionMode, Progress, StreamEvent,
-    Task, TaskNews, ToolResult, ToolUse,
+    Task, TaskUpdate, ToolResult, ToolUse,
 };
 use async_trait::async_trait;
 
-use crate::hooks::{Answered, Asked};
+use crate::hooks::{HookAnswer, HookCall};
 
 /// Something that shows a run. Called in order, from the task that drives the session; must not block for long.
 #[async_trait]
@@ -20,7 +20,7 @@ pub trait Frontend: Host {
     fn notice(&self, text: &str);
 
     /// Shows a part of the conversation, for those that speak of messages and not of events.
-    fn follow(&self, _: Part<'_>) {}
+    fn update(&self, _: SessionUpdate<'_>) {}
 
     /// Returns when more can be shown. A run waits here for a reader that is slower than the model.
     async fn ready(&self) {}
@@ -28,7 +28,7 @@ pub trait Frontend: Host {
 
 /// A part of the conversation as it comes about.
 #[derive(Debug, Clone, Copy)]
-pub enum Part<'a> {
+pub enum SessionUpdate<'a> {
     /// A model is about to be asked for an answer.
     Asking {
         /// Which.
@@ -58,11 +58,11 @@ pub enum Part<'a> {
     /// What is allowed where no rule says otherwise has become another.
     Mode(PermissionMode),
     /// A hook that is about to be asked.
-    Hook(&'a Asked),
+    HookStarted(&'a HookCall),
     /// The same hook has answered, or failed.
-    HookSaid(&'a Asked, &'a Answered),
+    HookEnded(&'a HookCall, &'a HookAnswer),
     /// How something fares that goes on below a call or beside the conversation.
-    Task(&'a Task, &'a TaskNews),
+    Task(&'a Task, &'a TaskUpdate),
     /// A part of the conversation of a subagent.
-    OfAgent(&'a Task, &'a Part<'a>),
+    Subagent(&'a Task, &'a SessionUpdate<'a>),
 }

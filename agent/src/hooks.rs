@@ -20,10 +20,10 @@ pub use command::CommandHook;
 pub use matcher::Matcher;
 use serde_json::{Map, Value, json};
 pub use setting::{HookGroup, HookSetting};
-pub use verdict::{Say, Verdict};
+pub use verdict::{HookDecision, HookVerdict};
 
 use crate::agents::Agent;
-use crate::{Frontend, Part};
+use crate::{Frontend, SessionUpdate};
 
 /// When hooks are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -113,20 +113,20 @@ pub trait Hook: Send + Sync {
     fn name(&self) -> &str;
 
     /// Asks. To withdraw the question, drop the future.
-    async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> Answered;
+    async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> HookAnswer;
 }
 
 /// What came of asking, and how it was said.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
+pub struct HookAnswer {
     /// What came of it.
-    pub reply: Reply,
+    pub reply: HookReply,
     /// What a program has printed; `None` of what is no program, or did not come to its end.
-    pub printed: Option<Printed>,
+    pub printed: Option<HookOutput>,
 }
 
-impl From<Reply> for Answered {
-    fn from(reply: Reply) -> Self {
+impl From<HookReply> for HookAnswer {
+    fn from(reply: HookReply) -> Self {
         Self {
             reply,
             printed: None,
@@ -136,7 +136,7 @@ impl From<Reply> for Answered {
 
 /// What a program has printed, and how it ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Printed {
+pub struct HookOutput {
     /// On standard output.
     pub stdout: String,
     /// On standard error.
@@ -147,7 +147,7 @@ pub struct Printed {
 
 /// One hook, asked once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct HookCall {
     /// The how manieth of the session, from 1.
     pub number: usize,
     /// When it is asked.
@@ -158,7 +158,7 @@ pub struct Asked {
 
 /// What came of asking.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
+pub enum HookReply {
     /// It had nothing to say.
     Nothing,
     /// An object of the protocol.
@@ -173,7 +173,7 @@ pub enum Reply {
 
 /// What every hook is told of its session.
 #[derive(Debug, Clone, Default)]
-pub struct Subject {
+pub struct HookSession {
     /// The session's id, as programs know it.
     pub session_id: String,
     /// Where the conversation is kept.
@@ -186,7 +186,7 @@ pub struct Subject {
 #[derive(Clone, Default)]
 pub struct Hooks {
     hooks: Vec<Arc<dyn Hook>>,
-    subject: Subject,
+    subject: HookSession,
     /// How many questions there were.
     asked: Arc<AtomicUsize>,
     /// The subagent whose hooks they are: its id and the name of its definition.
@@ -199,7 +199,7 @@ pub struct Hooks {
 type Maker = dyn Fn(&HookSetting) -> Option<Arc<dyn Hook>> + Send + Sync;
 
 /// One moment at which hooks are asked.
-pub(crate) struct Moment<'a> {
+pub(crate) struct HookMoment<'a> {
     pub(crate) event: HookEvent,
     /// What matchers look at: a tool, or the kind of the event.
     pub(crate) kind: &'a str,
@@ -211,7 +211,7 @@ pub(crate) struct Moment<'a> {
 
 impl Hooks {
     /// These hooks, asked in this order.
-    pub fn new(hooks: Vec<Arc<dyn Hook>>, subject: Subject) -> Self {
+    pub fn new(hooks: Vec<Arc<dyn Hook>>, subject: HookSession) -> Self {
         Self {
             hooks,
             subject,
@@ -274,8 +274,8 @@ impl Hooks {
     }
 
     /// Asks all whom it concerns, one after the other, and gives what they say together.
-    pub(crate) async fn ask(&self, moment: Moment<'_>, frontend: &dyn Frontend) -> Verdict {
-        let mut verdict = Verdict::default();
+    pub(crate) async fn ask(&self, moment: HookMoment<'_>, frontend: &dyn Frontend) -> HookVerdict {
+        let mut verdict = HookVerdict::default();
         let Some(event) = self.event(moment.event) else {
             return verdict;
         };
@@ -301,22 +301,22 @@ impl Hooks {
                 "hook_event_name": event.as_str(),
             });
             merge(&mut input, &more);
-            let asked = Asked {
+            let asked = HookCall {
                 number: 1 + self.asked.fetch_add(1, Ordering::Relaxed),
                 event,
                 kind: kind.to_owned(),
             };
-            frontend.follow(Part::Hook(&asked));
+            frontend.update(SessionUpdate::HookStarted(&asked));
             let answered = hook.ask(&input, moment.call).await;
-            frontend.follow(Part::HookSaid(&asked, &answered));
+            frontend.update(SessionUpdate::HookEnded(&asked, &answered));
             let say = match answered.reply {
-                Reply::Failed(fault) => {
+                HookReply::Failed(fault) => {
                     let name = hook.name();
                     let event = event.as_str();
                     frontend.notice(&format!("the {event} hook `{name}` failed: {fault}"));
                     continue;
                 }
-                reply => Verdict::read(event, reply),
+                reply => HookVerdict::read(event, reply),
             };
             // The next one sees what this one has made of the input.
             if let Some(input) = &say.input {

@@ -31,10 +31,10 @@ mod tool_call;
 mod toolbox;
 mod truncate;
 
-pub use controls::{Change, Controls};
-pub use frontend::{Frontend, Part};
-pub use session::{Failure, Outcome, Ports, Session, Settings, ToolConcurrency};
+pub use controls::{Controls, SessionChange};
+pub use frontend::{Frontend, SessionUpdate};
+pub use session::{Ports, RunFailure, RunOutcome, Session, SessionSettings, ToolConcurrency};
 pub use stop::Stop;
 pub use structured::AnswerForm;
-pub use subagent::{Kinds, MAX_AT_WORK, Subagents};
+pub use subagent::{MAX_AT_WORK, SubagentKinds, Subagents};
 pub use toolbox::Toolbox;

@@ -2,7 +2,7 @@
 
 use ah_conversation::{ContentBlock, EventKind, Mail, MailKind, Message, Origin, StoreError};
 
-use crate::{Outcome, Session, Stop, finish};
+use crate::{RunOutcome, Session, Stop, finish};
 
 /// How a steering message begins, for the model and for everybody who reads the database.
 const STEERING: &str = "[STEERING]";
@@ -11,8 +11,8 @@ impl Session {
     /// Runs what has come from other processes while nothing was on, to its end or until `stop`; `None` if nothing has.
     ///
     /// # Errors
-    /// When the conversation cannot be kept; every other failure is an [`Outcome`].
-    pub async fn run_mail(&mut self, stop: &Stop) -> Result<Option<Outcome>, StoreError> {
+    /// When the conversation cannot be kept; every other failure is a [`RunOutcome`].
+    pub async fn run_mail(&mut self, stop: &Stop) -> Result<Option<RunOutcome>, StoreError> {
         let mut mail = self.ports.store.mail(MailKind::Steer).await?;
         mail.extend(self.ports.store.mail(MailKind::FollowUp).await?);
         let message_count = mail.len();

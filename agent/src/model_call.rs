@@ -3,15 +3,15 @@
 use std::pin::pin;
 
 use ah_conversation::{
-    ContentBlock, Cost, Delta, ErrorClass, EventKind, ExitReason, FallbackNotice, Message, Origin,
-    Provider, ProviderError, Request, Response, RetryNotice, Role, Share, StoreError, StreamEvent,
-    Time, Usage, text_of,
+    ContentBlock, Cost, Delta, ErrorClass, EventKind, ExitReason, FallbackNotice, Message,
+    ModelUsage, Origin, Provider, ProviderError, Request, Response, RetryNotice, Role, StoreError,
+    StreamEvent, Time, Usage, text_of,
 };
 use futures_util::StreamExt;
 
 use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split, whole};
 use crate::response::{Answer, Assembly};
-use crate::{Failure, Outcome, Part, Session, Stop};
+use crate::{RunFailure, RunOutcome, Session, SessionUpdate, Stop};
 
 /// A request body over this many bytes is worth a warning.
 const PAYLOAD_WARN: u64 = 800_000;
@@ -35,7 +35,7 @@ enum Asked {
 impl Session {
     /// Asks for the next answer and stores it, whole or interrupted. A conversation that the server finds too long
     /// is summarised instead, unless a summary is what was just made.
-    pub(crate) async fn call_model(&mut self, stop: &Stop) -> Result<(), Failure> {
+    pub(crate) async fn call_model(&mut self, stop: &Stop) -> Result<(), RunFailure> {
         let started = self.ports.clock.now();
         let clock = self.ports.clock.clone();
         tokio::select! {
@@ -55,7 +55,7 @@ impl Session {
         }
         // Whoever shows the answer knows what it will be called.
         let id = clock.message_id();
-        self.ports.frontend.follow(Part::Asking {
+        self.ports.frontend.update(SessionUpdate::Asking {
             model: self.ports.provider.model(),
             message: &id,
         });
@@ -81,12 +81,12 @@ impl Session {
 
     /// Asks for a summary of the older messages and stores it; where none can be had, the older messages are left
     /// out of the view all the same.
-    pub(crate) async fn compact(&mut self, stop: &Stop) -> Result<(), Failure> {
+    pub(crate) async fn compact(&mut self, stop: &Stop) -> Result<(), RunFailure> {
         let limits = &self.settings.limits;
         let (input_tokens, context_limit) =
             (self.transcript.context_tokens(), limits.context_window);
         let Some(split) = split(&self.transcript, context_limit) else {
-            return Err(Failure::Overflow {
+            return Err(RunFailure::Overflow {
                 needed: input_tokens + limits.reserved_output,
                 window: context_limit,
             });
@@ -97,12 +97,12 @@ impl Session {
     /// Puts a summary in the place of all that was said, as a person asks for it. `wanted` is what it is to heed.
     ///
     /// # Errors
-    /// When the conversation cannot be kept; every other failure is an [`Outcome`].
+    /// When the conversation cannot be kept; every other failure is a [`RunOutcome`].
     pub async fn compact_all(
         &mut self,
         wanted: Option<&str>,
         stop: &Stop,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<RunOutcome, StoreError> {
         let started = self.ports.clock.now();
         let before = self.transcript.messages().len();
         self.take_changes();
@@ -114,7 +114,7 @@ impl Session {
             None => Ok(()),
         };
         let (reason, failure) = match (done, stop.reason(self.ports.clock.now())) {
-            (Err(Failure::Store(error)), _) => return Err(error),
+            (Err(RunFailure::Store(error)), _) => return Err(error),
             (Err(failure), _) => (ExitReason::Error, Some(failure)),
             (Ok(()), Some(reason)) => (reason, None),
             (Ok(()), None) => (ExitReason::EndTurn, None),
@@ -123,13 +123,13 @@ impl Session {
         let made: Vec<_> = made
             .filter_map(|message| message.response.as_ref())
             .collect();
-        Ok(Outcome {
+        Ok(RunOutcome {
             reason,
             failure,
             answer: String::new(),
             turns: 0,
             usage: { made.iter() }.fold(Usage::default(), |sum, response| sum + response.usage),
-            models: Share::of(made.iter().copied()),
+            models: ModelUsage::of(made.iter().copied()),
             api_ms: made.iter().map(|response| response.latency_ms).sum(),
             duration_ms: self.ports.clock.now().since(started),
             denials: Vec::new(),
@@ -144,7 +144,7 @@ impl Session {
         split: Split,
         asked: Option<&str>,
         stop: &Stop,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RunFailure> {
         self.emit(EventKind::CompactionTriggered {
             input_tokens: self.transcript.context_tokens(),
             context_limit: self.settings.limits.context_window,
@@ -279,9 +279,9 @@ impl Session {
         if let StreamEvent::BlockStopped { index } = event
             && let Some(block) = assembly.block(*index)
         {
-            frontend.follow(Part::Block(&block));
+            frontend.update(SessionUpdate::Block(&block));
         }
-        frontend.follow(Part::Piece(event));
+        frontend.update(SessionUpdate::Piece(event));
     }
 
     fn tell(&mut self, purpose: Purpose, event: StreamEvent) {

@@ -6,8 +6,8 @@ use ah_conversation::{
 };
 use serde_json::{Value, json};
 
-use crate::hooks::{HookEvent, Moment, Verdict};
-use crate::{Outcome, Session, Stop};
+use crate::hooks::{HookEvent, HookMoment, HookVerdict};
+use crate::{RunOutcome, Session, Stop};
 
 /// How what hooks say begins, for the model and for everybody who reads the database.
 const MARK: &str = "[HOOK]";
@@ -23,7 +23,7 @@ impl Session {
         event: HookEvent,
         call: Option<&ToolUse>,
         more: Value,
-    ) -> Verdict {
+    ) -> HookVerdict {
         let kind = |key: &str| more[key].as_str().unwrap_or_default().to_owned();
         let kind = match event {
             HookEvent::SessionStart => kind("source"),
@@ -32,7 +32,7 @@ impl Session {
             HookEvent::Notification => kind("notification_type"),
             _ => call.map(|call| call.name.clone()).unwrap_or_default(),
         };
-        let moment = Moment {
+        let moment = HookMoment {
             event,
             kind: &kind,
             mode: self.settings.permissions.mode,
@@ -46,7 +46,7 @@ impl Session {
     }
 
     /// Keeps what the model is to be told, and tells the person why a run ends.
-    pub(crate) fn heed(&mut self, verdict: &Verdict) {
+    pub(crate) fn heed(&mut self, verdict: &HookVerdict) {
         self.context.extend(verdict.context.iter().cloned());
         if let Some(reason) = &verdict.ends {
             self.ports
@@ -106,9 +106,9 @@ impl Session {
     }
 
     /// How a run ends whose prompt was refused: nothing was stored, and nobody was asked.
-    pub(crate) fn refused(&mut self, answer: String, started: Time) -> Outcome {
+    pub(crate) fn refused(&mut self, answer: String, started: Time) -> RunOutcome {
         self.ports.frontend.notice(&answer);
-        Outcome {
+        RunOutcome {
             reason: ExitReason::EndTurn,
             failure: None,
             answer,

@@ -4,13 +4,13 @@
 use std::fs;
 
 use ah_conversation::{
-    Answer, Asking, Behavior, Decision, Destination, ExitReason, Inquiry, PermissionUpdate,
-    Question, ToolUse,
+    Behavior, Decision, Destination, ExitReason, Inquiry, Interaction, PermissionAnswer,
+    PermissionRequest, PermissionUpdate, ToolUse,
 };
 use serde_json::json;
 
 use crate::Session;
-use crate::hooks::{HookEvent, Say, of_call};
+use crate::hooks::{HookDecision, HookEvent, of_call};
 use crate::tool_call::{Fate, Prepared};
 
 /// What became of a call.
@@ -61,7 +61,7 @@ impl Session {
     async fn decide(
         &mut self,
         prepared: Prepared,
-        said: Option<Say>,
+        said: Option<HookDecision>,
         has_input: bool,
     ) -> Permitted {
         let Fate::Run { accesses, .. } = &prepared.fate else {
@@ -74,9 +74,9 @@ impl Session {
             // A hook's word stands for a rule that allows, and no more: it answers what a person is asked only where
             // it brings the answer.
             (Decision::Ask(inquiry), Some((Behavior::Allow, _)))
-                if inquiry.reason.is_none() && (inquiry.asking.is_none() || has_input) =>
+                if inquiry.reason.is_none() && (inquiry.interaction.is_none() || has_input) =>
             {
-                self.agree(inquiry.asking.as_ref());
+                self.agree(inquiry.interaction.as_ref());
                 return prepared.into();
             }
             (Decision::Ask(inquiry), _) => inquiry,
@@ -86,10 +86,10 @@ impl Session {
             },
             (Decision::Allow, _) => return prepared.into(),
         };
-        let asking = inquiry.asking.clone();
+        let interaction = inquiry.interaction.clone();
         let answer = self.inquire(&prepared.call, inquiry).await;
         match answer {
-            Answer::Allow { input, updates } => {
+            PermissionAnswer::Allow { input, updates } => {
                 let permitted = match input {
                     None => prepared.into(),
                     Some(input) => self.permit_changed(ToolUse {
@@ -101,43 +101,43 @@ impl Session {
                     self.update_permissions(update);
                 }
                 if permitted.prepared.runs() {
-                    self.agree(asking.as_ref());
+                    self.agree(interaction.as_ref());
                 }
                 permitted
             }
-            Answer::Deny { message, interrupt } => Permitted {
+            PermissionAnswer::Deny { message, interrupt } => Permitted {
                 ends: interrupt.then_some(ExitReason::Interrupted),
                 ..self.denied(&prepared.call, message)
             },
         }
     }
 
-    fn agree(&mut self, asking: Option<&Asking>) {
-        if let Some(asking) = asking {
-            self.settings.permissions.agree(asking);
+    fn agree(&mut self, interaction: Option<&Interaction>) {
+        if let Some(interaction) = interaction {
+            self.settings.permissions.agree(interaction);
         }
     }
 
     /// Asks hooks, and then the host, unless one of them has settled it.
-    async fn inquire(&mut self, call: &ToolUse, inquiry: Inquiry) -> Answer {
+    async fn inquire(&mut self, call: &ToolUse, inquiry: Inquiry) -> PermissionAnswer {
         let mut told = of_call(call);
         told["permission_suggestions"] = json!(inquiry.suggestions);
         let verdict = self
             .ask_hooks(HookEvent::PermissionRequest, Some(call), told)
             .await;
         match verdict.say {
-            Some(Say {
+            Some(HookDecision {
                 behavior: Behavior::Deny,
                 reason: message,
             }) => {
                 let interrupt = verdict.interrupt;
-                return Answer::Deny { message, interrupt };
+                return PermissionAnswer::Deny { message, interrupt };
             }
-            Some(Say {
+            Some(HookDecision {
                 behavior: Behavior::Allow,
                 ..
             }) => {
-                return Answer::Allow {
+                return PermissionAnswer::Allow {
                     input: verdict.input,
                     updates: verdict.updates,
                 };
@@ -150,7 +150,7 @@ impl Session {
         });
         self.ask_hooks(HookEvent::Notification, None, notification)
             .await;
-        let question = Question {
+        let question = PermissionRequest {
             call: call.clone(),
             inquiry,
             agent: None,

@@ -25,7 +25,7 @@ const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 /// Whose instructions hold.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct InstructionSources<'a> {
     /// The user's folders.
     pub user_folders: &'a [PathBuf],
     /// The top of the project and the working directory, if the project's files count.
@@ -41,7 +41,7 @@ pub struct Places<'a> {
 /// The instruction files that hold: those of the user's folders, then of every directory from the top of the project
 /// down to the working directory. Of two files with the same text, or that are the same file, the first counts. The
 /// second value names what could not be read, or was cut.
-pub fn instructions(places: &Places<'_>) -> (Vec<ProjectFile>, Vec<String>) {
+pub fn instructions(places: &InstructionSources<'_>) -> (Vec<ProjectFile>, Vec<String>) {
     let mut reading = Reading {
         places,
         within: None,
@@ -76,7 +76,7 @@ pub fn instructions(places: &Places<'_>) -> (Vec<ProjectFile>, Vec<String>) {
 }
 
 struct Reading<'a> {
-    places: &'a Places<'a>,
+    places: &'a InstructionSources<'a>,
     /// The folder that no file may lie outside of.
     within: Option<PathBuf>,
     files: Vec<ProjectFile>,

@@ -22,7 +22,7 @@ pub struct Prompt<'a> {
     /// The project's own instructions, the most general first.
     pub project: &'a [ProjectFile],
     /// Where and when the session runs.
-    pub context: Context<'a>,
+    pub context: PromptContext<'a>,
     /// What there is to be said of skills.
     pub skills: &'a str,
     /// A file that must exist in the end.
@@ -44,7 +44,7 @@ pub struct ProjectFile {
 
 /// Where and when the session runs.
 #[derive(Debug, Clone, Default)]
-pub struct Context<'a> {
+pub struct PromptContext<'a> {
     /// The day, `YYYY-MM-DD`: no time of day, which would spoil the cache.
     pub date: &'a str,
     /// The working directory.
@@ -59,7 +59,7 @@ pub struct Context<'a> {
 
 /// A part of a system prompt and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct PromptPart {
     /// Where it comes from: a file, an option, or a word for what the program says by itself.
     pub source: String,
     /// What it says.
@@ -69,14 +69,14 @@ pub struct Part {
 impl Prompt<'_> {
     /// The prompt in two blocks: what is the same in every session of a project, and what varies. Empty layers leave
     /// no trace.
-    pub fn assemble(&self) -> Vec<Vec<Part>> {
+    pub fn assemble(&self) -> Vec<Vec<PromptPart>> {
         [self.lasting(), self.varying()]
             .into_iter()
             .filter(|block| !block.is_empty())
             .collect()
     }
 
-    fn lasting(&self) -> Vec<Part> {
+    fn lasting(&self) -> Vec<PromptPart> {
         let mut parts = present([("system.md", self.base), ("claude.md", self.conduct)]);
         if !self.tools.is_empty() {
             let names: Vec<_> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -97,7 +97,7 @@ impl Prompt<'_> {
         parts
     }
 
-    fn varying(&self) -> Vec<Part> {
+    fn varying(&self) -> Vec<PromptPart> {
         let must_produce = self.must_produce.map(|file| {
             format!(
                 "Before you finish, the file `{file}` must exist: producing it is part of the task."
@@ -120,21 +120,21 @@ impl Prompt<'_> {
 }
 
 /// What a block says.
-pub fn text(block: &[Part]) -> String {
+pub fn text(block: &[PromptPart]) -> String {
     let texts: Vec<_> = block.iter().map(|part| part.text.as_str()).collect();
     texts.join("\n\n")
 }
 
 /// Those of the parts that say something.
-fn present<const N: usize>(parts: [(&str, &str); N]) -> Vec<Part> {
-    let parts = parts.into_iter().map(|(source, text)| Part {
+fn present<const N: usize>(parts: [(&str, &str); N]) -> Vec<PromptPart> {
+    let parts = parts.into_iter().map(|(source, text)| PromptPart {
         source: source.to_owned(),
         text: text.trim().to_owned(),
     });
     parts.filter(|part| !part.text.is_empty()).collect()
 }
 
-impl Context<'_> {
+impl PromptContext<'_> {
     fn layer(&self) -> String {
         let lines = [
             ("Date", Some(self.date)),
@@ -189,7 +189,7 @@ mod tests {
                 label: "AGENTS.md".into(),
                 text: "Use tabs.\n".into(),
             }],
-            context: Context {
+            context: PromptContext {
                 date: "2026-03-01",
                 cwd: "/w",
                 branch: Some("main"),
@@ -240,7 +240,7 @@ mod tests {
             base: "x",
             ..Prompt::default()
         };
-        let part = Part {
+        let part = PromptPart {
             source: "system.md".to_owned(),
             text: "x".to_owned(),
         };

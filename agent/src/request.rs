@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ah_conversation::{Message, Request, Transcript, extend_sendable, sendable, trimmed};
 
 use crate::Toolbox;
-use crate::session::Settings;
+use crate::session::SessionSettings;
 
 /// The messages of the last request, kept so that the next one costs what is new in it.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Sent {
     pub(crate) fn request(
         &mut self,
         transcript: &Transcript,
-        settings: &Settings,
+        settings: &SessionSettings,
         tools: &Toolbox,
     ) -> Request {
         self.catch_up(transcript, settings.max_messages);

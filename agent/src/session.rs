@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use ah_conversation::{
     CallState, Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message,
-    MessageId, Model, Origin, PermissionMode, Permissions, Provider, ProviderError, Record,
-    Repetition, Response, Role, Rulebook, Sampling, Share, Skip, Step, Store, StoreError, Thinking,
-    Time, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
+    MessageId, Model, ModelUsage, Origin, PermissionMode, Permissions, Provider, ProviderError,
+    Record, Repetition, Response, Role, Rulebook, Sampling, Skip, Step, Store, StoreError,
+    Thinking, Time, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
 };
 
 use serde_json::Value;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::background::Background;
 use crate::hooks::Hooks;
 use crate::request::Sent;
-use crate::{AnswerForm, Controls, Frontend, Part, Stop, Toolbox};
+use crate::{AnswerForm, Controls, Frontend, SessionUpdate, Stop, Toolbox};
 
 /// What a session reaches the outside through.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ pub struct Ports {
 
 /// How a session works.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct SessionSettings {
     /// The system prompt, part by part.
     pub system: Arc<[String]>,
     /// What bounds a run; `deadline` is set when the run begins, from `timeout_ms`.
@@ -81,11 +81,11 @@ pub enum ToolConcurrency {
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Why.
     pub reason: ExitReason,
     /// What went wrong, where the reason is [`ExitReason::Error`].
-    pub failure: Option<Failure>,
+    pub failure: Option<RunFailure>,
     /// The last words of the model in this run.
     pub answer: String,
     /// Model calls of the run.
@@ -93,7 +93,7 @@ pub struct Outcome {
     /// Their tokens.
     pub usage: Usage,
     /// What each of the models that were asked took, in the order in which they were.
-    pub models: Vec<Share>,
+    pub models: Vec<ModelUsage>,
     /// The time spent waiting for them, in milliseconds.
     pub api_ms: u64,
     /// From the prompt to the end, in milliseconds.
@@ -106,7 +106,7 @@ pub struct Outcome {
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum RunFailure {
     /// The conversation could not be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -129,7 +129,7 @@ pub enum Failure {
     NotProduced(PathBuf),
 }
 
-impl Failure {
+impl RunFailure {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -151,7 +151,7 @@ impl Failure {
 pub struct Session {
     pub(crate) ports: Ports,
     pub(crate) tools: Toolbox,
-    pub(crate) settings: Settings,
+    pub(crate) settings: SessionSettings,
     pub(crate) transcript: Transcript,
     pub(crate) sent: Sent,
     /// Events that ride along with the next thing stored.
@@ -166,7 +166,7 @@ pub struct Session {
     pub(crate) shown_mode: PermissionMode,
     pub(crate) background: Background,
     /// The prompt on whose account files change, where it is one of a conversation above.
-    pub(crate) on_account_of: Option<MessageId>,
+    pub(crate) origin_prompt: Option<MessageId>,
 }
 
 impl Session {
@@ -178,7 +178,7 @@ impl Session {
     pub async fn open(
         ports: Ports,
         tools: Toolbox,
-        settings: Settings,
+        settings: SessionSettings,
     ) -> Result<Self, StoreError> {
         let transcript = ports.store.load().await?;
         let mut session = Self {
@@ -194,7 +194,7 @@ impl Session {
             has_begun: false,
             controls: Controls::default(),
             background: Background::default(),
-            on_account_of: None,
+            origin_prompt: None,
         };
         session.close_calls().await?;
         Ok(session)
@@ -222,7 +222,7 @@ impl Session {
     }
 
     /// How it works now.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &SessionSettings {
         &self.settings
     }
 
@@ -239,12 +239,12 @@ impl Session {
     /// Runs `prompt` to its end, or until `stop`.
     ///
     /// # Errors
-    /// When the conversation cannot be kept; every other failure is an [`Outcome`].
+    /// When the conversation cannot be kept; every other failure is a [`RunOutcome`].
     pub async fn run(
         &mut self,
         prompt: Vec<ContentBlock>,
         stop: &Stop,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<RunOutcome, StoreError> {
         let (started, stop) = self.begin_time(stop);
         let prompt = match self.admit(prompt, &stop).await {
             Ok(prompt) => prompt,
@@ -268,10 +268,10 @@ impl Session {
         &mut self,
         started: Time,
         stop: &Stop,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<RunOutcome, StoreError> {
         let (reason, failure) = match self.drive(stop).await {
             Ok(reason) => self.checked(reason),
-            Err(Failure::Store(error)) => return Err(error),
+            Err(RunFailure::Store(error)) => return Err(error),
             Err(failure) => (ExitReason::Error, Some(failure)),
         };
         let outcome = self.outcome(reason, failure, self.ports.clock.now().since(started));
@@ -301,7 +301,7 @@ impl Session {
     }
 
     /// The loop.
-    async fn drive(&mut self, stop: &Stop) -> Result<ExitReason, Failure> {
+    async fn drive(&mut self, stop: &Stop) -> Result<ExitReason, RunFailure> {
         loop {
             self.take_changes();
             let now = self.ports.clock.now();
@@ -317,7 +317,7 @@ impl Session {
                 Step::Continue => self.ask_to_continue().await?,
                 Step::Compact => self.compact(stop).await?,
                 Step::Overflow { needed, window } => {
-                    return Err(Failure::Overflow { needed, window });
+                    return Err(RunFailure::Overflow { needed, window });
                 }
                 Step::Finish(reason)
                     if reason.is_end_of_turn() && self.keeps_going(stop).await? => {}
@@ -338,24 +338,25 @@ impl Session {
     }
 
     /// What the driver's reason means once what the run owed is looked at.
-    fn checked(&self, reason: ExitReason) -> (ExitReason, Option<Failure>) {
+    fn checked(&self, reason: ExitReason) -> (ExitReason, Option<RunFailure>) {
         if reason == ExitReason::Refusal {
             let words = self
                 .transcript
                 .last()
                 .map(|last| last.text())
                 .unwrap_or_default();
-            return (reason, Some(Failure::Refusal(words)));
+            return (reason, Some(RunFailure::Refusal(words)));
         }
         match &self.settings.must_produce {
-            Some(file) if reason.is_end_of_turn() && !file.exists() => {
-                (ExitReason::Error, Some(Failure::NotProduced(file.clone())))
-            }
+            Some(file) if reason.is_end_of_turn() && !file.exists() => (
+                ExitReason::Error,
+                Some(RunFailure::NotProduced(file.clone())),
+            ),
             _ => (reason, None),
         }
     }
 
-    async fn end(&mut self, outcome: &Outcome) -> Result<(), StoreError> {
+    async fn end(&mut self, outcome: &RunOutcome) -> Result<(), StoreError> {
         let error = outcome.failure.as_ref().map(ToString::to_string);
         if let Some(error) = &error {
             self.emit(EventKind::Error {
@@ -394,9 +395,9 @@ impl Session {
     fn outcome(
         &mut self,
         reason: ExitReason,
-        failure: Option<Failure>,
+        failure: Option<RunFailure>,
         duration_ms: u64,
-    ) -> Outcome {
+    ) -> RunOutcome {
         let run = self.transcript.run();
         let responses: Vec<&Response> = run
             .iter()
@@ -407,13 +408,13 @@ impl Session {
             .rev()
             .find(|message| message.role == Role::Assistant)
             .map(|last| last.text());
-        let mut models = Share::of(responses.iter().copied());
+        let mut models = ModelUsage::of(responses.iter().copied());
         let noted = run.iter().flat_map(|message| message.tool_results());
         let aside = self.background.take_spent();
-        for share in noted.flat_map(Share::noted).chain(aside) {
-            Share::add(&mut models, share);
+        for share in noted.flat_map(ModelUsage::recorded_in).chain(aside) {
+            ModelUsage::add(&mut models, share);
         }
-        Outcome {
+        RunOutcome {
             reason,
             failure,
             answer: answer.unwrap_or_default(),
@@ -547,7 +548,7 @@ impl Session {
         let message = Arc::new(message);
         with.push(Record::Message(message.clone()));
         self.store(with).await?;
-        self.ports.frontend.follow(Part::Stored(&message));
+        self.ports.frontend.update(SessionUpdate::Stored(&message));
         self.transcript.push(message);
         Ok(())
     }

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use crate::agents::{Agent, Agents, MemoryScope};
-use crate::session::{Ports, Settings};
+use crate::session::{Ports, SessionSettings};
 use crate::skills::Skills;
 use crate::{Controls, Session};
 use at_work::AtWork;
@@ -32,7 +32,7 @@ const MAX_DEPTH: usize = 3;
 const DEFAULT: &str = "general-purpose";
 
 /// What kinds of subagents there are, and what all of them are made with.
-pub struct Kinds {
+pub struct SubagentKinds {
     /// The definitions.
     pub agents: Agents,
     /// The skills that definitions name.
@@ -52,7 +52,7 @@ pub struct Kinds {
 /// Starts subagents: the tool, and what goes on.
 pub struct Subagents {
     spec: ToolSpec,
-    kinds: Arc<Kinds>,
+    kinds: Arc<SubagentKinds>,
     /// Those that may be started; none named: all.
     allowed: Vec<String>,
     /// How many conversations whoever asks is below the first one.
@@ -65,13 +65,13 @@ pub struct Subagents {
 #[derive(Clone)]
 pub(crate) struct Parent {
     ports: Ports,
-    settings: Settings,
+    settings: SessionSettings,
     tools: Vec<Arc<dyn Tool>>,
     controls: Controls,
     /// Tokens and money of its run so far.
     spent: (u64, Cost),
     /// The prompt of a person that it works for.
-    account: Option<MessageId>,
+    origin_prompt: Option<MessageId>,
 }
 
 impl Session {
@@ -83,19 +83,19 @@ impl Session {
             tools: self.tools.tools().cloned().collect(),
             controls: self.controls.clone(),
             spent: (self.transcript.spent().total(), self.transcript.cost()),
-            account: self.account(),
+            origin_prompt: self.origin_prompt(),
         }
     }
 
     /// The prompt on whose account files change: who goes back to before it takes back what subagents did for it as well.
-    pub(crate) fn account(&self) -> Option<MessageId> {
+    pub(crate) fn origin_prompt(&self) -> Option<MessageId> {
         let own = || {
             self.transcript
                 .run()
                 .first()
                 .map(|prompt| prompt.id.clone())
         };
-        self.on_account_of.clone().or_else(own)
+        self.origin_prompt.clone().or_else(own)
     }
 }
 
@@ -107,12 +107,12 @@ impl Subagents {
 
     /// Starts subagents of these kinds, under the tool's name `name`: those that `allowed` names, or all where it names
     /// none.
-    pub fn new(kinds: Kinds, name: &str, allowed: Vec<String>) -> Self {
+    pub fn new(kinds: SubagentKinds, name: &str, allowed: Vec<String>) -> Self {
         Self::with(Arc::new(kinds), name, allowed, 0, Arc::default())
     }
 
     fn with(
-        kinds: Arc<Kinds>,
+        kinds: Arc<SubagentKinds>,
         name: &str,
         allowed: Vec<String>,
         depth: usize,

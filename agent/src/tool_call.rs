@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use afterwards::Done;
 
 use crate::truncate::{cut_to_characters, truncate};
-use crate::{AnswerForm, Part, Session, Stop, ToolConcurrency, checkpoint};
+use crate::{AnswerForm, Session, SessionUpdate, Stop, ToolConcurrency, checkpoint};
 
 /// How many calls run at once at most.
 const AT_ONCE: usize = 10;
@@ -258,7 +258,7 @@ impl Session {
     }
 
     fn follow(&self, batch: &Batch, report: &Report) {
-        self.ports.frontend.follow(Part::Progress {
+        self.ports.frontend.update(SessionUpdate::Progress {
             call: &batch.calls[report.at].call,
             progress: &report.progress,
             elapsed_ms: report.elapsed_ms,
@@ -272,7 +272,7 @@ impl Session {
             return Ok(());
         }
         let at = self.ports.clock.now();
-        let run = self.account();
+        let run = self.origin_prompt();
         let run = run.unwrap_or_else(|| batch.asked_by.clone());
         let mut records = std::mem::take(&mut batch.unstored);
         for Prepared { call, fate } in starting.iter().map(|at| &batch.calls[*at]) {
@@ -315,7 +315,7 @@ impl Session {
             details: output.details,
         };
         self.emit_end(batch, at, &result);
-        self.ports.frontend.follow(Part::Result(&result));
+        self.ports.frontend.update(SessionUpdate::Result(&result));
         if matches!(fate, Fate::Run { .. }) {
             let message_id = batch.asked_by.clone();
             let finish = CallFinish {
@@ -343,7 +343,7 @@ impl Session {
 
     fn emit_start(&mut self, batch: &Batch, at: usize) {
         let call = &batch.calls[at].call;
-        self.ports.frontend.follow(Part::Call(call));
+        self.ports.frontend.update(SessionUpdate::Call(call));
         self.emit(EventKind::ToolCallStart {
             tool_name: call.name.clone(),
             tool_input: call.input.to_value().to_string(),

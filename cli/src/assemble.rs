@@ -24,7 +24,7 @@ use crate::repl::Link;
 pub use agents::{Main, as_main, subagents};
 use ah_agent::hooks::Hook;
 use ah_agent::skills::{Skill, Skills};
-use ah_agent::{AnswerForm, Frontend, Ports, Settings, ToolConcurrency, Toolbox};
+use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, Toolbox};
 use ah_conversation::{
     Clock as _, Cost, ErrorClass, Interface, Limits, Model, Models, Provider, ProviderError,
     Sampling, Thinking, Tool, estimate_text,
@@ -230,7 +230,7 @@ pub async fn session(
     options: &Options,
     config: &Config,
     shown: Shown<'_>,
-) -> Result<(Ports, Toolbox, Settings), CliError> {
+) -> Result<(Ports, Toolbox, SessionSettings), CliError> {
     let subagents = subagents(shown.skills, options, config, shown.standing)?;
     let sources = Sources {
         subagents: subagents.clone(),
@@ -251,7 +251,7 @@ pub async fn session(
     if let Some(subagents) = subagents {
         tools = tools.with_subagents(subagents);
     }
-    let settings = Settings {
+    let settings = SessionSettings {
         answer_form: form,
         ..settings(&*provider, &tools, &shown, options, config)?
     };
@@ -334,7 +334,7 @@ fn settings(
     shown: &Shown<'_>,
     options: &Options,
     config: &Config,
-) -> Result<Settings, CliError> {
+) -> Result<SessionSettings, CliError> {
     let model = provider.model();
     let wanted = &options.limits;
     let (blocks, warnings) = system_prompt(config, options, tools.specs(), shown.skills)?;
@@ -354,7 +354,7 @@ fn settings(
             CliError::usage(message).hint("`ah prompt` shows it, and where its parts come from")
         );
     }
-    Ok(Settings {
+    Ok(SessionSettings {
         system: system.into(),
         limits: Limits {
             max_turns: wanted.max_turns,

@@ -15,7 +15,7 @@ use crate::config::layers::Sources;
 use crate::config::places::LayerFolder;
 use crate::found_file;
 pub use agents::agents;
-use ah_agent::commands::{Command, Commands};
+use ah_agent::commands::{SlashCommand, SlashCommands};
 use ah_agent::skills::{self, Skill, Skills};
 use ah_conversation::{Embedded, Interface, Layer};
 pub use expand::{Expanded, expand};
@@ -59,8 +59,8 @@ pub fn skills(config: &Config) -> (Skills, Vec<String>) {
 
 /// The commands of all layers, and what was wrong with some, a line each. A host that chooses where settings come from
 /// gets those of its choice alone: it knows nothing of what this program brings.
-pub fn commands(config: &Config) -> (Commands, Vec<String>) {
-    let mut commands = Commands::default();
+pub fn commands(config: &Config) -> (SlashCommands, Vec<String>) {
+    let mut commands = SlashCommands::default();
     let mut warnings = Vec::new();
     let has_built_in = config.interface == Interface::Native || config.sources == Sources::ALL;
     for file in texts(config, "commands", MAX_DEPTH, &mut warnings) {
@@ -68,7 +68,7 @@ pub fn commands(config: &Config) -> (Commands, Vec<String>) {
             continue;
         }
         let path = Path::new(file.plugin.as_deref().unwrap_or_default()).join(&file.path);
-        match Command::parse(&file.text, &path, &file.location, file.layer) {
+        match SlashCommand::parse(&file.text, &path, &file.location, file.layer) {
             Ok(command) => commands.add(command),
             Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
         }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use agent::run_agent;
 /// When hooks are asked, and how a run ended.
-pub use ah_agent::{Outcome, hooks::HookEvent};
+pub use ah_agent::{RunOutcome, hooks::HookEvent};
 /// The words and the ports: what a tool, a model or a store of one's own implements.
 pub use ah_conversation as conversation;
 /// A conversation in SQLite.

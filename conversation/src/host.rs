@@ -9,20 +9,20 @@ use crate::{Input, Inquiry, PermissionUpdate, ToolUse};
 #[async_trait]
 pub trait Host: Send + Sync {
     /// Asks whether a call may happen. Without anybody to ask, it may not.
-    async fn permission(&self, question: &Question) -> Answer {
-        Answer::nobody(question)
+    async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
+        PermissionAnswer::nobody(question)
     }
 
     /// Asks whether what is confined may reach `host`, which is a host and its port. Without anybody to ask, it may not.
-    async fn new_host(&self, host: &str) -> Leave {
+    async fn new_host(&self, host: &str) -> HostPermission {
         let _ = host;
-        Leave::No
+        HostPermission::No
     }
 }
 
 /// Whether what is confined may reach a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
+pub enum HostPermission {
     /// It may not.
     No,
     /// It may, as long as connections to it are open.
@@ -36,7 +36,7 @@ pub enum Leave {
 /// What a call wants of the person at the other end, where it is more than to be allowed. Whoever allows the call has
 /// answered it: what was chosen stands in the input that the answer brings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asking {
+pub enum Interaction {
     /// To choose. The answers are the argument `answers`, an object: to each question what was chosen or said.
     Choices(Vec<Choice>),
     /// To approve this plan, where the call has it; mode `plan` is over then.
@@ -69,7 +69,7 @@ pub struct ChoiceOption {
 
 /// Whether a call may happen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct PermissionRequest {
     /// The call.
     pub call: ToolUse,
     /// What there is to know of it.
@@ -80,7 +80,7 @@ pub struct Question {
 
 /// What the host says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum PermissionAnswer {
     /// The call may happen.
     Allow {
         /// With this input in the place of its own.
@@ -97,11 +97,11 @@ pub enum Answer {
     },
 }
 
-impl Answer {
+impl PermissionAnswer {
     /// What is said where nobody can be asked.
-    pub fn nobody(question: &Question) -> Self {
+    pub fn nobody(question: &PermissionRequest) -> Self {
         let name = &question.call.name;
-        if question.inquiry.asking.is_some() {
+        if question.inquiry.interaction.is_some() {
             let message = format!(
                 "Nobody can be asked here, so {name} has no answer. Go on as you think best, and say what you assumed."
             );

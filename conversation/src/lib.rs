@@ -21,6 +21,7 @@ mod layer;
 mod limits;
 mod message;
 mod model;
+mod model_usage;
 mod models;
 mod next;
 mod permission;
@@ -28,7 +29,7 @@ mod provider;
 mod repair;
 mod repetition;
 mod servers;
-mod share;
+
 mod store;
 mod task;
 #[cfg(test)]
@@ -45,7 +46,10 @@ pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_text};
 pub use event::{Event, EventKind, LoopAction};
-pub use host::{Answer, Asking, Choice, ChoiceOption, Host, Leave, Question, Rulebook};
+pub use host::{
+    Choice, ChoiceOption, Host, HostPermission, Interaction, PermissionAnswer, PermissionRequest,
+    Rulebook,
+};
 pub use id::{MessageId, SessionId, ToolUseId};
 pub use interface::Interface;
 pub use layer::Layer;
@@ -55,11 +59,12 @@ pub use message::{
     ToolResult, ToolUse, text_of,
 };
 pub use model::Model;
+pub use model_usage::ModelUsage;
 pub use models::Models;
 pub use next::{Skip, Step, next};
 pub use permission::{
-    Behavior, Decision, Destination, Inquiry, PermissionMode, PermissionUpdate, Permissions,
-    Places, Rule, RuleError, RuleValue, is_protected, is_same_tool,
+    Behavior, Decision, Destination, Inquiry, PatternRoots, PermissionMode, PermissionUpdate,
+    Permissions, Rule, RuleError, RuleValue, is_protected, is_same_tool,
 };
 pub use provider::{
     BlockStart, Delta, Effort, ErrorClass, EventStream, FallbackNotice, Findings, Hit, Provider,
@@ -70,11 +75,10 @@ pub use repetition::{Repetition, repetition, signature};
 pub use servers::{
     ServerScope, ServerState, ServerStatus, ServerTool, Servers, ServersChange, Software,
 };
-pub use share::Share;
 pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };
-pub use task::{Task, TaskEnding, TaskKind, TaskNews, TaskSink, TaskUsage, Tasks};
+pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Tasks};
 pub use tool::{
     Access, Content, Context, DisplayKey, Output, Progress, ProgressSink, Spool, Tool, ToolSpec,
     Truncation,

@@ -18,7 +18,7 @@ pub(crate) use rule::canonical as canonical_tool;
 pub use rule::{Rule, RuleError, is_same_tool};
 pub use update::{Behavior, Destination, PermissionUpdate, RuleValue};
 
-use crate::{Access, Asking, CommandLine, Effect, SimpleCommand, ToolUse};
+use crate::{Access, CommandLine, Effect, Interaction, SimpleCommand, ToolUse};
 
 /// What a session allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,14 +40,14 @@ pub struct Permissions {
     /// Working directories besides the first.
     pub directories: Vec<PathBuf>,
     /// Where the patterns of rules begin.
-    pub places: Places,
+    pub places: PatternRoots,
     /// The mode that held before mode `plan`, and holds again once a plan is approved.
     pub before_plan: PermissionMode,
 }
 
 /// Where the patterns of rules begin. Paths are without symbolic links, as those of the calls are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct PatternRoots {
     /// The working directory.
     pub cwd: PathBuf,
     /// The top of the project.
@@ -77,7 +77,7 @@ pub struct Inquiry {
     /// The file that would be written.
     pub path: Option<PathBuf>,
     /// What the call wants of the person, where it is more than to be allowed: whoever allows it answers this too.
-    pub asking: Option<Asking>,
+    pub interaction: Option<Interaction>,
 }
 
 impl Permissions {
@@ -94,8 +94,8 @@ impl Permissions {
         if let Some(text) = self.refusal(call, accesses) {
             return Decision::Deny(text);
         }
-        if let Some(asking) = accesses.iter().find_map(Access::asking) {
-            return self.ask_person(call, asking);
+        if let Some(interaction) = accesses.iter().find_map(Access::interaction) {
+            return self.ask_person(call, interaction);
         }
         if let Some(rule) = self.ask.iter().find(|rule| concerns(rule) == Match::Yes) {
             return self.inquire(call, accesses, Some(format!("the rule `{rule}` asks")));
@@ -244,20 +244,22 @@ impl Permissions {
             },
             path: accesses.iter().find_map(written),
             reason,
-            asking: None,
+            interaction: None,
         })
     }
 
     /// What becomes of a call that wants an answer: no rule and no mode can give it in a person's place.
-    fn ask_person(&self, call: &ToolUse, asking: &Asking) -> Decision {
+    fn ask_person(&self, call: &ToolUse, interaction: &Interaction) -> Decision {
         let is_planning = self.mode == PermissionMode::Plan;
-        let fault = match asking {
-            Asking::Plan(_) if !is_planning => "mode `plan` is over, so there is nothing to leave",
-            Asking::ToPlan if is_planning => "mode `plan` holds already",
+        let fault = match interaction {
+            Interaction::Plan(_) if !is_planning => {
+                "mode `plan` is over, so there is nothing to leave"
+            }
+            Interaction::ToPlan if is_planning => "mode `plan` holds already",
             _ if self.mode == PermissionMode::DontAsk => "in mode `dontAsk` nobody is asked",
-            Asking::Choices(_) | Asking::Plan(_) | Asking::ToPlan => {
+            Interaction::Choices(_) | Interaction::Plan(_) | Interaction::ToPlan => {
                 return Decision::Ask(Inquiry {
-                    asking: Some(asking.clone()),
+                    interaction: Some(interaction.clone()),
                     ..Inquiry::default()
                 });
             }

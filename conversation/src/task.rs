@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{Output, Share, ToolUseId};
+use crate::{ModelUsage, Output, ToolUseId};
 
 /// Something that goes on below a call, or beside the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum TaskKind {
 
 /// How a task fares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TaskNews {
+pub enum TaskUpdate {
     /// It begins.
     Started,
     /// It goes on.
@@ -66,7 +66,7 @@ pub enum TaskNews {
         /// What it took.
         usage: TaskUsage,
         /// What each model took that was asked for it.
-        spent: Vec<Share>,
+        spent: Vec<ModelUsage>,
     },
 }
 
@@ -107,16 +107,16 @@ pub struct TaskUsage {
 #[derive(Clone, Default)]
 pub struct TaskSink(Option<Arc<Listener>>);
 
-type Listener = dyn Fn(&Task, &TaskNews) + Send + Sync;
+type Listener = dyn Fn(&Task, &TaskUpdate) + Send + Sync;
 
 impl TaskSink {
     /// Tells `listener`, which must not block.
-    pub fn new(listener: impl Fn(&Task, &TaskNews) + Send + Sync + 'static) -> Self {
+    pub fn new(listener: impl Fn(&Task, &TaskUpdate) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(listener)))
     }
 
     /// Tells how a task fares.
-    pub fn tell(&self, task: &Task, news: &TaskNews) {
+    pub fn tell(&self, task: &Task, news: &TaskUpdate) {
         if let Some(listener) = &self.0 {
             listener(task, news);
         }
@@ -136,7 +136,7 @@ pub trait Tasks: Send + Sync {
     fn has(&self, id: &str) -> bool;
 
     /// What is new of a task: at once, or when it has ended or `patience` is over.
-    async fn news(&self, id: &str, patience: Duration) -> Output;
+    async fn output(&self, id: &str, patience: Duration) -> Output;
 
     /// Ends a task, and tells what came of it.
     async fn stop(&self, id: &str) -> Output;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{Asking, CommandLine, Input, ResultBlock, TaskSink, Tasks, ToolUse};
+use crate::{CommandLine, Input, Interaction, ResultBlock, TaskSink, Tasks, ToolUse};
 
 /// Something the model may ask for. A failure is an answer to the model, so it is not a `Result`.
 ///
@@ -100,7 +100,7 @@ pub enum Access {
     /// Talks to this host.
     Host(String),
     /// Asks the person at the other end.
-    Ask(Asking),
+    Ask(Interaction),
     /// Who knows; somebody else has promised that nothing changes. Whoever allows the call believes it.
     Promised,
     /// Who knows.
@@ -118,9 +118,9 @@ impl Access {
     }
 
     /// What it asks of the person.
-    pub fn asking(&self) -> Option<&Asking> {
+    pub fn interaction(&self) -> Option<&Interaction> {
         match self {
-            Self::Ask(asking) => Some(asking),
+            Self::Ask(interaction) => Some(interaction),
             Self::Read(_)
             | Self::Named(_)
             | Self::Write(_)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::permission::canonical_tool;
 use crate::{
-    ContentBlock, Cost, Limits, Message, MessageId, Origin, Role, Share, ToolResult, ToolUse,
+    ContentBlock, Cost, Limits, Message, MessageId, ModelUsage, Origin, Role, ToolResult, ToolUse,
     ToolUseId, Usage, estimate_message,
 };
 
@@ -254,7 +254,7 @@ impl Places {
         }
         let usage = message.usage();
         self.spent += usage;
-        for share in message.tool_results().flat_map(Share::noted) {
+        for share in message.tool_results().flat_map(ModelUsage::recorded_in) {
             self.spent += share.usage;
             self.cost = self.cost + share.cost.unwrap_or_default();
         }

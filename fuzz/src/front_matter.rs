@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ah_agent::commands::Command;
+use ah_agent::commands::SlashCommand;
 use ah_agent::skills::Skill;
 use ah_conversation::Layer;
 use ah_conversation::front_matter::{self, WordList};
@@ -14,7 +14,7 @@ pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.split('\n').count() as u64;
     let location = Path::new("commands/x.md");
-    let command = Command::parse(&text, Path::new("x.md"), location, Layer::Project);
+    let command = SlashCommand::parse(&text, Path::new("x.md"), location, Layer::Project);
     let skill = Skill::parse(&text, location, Layer::Project);
     let faults = [
         front_matter::read::<BTreeMap<String, Value>>(&text).map(|(_, body)| check(&text, body)),

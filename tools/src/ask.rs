@@ -1,12 +1,12 @@
 //! The `ask_user_question` tool: lets the person decide what is theirs to decide.
 //!
-//! The tool itself asks nobody. Its call says what it wants to know ([`Asking::Choices`]); whoever is asked whether the
+//! The tool itself asks nobody. Its call says what it wants to know ([`Interaction::Choices`]); whoever is asked whether the
 //! call may happen answers that too, and the answers come back in the call's own input.
 
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Asking, Choice, ChoiceOption, Context, Input, Interface, Output, Tool, ToolSpec,
+    Access, Choice, ChoiceOption, Context, Input, Interaction, Interface, Output, Tool, ToolSpec,
     ToolUse, Truncation,
 };
 use async_trait::async_trait;
@@ -95,7 +95,7 @@ impl Tool for Ask {
     fn access(&self, input: &Input) -> Vec<Access> {
         let questions = Arguments::of(input).map(|arguments| arguments.questions);
         let choices = questions.unwrap_or_default().into_iter().map(Choice::from);
-        vec![Access::Ask(Asking::Choices(choices.collect()))]
+        vec![Access::Ask(Interaction::Choices(choices.collect()))]
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ah_conversation::{
-    Content, Output, Task, TaskEnding, TaskKind, TaskNews, TaskSink, TaskUsage, Tasks, ToolUseId,
+    Content, Output, Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Tasks, ToolUseId,
 };
 use ah_process::{Child, Command, Ending};
 use async_trait::async_trait;
@@ -73,7 +73,7 @@ impl Jobs {
             kind: TaskKind::Command,
             is_background: true,
         };
-        tasks.tell(&task, &TaskNews::Started);
+        tasks.tell(&task, &TaskUpdate::Started);
         let shown = path.display().to_string();
         let job = Job {
             teller: tell_the_end(&child, task, path.clone(), tasks.clone()),
@@ -125,7 +125,7 @@ impl Tasks for Jobs {
         lock(&self.0).contains_key(id)
     }
 
-    async fn news(&self, id: &str, patience: Duration) -> Output {
+    async fn output(&self, id: &str, patience: Duration) -> Output {
         let news = Self::news(self, id, patience).await;
         news.map_or_else(Output::error, |news| news.into_output(id))
     }
@@ -154,7 +154,7 @@ fn tell_the_end(child: &Child, task: Task, path: PathBuf, tasks: TaskSink) -> Ab
     let telling = async move {
         let ending = end.await;
         let took = began.elapsed().as_millis();
-        let news = TaskNews::Ended {
+        let news = TaskUpdate::Ended {
             ending: match ending {
                 Ending::Exited(0) => TaskEnding::Completed,
                 Ending::Stopped => TaskEnding::Stopped,

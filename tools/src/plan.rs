@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Asking, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, Input, Interaction, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl Tool for ExitPlan {
 
     fn access(&self, input: &Input) -> Vec<Access> {
         let plan = input.text("plan").map(str::to_owned);
-        vec![Access::Ask(Asking::Plan(plan))]
+        vec![Access::Ask(Interaction::Plan(plan))]
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
@@ -94,7 +94,7 @@ impl Tool for EnterPlan {
     }
 
     fn access(&self, _: &Input) -> Vec<Access> {
-        vec![Access::Ask(Asking::ToPlan)]
+        vec![Access::Ask(Interaction::ToPlan)]
     }
 
     async fn run(&self, _: &ToolUse, _: &Context) -> Output {

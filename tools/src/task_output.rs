@@ -79,7 +79,7 @@ impl Tool for TaskOutput {
         };
         let name = arguments.task_id.as_str();
         match find(&self.tasks, name) {
-            Ok(tasks) => tasks.news(name, Duration::from_millis(patience)).await,
+            Ok(tasks) => tasks.output(name, Duration::from_millis(patience)).await,
             Err(fault) => Output::error(fault),
         }
     }

@@ -62,7 +62,7 @@ fn shell_commands_and_files_are_told_from_words() {
 #[test]
 fn front_matter_says_what_a_command_is() {
     let parse = |text: &str, path: &str| {
-        Command::parse(
+        SlashCommand::parse(
             text,
             Path::new(path),
             Path::new("/c").join(path).as_path(),
@@ -72,7 +72,7 @@ fn front_matter_says_what_a_command_is() {
     let text = "---\ndescription: Fixes\nargument-hint: [issue]\nallowed-tools: Bash(git add:*), Read\nmodel: haiku\n---\n\nFix $1.\n";
     let command = parse(text, "git/fix.md").unwrap();
     insta::assert_debug_snapshot!(command, @r#"
-        Command {
+        SlashCommand {
             name: "git:fix",
             description: "Fixes",
             argument_hint: Some(
@@ -110,7 +110,7 @@ fn front_matter_says_what_a_command_is() {
 
 #[test]
 fn a_folder_may_be_left_out_where_that_is_clear() {
-    let mut commands = Commands::default();
+    let mut commands = SlashCommands::default();
     for path in [
         "commit.md",
         "git/commit.md",
@@ -118,7 +118,7 @@ fn a_folder_may_be_left_out_where_that_is_clear() {
         "a/same.md",
         "b/same.md",
     ] {
-        let command = Command::parse(path, Path::new(path), Path::new(path), Layer::User);
+        let command = SlashCommand::parse(path, Path::new(path), Path::new(path), Layer::User);
         commands.add(command.unwrap());
     }
     let named = |name| commands.get(name).map(|command| command.name.as_str());

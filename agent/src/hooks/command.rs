@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::{Answered, Hook, HookEvent, Matcher, Printed, Reply};
+use super::{Hook, HookAnswer, HookEvent, HookOutput, HookReply, Matcher};
 
 /// How much of what a command says is read.
 const MOST: u64 = 1024 * 1024;
@@ -63,7 +63,7 @@ impl Hook for CommandHook {
         &self.command
     }
 
-    async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> Answered {
+    async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> HookAnswer {
         let command = Command {
             program: self.shell.clone(),
             arguments: vec!["-c".into(), self.command.clone().into()],
@@ -77,12 +77,12 @@ impl Hook for CommandHook {
         };
         let (child, pipes) = match command.converse().await {
             Ok(started) => started,
-            Err(fault) => return Reply::Failed(fault.to_string()).into(),
+            Err(fault) => return HookReply::Failed(fault.to_string()).into(),
         };
         let (first, stderr) = converse(pipes, format!("{input}\n"));
         if self.is_async {
             beside(child, self.timeout);
-            return Reply::Nothing.into();
+            return HookReply::Nothing.into();
         }
         let answered = tokio::time::timeout(self.timeout, async {
             match first.await {
@@ -95,24 +95,24 @@ impl Hook for CommandHook {
             // Dropping the child ends it.
             Err(_) => {
                 let seconds = self.timeout.as_secs_f64();
-                Reply::Failed(format!("it took more than {seconds} s")).into()
+                HookReply::Failed(format!("it took more than {seconds} s")).into()
             }
             Ok(Err(time)) => {
                 beside(child, time.unwrap_or(self.timeout));
-                Reply::Nothing.into()
+                HookReply::Nothing.into()
             }
             Ok(Ok((stdout, stderr))) => {
                 match tokio::time::timeout(self.timeout, child.wait()).await {
-                    Ok(outcome) => Answered {
+                    Ok(outcome) => HookAnswer {
                         reply: reply(outcome.ending, &stdout, &stderr),
-                        printed: Some(Printed {
+                        printed: Some(HookOutput {
                             stdout,
                             stderr,
                             exit_code: outcome.ending.code(),
                         }),
                     },
                     Err(_) => {
-                        Reply::Failed("it closed its output and did not end".to_owned()).into()
+                        HookReply::Failed("it closed its output and did not end".to_owned()).into()
                     }
                 }
             }
@@ -173,22 +173,22 @@ fn beside(child: Child, time: Duration) {
     });
 }
 
-fn reply(ending: Ending, stdout: &str, stderr: &str) -> Reply {
+fn reply(ending: Ending, stdout: &str, stderr: &str) -> HookReply {
     match ending {
         Ending::Exited(0) => {}
-        Ending::Exited(BLOCK) => return Reply::Block(words(stderr, "no reason was given")),
+        Ending::Exited(BLOCK) => return HookReply::Block(words(stderr, "no reason was given")),
         _ => {
             let code = ending.code();
-            return Reply::Failed(words(stderr, &format!("exit code {code}")));
+            return HookReply::Failed(words(stderr, &format!("exit code {code}")));
         }
     }
     let text = stdout.trim();
     if text.is_empty() {
-        return Reply::Nothing;
+        return HookReply::Nothing;
     }
     match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(object)) => Reply::Object(object),
-        Ok(_) | Err(_) => Reply::Text(text.to_owned()),
+        Ok(Value::Object(object)) => HookReply::Object(object),
+        Ok(_) | Err(_) => HookReply::Text(text.to_owned()),
     }
 }
 

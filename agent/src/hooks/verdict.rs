@@ -3,13 +3,13 @@
 use ah_conversation::{Behavior, Input, PermissionUpdate};
 use serde_json::{Map, Value};
 
-use super::{HookEvent, Reply};
+use super::{HookEvent, HookReply};
 
 /// What hooks say together.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Verdict {
+pub struct HookVerdict {
     /// Whether a call may happen: denying counts most, then asking.
-    pub say: Option<Say>,
+    pub say: Option<HookDecision>,
     /// What they block: a prompt, the end of a run, a result.
     pub block: Option<String>,
     /// The input in the place of the call's.
@@ -30,34 +30,34 @@ pub struct Verdict {
 
 /// What hooks say of a call, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Say {
+pub struct HookDecision {
     /// What is to become of it.
     pub behavior: Behavior,
     /// Why.
     pub reason: String,
 }
 
-impl Verdict {
+impl HookVerdict {
     /// What one reply at `event` says.
-    pub(super) fn read(event: HookEvent, reply: Reply) -> Self {
+    pub(super) fn read(event: HookEvent, reply: HookReply) -> Self {
         match reply {
-            Reply::Nothing | Reply::Failed(_) => Self::default(),
-            Reply::Object(object) => of_object(event, &object),
+            HookReply::Nothing | HookReply::Failed(_) => Self::default(),
+            HookReply::Object(object) => of_object(event, &object),
             // At these two, plain words are for the model.
-            Reply::Text(text) => match event {
+            HookReply::Text(text) => match event {
                 HookEvent::SessionStart | HookEvent::UserPromptSubmit => Self {
                     context: vec![text],
                     ..Self::default()
                 },
                 _ => Self::default(),
             },
-            Reply::Block(reason) => blocked(event, reason),
+            HookReply::Block(reason) => blocked(event, reason),
         }
     }
 
     /// Adds what the next one says.
     pub(super) fn add(&mut self, other: Self) {
-        let weight = |say: &Option<Say>| match say.as_ref().map(|say| say.behavior) {
+        let weight = |say: &Option<HookDecision>| match say.as_ref().map(|say| say.behavior) {
             None => 0,
             Some(Behavior::Allow) => 1,
             Some(Behavior::Ask) => 2,
@@ -84,21 +84,21 @@ impl Verdict {
 }
 
 /// A block: of a call it is a denial.
-fn blocked(event: HookEvent, reason: String) -> Verdict {
+fn blocked(event: HookEvent, reason: String) -> HookVerdict {
     let is_of_call = matches!(event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
-    let say = is_of_call.then(|| Say {
+    let say = is_of_call.then(|| HookDecision {
         behavior: Behavior::Deny,
         reason: reason.clone(),
     });
     let block = (!is_of_call).then_some(reason);
-    Verdict {
+    HookVerdict {
         say,
         block,
-        ..Verdict::default()
+        ..HookVerdict::default()
     }
 }
 
-fn of_object(event: HookEvent, object: &Map<String, Value>) -> Verdict {
+fn of_object(event: HookEvent, object: &Map<String, Value>) -> HookVerdict {
     let text = |object: &Map<String, Value>, key: &str| {
         let text = object.get(key).and_then(Value::as_str);
         text.filter(|text| !text.is_empty()).map(str::to_owned)
@@ -106,14 +106,14 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> Verdict {
     let reason = || text(object, "reason").unwrap_or_else(|| "no reason was given".to_owned());
     let mut verdict = match object.get("decision").and_then(Value::as_str) {
         Some("block" | "deny") => blocked(event, reason()),
-        Some("approve" | "allow") if event == HookEvent::PreToolUse => Verdict {
-            say: Some(Say {
+        Some("approve" | "allow") if event == HookEvent::PreToolUse => HookVerdict {
+            say: Some(HookDecision {
                 behavior: Behavior::Allow,
                 reason: String::new(),
             }),
-            ..Verdict::default()
+            ..HookVerdict::default()
         },
-        _ => Verdict::default(),
+        _ => HookVerdict::default(),
     };
     if object.get("continue") == Some(&Value::Bool(false)) {
         let words = text(object, "stopReason");
@@ -131,19 +131,20 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> Verdict {
             let reason = text(specific, "permissionDecisionReason").unwrap_or_default();
             let behavior = specific.get("permissionDecision").and_then(behavior);
             if let Some(behavior) = behavior {
-                verdict.say = Some(Say { behavior, reason });
+                verdict.say = Some(HookDecision { behavior, reason });
             }
             verdict.input = input(specific);
         }
         HookEvent::PermissionRequest => {
             if let Some(decision) = specific.get("decision").and_then(Value::as_object) {
-                verdict.say = decision
-                    .get("behavior")
-                    .and_then(behavior)
-                    .map(|behavior| Say {
-                        behavior,
-                        reason: text(decision, "message").unwrap_or_default(),
-                    });
+                verdict.say =
+                    decision
+                        .get("behavior")
+                        .and_then(behavior)
+                        .map(|behavior| HookDecision {
+                            behavior,
+                            reason: text(decision, "message").unwrap_or_default(),
+                        });
                 verdict.input = input(decision);
                 verdict.interrupt = decision.get("interrupt") == Some(&Value::Bool(true));
                 let updates = decision.get("updatedPermissions").cloned();
@@ -178,10 +179,10 @@ mod tests {
     use super::*;
 
     fn check(event: HookEvent, replies: &[Value]) -> String {
-        let mut verdict = Verdict::default();
+        let mut verdict = HookVerdict::default();
         for reply in replies {
-            let reply = Reply::Object(reply.as_object().unwrap().clone());
-            verdict.add(Verdict::read(event, reply));
+            let reply = HookReply::Object(reply.as_object().unwrap().clone());
+            verdict.add(HookVerdict::read(event, reply));
         }
         let said = verdict
             .say

@@ -17,7 +17,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 /// The files that are read in `above/root/sub`, and what is warned about, with paths from the folder on.
 fn show(folder: &TempDir, is_trusted: bool) -> String {
     let path = |name: &str| folder.path().join(name);
-    let (files, warnings) = instructions(&Places {
+    let (files, warnings) = instructions(&InstructionSources {
         user_folders: &[path("home")],
         project: Some((&path("above/root"), &path("above/root/sub"))),
         local: true,
@@ -55,7 +55,7 @@ fn files_come_from_the_general_to_the_special_and_each_once() {
         above/root/sub/AGENTS.md: part
         above/root/sub/CLAUDE.local.md: mine, of the part
         ");
-    let places = Places {
+    let places = InstructionSources {
         user_folders: &[],
         project: None,
         local: true,

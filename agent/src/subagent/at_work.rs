@@ -132,7 +132,7 @@ impl Tasks for AtWork {
     }
 
     /// What is new of a subagent: at once, or when it has ended or `patience` is over.
-    async fn news(&self, id: &str, patience: Duration) -> Output {
+    async fn output(&self, id: &str, patience: Duration) -> Output {
         let Some(known) = self.find(id) else {
             return unknown(id);
         };

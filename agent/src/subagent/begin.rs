@@ -15,10 +15,10 @@ use serde_json::json;
 
 use super::relay::{Relay, State};
 use super::work::Work;
-use super::{DEFAULT, Kinds, MAX_AT_WORK, MAX_DEPTH, Parent, Subagents, may};
+use super::{DEFAULT, MAX_AT_WORK, MAX_DEPTH, Parent, SubagentKinds, Subagents, may};
 use crate::agents::Agent;
-use crate::hooks::{HookEvent, Moment};
-use crate::session::{Ports, Settings};
+use crate::hooks::{HookEvent, HookMoment};
+use crate::session::{Ports, SessionSettings};
 use crate::{Frontend, Session, Toolbox};
 
 /// How often a subagent asks the model at most where nobody says otherwise.
@@ -107,7 +107,7 @@ impl Subagents {
         let mut session = Session::open(ports, toolbox, settings)
             .await
             .map_err(|fault| fault.to_string())?;
-        session.on_account_of = parent.account;
+        session.origin_prompt = parent.origin_prompt;
         if agent.permission_mode.is_none() {
             parent.controls.lead(&session.controls);
         }
@@ -165,7 +165,7 @@ impl Subagents {
         agent: &Agent,
         provider: &dyn Provider,
         max_turns: Option<u32>,
-    ) -> Result<Settings, String> {
+    ) -> Result<SessionSettings, String> {
         let from = &parent.settings;
         let now = parent.ports.clock.now();
         let (tokens, cost) = parent.spent;
@@ -189,7 +189,7 @@ impl Subagents {
         permissions
             .directories
             .extend(self.kinds.memory_folder(agent));
-        Ok(Settings {
+        Ok(SessionSettings {
             system: self.kinds.system(agent).into(),
             limits: Limits {
                 max_turns: max_turns.or(agent.max_turns).or(Some(MAX_TURNS)),
@@ -233,7 +233,7 @@ impl Subagents {
     }
 }
 
-impl Kinds {
+impl SubagentKinds {
     /// The system prompt of an agent: what is the same whenever it is started, and what varies.
     pub fn system(&self, agent: &Agent) -> Vec<String> {
         let prompt = match agent.prompt.trim() {
@@ -348,7 +348,7 @@ fn ports(
 
 /// Tells hooks that it begins; gives what they want it to be told.
 async fn started(ports: &Ports, agent: &Agent, mode: PermissionMode) -> Option<ContentBlock> {
-    let moment = Moment {
+    let moment = HookMoment {
         event: HookEvent::SubagentStart,
         kind: &agent.name,
         mode,

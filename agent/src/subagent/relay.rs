@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
-    Answer, Clock, Event, EventKind, Host, Leave, Question, Task, TaskNews, TaskSink, TaskUsage,
-    Time,
+    Clock, Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest, Task,
+    TaskSink, TaskUpdate, TaskUsage, Time,
 };
 use async_trait::async_trait;
 
-use crate::{Change, Controls, Frontend, Part};
+use crate::{Controls, Frontend, SessionChange, SessionUpdate};
 
 /// Shows a subagent's conversation as a part of the one above it.
 pub(super) struct Relay {
@@ -76,25 +76,26 @@ impl Relay {
 #[async_trait]
 impl Host for Relay {
     /// In the background nobody is asked: whoever sits there speaks with somebody else.
-    async fn permission(&self, question: &Question) -> Answer {
+    async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
         if self.task.is_background {
-            return Answer::nobody(question);
+            return PermissionAnswer::nobody(question);
         }
         let agent = (self.task.id.clone(), self.name.clone());
-        let question = Question {
+        let question = PermissionRequest {
             agent: question.agent.clone().or(Some(agent)),
             ..question.clone()
         };
         let answer = self.outer.permission(&question).await;
-        if let Answer::Allow { updates, .. } = &answer {
+        if let PermissionAnswer::Allow { updates, .. } = &answer {
             for update in updates {
-                self.controls.request(Change::Permissions(update.clone()));
+                self.controls
+                    .request(SessionChange::Permissions(update.clone()));
             }
         }
         answer
     }
 
-    async fn new_host(&self, host: &str) -> Leave {
+    async fn new_host(&self, host: &str) -> HostPermission {
         self.outer.new_host(host).await
     }
 }
@@ -124,26 +125,32 @@ impl Frontend for Relay {
         self.outer.notice(&format!("{}: {text}", self.name));
     }
 
-    fn follow(&self, part: Part<'_>) {
-        match part {
+    fn update(&self, update: SessionUpdate<'_>) {
+        match update {
             // Of those below, each says itself whose they are.
-            Part::OfAgent(..) | Part::Task(..) | Part::Hook(_) | Part::HookSaid(..) => {
-                return self.outer.follow(part);
+            SessionUpdate::Subagent(..)
+            | SessionUpdate::Task(..)
+            | SessionUpdate::HookStarted(_)
+            | SessionUpdate::HookEnded(..) => {
+                return self.outer.update(update);
             }
-            Part::Call(call) => {
+            SessionUpdate::Call(call) => {
                 self.lock().tool_uses += 1;
                 self.write(&format!("→ {}", call.name));
-                let news = TaskNews::Progress {
+                let news = TaskUpdate::Progress {
                     doing: format!("Running {}", call.name),
                     last_tool: Some(call.name.clone()),
                     usage: self.usage(),
                 };
                 self.sink.tell(&self.task, &news);
             }
-            Part::Stored(message) if message.response.is_some() => self.write(&message.text()),
+            SessionUpdate::Stored(message) if message.response.is_some() => {
+                self.write(&message.text())
+            }
             _ => {}
         }
-        self.outer.follow(Part::OfAgent(&self.task, &part));
+        self.outer
+            .update(SessionUpdate::Subagent(&self.task, &update));
     }
 
     async fn ready(&self) {

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{ContentBlock, ExitReason, Output, Share, Task, TaskEnding, TaskNews};
+use ah_conversation::{ContentBlock, ExitReason, ModelUsage, Output, Task, TaskEnding, TaskUpdate};
 use serde_json::{Value, json};
 
 use super::at_work::{AtWork, Place};
 use super::relay::Relay;
-use crate::{Outcome, Session, Stop};
+use crate::{RunOutcome, Session, Stop};
 
 /// A subagent that is ready to begin.
 pub(super) struct Work {
@@ -28,13 +28,13 @@ struct Ended {
     /// What it reported, or why it could not.
     text: String,
     output: Output,
-    spent: Vec<Share>,
+    spent: Vec<ModelUsage>,
 }
 
 /// Tells that a subagent has ended, whatever ends it.
 struct Teller {
     relay: Arc<Relay>,
-    ended: Option<(TaskEnding, String, Vec<Share>)>,
+    ended: Option<(TaskEnding, String, Vec<ModelUsage>)>,
     log: Option<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ impl Drop for Teller {
     fn drop(&mut self) {
         let stopped = || (TaskEnding::Stopped, "it was stopped".to_owned(), Vec::new());
         let (ending, summary, spent) = self.ended.take().unwrap_or_else(stopped);
-        let news = TaskNews::Ended {
+        let news = TaskUpdate::Ended {
             ending,
             summary,
             output_file: self.log.take(),
@@ -62,7 +62,7 @@ impl Work {
         let (task, name) = (self.task.clone(), self.name.clone());
         let (at_work, log) = (self.at_work.clone(), self.log.display().to_string());
         // Told before it runs, so that nobody ends without it.
-        self.relay.sink.tell(&task, &TaskNews::Started);
+        self.relay.sink.tell(&task, &TaskUpdate::Started);
         let work = tokio::spawn(self.run());
         at_work.hold(&task.id, work.abort_handle());
         Output::text(format!(
@@ -92,7 +92,7 @@ impl Work {
         // Whoever ends them all is not kept by one of them.
         drop(at_work);
         if !task.is_background {
-            relay.sink.tell(&task, &TaskNews::Started);
+            relay.sink.tell(&task, &TaskUpdate::Started);
         }
         let mut teller = Teller {
             relay: relay.clone(),
@@ -120,7 +120,7 @@ impl Work {
 }
 
 impl Ended {
-    fn of(session: &Session, outcome: &Outcome, task: &Task, name: &str, relay: &Relay) -> Self {
+    fn of(session: &Session, outcome: &RunOutcome, task: &Task, name: &str, relay: &Relay) -> Self {
         let id = &task.id;
         let answer = match outcome.answer.trim() {
             "" => "(it said nothing)",
@@ -157,7 +157,7 @@ impl Ended {
             "usage": outcome.usage,
         });
         note(&mut details, task);
-        Share::note(&mut details, &outcome.models);
+        ModelUsage::write_into(&mut details, &outcome.models);
         Self {
             ending,
             text,

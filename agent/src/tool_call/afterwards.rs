@@ -6,7 +6,7 @@ use ah_conversation::{CallState, ExitReason, Output};
 use serde_json::json;
 
 use super::Prepared;
-use crate::hooks::{HookEvent, Moment, Verdict, of_call, of_output};
+use crate::hooks::{HookEvent, HookMoment, HookVerdict, of_call, of_output};
 use crate::{Session, Stop};
 
 /// How long hooks of a run that was stopped have in all: a person is waiting for it to end.
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Done {
     pub(super) output: Output,
     pub(super) duration_ms: u64,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: HookVerdict,
 }
 
 impl Session {
@@ -38,9 +38,9 @@ impl Session {
                 true => HookEvent::PostToolUseFailure,
                 false => HookEvent::PostToolUse,
             };
-            let mut verdict = Verdict::default();
+            let mut verdict = HookVerdict::default();
             if runs && ports.hooks.has(event) {
-                let moment = Moment {
+                let moment = HookMoment {
                     event,
                     kind: &call.name,
                     mode,
@@ -86,7 +86,7 @@ impl Session {
                 let mut more = of_call(call);
                 more["error"] = json!("the run was stopped while the call was at work");
                 more["is_interrupt"] = json!(is_interrupt);
-                let moment = Moment {
+                let moment = HookMoment {
                     event,
                     kind: &call.name,
                     mode: self.settings.permissions.mode,

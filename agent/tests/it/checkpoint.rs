@@ -218,7 +218,7 @@ async fn what_is_outside_obeyed_linked_or_big_is_left_as_it_is() {
     symlink(outside.join("file"), &linked).unwrap();
     let rewind = world.go(undo).await.unwrap();
     assert_eq!(rewind.changes, []);
-    let left = rewind.left.iter().map(|left| {
+    let left = rewind.skipped.iter().map(|left| {
         let path = left
             .path
             .strip_prefix(world.root.parent().unwrap())

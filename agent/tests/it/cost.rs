@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Cost, EventStream, ExitReason, FallbackNotice, Model, Provider, Request, Share, StreamEvent,
-    Usage,
+    Cost, EventStream, ExitReason, FallbackNotice, Model, ModelUsage, Provider, Request,
+    StreamEvent, Usage,
 };
 use ah_testkit::script::{PricePerMillion, Scenario, Scripted, Turn, says, scenario, uses};
 use futures_util::{StreamExt, stream};
@@ -68,7 +68,7 @@ async fn another_model_answers_and_its_server_tells_the_cost() {
         input_tokens: 10,
         ..Usage::default()
     };
-    let share = Share {
+    let share = ModelUsage {
         provider: "script".to_owned(),
         model: "other".to_owned(),
         usage,
@@ -143,7 +143,7 @@ fn an_unknown_part_makes_the_share_unknown() {
         response("b", Some(Cost(3))),
         response("a", Some(Cost(4))),
     ];
-    let shares = Share::of(&responses);
+    let shares = ModelUsage::of(&responses);
     let costs: Vec<_> = shares
         .iter()
         .map(|share| (share.model.as_str(), share.cost))

@@ -1,6 +1,6 @@
 //! How runs end.
 
-use ah_agent::Failure;
+use ah_agent::RunFailure;
 use ah_conversation::{ExitReason, Output, StopReason, Usage};
 use ah_testkit::script::{Turn, fails, hangs, says, uses};
 use serde_json::json;
@@ -83,7 +83,7 @@ async fn a_refusal_is_a_failure_with_the_words_of_the_model() {
     };
     let outcome = World::new([turn]).run("do it").await;
     assert_eq!(outcome.reason, ExitReason::Refusal);
-    assert!(matches!(outcome.failure, Some(Failure::Refusal(words)) if words == "I won't."));
+    assert!(matches!(outcome.failure, Some(RunFailure::Refusal(words)) if words == "I won't."));
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_failing_model_ends_the_run_and_loses_nothing() {
     let mut world = World::new([fails(400, "invalid_request_error"), says("Back again.")]);
     let outcome = world.run("first").await;
     assert_eq!(outcome.reason, ExitReason::Error);
-    assert!(matches!(outcome.failure, Some(Failure::Provider(_))));
+    assert!(matches!(outcome.failure, Some(RunFailure::Provider(_))));
     assert_eq!(world.run("second").await.answer, "Back again.");
     assert!(world.request(1).contains("first") && world.request(1).contains("second"));
 }
@@ -204,6 +204,6 @@ async fn a_file_that_is_owed_is_asked_for_once() {
     world.settings.must_produce = Some("/nowhere/plan.md".into());
     let outcome = world.run("plan").await;
     assert_eq!((outcome.turns, outcome.reason), (2, ExitReason::Error));
-    assert!(matches!(outcome.failure, Some(Failure::NotProduced(_))));
+    assert!(matches!(outcome.failure, Some(RunFailure::NotProduced(_))));
     assert!(world.request(1).contains("/nowhere/plan.md"));
 }

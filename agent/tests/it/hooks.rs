@@ -3,9 +3,9 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
-use ah_agent::hooks::{Answered, Hook, HookEvent, Matcher, Reply};
+use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher};
 use ah_conversation::{
-    Access, Answer, CommandLine, ExitReason, Output, PermissionMode, ToolUseId, Usage,
+    Access, CommandLine, ExitReason, Output, PermissionAnswer, PermissionMode, ToolUseId, Usage,
 };
 use ah_testkit::script::{Turn, says, uses, uses_all};
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Fake, World};
 
-type Replies = Box<dyn Fn(&Value) -> Reply + Send + Sync>;
+type Replies = Box<dyn Fn(&Value) -> HookReply + Send + Sync>;
 
 /// A hook that keeps what it is told and says what a test wants.
 struct Recorder {
@@ -37,7 +37,7 @@ impl Hook for Recorder {
         "recorder"
     }
 
-    async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> Answered {
+    async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> HookAnswer {
         self.told.lock().unwrap().push(input.clone());
         (self.say)(input).into()
     }
@@ -51,7 +51,7 @@ impl Told {
     fn hook(
         &self,
         event: HookEvent,
-        say: impl Fn(&Value) -> Reply + Send + Sync + 'static,
+        say: impl Fn(&Value) -> HookReply + Send + Sync + 'static,
     ) -> Arc<dyn Hook> {
         Arc::new(Recorder {
             event,
@@ -63,7 +63,7 @@ impl Told {
 
     /// One for each event, without a word.
     fn all(&self) -> Vec<Arc<dyn Hook>> {
-        let silent = |event| self.hook(event, |_| Reply::Nothing);
+        let silent = |event| self.hook(event, |_| HookReply::Nothing);
         HookEvent::ALL.into_iter().map(silent).collect()
     }
 
@@ -89,11 +89,11 @@ impl Told {
     }
 }
 
-fn object(value: &Value) -> Reply {
-    Reply::Object(value.as_object().unwrap().clone())
+fn object(value: &Value) -> HookReply {
+    HookReply::Object(value.as_object().unwrap().clone())
 }
 
-fn pre(decision: &str, more: &Value) -> Reply {
+fn pre(decision: &str, more: &Value) -> HookReply {
     let mut specific =
         json!({"permissionDecision": decision, "permissionDecisionReason": "rule 7"});
     for (key, value) in more.as_object().unwrap() {
@@ -122,8 +122,8 @@ fn asking(turns: impl IntoIterator<Item = Turn>) -> World {
     world
 }
 
-fn allow() -> Answer {
-    Answer::Allow {
+fn allow() -> PermissionAnswer {
+    PermissionAnswer::Allow {
         input: None,
         updates: Vec::new(),
     }
@@ -142,7 +142,7 @@ async fn box_11_hooks_are_told_in_order() {
     ]);
     let deny = |input: &Value| match input["tool_input"]["what"].as_str() {
         Some(_) => pre("deny", &json!({})),
-        None => Reply::Nothing,
+        None => HookReply::Nothing,
     };
     let mut hooks = told.all();
     hooks.retain(|hook| hook.event() != HookEvent::PreToolUse);
@@ -182,7 +182,7 @@ async fn hooks_are_told_which_calls_an_interrupt_has_stopped() {
     let calls = uses_all([("lasts", json!({"what": 1})), ("lasts", json!({"what": 2}))]);
     let mut world = World::new([calls])
         .with(lasting)
-        .with_hooks([told.hook(HookEvent::PostToolUseFailure, |_| Reply::Nothing)]);
+        .with_hooks([told.hook(HookEvent::PostToolUseFailure, |_| HookReply::Nothing)]);
     let outcome = world.run_until_event("go", "tool_call_start").await;
     assert_eq!(outcome.reason, ExitReason::Interrupted);
     insta::assert_snapshot!(told.lines(), @r#"PostToolUseFailure {"error":"the run was stopped while the call was at work","tool_use_id":"toolu_00000000000000000000000001_0","tool_input":{"what":1},"tool_name":"lasts","is_interrupt":true}"#);
@@ -197,7 +197,7 @@ async fn hooks_are_told_the_details_of_a_result() {
     });
     let mut world = World::new([uses("tells", json!({})), says("Done.")])
         .with(tells)
-        .with_hooks([told.hook(HookEvent::PostToolUse, |_| Reply::Nothing)]);
+        .with_hooks([told.hook(HookEvent::PostToolUse, |_| HookReply::Nothing)]);
     world.run("go").await;
     let told = told.0.lock().unwrap();
     assert_eq!(told[0]["tool_response"], json!({"stdout": "for programs"}));
@@ -289,7 +289,7 @@ async fn port_07_h_context_reaches_the_next_request() {
             adds(HookEvent::PreToolUse),
             adds(HookEvent::PostToolUse),
             told.hook(HookEvent::PostToolUse, |_| {
-                Reply::Block("look again".into())
+                HookReply::Block("look again".into())
             }),
         ]);
     world.run("go").await;
@@ -307,8 +307,8 @@ async fn port_07_h_context_reaches_the_next_request() {
 #[tokio::test]
 async fn port_07_g_a_stop_hook_keeps_a_run_going_but_not_for_ever() {
     let once = |input: &Value| match input["stop_hook_active"] == true {
-        true => Reply::Nothing,
-        false => Reply::Block("also test it".into()),
+        true => HookReply::Nothing,
+        false => HookReply::Block("also test it".into()),
     };
     let told = Told::default();
     let mut world = World::new([says("First."), says("Second.")])
@@ -320,7 +320,7 @@ async fn port_07_g_a_stop_hook_keeps_a_run_going_but_not_for_ever() {
     let told = Told::default();
     let answers = (0..12).map(|at| says(&format!("Answer {at}.")));
     let mut world = World::new(answers)
-        .with_hooks([told.hook(HookEvent::Stop, |_| Reply::Block("again".into()))]);
+        .with_hooks([told.hook(HookEvent::Stop, |_| HookReply::Block("again".into()))]);
     let outcome = world.run("go").await;
     assert_eq!((outcome.turns, outcome.reason), (9, ExitReason::EndTurn));
     insta::assert_snapshot!(world.notices(), @"a Stop hook has kept the run going 8 times; now it ends");
@@ -334,7 +334,10 @@ async fn port_07_e_a_hook_may_end_the_run() {
         let ends = |_: &Value| object(&json!({"continue": false, "stopReason": "enough"}));
         let mut world = World::new([changes("this"), says("Never said.")])
             .with(change())
-            .with_hooks([told.hook(event, ends), told.hook(event, |_| Reply::Nothing)]);
+            .with_hooks([
+                told.hook(event, ends),
+                told.hook(event, |_| HookReply::Nothing),
+            ]);
         let outcome = world.run("go").await;
         assert_eq!(outcome.reason, ExitReason::EndTurn);
         assert_eq!(
@@ -349,7 +352,7 @@ async fn port_07_e_a_hook_may_end_the_run() {
 #[tokio::test]
 async fn port_07_i_a_failing_hook_does_not_end_a_run() {
     let told = Told::default();
-    let fails = |event| told.hook(event, |_| Reply::Failed("it crashed".into()));
+    let fails = |event| told.hook(event, |_| HookReply::Failed("it crashed".into()));
     let mut world = World::new([changes("this"), says("Done.")])
         .with(change())
         .with_hooks(HookEvent::ALL.map(fails));
@@ -409,8 +412,8 @@ async fn port_09_d_hooks_stand_around_a_summary() {
         at(2_000, "Three."),
     ];
     let begins = |input: &Value| match input["source"].as_str() {
-        Some("compact") => Reply::Text("read the plan again".into()),
-        _ => Reply::Nothing,
+        Some("compact") => HookReply::Text("read the plan again".into()),
+        _ => HookReply::Nothing,
     };
     let mut world = World::new(turns).with_hooks([
         told.hook(HookEvent::PreCompact, wants),
@@ -450,8 +453,8 @@ async fn an_interrupt_does_not_wait_for_a_hook() {
         fn name(&self) -> &str {
             "slow"
         }
-        async fn ask(&self, _: &Value, _: Option<&ToolUseId>) -> Answered {
-            pin!(std::future::pending::<Answered>()).await
+        async fn ask(&self, _: &Value, _: Option<&ToolUseId>) -> HookAnswer {
+            pin!(std::future::pending::<HookAnswer>()).await
         }
     }
     let mut world = World::new([changes("this"), says("Never said.")])

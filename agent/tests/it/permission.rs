@@ -1,9 +1,9 @@
 //! Whether a call happens: what the rules say, and what somebody says who is asked.
 
-use ah_agent::Change;
+use ah_agent::SessionChange;
 use ah_conversation::{
-    Access, Answer, Asking, CommandLine, Destination, ExitReason, Output, PermissionMode,
-    PermissionUpdate, Permissions,
+    Access, CommandLine, Destination, ExitReason, Interaction, Output, PermissionAnswer,
+    PermissionMode, PermissionUpdate, Permissions,
 };
 use ah_testkit::script::{Turn, says, uses, uses_all};
 use serde_json::json;
@@ -31,15 +31,15 @@ fn world(turns: impl IntoIterator<Item = Turn>) -> World {
     world
 }
 
-fn allow() -> Answer {
-    Answer::Allow {
+fn allow() -> PermissionAnswer {
+    PermissionAnswer::Allow {
         input: None,
         updates: Vec::new(),
     }
 }
 
-fn deny(message: &str, interrupt: bool) -> Answer {
-    Answer::Deny {
+fn deny(message: &str, interrupt: bool) -> PermissionAnswer {
+    PermissionAnswer::Deny {
         message: message.into(),
         interrupt,
     }
@@ -73,7 +73,7 @@ async fn row_m3_the_host_is_asked_call_by_call() {
 /// Port 06 f and row M3: the input that the host gives is the one that runs, after it was checked like any other.
 #[tokio::test]
 async fn port_06_f_the_updated_input_is_what_runs() {
-    let answer = Answer::Allow {
+    let answer = PermissionAnswer::Allow {
         input: Some(json!({"what": "other"}).into()),
         updates: Vec::new(),
     };
@@ -109,7 +109,7 @@ async fn port_06_c_a_suggestion_that_is_taken_stops_the_questions() {
         world.questions().remove(0)
     };
     let updates: Vec<PermissionUpdate> = first.inquiry.suggestions;
-    let answer = Answer::Allow {
+    let answer = PermissionAnswer::Allow {
         input: None,
         updates,
     };
@@ -127,7 +127,7 @@ async fn port_06_h_an_answer_does_not_bring_the_mode_that_allows_everything() {
             mode: PermissionMode::BypassPermissions,
             destination: Destination::LocalSettings,
         };
-        let answer = Answer::Allow {
+        let answer = PermissionAnswer::Allow {
             input: None,
             updates: vec![update],
         };
@@ -156,7 +156,7 @@ async fn port_06_k_what_nobody_answers_is_denied() {
 }
 
 /// A call that asks the person to choose, and says what was answered.
-fn asking(asking: Asking) -> Fake {
+fn asking(asking: Interaction) -> Fake {
     Fake::touching("ask", Access::Ask(asking), |input| async move {
         Output::text(input.to_value().to_string())
     })
@@ -165,13 +165,13 @@ fn asking(asking: Asking) -> Fake {
 /// Whoever is asked answers in the input; no mode and no rule does in their place.
 #[tokio::test]
 async fn what_a_person_is_asked_is_answered_by_the_input() {
-    let answer = || Answer::Allow {
+    let answer = || PermissionAnswer::Allow {
         input: Some(json!({"answers": {"Which?": "This."}}).into()),
         updates: Vec::new(),
     };
     for mode in [PermissionMode::Default, PermissionMode::BypassPermissions] {
         let asks = uses("ask", json!({}));
-        let choices = Asking::Choices(Vec::new());
+        let choices = Interaction::Choices(Vec::new());
         let mut world = World::new([asks, says("Done.")])
             .with(asking(choices))
             .answering([answer()]);
@@ -188,7 +188,7 @@ async fn what_a_person_is_asked_is_answered_by_the_input() {
         );
     }
     let mut alone = World::new([uses("ask", json!({})), says("Done.")])
-        .with(asking(Asking::Choices(Vec::new())));
+        .with(asking(Interaction::Choices(Vec::new())));
     alone.run("go").await;
     insta::assert_snapshot!(alone.last_results()[0], @"Nobody can be asked here, so ask has no answer. Go on as you think best, and say what you assumed.");
 }
@@ -204,7 +204,7 @@ async fn row_t8_an_approved_plan_ends_the_planning() {
     for (answer, asked, expected) in [
         (allow(), 2, ["{}", "changed {}"]),
         (
-            Answer::Allow {
+            PermissionAnswer::Allow {
                 input,
                 updates: vec![to(PermissionMode::BypassPermissions)],
             },
@@ -222,7 +222,7 @@ async fn row_t8_an_approved_plan_ends_the_planning() {
     ] {
         let calls = uses_all([("ask", json!({})), ("change", json!({}))]);
         let mut world = world([calls, says("Done.")])
-            .with(asking(Asking::Plan(None)))
+            .with(asking(Interaction::Plan(None)))
             .answering([answer, allow()]);
         world.settings.permissions.mode = PermissionMode::Plan;
         world.settings.permissions.may_bypass = true;
@@ -241,10 +241,10 @@ async fn a_plan_that_the_host_asked_for_leads_back_to_the_mode_before() {
     let mut session = world.open().await.unwrap();
     session
         .controls()
-        .request(Change::Mode(PermissionMode::Plan));
+        .request(SessionChange::Mode(PermissionMode::Plan));
     session.take_changes();
     let mut permissions = session.settings().permissions.clone();
     assert_eq!(permissions.mode, PermissionMode::Plan);
-    permissions.agree(&Asking::Plan(None));
+    permissions.agree(&Interaction::Plan(None));
     assert_eq!(permissions.mode, PermissionMode::AcceptEdits);
 }

@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ah_agent::agents::{Agent, Agents};
-use ah_agent::hooks::{Hook, Hooks, Subject};
+use ah_agent::hooks::{Hook, HookSession, Hooks};
 use ah_agent::{
-    Frontend, Kinds, Outcome, Part, Ports, Session, Settings, Stop, Subagents, ToolConcurrency,
-    Toolbox,
+    Frontend, Ports, RunOutcome, Session, SessionSettings, SessionUpdate, Stop, SubagentKinds,
+    Subagents, ToolConcurrency, Toolbox,
 };
 use ah_conversation::{
-    Access, Answer, Branch, ContentBlock, Context, Event, Host, Input, Limits, Mail, MailKind,
-    Message, Output, OutputPage, PermissionMode, PermissionUpdate, Permissions, Provider, Question,
-    Record, Request, Rulebook, Sampling, Store, StoreError, TaskNews, Thinking, Tool, ToolSpec,
-    ToolUse, ToolUseId, Transcript, Truncation,
+    Access, Branch, ContentBlock, Context, Event, Host, Input, Limits, Mail, MailKind, Message,
+    Output, OutputPage, PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate,
+    Permissions, Provider, Record, Request, Rulebook, Sampling, Store, StoreError, TaskUpdate,
+    Thinking, Tool, ToolSpec, ToolUse, ToolUseId, Transcript, Truncation,
 };
 use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;
@@ -41,7 +41,7 @@ pub(crate) struct World {
     hooks: Vec<Arc<dyn Hook>>,
     /// Definitions of subagents, as a host gives them; `None`: there are none.
     agents: Option<Value>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: SessionSettings,
 }
 
 impl World {
@@ -70,7 +70,7 @@ impl World {
             resume: false,
             ..scenario
         });
-        let settings = Settings {
+        let settings = SessionSettings {
             system: Arc::new(["You are tested.".to_owned()]),
             limits: Limits {
                 context_window: provider.model().context_window,
@@ -114,7 +114,7 @@ impl World {
         for (name, definition) in self.agents.as_ref()?.as_object().unwrap() {
             agents.add(Agent::from_json(name, definition).unwrap());
         }
-        let kinds = Kinds {
+        let kinds = SubagentKinds {
             agents,
             skills: Arc::default(),
             models: Arc::new(One(provider)),
@@ -161,14 +161,14 @@ impl World {
         Self::on(self.store.clone(), self.clock.clone(), scenario(turns))
     }
 
-    pub(crate) async fn run(&mut self, prompt: &str) -> Outcome {
+    pub(crate) async fn run(&mut self, prompt: &str) -> RunOutcome {
         self.try_run(prompt, CancellationToken::new())
             .await
             .unwrap()
     }
 
     /// Runs until the model has said `text`, and interrupts.
-    pub(crate) async fn run_until_text(&mut self, prompt: &str, text: &str) -> Outcome {
+    pub(crate) async fn run_until_text(&mut self, prompt: &str, text: &str) -> RunOutcome {
         self.run_until(
             prompt,
             Cue {
@@ -180,7 +180,7 @@ impl World {
     }
 
     /// Runs until an event is shown that begins so, and interrupts.
-    pub(crate) async fn run_until_event(&mut self, prompt: &str, event: &str) -> Outcome {
+    pub(crate) async fn run_until_event(&mut self, prompt: &str, event: &str) -> RunOutcome {
         self.run_until(
             prompt,
             Cue {
@@ -191,7 +191,7 @@ impl World {
         .await
     }
 
-    async fn run_until(&mut self, prompt: &str, cue: Cue) -> Outcome {
+    async fn run_until(&mut self, prompt: &str, cue: Cue) -> RunOutcome {
         let token = CancellationToken::new();
         *self.screen.interrupt.lock().unwrap() = Some((cue, token.clone()));
         let outcome = self.try_run(prompt, token).await.unwrap();
@@ -207,7 +207,11 @@ impl World {
             .is_err()
     }
 
-    async fn try_run(&self, prompt: &str, token: CancellationToken) -> Result<Outcome, StoreError> {
+    async fn try_run(
+        &self,
+        prompt: &str,
+        token: CancellationToken,
+    ) -> Result<RunOutcome, StoreError> {
         let mut session = self.open().await?;
         let outcome = session
             .run(vec![ContentBlock::text(prompt)], &Stop::interrupt(token))
@@ -231,7 +235,7 @@ impl World {
             clock: self.clock.clone(),
             frontend: self.screen.clone(),
             rules: self.screen.clone(),
-            hooks: Hooks::new(self.hooks.clone(), Subject::default()),
+            hooks: Hooks::new(self.hooks.clone(), HookSession::default()),
         };
         let tools = self.tools.iter().cloned();
         let tools = Toolbox::new(tools.chain(subagents.iter().map(|it| it.clone() as _)));
@@ -262,13 +266,13 @@ impl World {
     }
 
     /// Lets the host say `answers`, one question after the other.
-    pub(crate) fn answering(self, answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub(crate) fn answering(self, answers: impl IntoIterator<Item = PermissionAnswer>) -> Self {
         *self.screen.answers.lock().unwrap() = answers.into_iter().collect();
         self
     }
 
     /// What the host was asked.
-    pub(crate) fn questions(&self) -> Vec<Question> {
+    pub(crate) fn questions(&self) -> Vec<PermissionRequest> {
         self.screen.questions.lock().unwrap().clone()
     }
 
@@ -353,8 +357,8 @@ struct Seen {
     notices: Mutex<Vec<String>>,
     interrupt: Mutex<Option<(Cue, CancellationToken)>>,
     /// What the host will say, one question after the other.
-    answers: Mutex<VecDeque<Answer>>,
-    questions: Mutex<Vec<Question>>,
+    answers: Mutex<VecDeque<PermissionAnswer>>,
+    questions: Mutex<Vec<PermissionRequest>>,
     saved: Mutex<Vec<String>>,
 }
 
@@ -371,10 +375,10 @@ impl Seen {
 
 #[async_trait]
 impl Host for Seen {
-    async fn permission(&self, question: &Question) -> Answer {
+    async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
         let answers = self.answers.lock().unwrap().pop_front();
         self.questions.lock().unwrap().push(question.clone());
-        answers.unwrap_or_else(|| Answer::nobody(question))
+        answers.unwrap_or_else(|| PermissionAnswer::nobody(question))
     }
 }
 
@@ -391,20 +395,22 @@ impl Frontend for Seen {
         self.line(show::event(&event.kind));
     }
 
-    fn follow(&self, part: Part<'_>) {
-        if let Part::Progress { call, progress, .. } = part {
+    fn update(&self, update: SessionUpdate<'_>) {
+        if let SessionUpdate::Progress { call, progress, .. } = update {
             self.line(format!("progress {} {}", call.name, progress.done));
         }
-        let line = match part {
-            Part::Task(_, TaskNews::Started) => "task started".to_owned(),
-            Part::Task(_, TaskNews::Progress { doing, .. }) => format!("task {doing}"),
-            Part::Task(
+        let line = match update {
+            SessionUpdate::Task(_, TaskUpdate::Started) => "task started".to_owned(),
+            SessionUpdate::Task(_, TaskUpdate::Progress { doing, .. }) => format!("task {doing}"),
+            SessionUpdate::Task(
                 _,
-                TaskNews::Ended {
+                TaskUpdate::Ended {
                     ending, summary, ..
                 },
             ) => format!("task {}: {summary}", ending.as_str()),
-            Part::OfAgent(_, Part::Result(result)) => format!("below {}", result.text()),
+            SessionUpdate::Subagent(_, SessionUpdate::Result(result)) => {
+                format!("below {}", result.text())
+            }
             _ => return,
         };
         self.line(line);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ah_agent::agents::{Agent, MemoryScope};
 use ah_agent::skills::Skills;
-use ah_agent::{Kinds, Subagents};
+use ah_agent::{SubagentKinds, Subagents};
 use ah_conversation::{PermissionMode, Servers};
 use ah_mcp::RemoteServers;
 
@@ -48,7 +48,7 @@ pub fn subagents(
     let main = options.prompt.agent.as_deref();
     let main = main.and_then(|name| agents.get(name));
     let allowed = main.and_then(|main| main.may_start()).unwrap_or_default();
-    let kinds = Kinds {
+    let kinds = SubagentKinds {
         agents,
         skills: skills.clone(),
         models: Arc::new(Catalogued::new(config.clone(), options.clone())),
@@ -91,7 +91,7 @@ pub fn as_main(options: &Options, config: &Config) -> Result<Option<Main>, CliEr
     options.prompt.system_prompt = given.filter(|text| !text.trim().is_empty());
     if options.prompt.system_prompt.is_none() && options.prompt.system_prompt_file.is_none() {
         let (of_prompt, of_config) = (options.prompt.clone(), config.clone());
-        let kinds = Kinds {
+        let kinds = SubagentKinds {
             agents,
             skills: Arc::new(skills),
             models: Arc::new(Catalogued::new(config.clone(), options.clone())),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::{CommandHook, Hook, HookSetting, Hooks, Matcher, Subject};
+use ah_agent::hooks::{CommandHook, Hook, HookSession, HookSetting, Hooks, Matcher};
 use ah_process::Sandbox;
 use ah_store::SessionStore;
 use ah_tools::Shell;
@@ -24,7 +24,7 @@ pub fn of(
     standing: &Standing,
     more: Vec<Arc<dyn Hook>>,
 ) -> Hooks {
-    let subject = Subject {
+    let subject = HookSession {
         session_id: store.uuid().to_owned(),
         transcript_path,
         cwd: config.environment.cwd().to_owned(),

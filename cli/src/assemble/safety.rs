@@ -9,7 +9,7 @@ use crate::config::rulebook::SettingsFiles;
 use crate::confinement::{Obstacle, Standing};
 use crate::print::question::Keeping;
 use ah_agent::Frontend;
-use ah_conversation::{Destination, Interface, Leave, PermissionMode, Permissions, Rule};
+use ah_conversation::{Destination, HostPermission, Interface, PermissionMode, Permissions, Rule};
 use ah_sandbox::{Egress, HostDecision};
 
 /// What is allowed. Where nobody has said it, commands that are confined need no question; others are asked about, and
@@ -83,10 +83,10 @@ pub fn ask_about_hosts(standing: &Standing, frontend: &Arc<dyn Frontend>, config
                 };
                 let host = to.to_string();
                 match frontend.new_host(&host).await {
-                    Leave::No => HostDecision::Deny,
-                    Leave::Once => HostDecision::AllowOnce,
-                    Leave::Session => HostDecision::Allow,
-                    Leave::Always => {
+                    HostPermission::No => HostDecision::Deny,
+                    HostPermission::Once => HostDecision::AllowOnce,
+                    HostPermission::Session => HostDecision::Allow,
+                    HostPermission::Always => {
                         let key = match way {
                             Egress::Tunnel => "allowHosts",
                             Egress::Http => "allowHttp",

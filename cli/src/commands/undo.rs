@@ -132,7 +132,7 @@ pub fn told(rewind: &Rewind, config: &Config) -> String {
             edit.deletions
         );
     }
-    for left in &rewind.left {
+    for left in &rewind.skipped {
         let _ = writeln!(text, "leave {}: {}", show(&left.path, config), left.why);
     }
     text
@@ -156,7 +156,7 @@ fn to_json(rewind: &Rewind, is_dry: bool) -> Value {
         })
     });
     let left = rewind
-        .left
+        .skipped
         .iter()
         .map(|left| json!({"path": left.path.to_string_lossy(), "why": left.why}));
     json!({

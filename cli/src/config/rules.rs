@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_agent::hooks::HookSetting;
-use ah_conversation::{Environment, Interface, PermissionMode, Permissions, Places, Rule};
+use ah_conversation::{Environment, Interface, PatternRoots, PermissionMode, Permissions, Rule};
 
 use super::layers::{Layer, Origin};
 use super::rulebook::SettingsFiles;
@@ -27,7 +27,7 @@ impl Config {
             },
             _ => rule.value.clone(),
         };
-        let places = Places {
+        let places = PatternRoots {
             cwd: real(self.environment.cwd()),
             project: real(&self.project_root),
             home: self.environment.home().map(|home| real(&home)),

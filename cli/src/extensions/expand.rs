@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::commands::{Command, Piece, call, pieces};
+use ah_agent::commands::{Piece, SlashCommand, call, pieces};
 use ah_agent::skills::{Skill, Skills, escaped};
 use ah_conversation::{Content, Embedded, EmbeddedEntry, split_words};
 use ah_process::{Ending, Keep};
@@ -127,7 +127,7 @@ fn with_skill(skill: &Arc<Skill>, arguments: &str, config: &Config) -> Expanded 
 }
 
 async fn with_command(
-    command: &Command,
+    command: &SlashCommand,
     arguments: &str,
     config: &Config,
     attempt: &Attempt,
@@ -183,7 +183,7 @@ async fn with_command(
 
 /// What the places of a command are filled from.
 struct Filling<'a> {
-    command: &'a Command,
+    command: &'a SlashCommand,
     arguments: &'a str,
     config: &'a Config,
     is_trusted: bool,

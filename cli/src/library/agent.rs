@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use ah_agent::hooks::Hooks;
-use ah_agent::{Frontend, Outcome, Ports, Session, Settings, Stop, ToolConcurrency, Toolbox};
+use ah_agent::{
+    Frontend, Ports, RunOutcome, Session, SessionSettings, Stop, ToolConcurrency, Toolbox,
+};
 use ah_conversation::{
     ContentBlock, Event, Host, Limits, PermissionMode, PermissionUpdate, Permissions, Provider,
     Rulebook, Sampling, Store, StoreError, Thinking, Tool,
@@ -16,7 +18,7 @@ use ah_store::SystemClock;
 ///
 /// # Errors
 ///
-/// Where the conversation cannot be kept. Everything else is told by the [`Outcome`].
+/// Where the conversation cannot be kept. Everything else is told by the [`RunOutcome`].
 pub async fn run_agent(
     store: Arc<dyn Store>,
     provider: Arc<dyn Provider>,
@@ -24,7 +26,7 @@ pub async fn run_agent(
     system: impl Into<String>,
     prompt: impl Into<String>,
     on_event: impl Fn(&Event) + Send + Sync + 'static,
-) -> Result<Outcome, StoreError> {
+) -> Result<RunOutcome, StoreError> {
     let model = provider.model().clone();
     let ports = Ports {
         summarizer: provider.clone(),
@@ -35,7 +37,7 @@ pub async fn run_agent(
         rules: Arc::new(Forgotten),
         hooks: Hooks::default(),
     };
-    let settings = Settings {
+    let settings = SessionSettings {
         system: Arc::new([system.into()]),
         limits: Limits {
             context_window: model.context_window,

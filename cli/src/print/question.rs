@@ -5,7 +5,10 @@ mod plan;
 
 use std::io::{self, BufRead, Write};
 
-use ah_conversation::{Answer, Asking, Destination, Leave, PermissionUpdate, Question, RuleValue};
+use ah_conversation::{
+    Destination, HostPermission, Interaction, PermissionAnswer, PermissionRequest,
+    PermissionUpdate, RuleValue,
+};
 use ah_render::diff;
 use serde_json::Value;
 
@@ -26,25 +29,25 @@ pub struct Keeping {
 ///
 /// Where the terminal cannot be read or written.
 pub fn ask(
-    question: &Question,
+    question: &PermissionRequest,
     keeping: &Keeping,
     input: &mut impl BufRead,
     output: &mut impl Write,
-) -> io::Result<Answer> {
-    match &question.inquiry.asking {
+) -> io::Result<PermissionAnswer> {
+    match &question.inquiry.interaction {
         None => permission(question, keeping, input, output),
-        Some(Asking::Choices(choices)) => choice::ask(&question.call, choices, input, output),
-        Some(Asking::Plan(text)) => plan::approve(text.as_deref(), input, output),
-        Some(Asking::ToPlan) => plan::agree(input, output),
+        Some(Interaction::Choices(choices)) => choice::ask(&question.call, choices, input, output),
+        Some(Interaction::Plan(text)) => plan::approve(text.as_deref(), input, output),
+        Some(Interaction::ToPlan) => plan::agree(input, output),
     }
 }
 
 fn permission(
-    question: &Question,
+    question: &PermissionRequest,
     keeping: &Keeping,
     input: &mut impl BufRead,
     output: &mut impl Write,
-) -> io::Result<Answer> {
+) -> io::Result<PermissionAnswer> {
     let rules: Vec<_> = { question.inquiry.suggestions.iter() }
         .filter(|update| matches!(update, PermissionUpdate::AddRules { .. }))
         .collect();
@@ -69,7 +72,7 @@ fn permission(
             _ => continue,
         };
         let input = None;
-        return Ok(Answer::Allow { input, updates });
+        return Ok(PermissionAnswer::Allow { input, updates });
     }
     Ok(refused("nobody answered"))
 }
@@ -116,7 +119,7 @@ pub fn ask_host(
     host: &str,
     input: &mut impl BufRead,
     output: &mut impl Write,
-) -> io::Result<Leave> {
+) -> io::Result<HostPermission> {
     writeln!(
         output,
         "\nA command in the sandbox wants to reach {}:",
@@ -131,18 +134,18 @@ pub fn ask_host(
     writeln!(output, "  n            no")?;
     while let Some(line) = line("Allow? ", input, output)? {
         match line.to_ascii_lowercase().as_str() {
-            "y" | "yes" => return Ok(Leave::Once),
-            "s" | "session" => return Ok(Leave::Session),
-            "a" | "always" => return Ok(Leave::Always),
-            "n" | "no" => return Ok(Leave::No),
+            "y" | "yes" => return Ok(HostPermission::Once),
+            "s" | "session" => return Ok(HostPermission::Session),
+            "a" | "always" => return Ok(HostPermission::Always),
+            "n" | "no" => return Ok(HostPermission::No),
             _ => {}
         }
     }
-    Ok(Leave::No)
+    Ok(HostPermission::No)
 }
 
 fn describe(
-    question: &Question,
+    question: &PermissionRequest,
     for_session: &[&PermissionUpdate],
     keeping: Option<&Keeping>,
     output: &mut impl Write,
@@ -225,13 +228,13 @@ fn lasting(updates: &[&PermissionUpdate], destination: Destination) -> Vec<Permi
         .collect()
 }
 
-fn refused(reason: &str) -> Answer {
+fn refused(reason: &str) -> PermissionAnswer {
     let message = match reason {
         "" => "The user does not want this call to happen. Ask what they want instead, or go on without it."
             .to_owned(),
         reason => format!("The user does not want this call to happen: {reason}"),
     };
-    Answer::Deny {
+    PermissionAnswer::Deny {
         message,
         interrupt: false,
     }
@@ -244,12 +247,12 @@ mod tests {
 
     use super::*;
 
-    fn question() -> Question {
+    fn question() -> PermissionRequest {
         let rule = |content: &str| RuleValue {
             tool_name: "bash".into(),
             rule_content: Some(content.into()),
         };
-        Question {
+        PermissionRequest {
             call: ToolUse {
                 id: "t".into(),
                 name: "bash".into(),
@@ -273,7 +276,7 @@ mod tests {
         }
     }
 
-    fn answer(question: &Question, typed: &str) -> (Answer, String) {
+    fn answer(question: &PermissionRequest, typed: &str) -> (PermissionAnswer, String) {
         let keeping = Keeping {
             destination: Destination::LocalSettings,
             shown: ".ah/settings.local.json".into(),
@@ -332,7 +335,7 @@ mod tests {
         let mut output = Vec::new();
         let typed = &mut "why?\nS\n".as_bytes();
         let leave = ask_host("a.example:443\u{1b}", typed, &mut output).unwrap();
-        assert_eq!(leave, Leave::Session);
+        assert_eq!(leave, HostPermission::Session);
         insta::assert_snapshot!(String::from_utf8(output).unwrap(), @r"
 
         A command in the sandbox wants to reach a.example:443␛:
@@ -343,10 +346,10 @@ mod tests {
         Allow? Allow? 
         ");
         for (typed, expected) in [
-            ("y\n", Leave::Once),
-            ("always\n", Leave::Always),
-            ("n\n", Leave::No),
-            ("", Leave::No),
+            ("y\n", HostPermission::Once),
+            ("always\n", HostPermission::Always),
+            ("n\n", HostPermission::No),
+            ("", HostPermission::No),
         ] {
             let answer = ask_host("a.example:443", &mut typed.as_bytes(), &mut Vec::new());
             assert_eq!(answer.unwrap(), expected, "{typed:?}");
@@ -374,27 +377,27 @@ mod tests {
             ),
         ] {
             let told = match answer(&question(), typed).0 {
-                Answer::Allow { updates, .. } => {
+                PermissionAnswer::Allow { updates, .. } => {
                     let lasting = updates
                         .iter()
                         .map(|update| format!(" {:?}", update.destination()));
                     format!("allow{}", lasting.collect::<String>())
                 }
-                Answer::Deny { message, .. } => format!("deny {message}"),
+                PermissionAnswer::Deny { message, .. } => format!("deny {message}"),
             };
             assert_eq!(told, expected, "{typed:?}");
         }
     }
 
-    fn asked(asking: Asking, typed: &str) -> (Answer, String) {
-        let question = Question {
+    fn asked(asking: Interaction, typed: &str) -> (PermissionAnswer, String) {
+        let question = PermissionRequest {
             call: ToolUse {
                 id: "t".into(),
                 name: "ask_user_question".into(),
                 input: json!({"questions": []}).into(),
             },
             inquiry: Inquiry {
-                asking: Some(asking),
+                interaction: Some(asking),
                 ..Inquiry::default()
             },
             agent: None,
@@ -402,7 +405,7 @@ mod tests {
         answer(&question, typed)
     }
 
-    fn choices() -> Asking {
+    fn choices() -> Interaction {
         let choice = |header: &str, question: &str, labels: &[(&str, &str)], is_multiple| Choice {
             question: question.into(),
             header: header.into(),
@@ -415,7 +418,7 @@ mod tests {
                 .collect(),
             is_multiple,
         };
-        Asking::Choices(vec![
+        Interaction::Choices(vec![
             choice(
                 "Dates",
                 "Which library?\u{1b}[2K",
@@ -446,7 +449,7 @@ mod tests {
           3  fuzz    slowest
         Numbers, or your own words: 
         ");
-        let Answer::Allow { input, updates } = answer else {
+        let PermissionAnswer::Allow { input, updates } = answer else {
             panic!("{answer:?}");
         };
         assert_eq!(updates, []);
@@ -465,7 +468,7 @@ mod tests {
             ("1 2\n1", "none", ["jiff (recommended)", "none"]),
         ] {
             let typed = format!("{first}\n{second}\n");
-            let Answer::Allow { input, .. } = asked(choices(), &typed).0 else {
+            let PermissionAnswer::Allow { input, .. } = asked(choices(), &typed).0 else {
                 panic!("{typed:?} is an answer");
             };
             let answers = input.unwrap().to_value()["answers"].clone();
@@ -473,12 +476,12 @@ mod tests {
             assert_eq!(answers, expected, "{typed:?}");
         }
         let left = asked(choices(), "1\n").0;
-        assert!(matches!(left, Answer::Deny { .. }), "{left:?}");
+        assert!(matches!(left, PermissionAnswer::Deny { .. }), "{left:?}");
     }
 
     #[test]
     fn a_plan_is_shown_and_approved_or_not() {
-        let plan = Asking::Plan(Some("1. Read.\n2. Write \u{1b}[31mit.\n".into()));
+        let plan = Interaction::Plan(Some("1. Read.\n2. Write \u{1b}[31mit.\n".into()));
         let (_, shown) = asked(plan.clone(), "y\n");
         insta::assert_snapshot!(shown, @r"
 
@@ -492,7 +495,7 @@ mod tests {
           n [words]   no, plan on; the model is told your words
         Approve? 
         ");
-        let (_, shown) = asked(Asking::ToPlan, "y\n");
+        let (_, shown) = asked(Interaction::ToPlan, "y\n");
         insta::assert_snapshot!(shown, @r"
 
         The model wants to plan first, and to change nothing before you have approved the plan.
@@ -505,17 +508,17 @@ mod tests {
             (&plan, "\nwhat\ne\n", "allow AcceptEdits"),
             (&plan, "n not the second\n", "deny not the second"),
             (&plan, "", "deny nobody answered"),
-            (&Asking::Plan(None), "yes\n", "allow"),
-            (&Asking::ToPlan, "e\nyes\n", "allow"),
-            (&Asking::ToPlan, "n just do it\n", "deny just do it"),
+            (&Interaction::Plan(None), "yes\n", "allow"),
+            (&Interaction::ToPlan, "e\nyes\n", "allow"),
+            (&Interaction::ToPlan, "n just do it\n", "deny just do it"),
         ] {
             let told = match asked(asking.clone(), typed).0 {
-                Answer::Allow { updates, .. } => match updates.as_slice() {
+                PermissionAnswer::Allow { updates, .. } => match updates.as_slice() {
                     [] => "allow".to_owned(),
                     [PermissionUpdate::SetMode { mode, .. }] => format!("allow {mode:?}"),
                     others => panic!("{others:?}"),
                 },
-                Answer::Deny { message, .. } => {
+                PermissionAnswer::Deny { message, .. } => {
                     let words = message.split_once(": ").map_or("", |(_, words)| words);
                     format!("deny {words}")
                 }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ah_agent::{Frontend, Part};
+use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
-    Answer, Cost, DisplayKey, Event, EventKind, ExitReason, Host, Interface, Leave, LoopAction,
-    Model, Progress, Question, ToolSpec, ToolUseId, Usage,
+    Cost, DisplayKey, Event, EventKind, ExitReason, Host, HostPermission, Interface, LoopAction,
+    Model, PermissionAnswer, PermissionRequest, Progress, ToolSpec, ToolUseId, Usage,
 };
 use async_trait::async_trait;
 
@@ -469,9 +469,9 @@ fn stopped(reason: &ExitReason) -> Option<&'static str> {
 
 #[async_trait]
 impl Host for Text {
-    async fn permission(&self, question: &Question) -> Answer {
+    async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
         let Some(keeping) = self.view.asks.clone() else {
-            return Answer::nobody(question);
+            return PermissionAnswer::nobody(question);
         };
         self.screen.flush();
         self.screen.rest();
@@ -483,13 +483,13 @@ impl Host for Text {
         });
         match answer.await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) | Err(_) => Answer::nobody(question),
+            Ok(Err(_)) | Err(_) => PermissionAnswer::nobody(question),
         }
     }
 
-    async fn new_host(&self, host: &str) -> Leave {
+    async fn new_host(&self, host: &str) -> HostPermission {
         if self.view.asks.is_none() {
-            return Leave::No;
+            return HostPermission::No;
         }
         self.screen.flush();
         self.screen.rest();
@@ -498,7 +498,9 @@ impl Host for Text {
             let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
             question::ask_host(&host, &mut input, &mut output)
         });
-        { answer.await }.map_or(Leave::No, |answer| answer.unwrap_or(Leave::No))
+        { answer.await }.map_or(HostPermission::No, |answer| {
+            answer.unwrap_or(HostPermission::No)
+        })
     }
 }
 
@@ -512,14 +514,14 @@ impl Frontend for Text {
         self.dim(text);
     }
 
-    fn follow(&self, part: Part<'_>) {
-        if let Part::Progress { call, progress, .. } = part {
+    fn update(&self, update: SessionUpdate<'_>) {
+        if let SessionUpdate::Progress { call, progress, .. } = update {
             let label = format!("{}: {}", call.name, measure(progress));
             self.screen.relabel(neutralise(&label).replace('\n', " "));
         }
         if self.is_drawn() {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            self.draw_part(&mut state, part);
+            self.draw_part(&mut state, update);
         }
     }
 }

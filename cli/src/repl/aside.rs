@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use ah_agent::{Change, Controls};
+use ah_agent::{Controls, SessionChange};
 use ah_conversation::Models;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -75,11 +75,11 @@ impl Aside {
                 Err(error) => crate::warn(&error.message),
             },
             Task::Notify(news, message) => self.notify(news, &message),
-            Task::Mode(mode) => self.controls.request(Change::Mode(mode)),
+            Task::Mode(mode) => self.controls.request(SessionChange::Mode(mode)),
             Task::Model(name) => match self.models.connect(Some(&name)) {
                 Ok(provider) => {
                     let model = provider.model().clone();
-                    self.controls.request(Change::Model(provider));
+                    self.controls.request(SessionChange::Model(provider));
                     self.tell(Input::Model(model));
                 }
                 Err(error) => crate::warn(&error.to_string()),

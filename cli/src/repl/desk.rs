@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::skills::Skills;
-use ah_agent::{Change, Outcome, Session, Stop};
+use ah_agent::{RunOutcome, Session, SessionChange, Stop};
 use ah_conversation::{
     Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Models, Provider, Rule,
     Store as _, StoreError,
@@ -326,7 +326,7 @@ impl Desk {
                 .map_err(|error| CliError::failure(error.to_string()))?;
             self.tell(Input::Model(own.model().clone()));
             lent.model = Some((own.clone(), self.session.answerer()));
-            self.session.controls().request(Change::Model(own));
+            self.session.controls().request(SessionChange::Model(own));
         }
         lent.rules = self.session.lend(applied.permissions().allow);
         Ok(lent)
@@ -339,7 +339,9 @@ impl Desk {
         if let Some((own, former)) = lent.model
             && Arc::ptr_eq(&self.session.answerer(), &own)
         {
-            self.session.controls().request(Change::Model(former));
+            self.session
+                .controls()
+                .request(SessionChange::Model(former));
             self.session.take_changes();
         }
     }
@@ -507,7 +509,7 @@ impl Desk {
     /// Has the session do something that can be stopped, and takes up meanwhile what concerns it.
     async fn run(
         &mut self,
-        work: impl AsyncFnOnce(&mut Session, &Stop) -> Result<Option<Outcome>, StoreError>,
+        work: impl AsyncFnOnce(&mut Session, &Stop) -> Result<Option<RunOutcome>, StoreError>,
     ) -> Result<Ending, CliError> {
         self.session.take_changes();
         let token = self.stop.child_token();

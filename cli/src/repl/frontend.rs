@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
-use ah_agent::{Frontend, Part};
-use ah_conversation::{Answer, Event, EventKind, Host, Leave, Question};
+use ah_agent::{Frontend, SessionUpdate};
+use ah_conversation::{
+    Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest,
+};
 use ah_render::Palette;
 use async_trait::async_trait;
 
@@ -95,9 +97,9 @@ impl Shown {
 
 #[async_trait]
 impl Host for Shown {
-    async fn permission(&self, question: &Question) -> Answer {
+    async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
         let Some(keeping) = self.asks.clone() else {
-            return Answer::nobody(question);
+            return PermissionAnswer::nobody(question);
         };
         self.text.set_apart();
         let asked = question.clone();
@@ -107,17 +109,19 @@ impl Host for Shown {
         });
         match answer.await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) | Err(_) => Answer::nobody(question),
+            Ok(Err(_)) | Err(_) => PermissionAnswer::nobody(question),
         }
     }
 
-    async fn new_host(&self, host: &str) -> Leave {
+    async fn new_host(&self, host: &str) -> HostPermission {
         self.text.set_apart();
         let host = host.to_owned();
         let (_asker, mut lines, mut words) = Asker::put(&self.inputs);
         let answer =
             tokio::task::spawn_blocking(move || question::ask_host(&host, &mut lines, &mut words));
-        { answer.await }.map_or(Leave::No, |answer| answer.unwrap_or(Leave::No))
+        { answer.await }.map_or(HostPermission::No, |answer| {
+            answer.unwrap_or(HostPermission::No)
+        })
     }
 }
 
@@ -145,13 +149,13 @@ impl Frontend for Shown {
         self.text.notice(text);
     }
 
-    fn follow(&self, part: Part<'_>) {
-        match part {
-            Part::Progress { call, progress, .. } => {
+    fn update(&self, update: SessionUpdate<'_>) {
+        match update {
+            SessionUpdate::Progress { call, progress, .. } => {
                 let name = crate::print::neutralise(&call.name).into_owned();
                 self.send(Input::Progress(name, progress.clone()));
             }
-            part => self.text.follow(part),
+            update => self.text.update(update),
         }
     }
 }

@@ -2,16 +2,21 @@
 //! skills.
 
 use ah_agent::Session;
-use ah_agent::prompt::Part;
+use ah_agent::prompt::PromptPart;
 use ah_agent::skills::Skills;
-use ah_conversation::Share;
+use ah_conversation::ModelUsage;
 use ah_conversation::{ContentBlock, Role, Usage, estimate_block, estimate_text};
 
 use super::app::About;
 use crate::print::{count, neutralise};
 
 /// What is told, in lines.
-pub fn text(about: About, session: &Session, prompt: &[Vec<Part>], skills: &Skills) -> String {
+pub fn text(
+    about: About,
+    session: &Session,
+    prompt: &[Vec<PromptPart>],
+    skills: &Skills,
+) -> String {
     let lines = match about {
         About::Cost => cost(session),
         About::Context => context(session, prompt),
@@ -41,7 +46,7 @@ fn cost(session: &Session) -> Vec<String> {
     let responses = messages
         .iter()
         .filter_map(|message| message.response.as_ref());
-    let shares = Share::of(responses.clone());
+    let shares = ModelUsage::of(responses.clone());
     let mut lines: Vec<_> = shares.iter().map(share).collect();
     if shares.len() > 1 {
         let usage = responses.fold(Usage::default(), |sum, response| sum + response.usage);
@@ -50,7 +55,7 @@ fn cost(session: &Session) -> Vec<String> {
     lines
 }
 
-fn share(share: &Share) -> String {
+fn share(share: &ModelUsage) -> String {
     let usage = &share.usage;
     let cost = share
         .cost
@@ -65,7 +70,7 @@ fn share(share: &Share) -> String {
 }
 
 /// The window by what fills it. Each is estimated; what the model itself has counted comes last.
-fn context(session: &Session, prompt: &[Vec<Part>]) -> Vec<String> {
+fn context(session: &Session, prompt: &[Vec<PromptPart>]) -> Vec<String> {
     let mut rows: Vec<(String, u64)> = Vec::new();
     let mut add = |what: String, tokens: u64| match rows.iter_mut().find(|(row, _)| *row == what) {
         Some((_, sum)) => *sum += tokens,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_agent::agents::Agent;
-use ah_agent::commands::Command;
+use ah_agent::commands::SlashCommand;
 use ah_conversation::Layer;
 
 use crate::config::untrusted;
@@ -84,7 +84,7 @@ fn is_code(path: &Path) -> bool {
         return false;
     };
     let name = Path::new(path.file_name().unwrap_or_default());
-    let command = || Command::parse(&text, name, path, Layer::Project).ok();
+    let command = || SlashCommand::parse(&text, name, path, Layer::Project).ok();
     let model = || command()?.model;
     text.contains(COMMAND) || model().is_some_and(|model| untrusted::is_file(&model))
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Places;
+use super::PatternRoots;
 
 /// Whether `text` is what `pattern` says, where `*` stands for anything and `\*` and `\\` for themselves.
 pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
@@ -94,7 +94,7 @@ fn pieces(pattern: &str) -> Vec<Piece> {
 /// Whether `pattern`, in the manner of `.gitignore`, names `path` or a folder above it. `//` begins at the root of the
 /// file system, `~/` at home, `/` at the top of the project; anything else in the working directory, or anywhere
 /// below it where it has no slash.
-pub(super) fn names_path(pattern: &str, path: &Path, places: &Places) -> bool {
+pub(super) fn names_path(pattern: &str, path: &Path, places: &PatternRoots) -> bool {
     let (root, pattern) = rooted(pattern, places);
     let Some(below) = root.and_then(|root| path.strip_prefix(root).ok()) else {
         return false;
@@ -115,7 +115,7 @@ pub(super) fn names_path(pattern: &str, path: &Path, places: &Places) -> bool {
 }
 
 /// Where a pattern begins, and what it says from there on.
-fn rooted<'a>(pattern: &'a str, places: &'a Places) -> (Option<&'a Path>, &'a str) {
+fn rooted<'a>(pattern: &'a str, places: &'a PatternRoots) -> (Option<&'a Path>, &'a str) {
     if let Some(rest) = pattern.strip_prefix("//") {
         (Some(Path::new("/")), rest)
     } else if let Some(rest) = pattern.strip_prefix("~/") {
@@ -130,7 +130,7 @@ fn rooted<'a>(pattern: &'a str, places: &'a Places) -> (Option<&'a Path>, &'a st
 /// The same pattern for where the beginning of its path leads, as `real` knows; `None` where that is the path itself.
 pub(super) fn behind_links(
     pattern: &str,
-    places: &Places,
+    places: &PatternRoots,
     real: impl Fn(&Path) -> Option<PathBuf>,
 ) -> Option<String> {
     const WILD: [char; 3] = ['*', '?', '['];
@@ -233,14 +233,14 @@ mod tests {
     fn many_stars_cost_no_time() {
         let pattern = "*a".repeat(200);
         assert!(!wildcard(&pattern, &"a".repeat(199)));
-        let places = Places::default();
+        let places = PatternRoots::default();
         let deep = format!("//{}b", "**/a/".repeat(60));
         assert!(!names_path(&deep, Path::new(&"/a".repeat(120)), &places));
     }
 
     #[test]
     fn paths_are_named_as_in_gitignore() {
-        let places = Places {
+        let places = PatternRoots {
             cwd: "/w/p/sub".into(),
             project: "/w/p".into(),
             home: Some("/home/u".into()),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::pattern::{behind_links, escape, fixed_length, is_exact, names_path, wildcard};
-use super::{Destination, Places, RuleValue};
+use super::{Destination, PatternRoots, RuleValue};
 use crate::{Access, CommandLine, SimpleCommand, ToolUse};
 
 /// The words by which rules speak of writing files, whatever tool does it.
@@ -106,7 +106,7 @@ impl Rule {
     /// nowhere else.
     pub fn behind_links(
         &self,
-        places: &Places,
+        places: &PatternRoots,
         real: impl Fn(&Path) -> Option<PathBuf>,
     ) -> Option<Self> {
         let content = self.content.as_ref()?;
@@ -151,7 +151,7 @@ impl Rule {
 
     /// Whether the rule allows this access of the call. Of a command's parts each must be allowed by itself; see
     /// [`covers`](Self::covers).
-    pub(super) fn allows(&self, call: &ToolUse, access: &Access, places: &Places) -> bool {
+    pub(super) fn allows(&self, call: &ToolUse, access: &Access, places: &PatternRoots) -> bool {
         let Some(content) = &self.content else {
             return self.names(&call.name);
         };
@@ -193,7 +193,12 @@ impl Rule {
     }
 
     /// Whether the rule, one that forbids or asks, speaks of the call.
-    pub(super) fn concerns(&self, call: &ToolUse, accesses: &[Access], places: &Places) -> Match {
+    pub(super) fn concerns(
+        &self,
+        call: &ToolUse,
+        accesses: &[Access],
+        places: &PatternRoots,
+    ) -> Match {
         let Some(content) = &self.content else {
             return if self.names(&call.name) {
                 Match::Yes
@@ -230,7 +235,7 @@ impl Rule {
         content: &str,
         call: &ToolUse,
         line: &CommandLine,
-        places: &Places,
+        places: &PatternRoots,
     ) -> Match {
         let is_of_command = self.names(&call.name);
         let is_of_path = self.is_of_reading() || self.is_of_writing();
@@ -320,7 +325,7 @@ fn names_topic(content: &str, call: &ToolUse) -> bool {
     topics.any(|topic| is_exact(content) && wildcard(content, topic))
 }
 
-fn names_operand(content: &str, command: &SimpleCommand, places: &Places) -> Match {
+fn names_operand(content: &str, command: &SimpleCommand, places: &PatternRoots) -> Match {
     let own = command
         .operands
         .iter()

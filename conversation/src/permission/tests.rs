@@ -38,8 +38,8 @@ fn rules(texts: &[&str]) -> Vec<Rule> {
         .collect()
 }
 
-fn places() -> Places {
-    Places {
+fn places() -> PatternRoots {
+    PatternRoots {
         cwd: "/w/p".into(),
         project: "/w/p".into(),
         home: Some("/home/u".into()),
@@ -85,7 +85,7 @@ fn port_06_a_modes_decide_what_no_rule_names() {
         ("command", line(&["make"]).remove(0)),
         ("opaque", Access::Command(CommandLine::opaque("[[ x ]]"))),
         ("host", Access::Host("example.com".into())),
-        ("ask", Access::Ask(Asking::Choices(Vec::new()))),
+        ("ask", Access::Ask(Interaction::Choices(Vec::new()))),
         ("promised", Access::Promised),
         ("unknown", Access::Unknown),
     ];
@@ -153,14 +153,14 @@ fn port_06_b_deny_comes_before_ask_and_ask_before_allow() {
 /// Who asks for a plan to be approved must be planning; what was agreed to changes the mode.
 #[test]
 fn plans_are_for_mode_plan() {
-    let plan = Asking::Plan(None);
+    let plan = Interaction::Plan(None);
     for (mode, asking, expected) in [
         (PermissionMode::Plan, &plan, "ask"),
         (PermissionMode::Default, &plan, "deny"),
         (PermissionMode::BypassPermissions, &plan, "deny"),
-        (PermissionMode::Plan, &Asking::ToPlan, "deny"),
-        (PermissionMode::Default, &Asking::ToPlan, "ask"),
-        (PermissionMode::DontAsk, &Asking::ToPlan, "deny"),
+        (PermissionMode::Plan, &Interaction::ToPlan, "deny"),
+        (PermissionMode::Default, &Interaction::ToPlan, "ask"),
+        (PermissionMode::DontAsk, &Interaction::ToPlan, "deny"),
     ] {
         let decision = permissions(mode).decide(&call("x"), &[Access::Ask(asking.clone())]);
         assert_eq!(word(&decision), expected, "{asking:?} in {mode:?}");
@@ -169,7 +169,7 @@ fn plans_are_for_mode_plan() {
         deny: rules(&["AskUserQuestion"]),
         ..permissions(PermissionMode::Default)
     };
-    let choices = [Access::Ask(Asking::Choices(Vec::new()))];
+    let choices = [Access::Ask(Interaction::Choices(Vec::new()))];
     let decision = denied.decide(&call("ask_user_question"), &choices);
     assert_eq!(word(&decision), "deny");
 }
@@ -181,19 +181,19 @@ fn an_approved_plan_gives_back_the_mode_before_it() {
         destination: Destination::Session,
     };
     let mut held = permissions(PermissionMode::AcceptEdits);
-    held.agree(&Asking::ToPlan);
+    held.agree(&Interaction::ToPlan);
     assert_eq!(held.mode, PermissionMode::Plan);
-    held.agree(&Asking::Plan(None));
+    held.agree(&Interaction::Plan(None));
     assert_eq!(held.mode, PermissionMode::AcceptEdits);
     // A mode that came with the approval stands.
     held.apply(&set(PermissionMode::Plan));
     held.apply(&set(PermissionMode::Plan));
     held.apply(&set(PermissionMode::DontAsk));
-    held.agree(&Asking::Plan(None));
+    held.agree(&Interaction::Plan(None));
     assert_eq!(held.mode, PermissionMode::DontAsk);
     // A run that began with planning goes on with asking.
     let mut began = permissions(PermissionMode::Plan);
-    began.agree(&Asking::Plan(None));
+    began.agree(&Interaction::Plan(None));
     assert_eq!(began.mode, PermissionMode::Default);
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{PermissionMode, Permissions, Rule};
-use crate::Asking;
+use crate::Interaction;
 
 /// A change of the permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -209,13 +209,15 @@ impl Permissions {
         }
     }
 
-    /// Takes up what a person has agreed to by allowing a call that asked `asking`. Leaving mode `plan` gives back the
+    /// Takes up what a person has agreed to by allowing a call that asked for `interaction`. Leaving mode `plan` gives back the
     /// mode before it, unless another was chosen with the approval.
-    pub fn agree(&mut self, asking: &Asking) {
-        match asking {
-            Asking::Plan(_) if self.mode == PermissionMode::Plan => self.mode = self.before_plan,
-            Asking::ToPlan => self.change_mode(PermissionMode::Plan),
-            Asking::Plan(_) | Asking::Choices(_) => {}
+    pub fn agree(&mut self, interaction: &Interaction) {
+        match interaction {
+            Interaction::Plan(_) if self.mode == PermissionMode::Plan => {
+                self.mode = self.before_plan
+            }
+            Interaction::ToPlan => self.change_mode(PermissionMode::Plan),
+            Interaction::Plan(_) | Interaction::Choices(_) => {}
         }
     }
 

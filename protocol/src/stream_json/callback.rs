@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::{Answered, Hook, HookEvent, Matcher, Reply};
+use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher};
 use ah_conversation::ToolUseId;
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -82,13 +82,13 @@ impl Hook for Callback {
         &self.id
     }
 
-    async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> Answered {
+    async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> HookAnswer {
         self.reply(input, call).await.into()
     }
 }
 
 impl Callback {
-    async fn reply(&self, input: &Value, call: Option<&ToolUseId>) -> Reply {
+    async fn reply(&self, input: &Value, call: Option<&ToolUseId>) -> HookReply {
         let call = call.map_or_else(|| self.link.ids.fresh(), ToString::to_string);
         let question = self.link.ask(json!({
             "subtype": "hook_callback",
@@ -97,9 +97,9 @@ impl Callback {
             "tool_use_id": call,
         }));
         match tokio::time::timeout(self.timeout, question).await {
-            Ok(Ok(Value::Object(said))) if said.is_empty() => Reply::Nothing,
-            Ok(Ok(Value::Object(said))) => Reply::Object(said),
-            Ok(Ok(_)) => Reply::Nothing,
+            Ok(Ok(Value::Object(said))) if said.is_empty() => HookReply::Nothing,
+            Ok(Ok(Value::Object(said))) => HookReply::Object(said),
+            Ok(Ok(_)) => HookReply::Nothing,
             Ok(Err(fault)) => self.failed(fault, self.blocks_on_failure),
             Err(_) => {
                 let seconds = self.timeout.as_secs_f64();
@@ -111,10 +111,10 @@ impl Callback {
         }
     }
 
-    fn failed(&self, fault: String, blocks: bool) -> Reply {
+    fn failed(&self, fault: String, blocks: bool) -> HookReply {
         match blocks {
-            true => Reply::Block(format!("the hook callback `{}` failed: {fault}", self.id)),
-            false => Reply::Failed(fault),
+            true => HookReply::Block(format!("the hook callback `{}` failed: {fault}", self.id)),
+            false => HookReply::Failed(fault),
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use ah_agent::checkpoint::{Files, Left};
-use ah_agent::{Change, Controls};
+use ah_agent::checkpoint::{Files, SkippedFile};
+use ah_agent::{Controls, SessionChange};
 use ah_conversation::{
     Model, Models, PermissionMode, ServerStatus, Servers, StoreError, Tasks, Thinking,
 };
@@ -43,7 +43,7 @@ impl Handles {
                     budget: Some(tokens),
                     ..self.thinking
                 });
-                self.controls.request(Change::Thinking(thinking));
+                self.controls.request(SessionChange::Thinking(thinking));
                 Ok(json!({}))
             }
             Wish::McpStatus => {
@@ -93,7 +93,7 @@ impl Handles {
                  --dangerously-skip-permissions or --allow-dangerously-skip-permissions",
             ));
         }
-        self.controls.request(Change::Mode(mode));
+        self.controls.request(SessionChange::Mode(mode));
         Ok(json!({"mode": mode.as_str()}))
     }
 
@@ -102,7 +102,7 @@ impl Handles {
         let provider = self.models.connect(name);
         let provider = provider.map_err(|error| Fault::new(error.to_string()))?;
         let resolved = provider.model().name.clone();
-        self.controls.request(Change::Model(provider));
+        self.controls.request(SessionChange::Model(provider));
         let text = format!("<local-command-stdout>Set model to {resolved}</local-command-stdout>");
         self.speaker.user(&text, json!({"isReplay": true}));
         Ok(json!({"model": resolved}))
@@ -136,11 +136,11 @@ impl Handles {
             let text = format!("`{}` is not given back: {error}", path.display());
             self.speaker.inform(&text, "warning");
         }
-        for Left { path, why } in &way.left {
+        for SkippedFile { path, why } in &way.skipped {
             let text = format!("`{}` is left as it is: {why}", path.display());
             self.speaker.inform(&text, "warning");
         }
-        told["skippedLinks"] = json!(way.left.len());
+        told["skippedLinks"] = json!(way.skipped.len());
         Ok(told)
     }
 

@@ -1,7 +1,8 @@
 //! What the host is asked: whether a call may happen, and whether a command may reach a host of the network.
 
 use ah_conversation::{
-    Answer, Destination, Host, Input, Leave, PermissionUpdate, Question, ToolUse,
+    Destination, Host, HostPermission, Input, PermissionAnswer, PermissionRequest,
+    PermissionUpdate, ToolUse,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -16,12 +17,12 @@ const NETWORK: &str = "SandboxNetworkAccess";
 
 #[async_trait]
 impl Host for Speaker {
-    async fn permission(&self, question: &Question) -> Answer {
+    async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
         match self.wanted.asks {
-            Asks::Nobody => return Answer::nobody(question),
+            Asks::Nobody => return PermissionAnswer::nobody(question),
             Asks::Host => {}
         }
-        let Question {
+        let PermissionRequest {
             call,
             inquiry,
             agent,
@@ -53,9 +54,9 @@ impl Host for Speaker {
         }
     }
 
-    async fn new_host(&self, host: &str) -> Leave {
+    async fn new_host(&self, host: &str) -> HostPermission {
         if self.wanted.asks == Asks::Nobody {
-            return Leave::No;
+            return HostPermission::No;
         }
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         let rule = json!({ "toolName": "WebFetch", "ruleContent": format!("domain:{name}") });
@@ -76,7 +77,7 @@ impl Host for Speaker {
         match self.put(request).await {
             Ok(said) => said.leave(),
             // Whoever cannot answer has not allowed it.
-            Err(_) => Leave::No,
+            Err(_) => HostPermission::No,
         }
     }
 }
@@ -110,8 +111,8 @@ fn changed(mut updated: Value, shown: &Value, call: &ToolUse) -> Option<Input> {
     (updated != whole).then(|| Input::from(updated))
 }
 
-fn refused(why: &str) -> Answer {
-    Answer::Deny {
+fn refused(why: &str) -> PermissionAnswer {
+    PermissionAnswer::Deny {
         message: format!("Tool permission request failed: {why}"),
         interrupt: false,
     }
@@ -140,39 +141,39 @@ enum Said {
 
 impl Said {
     /// The answer, of a host that was `shown` this input.
-    fn answer(self, call: &ToolUse, shown: &Value) -> Answer {
+    fn answer(self, call: &ToolUse, shown: &Value) -> PermissionAnswer {
         match self {
             Self::Allow {
                 updated_input,
                 updated_permissions,
-            } => Answer::Allow {
+            } => PermissionAnswer::Allow {
                 input: updated_input.and_then(|input| changed(input, shown, call)),
                 // What is of no kind that we know changes nothing.
                 updates: { updated_permissions.into_iter().flatten() }
                     .filter_map(|update| PermissionUpdate::deserialize(update).ok())
                     .collect(),
             },
-            Self::Deny { message, interrupt } => Answer::Deny { message, interrupt },
+            Self::Deny { message, interrupt } => PermissionAnswer::Deny { message, interrupt },
         }
     }
 
     /// The same, of a host of the network: what is said for longer than this once is a change of the permissions.
-    fn leave(self) -> Leave {
+    fn leave(self) -> HostPermission {
         let Self::Allow {
             updated_permissions,
             ..
         } = self
         else {
-            return Leave::No;
+            return HostPermission::No;
         };
         let updates = updated_permissions.into_iter().flatten();
         let updates = updates.filter_map(|update| PermissionUpdate::deserialize(update).ok());
         let longest = updates.map(|update| match update.destination() {
-            Destination::Session => Leave::Session,
-            _ => Leave::Always,
+            Destination::Session => HostPermission::Session,
+            _ => HostPermission::Always,
         });
-        longest.fold(Leave::Once, |longest, leave| match longest {
-            Leave::Always => longest,
+        longest.fold(HostPermission::Once, |longest, leave| match longest {
+            HostPermission::Always => longest,
             _ => leave,
         })
     }

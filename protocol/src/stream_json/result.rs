@@ -1,7 +1,7 @@
 //! How a run ended, as one JSON object: the last line of each prompt, and all that `--output-format json` prints. Pure.
 
-use ah_agent::{Failure, Outcome};
-use ah_conversation::{Cost, ExitReason, Model, ProviderError, Share, ToolUse};
+use ah_agent::{RunFailure, RunOutcome};
+use ah_conversation::{Cost, ExitReason, Model, ModelUsage, ProviderError, ToolUse};
 use serde_json::{Map, Value, json};
 
 use super::message::{error_text, tokens};
@@ -9,14 +9,14 @@ use super::message::{error_text, tokens};
 /// What is added up from one prompt to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
-    shares: Vec<Share>,
+    shares: Vec<ModelUsage>,
 }
 
 impl Totals {
     /// Adds what a run took.
-    pub(crate) fn add(&mut self, models: &[Share]) {
+    pub(crate) fn add(&mut self, models: &[ModelUsage]) {
         for share in models {
-            Share::add(&mut self.shares, share.clone());
+            ModelUsage::add(&mut self.shares, share.clone());
         }
     }
 
@@ -37,7 +37,7 @@ pub(crate) struct Circumstances {
 
 /// The `result` object, without its ids. `describe` knows a model by its provider and its name.
 pub(crate) fn result(
-    outcome: &Outcome,
+    outcome: &RunOutcome,
     totals: &Totals,
     circumstances: Circumstances,
     describe: &dyn Fn(&str, &str) -> Model,
@@ -128,8 +128,8 @@ struct Ending {
 }
 
 impl Ending {
-    fn of(outcome: &Outcome, circumstances: Circumstances) -> Self {
-        if let Some(Failure::Provider(error)) = &outcome.failure {
+    fn of(outcome: &RunOutcome, circumstances: Circumstances) -> Self {
+        if let Some(RunFailure::Provider(error)) = &outcome.failure {
             return Self::api_error(error);
         }
         let error = |subtype, terminal_reason, text: String| Self {
@@ -222,19 +222,19 @@ mod tests {
 
     use super::*;
 
-    fn outcome(reason: ExitReason, failure: Option<Failure>) -> Outcome {
+    fn outcome(reason: ExitReason, failure: Option<RunFailure>) -> RunOutcome {
         let usage = Usage {
             input_tokens: 1000,
             output_tokens: 50,
             ..Usage::default()
         };
-        Outcome {
+        RunOutcome {
             reason,
             failure,
             answer: "Done.".to_owned(),
             turns: 2,
             usage,
-            models: vec![Share {
+            models: vec![ModelUsage {
                 provider: "anthropic".into(),
                 model: "claude-x".into(),
                 usage,
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    fn shown(outcome: &Outcome) -> Value {
+    fn shown(outcome: &RunOutcome) -> Value {
         let model = Model {
             provider: "anthropic".into(),
             name: "claude-x".into(),
@@ -328,8 +328,11 @@ mod tests {
             (ExitReason::MaxBudget, None),
             (ExitReason::BudgetExceeded, None),
             (ExitReason::Interrupted, None),
-            (ExitReason::Refusal, Some(Failure::Refusal("no".to_owned()))),
-            (ExitReason::Error, Some(Failure::Provider(refused))),
+            (
+                ExitReason::Refusal,
+                Some(RunFailure::Refusal("no".to_owned())),
+            ),
+            (ExitReason::Error, Some(RunFailure::Provider(refused))),
             (ExitReason::Other("later".to_owned()), None),
         ]
         .into_iter()

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use ah_agent::{Failure, Outcome, Stop};
+use ah_agent::{RunFailure, RunOutcome, Stop};
 use ah_conversation::{ContentBlock, ExitReason, Origin, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -52,7 +52,7 @@ pub enum Served {
         /// Whether it was.
         is_error: bool,
         /// Why the last run could not go on.
-        failure: Option<Failure>,
+        failure: Option<RunFailure>,
     },
     /// The session could not be opened.
     Refused,
@@ -274,7 +274,7 @@ struct Server {
     /// Whether the last result was an error.
     is_error: bool,
     /// Why the last run could not go on.
-    failure: Option<Failure>,
+    failure: Option<RunFailure>,
 }
 
 impl Server {
@@ -434,7 +434,7 @@ impl Server {
                 self.speaker.set_trigger("manual");
                 let outcome = engaged.session.compact_all(wanted, &stop).await;
                 self.speaker.set_trigger("auto");
-                let is_done = |outcome: &Outcome| outcome.reason == ExitReason::EndTurn;
+                let is_done = |outcome: &RunOutcome| outcome.reason == ExitReason::EndTurn;
                 if outcome.as_ref().is_ok_and(is_done) {
                     let text = "<local-command-stdout>Compacted </local-command-stdout>";
                     self.speaker.user(text, json!({"isReplay": true}));
@@ -469,10 +469,10 @@ impl Server {
     }
 
     /// Tells how a run ended.
-    fn ended(&mut self, engaged: &Engaged, outcome: &Outcome) {
+    fn ended(&mut self, engaged: &Engaged, outcome: &RunOutcome) {
         let last = engaged.session.transcript().last();
         let while_speaking = last.is_none_or(|last| last.origin != Origin::Results);
-        if let Some(Failure::Provider(error)) = &outcome.failure {
+        if let Some(RunFailure::Provider(error)) = &outcome.failure {
             self.speaker.failed(&error_text(error), error_kind(error));
         }
         if outcome.reason == ExitReason::Interrupted {

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use ah_agent::hooks::Asked;
-use ah_agent::{Frontend, Part};
+use ah_agent::hooks::HookCall;
+use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
     ContentBlock, Event, EventKind, Message, MessageId, Origin, PermissionMode, Role, StopReason,
     StreamEvent, ToolResult, ToolUseId, Usage,
@@ -187,7 +187,7 @@ impl Speaker {
     }
 
     /// Tells of a hook, to hosts that want to know.
-    fn hook(&self, subtype: &str, asked: &Asked, more: Value) {
+    fn hook(&self, subtype: &str, asked: &HookCall, more: Value) {
         if !self.wanted.hooks {
             return;
         }
@@ -478,9 +478,9 @@ impl Frontend for Speaker {
         self.inform(text, "warning");
     }
 
-    fn follow(&self, part: Part<'_>) {
-        match part {
-            Part::Asking { model, message } => {
+    fn update(&self, update: SessionUpdate<'_>) {
+        match update {
+            SessionUpdate::Asking { model, message } => {
                 let uuid = self.link.ids.of(message);
                 self.lock().answer = Arriving {
                     model: model.name.clone(),
@@ -488,22 +488,24 @@ impl Frontend for Speaker {
                     ..Arriving::default()
                 };
             }
-            Part::Piece(event) => self.piece(event),
-            Part::Block(block) => self.assistant(block, false),
-            Part::Call(call) => self.progress(&call.id, &call.name, 0),
-            Part::Progress {
+            SessionUpdate::Piece(event) => self.piece(event),
+            SessionUpdate::Block(block) => self.assistant(block, false),
+            SessionUpdate::Call(call) => self.progress(&call.id, &call.name, 0),
+            SessionUpdate::Progress {
                 call, elapsed_ms, ..
             } => self.progress(&call.id, &call.name, elapsed_ms),
-            Part::Result(result) => {
+            SessionUpdate::Result(result) => {
                 self.progress(&result.tool_use_id, &result.tool_name, result.duration_ms);
                 self.result(result);
             }
-            Part::Stored(message) => self.stored(message),
-            Part::Mode(mode) => self.mode(mode),
-            Part::Hook(asked) => self.hook("hook_started", asked, json!({})),
-            Part::HookSaid(asked, answered) => self.hook("hook_response", asked, said(answered)),
-            Part::Task(task, news) => self.task(task, news),
-            Part::OfAgent(task, part) => self.of_agent(task, part),
+            SessionUpdate::Stored(message) => self.stored(message),
+            SessionUpdate::Mode(mode) => self.mode(mode),
+            SessionUpdate::HookStarted(asked) => self.hook("hook_started", asked, json!({})),
+            SessionUpdate::HookEnded(asked, answered) => {
+                self.hook("hook_response", asked, said(answered))
+            }
+            SessionUpdate::Task(task, news) => self.task(task, news),
+            SessionUpdate::Subagent(task, part) => self.of_agent(task, part),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Share, Tool, ToolSpec, ToolUse,
+    Access, Context, DisplayKey, Input, Interface, ModelUsage, Output, Tool, ToolSpec, ToolUse,
     Truncation,
 };
 use async_trait::async_trait;
@@ -86,7 +86,7 @@ impl WebFetch {
             "bytes": page.bytes, "code": code, "codeText": code_text, "result": told.heart,
             "durationMs": millis(started.elapsed()), "url": url.as_str(),
         });
-        Share::note(&mut details, told.took.as_slice());
+        ModelUsage::write_into(&mut details, told.took.as_slice());
         Ok(Output::text(told.text).with_details(details))
     }
 
@@ -164,11 +164,11 @@ struct Told {
     /// What stands in it of the page, or what its reader has answered.
     heart: String,
     /// What the reader took.
-    took: Option<Share>,
+    took: Option<ModelUsage>,
 }
 
 impl Told {
-    fn of(source: &str, heart: &str, notes: &[String], took: Option<Share>) -> Self {
+    fn of(source: &str, heart: &str, notes: &[String], took: Option<ModelUsage>) -> Self {
         Self {
             text: format!("{}{}", lines(notes), introduced(source, heart)),
             heart: heart.to_owned(),

@@ -5,8 +5,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Delta, Message, Origin, Provider, Request, Role, Sampling, Share, StreamEvent,
-    Thinking, Usage,
+    ContentBlock, Delta, Message, ModelUsage, Origin, Provider, Request, Role, Sampling,
+    StreamEvent, Thinking, Usage,
 };
 
 use super::quote::introduced;
@@ -21,7 +21,7 @@ pub async fn answer(
     address: &str,
     text: &str,
     question: &str,
-) -> Result<(String, Share), String> {
+) -> Result<(String, ModelUsage), String> {
     let words = format!(
         "{}\n\nAnswer from it: {question}",
         introduced(address, text)
@@ -56,7 +56,7 @@ fn request(words: String, max_output: u64) -> Request {
 }
 
 /// The words of the whole answer, and what it took.
-async fn ask(reader: &dyn Provider, request: Request) -> Result<(String, Share), String> {
+async fn ask(reader: &dyn Provider, request: Request) -> Result<(String, ModelUsage), String> {
     let mut stream = reader.stream(request);
     let mut words = String::new();
     let mut model = reader.model().clone();
@@ -78,7 +78,7 @@ async fn ask(reader: &dyn Provider, request: Request) -> Result<(String, Share),
             )) => usage = told,
             Some(Ok(StreamEvent::Billed { cost })) => billed = Some(cost),
             Some(Ok(StreamEvent::Ended)) => {
-                let share = Share {
+                let share = ModelUsage {
                     cost: billed.or_else(|| model.cost(&usage)),
                     provider: model.provider,
                     model: model.name,

@@ -1,6 +1,6 @@
 //! What a person is asked, and what the model is told of the answers.
 
-use ah_conversation::{Access, Asking, Interface, Tool};
+use ah_conversation::{Access, Interaction, Interface, Tool};
 use ah_tools::{Ask, EnterPlan, ExitPlan};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn questions() -> Value {
 fn the_call_says_what_is_to_be_chosen() {
     let tool = Ask::new(Interface::AgentSdk);
     let accesses = tool.access(&json!({ "questions": questions() }).into());
-    let [Access::Ask(Asking::Choices(choices))] = accesses.as_slice() else {
+    let [Access::Ask(Interaction::Choices(choices))] = accesses.as_slice() else {
         panic!("{accesses:?}");
     };
     let told: Vec<_> = choices
@@ -81,9 +81,9 @@ fn plans_are_asked_for_and_told() {
     );
     assert_eq!(
         enter.access(&json!({}).into()),
-        [Access::Ask(Asking::ToPlan)]
+        [Access::Ask(Interaction::ToPlan)]
     );
-    let plan = Asking::Plan(Some("1. Read.".to_owned()));
+    let plan = Interaction::Plan(Some("1. Read.".to_owned()));
     assert_eq!(
         exit.access(&json!({"plan": "1. Read."}).into()),
         [Access::Ask(plan)]

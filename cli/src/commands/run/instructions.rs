@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::args::options::{LimitOptions, Options, PromptOptions};
 use crate::config::Config;
 use crate::error::CliError;
-use ah_agent::project::Places;
-use ah_agent::prompt::{CONDUCT, Context, Part, ProjectFile, Prompt, SYSTEM};
+use ah_agent::project::InstructionSources;
+use ah_agent::prompt::{CONDUCT, ProjectFile, Prompt, PromptContext, PromptPart, SYSTEM};
 use ah_agent::skills::Skills;
 use ah_agent::{git, project};
 use ah_conversation::{Embedded, Interface, ToolSpec};
@@ -27,7 +27,7 @@ pub fn system_prompt(
     options: &Options,
     tools: &[ToolSpec],
     skills: &Skills,
-) -> Result<(Vec<Vec<Part>>, Vec<String>), CliError> {
+) -> Result<(Vec<Vec<PromptPart>>, Vec<String>), CliError> {
     let (limits, options) = (&options.limits, &options.prompt);
     let append = options.append_system_prompt.as_deref();
     if let Some(given) = given(options)? {
@@ -45,7 +45,7 @@ pub fn system_prompt(
         }
         // Each is sent as it was given.
         let block = |(source, text): (&str, &str)| {
-            vec![Part {
+            vec![PromptPart {
                 source: source.to_owned(),
                 text: text.to_owned(),
             }]
@@ -109,7 +109,7 @@ fn project_files(config: &Config) -> (Vec<ProjectFile>, Vec<String>) {
     };
     let project = (config.project_root.as_path(), environment.cwd());
     let home = environment.home();
-    project::instructions(&Places {
+    project::instructions(&InstructionSources {
         user_folders: &user_folders,
         project: config.sources.project.then_some(project),
         local: config.sources.local,
@@ -135,8 +135,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn context(&self) -> Context<'_> {
-        Context {
+    fn context(&self) -> PromptContext<'_> {
+        PromptContext {
             date: &self.date,
             cwd: &self.cwd,
             branch: self.repository.branch.as_deref(),

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use ah_conversation::{Answer, Choice, Input, ToolUse};
+use ah_conversation::{Choice, Input, PermissionAnswer, ToolUse};
 use serde_json::{Map, Value};
 
 use super::{line, refused};
@@ -14,7 +14,7 @@ pub fn ask(
     choices: &[Choice],
     input: &mut impl BufRead,
     output: &mut impl Write,
-) -> io::Result<Answer> {
+) -> io::Result<PermissionAnswer> {
     let mut answers = Map::new();
     for choice in choices {
         describe(choice, output)?;
@@ -28,7 +28,7 @@ pub fn ask(
         Input::Malformed(_) => Map::new(),
     };
     arguments.insert("answers".to_owned(), Value::Object(answers));
-    Ok(Answer::Allow {
+    Ok(PermissionAnswer::Allow {
         input: Some(Input::Object(arguments)),
         updates: Vec::new(),
     })

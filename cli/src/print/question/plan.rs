@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use ah_conversation::{Answer, Destination, PermissionMode, PermissionUpdate};
+use ah_conversation::{Destination, PermissionAnswer, PermissionMode, PermissionUpdate};
 
 use super::{line, refused};
 use crate::print::neutralise;
@@ -12,7 +12,7 @@ pub fn approve(
     plan: Option<&str>,
     input: &mut impl BufRead,
     output: &mut impl Write,
-) -> io::Result<Answer> {
+) -> io::Result<PermissionAnswer> {
     match plan.map(str::trim).filter(|plan| !plan.is_empty()) {
         Some(plan) => writeln!(
             output,
@@ -41,7 +41,7 @@ pub fn approve(
 }
 
 /// Asks whether a plan comes first.
-pub fn agree(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Answer> {
+pub fn agree(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<PermissionAnswer> {
     writeln!(
         output,
         "\nThe model wants to plan first, and to change nothing before you have approved the plan."
@@ -58,7 +58,7 @@ fn answer(
     input: &mut impl BufRead,
     output: &mut impl Write,
     updates: impl Fn(&str) -> Option<Vec<PermissionUpdate>>,
-) -> io::Result<Answer> {
+) -> io::Result<PermissionAnswer> {
     while let Some(said) = line(prompt, input, output)? {
         let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));
         let word = word.to_ascii_lowercase();
@@ -67,7 +67,7 @@ fn answer(
         }
         if let Some(updates) = updates(&word) {
             let input = None;
-            return Ok(Answer::Allow { input, updates });
+            return Ok(PermissionAnswer::Allow { input, updates });
         }
     }
     Ok(refused("nobody answered"))

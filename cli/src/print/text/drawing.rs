@@ -1,8 +1,8 @@
 //! What a run looks like on a terminal: answers laid out, calls with what they changed, thoughts folded.
 
-use ah_agent::Part;
+use ah_agent::SessionUpdate;
 use ah_conversation::{
-    ContentBlock, Interface, Message, Role, Task, TaskKind, TaskNews, ToolResult,
+    ContentBlock, Interface, Message, Role, Task, TaskKind, TaskUpdate, ToolResult,
 };
 use ah_render::tool::{self, Call, Outcome, Place};
 use ah_render::{Line, Style, wrap};
@@ -23,24 +23,24 @@ impl Text {
     }
 
     /// Draws what the events do not tell.
-    pub(super) fn draw_part(&self, state: &mut State, part: Part<'_>) {
+    pub(super) fn draw_part(&self, state: &mut State, part: SessionUpdate<'_>) {
         match part {
-            Part::Block(ContentBlock::Thinking { thinking, .. }) => {
+            SessionUpdate::Block(ContentBlock::Thinking { thinking, .. }) => {
                 let rows = tool::thinking(thinking, false, self.place(0));
                 self.draw_rows(state, &rows);
             }
-            Part::Stored(Message {
+            SessionUpdate::Stored(Message {
                 role: Role::Assistant,
                 seq,
                 ..
             }) => state.answer_number = Some(*seq),
-            Part::Result(result) => {
+            SessionUpdate::Result(result) => {
                 let key = std::mem::take(&mut state.ended_key);
                 let more = state.answer_number.map(|n| format!("ah show {n} --output"));
                 self.draw_result(state, result, &key, more.as_deref(), self.place(0));
             }
-            Part::Task(task, TaskNews::Started) => self.draw_agent(state, task),
-            Part::OfAgent(task, part) => self.draw_below(state, task, *part),
+            SessionUpdate::Task(task, TaskUpdate::Started) => self.draw_agent(state, task),
+            SessionUpdate::Subagent(task, part) => self.draw_below(state, task, *part),
             _ => {}
         }
     }
@@ -60,12 +60,12 @@ impl Text {
     }
 
     /// What a subagent's calls have come to, as those of the main one, behind a line for each agent above.
-    fn draw_below(&self, state: &mut State, task: &Task, part: Part<'_>) {
+    fn draw_below(&self, state: &mut State, task: &Task, part: SessionUpdate<'_>) {
         let TaskKind::Agent { depth, .. } = task.kind else {
             return;
         };
         match part {
-            Part::Call(call) => {
+            SessionUpdate::Call(call) => {
                 let spec = { self.view.tools.iter() }.find(|spec| spec.name == call.name);
                 let key = spec.and_then(|spec| call.input.get(spec.key.as_ref()?.argument()));
                 let key =
@@ -74,7 +74,7 @@ impl Text {
                     .keys_below
                     .insert(call.id.clone(), key.unwrap_or_default());
             }
-            Part::Result(result) => {
+            SessionUpdate::Result(result) => {
                 let key = state.keys_below.remove(&result.tool_use_id);
                 let place = self.place(depth);
                 self.draw_result(state, result, &key.unwrap_or_default(), None, place);

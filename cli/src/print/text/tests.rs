@@ -131,7 +131,7 @@ fn show(view: View, look: Look, events: &[EventKind]) -> String {
             ..
         } = kind
         {
-            text.follow(Part::Result(&ToolResult {
+            text.update(SessionUpdate::Result(&ToolResult {
                 tool_use_id: "t".into(),
                 tool_name: tool_name.clone(),
                 content: vec![ResultBlock::Text {

@@ -1,9 +1,9 @@
 //! What goes on below a call or beside the conversation, as the host sees it: lines about tasks, and the messages of
 //! subagents, which name the call that started them.
 
-use ah_agent::Part;
+use ah_agent::SessionUpdate;
 use ah_conversation::{
-    ContentBlock, Message, Origin, StreamEvent, Task, TaskEnding, TaskKind, TaskNews, TaskUsage,
+    ContentBlock, Message, Origin, StreamEvent, Task, TaskEnding, TaskKind, TaskUpdate, TaskUsage,
 };
 use serde_json::{Value, json};
 
@@ -17,10 +17,10 @@ impl Speaker {
     }
 
     /// Tells how a task fares.
-    pub(super) fn task(&self, task: &Task, news: &TaskNews) {
+    pub(super) fn task(&self, task: &Task, news: &TaskUpdate) {
         let mut line = json!({"task_id": task.id, "tool_use_id": task.call});
         match news {
-            TaskNews::Started => {
+            TaskUpdate::Started => {
                 line["description"] = json!(task.description);
                 line["is_backgrounded"] = json!(task.is_background);
                 match &task.kind {
@@ -41,7 +41,7 @@ impl Speaker {
                 }
                 self.system("task_started", line);
             }
-            TaskNews::Progress {
+            TaskUpdate::Progress {
                 doing,
                 last_tool,
                 usage,
@@ -56,7 +56,7 @@ impl Speaker {
                 }
                 self.system("task_progress", line);
             }
-            TaskNews::Ended {
+            TaskUpdate::Ended {
                 ending,
                 summary,
                 output_file,
@@ -80,14 +80,14 @@ impl Speaker {
     }
 
     /// Tells of a part of a subagent's conversation: what it does, and its words to who wants them.
-    pub(super) fn of_agent(&self, task: &Task, part: &Part<'_>) {
+    pub(super) fn of_agent(&self, task: &Task, part: &SessionUpdate<'_>) {
         match part {
-            Part::Asking { model, .. } => {
+            SessionUpdate::Asking { model, .. } => {
                 let mut state = self.lock();
                 let answer = state.below.entry(task.id.clone()).or_default();
                 answer.model.clone_from(&model.name);
             }
-            Part::Piece(StreamEvent::Started { id, usage }) => {
+            SessionUpdate::Piece(StreamEvent::Started { id, usage }) => {
                 let fresh = || format!("msg_{}", self.link.ids.fresh().replace('-', ""));
                 let mut state = self.lock();
                 let answer = state.below.entry(task.id.clone()).or_default();
@@ -97,8 +97,8 @@ impl Speaker {
                 };
                 answer.usage = *usage;
             }
-            Part::Block(block) => self.block_below(task, block),
-            Part::Result(result) => self.below(
+            SessionUpdate::Block(block) => self.block_below(task, block),
+            SessionUpdate::Result(result) => self.below(
                 task,
                 json!({
                     "type": "user",
@@ -107,7 +107,7 @@ impl Speaker {
                     "timestamp": self.now(),
                 }),
             ),
-            Part::Stored(message) if message.origin == Origin::Prompt => {
+            SessionUpdate::Stored(message) if message.origin == Origin::Prompt => {
                 self.prompt_below(task, message);
             }
             _ => {}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ah_conversation::{
-    Access, Decision, Input, PermissionMode, Permissions, Places, SimpleCommand, ToolUse,
+    Access, Decision, Input, PatternRoots, PermissionMode, Permissions, SimpleCommand, ToolUse,
 };
 use proptest::prelude::*;
 
@@ -307,7 +307,7 @@ fn permissions(mode: PermissionMode, allow: &[&str], deny: &[&str]) -> Permissio
         mode,
         allow: rules(allow),
         deny: rules(deny),
-        places: Places {
+        places: PatternRoots {
             cwd: "/w".into(),
             project: "/w".into(),
             home: None,

@@ -10,7 +10,7 @@ const SPENT: &str = "spent";
 
 /// What one model took of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
+pub struct ModelUsage {
     /// The provider's name.
     pub provider: String,
     /// The model's.
@@ -22,7 +22,7 @@ pub struct Share {
     pub cost: Option<Cost>,
 }
 
-impl Share {
+impl ModelUsage {
     /// What each model took of `responses`.
     pub fn of<'a>(responses: impl IntoIterator<Item = &'a Response>) -> Vec<Self> {
         let mut shares: Vec<Self> = Vec::new();
@@ -54,14 +54,14 @@ impl Share {
     }
 
     /// Writes into the details of a result what was taken to make it, so that it counts to the run that asked for it.
-    pub fn note(details: &mut Value, shares: &[Self]) {
+    pub fn write_into(details: &mut Value, shares: &[Self]) {
         if !shares.is_empty() {
             details[SPENT] = serde_json::to_value(shares).unwrap_or_default();
         }
     }
 
     /// What was taken to make this result besides the answers of the conversation itself.
-    pub fn noted(result: &ToolResult) -> Vec<Self> {
+    pub fn recorded_in(result: &ToolResult) -> Vec<Self> {
         let spent = result.details.as_ref().and_then(|it| it.get(SPENT));
         // Other programs' tools may have a word of their own there.
         spent
