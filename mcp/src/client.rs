@@ -1,7 +1,7 @@
-//! What a server learns of us, and what it may ask: where the work is, and that we heard it.
+//! The client side of a connection: answers a server's requests and takes its notifications.
 #![expect(
     deprecated,
-    reason = "servers of today ask for roots and send their log, whatever the next revision of the protocol says"
+    reason = "current servers request roots and send logs, though the next protocol revision deprecates both"
 )]
 
 use std::path::Path;
@@ -15,23 +15,24 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
 use crate::name::clean_line;
-use crate::news::News;
+use crate::notifications::Notifications;
 
-/// Our side of a connection.
+/// The client side of a connection.
 pub(crate) struct Client {
     server: String,
     root: String,
-    news: News,
+    notifications: Notifications,
 }
 
 impl Client {
-    /// The client of the server `server`; what it tells unasked goes to `news`.
-    pub(crate) fn new(server: &str, cwd: &Path, news: News) -> Self {
-        let root = reqwest::Url::from_directory_path(cwd);
+    /// Creates the client of `server`, whose notifications go to `notifications`.
+    pub(crate) fn new(server: &str, cwd: &Path, notifications: Notifications) -> Self {
         Self {
             server: server.to_owned(),
-            root: root.map(String::from).unwrap_or_default(),
-            news,
+            root: reqwest::Url::from_directory_path(cwd)
+                .map(String::from)
+                .unwrap_or_default(),
+            notifications,
         }
     }
 }
@@ -44,7 +45,7 @@ impl ClientHandler for Client {
             capabilities,
             Implementation::new("ah", env!("CARGO_PKG_VERSION")),
         )
-        // The revision after it has no handshake, and no server needs that one yet.
+        // Later revisions have no handshake, and no server requires one of them yet.
         .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
@@ -57,7 +58,7 @@ impl ClientHandler for Client {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.news.has_changed.notify_one();
+        self.notifications.tools_changed.notify_one();
     }
 
     async fn on_progress(
@@ -65,7 +66,7 @@ impl ClientHandler for Client {
         progress: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.news.progress(&progress);
+        self.notifications.progress(&progress);
     }
 
     async fn on_logging_message(

@@ -1,4 +1,4 @@
-//! What a configuration says of a server, and what it means once the variables in it have their values. Pure.
+//! Configuration of a server, and its resolution: variables are expanded and the transport is chosen. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,94 +7,94 @@ use ah_conversation::ServerScope;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A server as it stands in `.mcp.json` and in the settings. Other keys than these mean nothing to us.
+/// Entry of a server in `.mcp.json` or in the settings. Unknown keys are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct ServerEntry {
-    /// `stdio`, `http`, `sse`, `sdk`; without it, what `command` or `url` says.
+    /// Transport type: `stdio`, `http`, `sse` or `sdk`; inferred from `command` or `url` if absent.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// The program.
+    /// Program to start.
     pub command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Variables for it, besides those that every child sees.
+    /// Environment variables of the program, added to those of every child process.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// The address.
+    /// URL of the server.
     pub url: Option<String>,
     /// Headers of every request.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// What the host of a server of the type `sdk` calls it.
+    /// Name of a server of type `sdk` within its host program.
     pub name: Option<String>,
-    /// How many milliseconds a call may take without a sign of progress.
+    /// Call timeout in milliseconds, restarted by each progress notification.
     pub timeout: Option<u64>,
-    /// Where it was found.
+    /// Source of the entry.
     #[serde(skip)]
     pub scope: ServerScope,
 }
 
-/// A server that can be reached.
+/// Resolved configuration of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// How.
+    /// Transport, with its parameters.
     pub transport: Transport,
-    /// How long a call may take without a sign of progress, where not as long as any.
+    /// Call timeout, restarted by each progress notification; `None` for the default of the session.
     pub call_timeout: Option<Duration>,
-    /// Where it was found.
+    /// Source of the configuration.
     pub scope: ServerScope,
-    /// How it is reached, for programs to see, as it was written: without the values of variables, and without
-    /// anything whose values may be secrets.
+    /// The entry shown to programs: variables are not expanded, and fields that may hold secrets (`env`, `headers`)
+    /// are left out.
     pub as_written: Value,
 }
 
 impl ServerConfig {
-    /// Whether `other` leads to the same server in the same way.
-    pub(crate) fn is_reached_as(&self, other: &Self) -> bool {
+    /// Returns whether `other` connects to the same server in the same way.
+    pub(crate) fn is_same_connection(&self, other: &Self) -> bool {
         (&self.transport, self.call_timeout) == (&other.transport, other.call_timeout)
     }
 }
 
-/// How a server is reached.
+/// Transport to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// As a child, over its standard streams.
+    /// A child process, over its standard streams.
     Stdio(Program),
-    /// Over streamable HTTP.
+    /// Streamable HTTP.
     Http(Address),
-    /// Over HTTP with an event stream, as servers of 2024 know it.
+    /// HTTP with server-sent events, the transport of protocol revision 2024-11-05.
     Sse(Address),
-    /// Through the program that drives this one, which has it.
+    /// A server inside the host program, over the host's own connection.
     Sdk,
 }
 
-/// A program and what is told to it.
+/// Program of a `stdio` server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// The program, sought in the search path unless it has a slash.
+    /// Name or path of the executable; looked up in `PATH` unless it contains a slash.
     pub command: String,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: Vec<String>,
-    /// Variables for it.
+    /// Additional environment variables.
     pub environment: BTreeMap<String, String>,
 }
 
-/// An address and what is told to it.
+/// URL and headers of a server over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// The URL.
+    /// URL.
     pub url: String,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
 }
 
 impl ServerEntry {
-    /// The server that is meant, with `${NAME}` and `${NAME:-default}` replaced by what `variable` gives.
+    /// Resolves the entry: expands `${NAME}` and `${NAME:-default}` through `variable` and chooses the transport.
     ///
     /// # Errors
     ///
-    /// Says what is missing or cannot be had.
+    /// Fails if `command` or `url` is missing, a variable is not set, or the type is unknown.
     pub fn resolve(
         &self,
         variable: &dyn Fn(&str) -> Option<String>,
@@ -143,7 +143,7 @@ impl ServerEntry {
         })
     }
 
-    /// The type, said or meant.
+    /// Returns the transport type, given or inferred.
     pub fn kind(&self) -> &str {
         match &self.kind {
             Some(kind) => kind,
@@ -153,7 +153,7 @@ impl ServerEntry {
     }
 }
 
-/// `text` with its variables replaced. A `${` that no name and brace follow stays.
+/// Expands the variables in `text`. A `${` that is not followed by a name and a brace stays as it is.
 fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_replaced() {
+    fn variables_are_expanded() {
         for (text, expected) in [
             ("plain $HOST", Ok("plain $HOST")),
             ("https://${HOST}/x", Ok("https://h.example/x")),
@@ -219,9 +219,8 @@ mod tests {
         }
     }
 
-    /// Port 10 a: the five types are read.
     #[test]
-    fn the_type_says_how_a_server_is_reached() {
+    fn the_type_decides_the_transport() {
         let stdio = Transport::Stdio(Program {
             command: "npx".to_owned(),
             arguments: vec!["h.example".to_owned()],

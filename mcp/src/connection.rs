@@ -1,4 +1,4 @@
-//! From a server's configuration to a server that can be asked.
+//! Connects to a server as its configuration says.
 
 use ah_conversation::Environment;
 use reqwest::Url;
@@ -10,114 +10,126 @@ use rmcp::{RoleClient, ServiceExt};
 
 use crate::client::Client;
 use crate::config::{Address, ServerConfig, Transport};
-use crate::fault::{Fault, LastWords};
+use crate::error::{ErrorTail, ServerError};
 use crate::name::clean_line;
-use crate::news::News;
-use crate::program::{self, Confined, Running};
+use crate::notifications::Notifications;
+use crate::program::{self, Confined, ServerProcess};
 use crate::sdk::{self, SdkHost};
 use crate::{sse, stdio};
 
-/// What is needed to reach servers.
+/// Options for connecting to servers.
 #[derive(Debug, Clone)]
-pub(crate) struct Reach {
+pub(crate) struct ConnectOptions {
     pub(crate) environment: Environment,
     pub(crate) http: ah_http::Options,
     pub(crate) host: Option<SdkHost>,
     pub(crate) confined: Option<Confined>,
 }
 
-/// A server that can be asked, until it ends or this is dropped.
-pub(crate) struct Live {
+/// An initialized connection; dropping it ends the server.
+pub(crate) struct Connection {
     pub(crate) service: RunningService<RoleClient, Client>,
-    pub(crate) news: News,
-    pub(crate) end: End,
+    pub(crate) notifications: Notifications,
+    pub(crate) exit: ExitReport,
 }
 
-/// What tells, at the end, how it came.
-pub(crate) struct End {
-    running: Option<Running>,
-    last_words: LastWords,
-    /// Whether its program runs in the sandbox.
+/// Collects what explains the end of a connection: exit code, last output, sandbox.
+pub(crate) struct ExitReport {
+    process: Option<ServerProcess>,
+    error_tail: ErrorTail,
+    /// Whether the server's program runs in the sandbox.
     is_confined: bool,
 }
 
-impl Live {
-    /// Reaches the server and shakes hands.
+impl Connection {
+    /// Connects to the server and initializes the protocol.
     pub(crate) async fn connect(
         name: &str,
         config: &ServerConfig,
-        reach: &Reach,
-    ) -> Result<Self, Fault> {
-        let last_words = LastWords::default();
-        let news = News::default();
-        let client = Client::new(name, reach.environment.cwd(), news.clone());
-        let (mut running, mut is_confined) = (None, false);
+        options: &ConnectOptions,
+    ) -> Result<Self, ServerError> {
+        let error_tail = ErrorTail::default();
+        let notifications = Notifications::default();
+        let client = Client::new(name, options.environment.cwd(), notifications.clone());
+        let (mut process, mut is_confined) = (None, false);
         let served = match &config.transport {
             Transport::Stdio(program) => {
-                let confined = reach.confined.as_ref().filter(|all| all.holds(name));
+                let confined = options.confined.as_ref().filter(|all| all.covers(name));
                 is_confined = confined.is_some();
-                let started = program::start(program, &reach.environment, confined);
+                let started = program::start(program, &options.environment, confined);
                 let (child, pipes) = started.await?;
-                let messages = stdio::messages(pipes, name, &last_words);
-                let (sink, stream, listener) = messages.map_err(|fault| Fault::of(&fault))?;
-                running = Some(Running { child, listener });
+                let (sink, stream, stderr_reader) = stdio::messages(pipes, name, &error_tail)
+                    .map_err(|error| ServerError::of(&error))?;
+                process = Some(ServerProcess {
+                    child,
+                    stderr_reader,
+                });
                 client.serve((Box::pin(sink), Box::pin(stream))).await
             }
             Transport::Http(address) => {
-                let (url, http, headers) = http_client(address, &reach.http)?;
-                let config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                let (url, http, headers) = http_client(address, &options.http)?;
                 let headers = headers
                     .iter()
-                    .map(|(name, value)| (name.clone(), value.clone()));
-                let config = config.custom_headers(headers.collect());
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect();
+                let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+                    .custom_headers(headers);
                 let transport = StreamableHttpClientTransport::with_client(http, config);
                 client.serve(transport).await
             }
             Transport::Sse(address) => {
-                let (url, http, headers) = http_client(address, &reach.http)?;
-                let messages = sse::messages(http, url, headers, &last_words).await;
-                let (sink, stream) = messages.map_err(|fault| last_words.explain(fault))?;
+                let (url, http, headers) = http_client(address, &options.http)?;
+                let (sink, stream) = sse::messages(http, url, headers, &error_tail)
+                    .await
+                    .map_err(|error| error_tail.explain(error))?;
                 client.serve((Box::pin(sink), Box::pin(stream))).await
             }
             Transport::Sdk => {
-                let host = reach.host.as_ref().ok_or_else(|| {
-                    let reason = "only a program that drives this one can serve it";
-                    Fault::hopeless(format!("its type is `sdk`: {reason}"))
+                let host = options.host.as_ref().ok_or_else(|| {
+                    ServerError::permanent(
+                        "a server of type `sdk` needs a host program, and none drives this session",
+                    )
                 })?;
                 let (sink, stream) = sdk::messages(host, name);
                 client.serve((Box::pin(sink), Box::pin(stream))).await
             }
         };
-        let end = End {
-            running,
-            last_words,
+        let exit = ExitReport {
+            process,
+            error_tail,
             is_confined,
         };
         match served {
-            Ok(service) => Ok(Self { service, news, end }),
+            Ok(service) => Ok(Self {
+                service,
+                notifications,
+                exit,
+            }),
             Err(ClientInitializeError::JsonRpcError(error)) => {
-                Err(Fault::failed(clean_line(&error.message, 500)))
+                Err(ServerError::transient(clean_line(&error.message, 500)))
             }
-            Err(error) => Err(end.explain(Fault::of_start(&error)).await),
+            Err(error) => Err(exit.explain(ServerError::of_start(&error)).await),
         }
     }
 }
 
-impl End {
-    /// Why the connection has ended, which it has.
-    pub(crate) async fn fate(self) -> Fault {
-        self.explain(Fault::failed("the connection ended")).await
+impl ExitReport {
+    /// Returns why a closed connection was closed.
+    pub(crate) async fn cause(self) -> ServerError {
+        self.explain(ServerError::transient("the connection was closed"))
+            .await
     }
 
-    async fn explain(self, fault: Fault) -> Fault {
-        let fault = match self.running {
-            Some(running) => running.fate(fault).await,
-            None => fault,
+    async fn explain(self, error: ServerError) -> ServerError {
+        let error = match self.process {
+            Some(process) => process.exit_cause(error).await,
+            None => error,
         };
-        let fault = self.last_words.explain(fault);
-        match self.is_confined {
-            true => fault.in_sandbox(),
-            false => fault,
+        let explained = self.error_tail.explain(error);
+        if self.is_confined {
+            explained.in_sandbox()
+        } else {
+            explained
         }
     }
 }
@@ -125,17 +137,17 @@ impl End {
 fn http_client(
     address: &Address,
     options: &ah_http::Options,
-) -> Result<(Url, reqwest::Client, HeaderMap), Fault> {
-    let client = ah_http::client(options, &address.url).map_err(Fault::hopeless)?;
-    let url = Url::parse(&address.url).map_err(Fault::hopeless)?;
+) -> Result<(Url, reqwest::Client, HeaderMap), ServerError> {
+    let client = ah_http::client(options, &address.url).map_err(ServerError::permanent)?;
+    let url = Url::parse(&address.url).map_err(ServerError::permanent)?;
     let mut headers = HeaderMap::new();
     for (name, value) in &address.headers {
         let parsed = HeaderName::try_from(name)
             .ok()
             .zip(HeaderValue::try_from(value).ok());
         let Some((parsed, mut value)) = parsed else {
-            // The value may be a secret.
-            return Err(Fault::hopeless(format!("the header `{name}` is none")));
+            // The value may be a secret, so it is not shown.
+            return Err(ServerError::permanent(format!("invalid header `{name}`")));
         };
         value.set_sensitive(true);
         headers.insert(parsed, value);

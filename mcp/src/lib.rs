@@ -1,17 +1,20 @@
-//! Tools of MCP servers as tools of ours.
+//! Offers the tools and resources of MCP servers as tools of the engine.
 //!
-//! A server is a program or an address of somebody else's: slow, dead, or lying. So each one lives in a task of its
-//! own that connects, lists what there is, notices the end and comes back; nobody waits for it but a call of its own.
-//! The protocol is the official SDK's; how a child is started is `process`, how an address is reached is `http`.
-//! Which servers there are, and whether they may count, is for others to say.
+//! A server is third-party code that may be slow, dead or hostile. So each server is supervised by a task of its own,
+//! which connects, lists tools, notices the end of the connection and reconnects; only calls to that server wait for
+//! it. The protocol is the official SDK's; `process` starts child processes and `http` makes clients. Which servers
+//! are configured, and whether they are trusted, is decided by the caller.
 
 mod client;
 mod config;
 mod connection;
-mod fault;
+mod error;
+mod link;
 mod listing;
+mod lock;
 mod name;
-mod news;
+mod notifications;
+mod options;
 mod overview;
 mod program;
 mod remote_tool;
@@ -25,6 +28,7 @@ mod stdio;
 
 pub use config::{Address, Program, ServerConfig, ServerEntry, Transport};
 pub use name::plain_name;
+pub use options::Options;
 pub use program::Confined;
 pub use sdk::{SdkHost, SdkPipe};
-pub use servers::{Options, RemoteServers};
+pub use servers::RemoteServers;

@@ -1,5 +1,5 @@
-//! The tools that a server offers, as the model may be told of them. One that no vendor would accept costs itself and
-//! not the whole request, so it is left out, by name.
+//! The tools of a server, checked and limited for the model. A vendor refuses a whole request for one invalid tool, so
+//! such a tool is left out, and reported by name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,49 +10,50 @@ use rmcp::model::{PaginatedRequestParams, Tool};
 use rmcp::service::Peer;
 use serde_json::{Map, Value};
 
-use crate::fault::Fault;
+use crate::error::ServerError;
 use crate::name::{clean, clean_line, tool_name};
 
-/// How many tools of one server the model is told of.
+/// Maximum number of tools of one server.
 const MOST_TOOLS: usize = 256;
-/// How many bytes the tools of one server may have together, in names, descriptions and schemas.
+/// Maximum size of all tools of one server, in bytes of names, descriptions and schemas.
 const MOST_BYTES: usize = 512 * 1024;
 const MOST_PAGES: usize = 64;
 const LONGEST_DESCRIPTION: usize = 2_048;
 const LONGEST_SCHEMA: usize = 64 * 1024;
-/// The longest name of an argument that every vendor takes.
+/// Maximum length of an argument name that every vendor accepts.
 const LONGEST_ARGUMENT: usize = 64;
 
-/// What a server offers.
+/// Usable tools of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Listing {
-    pub(crate) tools: Vec<Definition>,
-    /// Tools that cannot be used, with the reason.
+pub(crate) struct ToolListing {
+    pub(crate) tools: Vec<ToolDefinition>,
+    /// Unusable tools, one line each: name and reason.
     pub(crate) left_out: Vec<String>,
-    /// What the tools have together.
+    /// Size of all tools in bytes.
     bytes: usize,
 }
 
-/// One tool.
+/// A usable tool of a server.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Definition {
+pub(crate) struct ToolDefinition {
     pub(crate) spec: ToolSpec,
-    /// What the server says of it.
+    /// The tool as the server describes it.
     pub(crate) status: ServerTool,
 }
 
-/// Asks a server for its tools.
-pub(crate) async fn ask(
+/// Requests the tools of a server, all pages within `time_limit`.
+pub(crate) async fn request(
     peer: &Peer<RoleClient>,
     server: &str,
-    patience: Duration,
-) -> Result<Listing, Fault> {
-    let all = tokio::time::timeout(patience, pages(peer, server)).await;
-    all.map_err(|_| Fault::failed("it did not list its tools in time"))?
+    time_limit: Duration,
+) -> Result<ToolListing, ServerError> {
+    tokio::time::timeout(time_limit, pages(peer, server))
+        .await
+        .map_err(|_| ServerError::transient("it did not list its tools in time"))?
 }
 
-async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<Listing, Fault> {
-    let mut listing = Listing::default();
+async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<ToolListing, ServerError> {
+    let mut listing = ToolListing::default();
     let has_tools = peer
         .peer_info()
         .is_some_and(|info| info.capabilities.tools.is_some());
@@ -61,26 +62,28 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<Listing, Fault> 
     }
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
-        let page = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_tools(Some(page)).await;
-        let page = page.map_err(|fault| Fault::of(&fault))?;
-        page.tools
-            .iter()
-            .for_each(|tool| listing.offer(server, tool));
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer
+            .list_tools(Some(params))
+            .await
+            .map_err(|error| ServerError::of(&error))?;
+        for tool in &page.tools {
+            listing.add(server, tool);
+        }
         cursor = page.next_cursor;
         if cursor.is_none() || listing.is_full() {
             break;
         }
     }
     if cursor.is_some() {
-        listing.leave_out("the list goes on and was not read on".to_owned());
+        listing.leave_out("the rest of the list, which is too long".to_owned());
     }
     Ok(listing)
 }
 
-impl Listing {
-    /// Takes up a tool of the server, behind those before it, if it can be used.
-    fn offer(&mut self, server: &str, tool: &Tool) {
+impl ToolListing {
+    /// Appends a tool of the server if it is usable.
+    fn add(&mut self, server: &str, tool: &Tool) {
         match self.check(server, tool) {
             Ok((definition, bytes)) => {
                 self.tools.push(definition);
@@ -90,8 +93,8 @@ impl Listing {
         }
     }
 
-    /// The tool and its bytes; the reason, where it cannot be used.
-    fn check(&self, server: &str, tool: &Tool) -> Result<(Definition, usize), String> {
+    /// Returns the tool and its size, or why it is unusable.
+    fn check(&self, server: &str, tool: &Tool) -> Result<(ToolDefinition, usize), String> {
         let definition = definition(server, tool)?;
         let spec = &definition.spec;
         let bytes = spec.name.len() + spec.description.len() + spec.input_schema.to_string().len();
@@ -101,11 +104,10 @@ impl Listing {
         if self.bytes + bytes > MOST_BYTES {
             return Err(format!("more than {MOST_BYTES} bytes of tools"));
         }
-        let mut known = self.tools.iter().map(|known| &known.spec.name);
-        match known.any(|name| *name == spec.name) {
-            true => Err(format!("there is another `{}`", spec.name)),
-            false => Ok((definition, bytes)),
+        if self.tools.iter().any(|known| known.spec.name == spec.name) {
+            return Err(format!("duplicate name `{}`", spec.name));
         }
+        Ok((definition, bytes))
     }
 
     fn leave_out(&mut self, line: String) {
@@ -119,16 +121,15 @@ impl Listing {
     }
 }
 
-fn definition(server: &str, tool: &Tool) -> Result<Definition, String> {
+fn definition(server: &str, tool: &Tool) -> Result<ToolDefinition, String> {
     if tool.name.is_empty() {
         return Err("it has no name".to_owned());
     }
-    let title = tool.title.as_deref();
-    let description = tool.description.as_deref().or(title).unwrap_or_default();
-    let description = clean(description, LONGEST_DESCRIPTION);
+    let described = tool.description.as_deref().or(tool.title.as_deref());
+    let description = clean(described.unwrap_or_default(), LONGEST_DESCRIPTION);
     let name = tool_name(server, &tool.name);
     let hints = tool.annotations.as_ref();
-    Ok(Definition {
+    Ok(ToolDefinition {
         status: ServerTool {
             name: name.clone(),
             own_name: tool.name.to_string(),
@@ -148,8 +149,8 @@ fn definition(server: &str, tool: &Tool) -> Result<Definition, String> {
     })
 }
 
-/// A schema that every vendor takes: one of the present draft, of an object, without alternatives at its top, which
-/// the server checks itself.
+/// Returns a schema that every vendor accepts: JSON Schema 2020-12, of an object, without alternatives at the top
+/// level, which the server checks itself.
 fn schema(offered: &Map<String, Value>) -> Result<Value, String> {
     let mut schema = offered.clone();
     schema.insert("type".to_owned(), "object".into());
@@ -159,18 +160,16 @@ fn schema(offered: &Map<String, Value>) -> Result<Value, String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut names = properties.into_iter().flatten().map(|(name, _)| name);
     if let Some(name) = names.find(|name| !is_argument(name)) {
-        return Err(format!(
-            "no model takes an argument `{}`",
-            clean_line(name, 100)
-        ));
+        return Err(format!("invalid argument name `{}`", clean_line(name, 100)));
     }
     let schema = Value::Object(schema);
     if schema.to_string().len() > LONGEST_SCHEMA {
-        return Err(format!("its schema has more than {LONGEST_SCHEMA} bytes"));
+        return Err(format!("its schema is longer than {LONGEST_SCHEMA} bytes"));
     }
-    match jsonschema::draft202012::meta::is_valid(&schema) {
-        true => Ok(schema),
-        false => Err("its schema is none".to_owned()),
+    if jsonschema::draft202012::meta::is_valid(&schema) {
+        Ok(schema)
+    } else {
+        Err("its schema is not valid JSON Schema".to_owned())
     }
 }
 

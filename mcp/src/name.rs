@@ -1,13 +1,13 @@
-//! Names and words of servers, made fit for models, rules and terminals. Pure: a server may say anything.
+//! Makes names and texts of servers safe for models, permission rules and terminals. Pure: a server may send anything.
 
 use sha2::{Digest, Sha256};
 
-/// How long the name of a tool may be for every vendor's API.
+/// Maximum length of a tool name in every vendor's API.
 const LONGEST_NAME: usize = 64;
-/// How many hexadecimal digits tell two shortened names apart.
+/// Hexadecimal digits of the hash that tells two shortened names apart.
 const DIGITS: usize = 8;
 
-/// The name by which the model knows a server's tool.
+/// Returns the name of a server's tool for the model; one that is too long ends in a hash.
 pub(crate) fn tool_name(server: &str, tool: &str) -> String {
     let name = format!("{}{}", prefix(server), plain_name(tool));
     if name.len() <= LONGEST_NAME {
@@ -19,12 +19,12 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> String {
     format!("{start}_{}", &digits[..DIGITS])
 }
 
-/// What the names of all tools of a server begin with.
+/// Returns the prefix of all tool names of a server.
 pub(crate) fn prefix(server: &str) -> String {
     format!("mcp__{}__", plain_name(server))
 }
 
-/// A name with everything but ASCII letters, digits, `_` and `-` replaced by `_`, as permission rules write it.
+/// Replaces everything but ASCII letters, digits, `_` and `-` in a name by `_`, as permission rules spell it.
 pub fn plain_name(name: &str) -> String {
     let plain = |c: char| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
@@ -33,7 +33,7 @@ pub fn plain_name(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// `text` without what would steer a terminal or mislead a reader, and at most `limit` characters of it.
+/// Removes control and invisible characters from `text` and cuts it after `limit` characters.
 pub(crate) fn clean(text: &str, limit: usize) -> String {
     let is_harmless = |c: &char| matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(*c));
     let mut clean: String = text.chars().filter(is_harmless).take(limit).collect();
@@ -43,13 +43,13 @@ pub(crate) fn clean(text: &str, limit: usize) -> String {
     clean
 }
 
-/// The same in one line.
+/// Does the same as [`clean`] and joins all lines into one.
 pub(crate) fn clean_line(text: &str, limit: usize) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     clean(&words.join(" "), limit)
 }
 
-/// Characters that turn the direction of text or stand for nothing: a place to hide words from people.
+/// Returns whether `c` is invisible or changes the direction of text, and so can hide text from people.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -72,9 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// Port 04 f: names of tools.
     #[test]
-    fn tools_are_named_after_their_server() {
+    fn tool_names_begin_with_their_server() {
         for (server, tool, expected) in [
             ("github", "create_issue", "mcp__github__create_issue"),
             ("my server", "a.b/c", "mcp__my_server__a_b_c"),
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_cleaned_and_cut() {
+    fn texts_are_cleaned_and_cut() {
         for (text, expected) in [
             ("two\nlines\tand more", "two\nlines\tand more"),
             ("\u{1b}]0;title\u{7}", "]0;title"),
@@ -104,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_one_that_vendors_take(server in ".{0,90}", tool in ".{0,90}") {
+        fn every_tool_name_is_valid_for_all_vendors(server in ".{0,90}", tool in ".{0,90}") {
             let name = tool_name(&server, &tool);
             prop_assert!(name.len() <= 64 && name.starts_with("mcp__"));
             prop_assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)));

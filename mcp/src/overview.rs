@@ -1,4 +1,5 @@
-//! Our own tools about servers that may still be starting: what there is, and a call that waits for its server.
+//! Built-in tools about servers that may still be starting: a list of all servers, and a placeholder for a tool whose
+//! server is not connected yet.
 
 use std::sync::Arc;
 
@@ -10,18 +11,18 @@ use serde_json::json;
 
 use crate::name::clean_line;
 use crate::resources::spec;
-use crate::server::Server;
-use crate::servers::settled;
+use crate::server::{Server, settled};
 
-/// How the servers are. It waits for those that start, so that a model that needs their tools can.
-pub(crate) struct Overview {
+/// Tool that lists the servers with their state. It waits for those that are starting, so a model that needs their
+/// tools can call it first.
+pub(crate) struct ServersTool {
     spec: ToolSpec,
     servers: Arc<[Arc<Server>]>,
 }
 
-impl Overview {
-    /// Whether the model should have it. Programs wait for servers themselves, so with them it is there only while
-    /// one still starts, and where a server has something to say.
+impl ServersTool {
+    /// Returns whether the model needs the tool. SDK hosts wait for servers themselves, so for them it is only offered
+    /// while a server is starting, or if one has instructions.
     pub(crate) fn is_of_use(servers: &[Arc<Server>], interface: Interface) -> bool {
         let mut servers = servers.iter().filter(|server| server.is_on());
         match interface {
@@ -61,7 +62,7 @@ impl Overview {
 }
 
 #[async_trait]
-impl Tool for Overview {
+impl Tool for ServersTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -72,12 +73,13 @@ impl Tool for Overview {
 
     async fn run(&self, _: &ToolUse, _: &Context) -> Output {
         settled(&self.servers).await;
-        let lines: Vec<_> = self.servers.iter().map(|server| line(server)).collect();
+        let lines: Vec<_> = self.servers.iter().map(|server| state_of(server)).collect();
         Output::text(lines.join("\n"))
     }
 }
 
-fn line(server: &Server) -> String {
+/// Returns one line with name, state and tools or error of a server.
+fn state_of(server: &Server) -> String {
     let status = server.status();
     let state = status.state.as_str();
     let name = clean_line(&status.name, 100);
@@ -92,13 +94,13 @@ fn line(server: &Server) -> String {
     }
 }
 
-/// A tool of a server that is still starting.
-pub(crate) struct Awaited {
+/// Placeholder for a tool of a server that is still starting: a call waits for the server, then for the tool.
+pub(crate) struct PendingTool {
     spec: ToolSpec,
     server: Arc<Server>,
 }
 
-impl Awaited {
+impl PendingTool {
     pub(crate) fn new(server: Arc<Server>, name: &str) -> Self {
         Self {
             spec: spec(name, String::new(), &json!({}), &[]),
@@ -108,7 +110,7 @@ impl Awaited {
 }
 
 #[async_trait]
-impl Tool for Awaited {
+impl Tool for PendingTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -118,7 +120,7 @@ impl Tool for Awaited {
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
-        if let Err(reason) = self.server.line().contact().await {
+        if let Err(reason) = self.server.link().connected().await {
             return Output::error(reason);
         }
         match self.server.tool(&self.spec.name) {
@@ -127,7 +129,7 @@ impl Tool for Awaited {
                 let tools = self.server.tools();
                 let names = tools.iter().map(|tool| tool.spec().name.as_str());
                 Output::error(format!(
-                    "there is no tool `{}`; those of its server are: {}",
+                    "there is no tool `{}`; tools of its server: {}",
                     clean_line(&self.spec.name, 200),
                     names.collect::<Vec<_>>().join(", ")
                 ))

@@ -1,4 +1,4 @@
-//! A server that is a child of ours: how it is started, and how it ended.
+//! Servers that are child processes: starts them, and says how they ended.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,58 +11,58 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::config::Program;
-use crate::fault::Fault;
+use crate::error::ServerError;
 use crate::name::clean_line;
 
-/// How long the end of a child is waited for once it has closed its output.
-const MOMENT: Duration = Duration::from_millis(500);
+/// Time a child has to exit once it has closed its output.
+const EXIT_GRACE: Duration = Duration::from_millis(500);
 
-/// A server that runs.
-pub(crate) struct Running {
+/// A running server.
+pub(crate) struct ServerProcess {
     pub(crate) child: Child,
-    /// Reads what it says besides.
-    pub(crate) listener: JoinHandle<()>,
+    /// Reads its standard error.
+    pub(crate) stderr_reader: JoinHandle<()>,
 }
 
-impl Running {
-    /// How it ended, if it did; `fault` otherwise.
-    pub(crate) async fn fate(self, fault: Fault) -> Fault {
-        // Its output ends a moment before it does, and its last words may still be on their way.
-        let fault = match timeout(MOMENT, self.child.wait()).await {
+impl ServerProcess {
+    /// Returns its exit code as an error; `error` if it is still running.
+    pub(crate) async fn exit_cause(self, error: ServerError) -> ServerError {
+        // Its output closes shortly before it exits, and its last lines may not have been read yet.
+        let cause = match timeout(EXIT_GRACE, self.child.wait()).await {
             Ok(outcome) => {
-                Fault::failed(format!("it ended with exit code {}", outcome.ending.code()))
+                ServerError::transient(format!("it exited with code {}", outcome.ending.code()))
             }
-            Err(_) => fault,
+            Err(_) => error,
         };
-        let _ = timeout(MOMENT, self.listener).await;
-        fault
+        let _ = timeout(EXIT_GRACE, self.stderr_reader).await;
+        cause
     }
 }
 
-/// Where servers that are children of ours run, if not with our rights.
+/// Sandbox for servers that are child processes.
 #[derive(Debug, Clone)]
 pub struct Confined {
-    /// What they run in.
+    /// Sandbox they run in.
     pub sandbox: Arc<Sandbox>,
-    /// The variables that they see, besides those of their configuration.
+    /// Environment variables, besides those of the server's configuration.
     pub environment: Vec<(String, String)>,
-    /// Names of those that run with our rights all the same.
+    /// Names of servers that run outside the sandbox.
     pub free: Vec<String>,
 }
 
 impl Confined {
-    /// Whether the server of this name is confined.
-    pub(crate) fn holds(&self, name: &str) -> bool {
+    /// Returns whether the server of this name is sandboxed.
+    pub(crate) fn covers(&self, name: &str) -> bool {
         !self.free.iter().any(|free| free == name)
     }
 }
 
-/// Starts the program. It sees what every child sees, and what its configuration gives it.
+/// Starts the program with the environment of every child process and the variables of its configuration.
 pub(crate) async fn start(
     program: &Program,
     environment: &Environment,
     confined: Option<&Confined>,
-) -> Result<(Child, Pipes), Fault> {
+) -> Result<(Child, Pipes), ServerError> {
     let added = &program.environment;
     let inherited: Vec<(String, String)> = match confined {
         Some(confined) => confined.environment.clone(),
@@ -71,8 +71,8 @@ pub(crate) async fn start(
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
     };
-    let inherited = inherited.into_iter();
     let variables: Vec<(String, String)> = inherited
+        .into_iter()
         .filter(|(name, _)| !added.contains_key(name))
         .chain(
             added
@@ -82,7 +82,7 @@ pub(crate) async fn start(
         .collect();
     let path = find(&program.command, &variables, environment.cwd()).ok_or_else(|| {
         let name = clean_line(&program.command, 200);
-        Fault::hopeless(format!("there is no program `{name}`"))
+        ServerError::permanent(format!("program `{name}` not found"))
     })?;
     let command = Command {
         program: path,
@@ -95,21 +95,19 @@ pub(crate) async fn start(
         sandbox: confined.map(|confined| confined.sandbox.clone()),
         note: |_| None,
     };
-    command.converse().await.map_err(Fault::hopeless)
+    command.converse().await.map_err(ServerError::permanent)
 }
 
-/// The program `name`: as a path, or in the absolute folders of the search path.
+/// Finds the program `name`: a path if it contains a slash, else a file in an absolute folder of `PATH`.
 fn find(name: &str, variables: &[(String, String)], cwd: &Path) -> Option<PathBuf> {
-    let candidates: Vec<PathBuf> = match name.contains('/') {
-        true => vec![cwd.join(name)],
-        false => {
-            let paths = variables.iter().filter(|(name, _)| name == "PATH");
-            paths
-                .flat_map(|(_, path)| std::env::split_paths(path))
-                .filter(|folder| folder.is_absolute())
-                .map(|folder| folder.join(name))
-                .collect()
-        }
-    };
-    candidates.into_iter().find(|path| path.is_file())
+    if name.contains('/') {
+        return Some(cwd.join(name)).filter(|path| path.is_file());
+    }
+    variables
+        .iter()
+        .filter(|(name, _)| name == "PATH")
+        .flat_map(|(_, path)| std::env::split_paths(path))
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }

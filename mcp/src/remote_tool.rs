@@ -1,4 +1,4 @@
-//! One tool of a server, as a tool of ours.
+//! Calls of a server's tool.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 
-use crate::listing::Definition;
+use crate::link::{ConnectedServer, ServerLink};
+use crate::listing::ToolDefinition;
 use crate::name::clean;
 use crate::result::output;
-use crate::server::{Contact, Line};
 
-/// Under this name a server is told which call of the model it serves; hosts of the Agent SDK look for it.
+/// Metadata key of the model's tool use id; hosts of the Agent SDK look for it.
 const CALL_ID: &str = "claudecode/toolUseId";
 
 /// A tool of a server.
 pub(crate) struct RemoteTool {
-    pub(crate) definition: Definition,
-    pub(crate) line: Line,
-    /// How long a call may take without a sign of progress.
-    pub(crate) patience: Duration,
+    pub(crate) definition: ToolDefinition,
+    pub(crate) link: ServerLink,
+    /// Timeout of a call, restarted by each progress notification.
+    pub(crate) call_timeout: Duration,
 }
 
 #[async_trait]
@@ -33,7 +33,7 @@ impl Tool for RemoteTool {
         &self.definition.spec
     }
 
-    /// What the server does is its own affair, and what it promises is its word: no call is allowed for that.
+    /// A server's `readOnlyHint` is only a claim, so it never allows a call by itself.
     fn access(&self, _: &Input) -> Vec<Access> {
         vec![match self.definition.status.read_only {
             Some(true) => Access::Promised,
@@ -42,15 +42,20 @@ impl Tool for RemoteTool {
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
-        match self.line.contact().await {
-            Ok(contact) => self.call(&contact, call, &context.progress).await,
+        match self.link.connected().await {
+            Ok(server) => self.call(&server, call, &context.progress).await,
             Err(reason) => Output::error(reason),
         }
     }
 }
 
 impl RemoteTool {
-    async fn call(&self, contact: &Contact, call: &ToolUse, progress: &ProgressSink) -> Output {
+    async fn call(
+        &self,
+        server: &ConnectedServer,
+        call: &ToolUse,
+        progress: &ProgressSink,
+    ) -> Output {
         let mut params = CallToolRequestParams::new(self.definition.status.own_name.clone());
         if let Input::Object(arguments) = &call.input {
             params = params.with_arguments(arguments.clone());
@@ -58,41 +63,44 @@ impl RemoteTool {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let mut meta = RequestMetaObject::new();
         meta.insert(CALL_ID.to_owned(), call.id.as_str().into());
-        let options = PeerRequestOptions::with_timeout(self.patience)
+        let options = PeerRequestOptions::with_timeout(self.call_timeout)
             .reset_timeout_on_progress()
             .with_meta(meta);
-        match ask(contact, request, options, progress).await {
+        match send(server, request, options, progress).await {
             Ok(ServerResult::CallToolResult(result)) => output(result),
-            // What the SDK does not know is better than nothing.
+            // A result of a kind that the SDK does not know is still worth reading.
             Ok(ServerResult::CustomResult(result)) => Output::text(result.0.to_string()),
-            Ok(ServerResult::InputRequiredResult(_)) => Output::error(
-                "the server asks a person for something, and there is nobody to be asked",
-            ),
-            Ok(_) => Output::error("the server's answer is not the result of a tool"),
-            Err(fault) => Output::error(explain(&fault)),
+            Ok(ServerResult::InputRequiredResult(_)) => {
+                Output::error("the server needs input from the user, which is not supported")
+            }
+            Ok(_) => Output::error("the server's response is not a tool result"),
+            Err(error) => Output::error(explain(&error)),
         }
     }
 }
 
-/// Sends a request and waits for the answer. Dropped, it tells the server that nobody waits any more.
-async fn ask(
-    Contact { peer, news }: &Contact,
+/// Sends a request and waits for the response. Dropping the future cancels the request on the server.
+async fn send(
+    ConnectedServer {
+        peer,
+        notifications,
+    }: &ConnectedServer,
     request: ClientRequest,
     options: PeerRequestOptions,
     progress: &ProgressSink,
 ) -> Result<ServerResult, ServiceError> {
     let handle: RequestHandle<RoleClient> = peer.send_cancellable_request(request, options).await?;
-    let _listening = news.listen(handle.progress_token.clone(), progress.clone());
-    let mut waiting = Waiting(Some((peer.clone(), handle.id.clone())));
-    let answer = handle.await_response().await;
-    waiting.0 = None;
-    answer
+    let _subscription = notifications.subscribe(handle.progress_token.clone(), progress.clone());
+    let mut cancel = CancelOnDrop(Some((peer.clone(), handle.id.clone())));
+    let response = handle.await_response().await;
+    cancel.0 = None;
+    response
 }
 
-/// A request that was not answered yet.
-struct Waiting(Option<(Peer<RoleClient>, RequestId)>);
+/// Cancels a pending request when dropped.
+struct CancelOnDrop(Option<(Peer<RoleClient>, RequestId)>);
 
-impl Drop for Waiting {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let (Some((peer, id)), Ok(runtime)) =
             (self.0.take(), tokio::runtime::Handle::try_current())
@@ -101,24 +109,24 @@ impl Drop for Waiting {
         };
         let params = CancelledNotificationParam::new(Some(id), Some("interrupted".to_owned()));
         runtime.spawn(async move {
-            // A server that is gone need not be told.
+            // It fails if the server is gone, and then there is nothing to cancel.
             let _ = peer.notify_cancelled(params).await;
         });
     }
 }
 
-/// What went wrong with a request, for the model.
-pub(crate) fn explain(fault: &ServiceError) -> String {
-    match fault {
+/// Returns the error of a request, worded for the model.
+pub(crate) fn explain(error: &ServiceError) -> String {
+    match error {
         ServiceError::McpError(error) => clean(&error.message, 4_000),
         ServiceError::Timeout { timeout } => {
             format!(
-                "no answer and no sign of progress for {} s; it was told to stop",
+                "no response and no progress for {} s; the call was cancelled",
                 timeout.as_secs_f64()
             )
         }
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-            "the server ended before it answered; whether the call has changed anything is not known".to_owned()
+            "the server disconnected before it responded; it is unknown whether the call had any effect".to_owned()
         }
         other => clean(&other.to_string(), 1_000),
     }

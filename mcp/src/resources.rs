@@ -1,4 +1,5 @@
-//! The resources of servers, which the protocol keeps apart from their tools: as tools of ours, and for programs.
+//! Resources of servers, which the protocol keeps apart from tools: two built-in tools list and read them, and hosts
+//! reach them directly.
 
 use std::sync::Arc;
 
@@ -20,30 +21,30 @@ use crate::server::{Server, Shared};
 const MOST_PAGES: usize = 64;
 const MOST_RESOURCES: usize = 1_000;
 
-/// The resources of a server, and its templates.
+/// Lists the resources and resource templates of a server.
 pub(crate) async fn list(server: &Server, shared: &Shared) -> Result<Vec<Value>, String> {
-    let peer = server.line().contact().await?.peer;
-    within(pages(&peer, &server.name), shared).await
+    let peer = server.link().connected().await?.peer;
+    within_timeout(pages(&peer, &server.name), shared).await
 }
 
-/// The contents of a resource.
+/// Reads the contents of a resource.
 pub(crate) async fn read(
     server: &Server,
     uri: &str,
     shared: &Shared,
 ) -> Result<Vec<ResourceContents>, String> {
-    let peer = server.line().contact().await?.peer;
-    let answer = peer.read_resource(ReadResourceRequestParams::new(uri));
-    Ok(within(answer, shared).await?.contents)
+    let peer = server.link().connected().await?.peer;
+    let response = peer.read_resource(ReadResourceRequestParams::new(uri));
+    Ok(within_timeout(response, shared).await?.contents)
 }
 
-async fn within<T>(
-    answer: impl Future<Output = Result<T, ServiceError>>,
+async fn within_timeout<T>(
+    response: impl Future<Output = Result<T, ServiceError>>,
     shared: &Shared,
 ) -> Result<T, String> {
-    match timeout(shared.options.call_timeout, answer).await {
-        Ok(answer) => answer.map_err(|fault| explain(&fault)),
-        Err(_) => Err("the server did not answer in time".to_owned()),
+    match timeout(shared.options.call_timeout, response).await {
+        Ok(response) => response.map_err(|error| explain(&error)),
+        Err(_) => Err("the server did not respond in time".to_owned()),
     }
 }
 
@@ -51,10 +52,10 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<Vec<Value>, Serv
     let mut resources = Vec::new();
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
-        let page = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_resources(Some(page)).await?;
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer.list_resources(Some(params)).await?;
         for resource in page.resources {
-            resources.push(described([
+            resources.push(object([
                 ("server", Some(server.to_owned())),
                 ("uri", Some(clean_line(&resource.uri, 2_000))),
                 ("name", Some(clean_line(&resource.name, 200))),
@@ -73,13 +74,14 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<Vec<Value>, Serv
             break;
         }
     }
-    // A server without templates need not know the question.
-    let templates = peer.list_resource_templates(None).await;
-    for template in templates
+    // A server without templates need not implement the request.
+    let templates = peer
+        .list_resource_templates(None)
+        .await
         .map(|page| page.resource_templates)
-        .unwrap_or_default()
-    {
-        resources.push(described([
+        .unwrap_or_default();
+    for template in templates {
+        resources.push(object([
             ("server", Some(server.to_owned())),
             (
                 "uriTemplate",
@@ -96,15 +98,15 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<Vec<Value>, Serv
     Ok(resources)
 }
 
-/// What is known, as an object.
-fn described<const N: usize>(fields: [(&str, Option<String>); N]) -> Value {
+/// Returns an object of the fields that have a value.
+fn object<const N: usize>(fields: [(&str, Option<String>); N]) -> Value {
     let known = fields
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), Value::String(value?))));
     Value::Object(known.collect::<Map<_, _>>())
 }
 
-/// A tool of ours. Its input is an object of texts.
+/// Returns the specification of a built-in tool, whose input is an object of strings.
 pub(crate) fn spec(
     name: &str,
     description: String,
@@ -122,14 +124,14 @@ pub(crate) fn spec(
     }
 }
 
-/// The resources of all servers that have some.
+/// Resources of all servers.
 #[derive(Clone)]
 pub(crate) struct Resources {
     servers: Arc<[Arc<Server>]>,
     shared: Arc<Shared>,
 }
 
-/// The two tools that give them.
+/// Returns the two tools that list and read resources.
 pub(crate) fn resource_tools(resources: &Resources, interface: Interface) -> [Arc<dyn Tool>; 2] {
     let (list, read) = match interface {
         Interface::Native => ("mcp_resources", "mcp_read"),
@@ -142,11 +144,11 @@ pub(crate) fn resource_tools(resources: &Resources, interface: Interface) -> [Ar
     );
     let about_read = "Reads a resource of an MCP server.".to_owned();
     [
-        Arc::new(List {
+        Arc::new(ListResources {
             spec: spec(list, about_list, &json!({"server": server}), &[]),
             resources: resources.clone(),
         }),
-        Arc::new(Read {
+        Arc::new(ReadResource {
             spec: ToolSpec {
                 key: Some(DisplayKey::Text("uri".to_owned())),
                 ..spec(
@@ -166,8 +168,8 @@ impl Resources {
         Self { servers, shared }
     }
 
-    /// The servers of this name, or all.
-    fn of(&self, name: Option<&str>) -> Result<Vec<&Arc<Server>>, String> {
+    /// Returns the server of this name, or without a name all servers that have resources.
+    fn servers(&self, name: Option<&str>) -> Result<Vec<&Arc<Server>>, String> {
         let with_resources = self.servers.iter().filter(|server| server.has_resources());
         let Some(name) = name else {
             return Ok(with_resources.collect());
@@ -176,7 +178,7 @@ impl Resources {
         let server = self.servers.iter().find(|server| server.name == name);
         server.map(|server| vec![server]).ok_or_else(|| {
             format!(
-                "there is no server `{}`; those with resources are {}",
+                "there is no server `{}`; servers with resources: {}",
                 clean_line(name, 100),
                 known.join(", ")
             )
@@ -184,13 +186,13 @@ impl Resources {
     }
 }
 
-struct List {
+struct ListResources {
     spec: ToolSpec,
     resources: Resources,
 }
 
 #[async_trait]
-impl Tool for List {
+impl Tool for ListResources {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -199,10 +201,10 @@ impl Tool for List {
         Vec::new()
     }
 
-    /// A line for each resource and template; the details are the resources alone, as programs know them.
+    /// Returns a line for each resource and template; the details are the resources without the templates.
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         let name = call.input.get("server").and_then(Value::as_str);
-        let servers = match self.resources.of(name) {
+        let servers = match self.resources.servers(name) {
             Ok(servers) => servers,
             Err(reason) => return Output::error(reason),
         };
@@ -217,23 +219,24 @@ impl Tool for List {
             }
         }
         found.retain(|resource| resource.get("uri").is_some());
-        let text = match lines.is_empty() {
-            true => "no resources".to_owned(),
-            false => lines.join("\n"),
+        let text = if lines.is_empty() {
+            "no resources".to_owned()
+        } else {
+            lines.join("\n")
         };
         Output::text(text).with_details(Value::Array(found))
     }
 }
 
-struct Read {
+struct ReadResource {
     spec: ToolSpec,
     resources: Resources,
 }
 
-impl Read {
+impl ReadResource {
     async fn read(&self, input: &Input) -> Result<Output, String> {
         let argument = |name| input.get(name).and_then(Value::as_str).unwrap_or_default();
-        let servers = self.resources.of(Some(argument("server")))?;
+        let servers = self.resources.servers(Some(argument("server")))?;
         let server = servers.first().ok_or("there is no such server")?;
         let contents = read(server, argument("uri"), &self.resources.shared).await?;
         let details = result::resource_details(&contents);
@@ -242,12 +245,12 @@ impl Read {
 }
 
 #[async_trait]
-impl Tool for Read {
+impl Tool for ReadResource {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    /// The URI is the model's and goes to somebody else; that reading changes nothing is what the protocol promises.
+    /// The model chooses the URI and sends it to the server; that reading changes nothing is only the protocol's claim.
     fn access(&self, _: &Input) -> Vec<Access> {
         vec![Access::Promised]
     }

@@ -1,4 +1,4 @@
-//! What a server answered, as the output of a tool. Pure.
+//! Converts the results of servers into tool outputs. Pure.
 
 use ah_conversation::{Content, Image, Output, ResultBlock, Truncation};
 use base64::Engine;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::name::clean_line;
 
-/// Kinds of pictures that models see.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Bytes of base64 that vendors take in one picture.
-const LARGEST_PICTURE: usize = 5 * 1024 * 1024;
+/// Media types of the images that models accept.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Maximum size of an image in bytes of base64, as vendors accept it.
+const LARGEST_IMAGE: usize = 5 * 1024 * 1024;
 
-/// The output of a call.
+/// Returns the output of a tool call.
 pub(crate) fn output(result: CallToolResult) -> Output {
     let mut blocks: Vec<_> = result.content.into_iter().map(block).collect();
     if blocks.is_empty()
@@ -27,12 +27,12 @@ pub(crate) fn output(result: CallToolResult) -> Output {
     }
 }
 
-/// The contents of a resource.
+/// Returns the output for the contents of a resource.
 pub(crate) fn resource(contents: Vec<ResourceContents>) -> Output {
     of_blocks(contents.into_iter().map(contents_block).collect())
 }
 
-/// The contents of a resource as programs know them. What is long is in the output, whole.
+/// Returns the contents of a resource as JSON, `{"contents": […]}`, for hosts. Long text is cut; the output has all.
 pub(crate) fn resource_details(contents: &[ResourceContents]) -> Value {
     let contents = contents.iter().filter_map(|contents| {
         let mut value = serde_json::to_value(contents).ok()?;
@@ -46,12 +46,12 @@ pub(crate) fn resource_details(contents: &[ResourceContents]) -> Value {
     json!({"contents": contents.collect::<Vec<_>>()})
 }
 
-/// Text alone is given whole, for the store to keep and the model to page through; beside pictures it has to be short.
+/// Text alone is passed on in full, for the store to keep and the model to page through; beside images it is cut.
 fn of_blocks(blocks: Vec<ResultBlock>) -> Output {
-    let has_pictures = blocks
+    let has_images = blocks
         .iter()
         .any(|block| matches!(block, ResultBlock::Image(_)));
-    if has_pictures {
+    if has_images {
         let content = Content::Blocks(blocks.into_iter().map(shortened).collect());
         return Output {
             content,
@@ -74,7 +74,7 @@ fn of_blocks(blocks: Vec<ResultBlock>) -> Output {
 fn block(block: ContentBlock) -> ResultBlock {
     match block {
         ContentBlock::Text(content) => text(content.text),
-        ContentBlock::Image(content) => picture(&content.mime_type, content.data),
+        ContentBlock::Image(content) => image(&content.mime_type, content.data),
         ContentBlock::Audio(content) => left_out(&content.mime_type, &content.data),
         ContentBlock::Resource(content) => contents_block(content.resource),
         ContentBlock::ResourceLink(link) => {
@@ -97,22 +97,23 @@ fn contents_block(contents: ResourceContents) -> ResultBlock {
         } => text(format!("[resource {}]\n{words}", clean_line(&uri, 2_000))),
         ResourceContents::BlobResourceContents {
             mime_type, blob, ..
-        } => picture(mime_type.as_deref().unwrap_or("unknown type"), blob),
+        } => image(mime_type.as_deref().unwrap_or("unknown type"), blob),
         other => text(serde_json::to_string(&other).unwrap_or_default()),
     }
 }
 
-/// A picture that a model can see, or a word about it: one that the vendor refuses would cost the whole request.
-fn picture(media_type: &str, data: String) -> ResultBlock {
+/// Returns an image if vendors accept it, else a note: one invalid image makes a vendor refuse the whole request.
+fn image(media_type: &str, data: String) -> ResultBlock {
     let media_type = media_type.trim().to_ascii_lowercase();
-    let is_shown = PICTURES.contains(&media_type.as_str())
-        && data.len() <= LARGEST_PICTURE
+    let is_accepted = IMAGE_TYPES.contains(&media_type.as_str())
+        && data.len() <= LARGEST_IMAGE
         && STANDARD
             .decode(&data)
             .is_ok_and(|bytes| is_of_type(&bytes, &media_type));
-    match is_shown {
-        true => ResultBlock::Image(Image { media_type, data }),
-        false => left_out(&media_type, &data),
+    if is_accepted {
+        ResultBlock::Image(Image { media_type, data })
+    } else {
+        left_out(&media_type, &data)
     }
 }
 
@@ -172,9 +173,8 @@ mod tests {
         format!("{failed}{}", blocks.join(" | "))
     }
 
-    /// Port 10 j, C# 12: what a server answers becomes what the model reads.
     #[test]
-    fn answers_become_outputs() {
+    fn results_are_converted_to_outputs() {
         let png = STANDARD.encode(PNG);
         for (content, expected) in [
             (json!([]), "(no output)"),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn text_beside_a_picture_is_short() {
+    fn text_beside_an_image_is_cut() {
         let long = "ü".repeat(20_000);
         let shown = shown(json!({"content": [
             {"type": "text", "text": long},

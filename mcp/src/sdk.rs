@@ -1,4 +1,4 @@
-//! Servers inside the program that drives this one: their messages go through whatever that program speaks with us.
+//! Servers inside the host program: their messages go over the host's own connection.
 
 use std::fmt;
 use std::io;
@@ -11,19 +11,19 @@ use serde_json::Value;
 
 /// JSON-RPC messages to and from one server of the host.
 pub struct SdkPipe {
-    /// Takes our requests and notifications, and answers to what the server asks.
+    /// Messages to the server.
     pub to_host: Pin<Box<dyn Sink<Value, Error = io::Error> + Send>>,
-    /// Gives the server's answers, requests and notifications. What is no message is passed over, so that an
-    /// acknowledgement of a notification does no harm; the end is the end of the server.
+    /// Messages from the server. Values that are no JSON-RPC message, such as the acknowledgement of a notification,
+    /// are ignored; the end of the stream is the end of the server.
     pub from_host: Pin<Box<dyn Stream<Item = Value> + Send>>,
 }
 
-/// Where the servers of the host are. Asked for a fresh pipe, by the server's name, each time that one is started.
+/// Opens pipes to the servers of the host program: a new one, by the server's name, at each start of a server.
 #[derive(Clone)]
 pub struct SdkHost(Arc<dyn Fn(&str) -> SdkPipe + Send + Sync>);
 
 impl SdkHost {
-    /// A host whose servers `pipe` reaches, within a runtime.
+    /// Creates a host from a function that opens a pipe to the server of a name; it is called within a runtime.
     pub fn new(pipe: impl Fn(&str) -> SdkPipe + Send + Sync + 'static) -> Self {
         Self(Arc::new(pipe))
     }
@@ -35,7 +35,7 @@ impl fmt::Debug for SdkHost {
     }
 }
 
-/// Messages to and from the server `name` of the host.
+/// Opens the streams of messages to and from the host's server `name`.
 pub(crate) fn messages(
     host: &SdkHost,
     name: &str,

@@ -1,27 +1,26 @@
-//! One server: connected, listed, looked after, and brought back when it ends.
+//! Supervises one server: connects, lists its tools, watches the connection and reconnects when it ends.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ah_conversation::{ServerState, ServerStatus, Software};
-use rmcp::RoleClient;
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
-use rmcp::service::Peer;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::config::ServerConfig;
-use crate::connection::{Live, Reach};
-use crate::fault::Fault;
-use crate::listing::{self, Listing};
+use crate::connection::{ConnectOptions, Connection};
+use crate::error::ServerError;
+use crate::link::{ConnectedServer, LinkState, ServerLink};
+use crate::listing::{self, ToolListing};
+use crate::lock::lock;
 use crate::name::{clean, clean_line};
-use crate::news::News;
+use crate::options::Options;
 use crate::remote_tool::RemoteTool;
-use crate::servers::Options;
 
-/// How long a server that has ended, or was not there, is left alone: the first applies only to one that was there.
-const PAUSES: [Duration; 7] = [
+/// Delays before reconnecting, by the number of failures; the first only applies to a server that was connected.
+const RECONNECT_DELAYS: [Duration; 7] = [
     Duration::ZERO,
     Duration::from_secs(1),
     Duration::from_secs(2),
@@ -30,22 +29,23 @@ const PAUSES: [Duration; 7] = [
     Duration::from_secs(16),
     Duration::from_secs(30),
 ];
-/// A server that lived so long is no failure when it ends.
+/// Uptime after which the end of a connection resets the number of failures.
 const STEADY: Duration = Duration::from_secs(60);
-/// How often a server is asked for its tools at most, however often it says that they are other ones.
-const PACE: Duration = Duration::from_secs(1);
+/// Minimum time between two requests for the list of tools, however often it changes.
+const LIST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INSTRUCTIONS: usize = 2_048;
 
-/// What all servers of a session have in common.
+/// State shared by all servers of a session.
 pub(crate) struct Shared {
     pub(crate) options: Options,
-    reach: Reach,
+    connect_options: ConnectOptions,
+    /// Changes whenever the tools of a server change.
     version: AtomicU64,
 }
 
 impl Shared {
     pub(crate) fn new(options: Options) -> Self {
-        let reach = Reach {
+        let connect_options = ConnectOptions {
             environment: options.environment.clone(),
             http: options.http.clone(),
             host: options.host.clone(),
@@ -53,8 +53,8 @@ impl Shared {
         };
         Self {
             options,
-            reach,
-            // A toolbox begins with 0 and has none of our tools yet.
+            connect_options,
+            // A toolbox starts at 0, without the tools of servers.
             version: AtomicU64::new(1),
         }
     }
@@ -63,115 +63,64 @@ impl Shared {
         self.version.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn has_changed(&self) {
+    pub(crate) fn mark_changed(&self) {
         self.version.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// One server.
+/// One server and what is known of it.
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) config: ServerConfig,
-    state: watch::Sender<State>,
+    state: watch::Sender<LinkState>,
     offer: Mutex<Offer>,
-    /// Whether the model is not to know its tools.
+    /// Whether its tools are hidden from the model.
     is_off: AtomicBool,
 }
 
-/// Whether a server can be asked.
-#[derive(Clone)]
-enum State {
-    Pending,
-    Up(Contact),
-    Down(Fault),
-}
-
-impl State {
-    /// Whether it is known. A connection that has ended is on its way to another state.
-    fn is_settled(&self) -> bool {
-        match self {
-            Self::Pending => false,
-            Self::Up(contact) => !contact.peer.is_transport_closed(),
-            Self::Down(_) => true,
-        }
-    }
-}
-
-/// A server that can be asked.
-#[derive(Clone)]
-pub(crate) struct Contact {
-    pub(crate) peer: Peer<RoleClient>,
-    pub(crate) news: News,
-}
-
-/// What a server has offered; kept while it comes back.
+/// Tools, instructions and capabilities of a server; kept while it reconnects.
 #[derive(Default)]
 struct Offer {
-    listing: Listing,
+    listing: ToolListing,
     tools: Vec<Arc<RemoteTool>>,
     software: Option<Software>,
     instructions: String,
     has_resources: bool,
 }
 
-/// The way to a server.
-#[derive(Clone)]
-pub(crate) struct Line {
-    server: Arc<str>,
-    state: watch::Receiver<State>,
-}
-
-impl Line {
-    /// The server, once it can be asked; the reason, for the model, where it cannot.
-    pub(crate) async fn contact(&self) -> Result<Contact, String> {
-        let fault = match self.settled().await {
-            Ok(contact) => return Ok(contact),
-            Err(fault) => fault,
-        };
-        Err(format!(
-            "the MCP server `{}` cannot be asked: {fault}",
-            self.server
-        ))
-    }
-
-    /// The same, and the reason alone.
-    pub(crate) async fn settled(&self) -> Result<Contact, Fault> {
-        let mut state = self.state.clone();
-        let settled = state.wait_for(State::is_settled).await;
-        match settled.as_deref() {
-            Ok(State::Up(contact)) => Ok(contact.clone()),
-            Ok(State::Down(fault)) => Err(fault.clone()),
-            Ok(State::Pending) | Err(_) => Err(Fault::hopeless("it was left")),
-        }
+/// Waits until each server is connected or has failed.
+pub(crate) async fn settled(servers: &[Arc<Server>]) {
+    for server in servers {
+        // The error is in the server's status.
+        let _ = server.link().settled().await;
     }
 }
 
-/// Looks after one server for as long as there is hope.
-pub(crate) async fn keep(server: Arc<Server>, shared: Arc<Shared>) {
+/// Keeps one server connected, until an error that retrying cannot mend or too many failures.
+pub(crate) async fn supervise(server: Arc<Server>, shared: Arc<Shared>) {
     let mut failures = 0;
     loop {
-        let (lived, fault) = server.live(&shared).await;
-        tracing::warn!(server = server.name, "{fault}");
-        if lived.is_some_and(|time| time >= STEADY) {
+        let (uptime, error) = server.run_once(&shared).await;
+        tracing::warn!(server = server.name, "{error}");
+        if uptime.is_some_and(|time| time >= STEADY) {
             failures = 0;
         }
-        failures = match lived {
-            None if failures == 0 => 1,
-            _ => failures,
-        };
-        let pause = PAUSES
+        if uptime.is_none() && failures == 0 {
+            failures = 1;
+        }
+        let delay = RECONNECT_DELAYS
             .get(failures)
-            .filter(|_| matches!(fault, Fault::Failed(_)));
+            .filter(|_| matches!(error, ServerError::Transient(_)));
         failures += 1;
-        match pause {
-            None => return server.give_up(fault, &shared),
-            Some(pause) if !pause.is_zero() => {
-                server.state.send_replace(State::Down(fault));
-                sleep(*pause).await;
+        match delay {
+            None => return server.give_up(error, &shared),
+            Some(delay) if !delay.is_zero() => {
+                server.state.send_replace(LinkState::Failed(error));
+                sleep(*delay).await;
             }
             Some(_) => {}
         }
-        server.will_start();
+        server.set_connecting();
     }
 }
 
@@ -180,32 +129,29 @@ impl Server {
         Self {
             name,
             config,
-            state: watch::Sender::new(State::Pending),
+            state: watch::Sender::new(LinkState::Connecting),
             offer: Mutex::default(),
             is_off: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn line(&self) -> Line {
-        Line {
-            server: self.name.as_str().into(),
-            state: self.state.subscribe(),
-        }
+    pub(crate) fn link(&self) -> ServerLink {
+        ServerLink::new(&self.name, self.state.subscribe())
     }
 
-    /// What is asked of it waits from now on.
-    pub(crate) fn will_start(&self) {
-        self.state.send_replace(State::Pending);
+    /// Makes requests wait until the server is connected.
+    pub(crate) fn set_connecting(&self) {
+        self.state.send_replace(LinkState::Connecting);
     }
 
-    /// It cannot be asked any more and has nothing to offer.
-    pub(crate) fn give_up(&self, fault: Fault, shared: &Shared) {
+    /// Marks the server as failed and withdraws its tools.
+    pub(crate) fn give_up(&self, error: ServerError, shared: &Shared) {
         *self.offer() = Offer::default();
-        self.state.send_replace(State::Down(fault));
-        shared.has_changed();
+        self.state.send_replace(LinkState::Failed(error));
+        shared.mark_changed();
     }
 
-    /// Hides its tools, or shows them.
+    /// Shows or hides its tools.
     pub(crate) fn toggle(&self, is_on: bool) {
         self.is_off.store(!is_on, Ordering::SeqCst);
     }
@@ -215,12 +161,11 @@ impl Server {
     }
 
     fn offer(&self) -> MutexGuard<'_, Offer> {
-        // Each change is one assignment, so a panic leaves nothing half done.
-        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.offer)
     }
 
     pub(crate) fn is_pending(&self) -> bool {
-        matches!(*self.state.borrow(), State::Pending)
+        matches!(*self.state.borrow(), LinkState::Connecting)
     }
 
     pub(crate) fn has_resources(&self) -> bool {
@@ -236,20 +181,21 @@ impl Server {
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<RemoteTool>> {
-        let offer = self.offer();
-        let mut tools = offer.tools.iter();
-        let tool = tools.find(|tool| tool.definition.spec.name.eq_ignore_ascii_case(name));
-        tool.cloned()
+        self.offer()
+            .tools
+            .iter()
+            .find(|tool| tool.definition.spec.name.eq_ignore_ascii_case(name))
+            .cloned()
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
         let (mut state, error) = match &*self.state.borrow() {
-            State::Pending => (ServerState::Pending, None),
-            State::Up(_) => (ServerState::Connected, None),
-            State::Down(fault @ Fault::NeedsAuth) => {
-                (ServerState::NeedsAuth, Some(fault.to_string()))
+            LinkState::Connecting => (ServerState::Pending, None),
+            LinkState::Connected(_) => (ServerState::Connected, None),
+            LinkState::Failed(error @ ServerError::NeedsAuth) => {
+                (ServerState::NeedsAuth, Some(error.to_string()))
             }
-            State::Down(fault) => (ServerState::Failed, Some(fault.to_string())),
+            LinkState::Failed(error) => (ServerState::Failed, Some(error.to_string())),
         };
         if !self.is_on() {
             state = ServerState::Disabled;
@@ -268,42 +214,50 @@ impl Server {
         }
     }
 
-    /// One life of the server: how long it could be asked, if it could, and why it ended.
-    async fn live(&self, shared: &Shared) -> (Option<Duration>, Fault) {
-        let patience = shared.options.start_timeout;
-        let started = timeout(patience, self.start(shared))
+    /// Connects and stays connected until the connection ends; returns the uptime, `None` if it never connected, and
+    /// the reason for the end.
+    async fn run_once(&self, shared: &Shared) -> (Option<Duration>, ServerError) {
+        let start_timeout = shared.options.start_timeout;
+        let started = timeout(start_timeout, self.start(shared))
             .await
             .unwrap_or_else(|_| {
-                let seconds = patience.as_secs_f64();
-                Err(Fault::failed(format!(
+                let seconds = start_timeout.as_secs_f64();
+                Err(ServerError::transient(format!(
                     "it did not start within {seconds} s"
                 )))
             });
-        let live = match started {
-            Ok(live) => live,
-            Err(fault) => return (None, fault),
+        let connection = match started {
+            Ok(connection) => connection,
+            Err(error) => return (None, error),
         };
         let since = Instant::now();
-        let fault = self.look_after(live, shared).await;
-        (Some(since.elapsed()), fault)
+        let error = self.watch(connection, shared).await;
+        (Some(since.elapsed()), error)
     }
 
-    async fn start(&self, shared: &Shared) -> Result<Live, Fault> {
-        let live = Live::connect(&self.name, &self.config, &shared.reach).await?;
-        let peer = live.service.peer();
+    async fn start(&self, shared: &Shared) -> Result<Connection, ServerError> {
+        let connection =
+            Connection::connect(&self.name, &self.config, &shared.connect_options).await?;
+        let peer = connection.service.peer();
         check_version(peer.peer_info().as_deref())?;
-        let listing = listing::ask(peer, &self.name, shared.options.start_timeout).await?;
+        let listing = listing::request(peer, &self.name, shared.options.start_timeout).await?;
         self.publish(peer.peer_info().as_deref(), listing, shared);
-        self.state.send_replace(State::Up(Contact {
-            peer: peer.clone(),
-            news: live.news.clone(),
-        }));
-        shared.has_changed();
-        Ok(live)
+        self.state
+            .send_replace(LinkState::Connected(ConnectedServer {
+                peer: peer.clone(),
+                notifications: connection.notifications.clone(),
+            }));
+        shared.mark_changed();
+        Ok(connection)
     }
 
-    async fn look_after(&self, live: Live, shared: &Shared) -> Fault {
-        let Live { service, news, end } = live;
+    /// Follows changes of the list of tools until the connection ends; returns why it ended.
+    async fn watch(&self, connection: Connection, shared: &Shared) -> ServerError {
+        let Connection {
+            service,
+            notifications,
+            exit,
+        } = connection;
         let peer = service.peer().clone();
         let closed = service.waiting();
         tokio::pin!(closed);
@@ -311,30 +265,33 @@ impl Server {
         loop {
             tokio::select! {
                 _ = &mut closed => {
-                    self.will_start();
-                    return end.fate().await;
+                    self.set_connecting();
+                    return exit.cause().await;
                 }
-                () = change(&news.has_changed, earliest) => {}
+                () = change(&notifications.tools_changed, earliest) => {}
             }
-            match listing::ask(&peer, &self.name, shared.options.start_timeout).await {
+            match listing::request(&peer, &self.name, shared.options.start_timeout).await {
                 Ok(listing) => self.publish(peer.peer_info().as_deref(), listing, shared),
-                Err(fault) => tracing::warn!(server = self.name, "no list of tools: {fault}"),
+                Err(error) => tracing::warn!(server = self.name, "cannot list tools: {error}"),
             }
-            earliest = Instant::now() + PACE;
+            earliest = Instant::now() + LIST_INTERVAL;
         }
     }
 
-    /// Offers what the server lists. A tool that was there stays the same, so that nothing is told twice.
-    fn publish(&self, info: Option<&ServerPeerInfo>, listing: Listing, shared: &Shared) {
+    /// Publishes what the server lists, unless nothing has changed.
+    fn publish(&self, info: Option<&ServerPeerInfo>, listing: ToolListing, shared: &Shared) {
         let mut offer = self.offer();
-        let software = info.and_then(|info| info.server_info.as_ref());
-        let software = software.map(|software| Software {
-            name: clean_line(&software.name, 100),
-            version: clean_line(&software.version, 100),
-        });
+        let software = info
+            .and_then(|info| info.server_info.as_ref())
+            .map(|software| Software {
+                name: clean_line(&software.name, 100),
+                version: clean_line(&software.version, 100),
+            });
         let instructions = info.and_then(|info| info.instructions.as_deref());
-        let patience = self.config.call_timeout;
-        let patience = patience.unwrap_or(shared.options.call_timeout);
+        let call_timeout = self
+            .config
+            .call_timeout
+            .unwrap_or(shared.options.call_timeout);
         if offer.listing != listing || offer.software.is_none() {
             for left_out in &listing.left_out {
                 tracing::warn!(server = self.name, "tool left out: {left_out}");
@@ -342,8 +299,8 @@ impl Server {
             let tools = listing.tools.iter().cloned().map(|definition| {
                 Arc::new(RemoteTool {
                     definition,
-                    line: self.line(),
-                    patience,
+                    link: self.link(),
+                    call_timeout,
                 })
             });
             *offer = Offer {
@@ -353,23 +310,23 @@ impl Server {
                 instructions: clean(instructions.unwrap_or_default(), LONGEST_INSTRUCTIONS),
                 has_resources: info.is_some_and(|info| info.capabilities.resources.is_some()),
             };
-            shared.has_changed();
+            shared.mark_changed();
         }
     }
 }
 
-/// Waits for a change, and then until it may be looked at.
+/// Waits for a change, and after it until `earliest`.
 async fn change(has_changed: &Notify, earliest: Instant) {
     has_changed.notified().await;
     sleep_until(earliest).await;
 }
 
-fn check_version(info: Option<&ServerPeerInfo>) -> Result<(), Fault> {
+fn check_version(info: Option<&ServerPeerInfo>) -> Result<(), ServerError> {
     match info.map(|info| &info.protocol_version) {
         Some(version) if !ProtocolVersion::KNOWN_VERSIONS.contains(version) => {
             let version = clean_line(version.as_str(), 50);
-            Err(Fault::hopeless(format!(
-                "it speaks revision {version} of the protocol, which is not known here"
+            Err(ServerError::permanent(format!(
+                "it uses protocol revision {version}, which is not supported"
             )))
         }
         _ => Ok(()),

@@ -1,64 +1,43 @@
-//! The servers of a session, each in a task of its own; which there are, and what they offer together.
+//! All servers of a session: starts, removes and reconfigures them, and merges what they offer.
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use ah_conversation::{Environment, Interface, Rule, ServerStatus, Servers, ServersChange, Tool};
+use ah_conversation::{ServerStatus, Servers, ServersChange, Tool};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{ServerConfig, ServerEntry, Transport};
-use crate::fault::Fault;
+use crate::error::ServerError;
+use crate::lock::lock;
 use crate::name::{clean_line, prefix};
-use crate::overview::{Awaited, Overview};
-use crate::program::Confined;
+use crate::options::Options;
+use crate::overview::{PendingTool, ServersTool};
 use crate::resources::{self, Resources, resource_tools};
-use crate::sdk::SdkHost;
-use crate::server::{Server, Shared, keep};
+use crate::server::{Server, Shared, settled, supervise};
 
-/// What holds for all servers.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// What a child sees, and where it runs.
-    pub environment: Environment,
-    /// How addresses are reached.
-    pub http: ah_http::Options,
-    /// Where servers of the type `sdk` are, if a program drives this one.
-    pub host: Option<SdkHost>,
-    /// Where servers that are children of ours run, if not with our rights.
-    pub confined: Option<Confined>,
-    /// How long a server may take to start.
-    pub start_timeout: Duration,
-    /// How long a call may take without a sign of progress.
-    pub call_timeout: Duration,
-    /// Tools that the model is not told of.
-    pub denied: Vec<Rule>,
-    /// What our own tools about servers are called.
-    pub interface: Interface,
-}
-
-/// The servers of a session. Dropped, they end.
+/// The servers of a session. Dropping it ends them.
 pub struct RemoteServers {
-    kept: Mutex<BTreeMap<String, Kept>>,
+    servers: Mutex<BTreeMap<String, SupervisedServer>>,
     shared: Arc<Shared>,
 }
 
-/// A server, and what looks after it.
-struct Kept {
+/// A server and the task that supervises it.
+struct SupervisedServer {
     server: Arc<Server>,
-    /// Whether a program has named it since the session began, so that it goes when it is named no more.
+    /// Whether a host has set it during the session; it is removed when the host leaves it out.
     is_set: bool,
-    /// When it was started the last time.
+    /// Time of its last start.
     since: Instant,
-    /// The one task that looks after it; dropped, it ends the server. None, where the server was not started at all.
+    /// The supervising task; dropping it ends the server. Empty if the server was not started.
     task: JoinSet<()>,
 }
 
-impl Kept {
+impl SupervisedServer {
     fn new(name: &str, config: ServerConfig) -> Self {
         Self {
             server: Arc::new(Server::new(name.to_owned(), config)),
@@ -68,11 +47,11 @@ impl Kept {
         }
     }
 
-    /// Whether it goes, or makes room, where a program wants `config` in its place.
-    fn yields_to(&self, config: Option<&ServerConfig>) -> bool {
+    /// Returns whether it is removed or replaced when a host sets `config` under its name, or `None`.
+    fn is_replaced_by(&self, config: Option<&ServerConfig>) -> bool {
         let own = &self.server.config;
         match config {
-            Some(config) => !own.is_reached_as(config),
+            Some(config) => !own.is_same_connection(config),
             None => self.is_set || own.transport == Transport::Sdk,
         }
     }
@@ -81,15 +60,15 @@ impl Kept {
     async fn end(mut self, shared: &Shared) {
         self.task.shutdown().await;
         self.server
-            .give_up(Fault::hopeless("it was removed"), shared);
+            .give_up(ServerError::permanent("it was removed"), shared);
     }
 }
 
 impl RemoteServers {
-    /// Starts all servers and waits for none. Within a runtime.
+    /// Starts all servers without waiting for them. Must be called within a runtime.
     pub fn start(servers: BTreeMap<String, ServerConfig>, options: Options) -> Self {
         let started = Self {
-            kept: Mutex::default(),
+            servers: Mutex::default(),
             shared: Arc::new(Shared::new(options)),
         };
         for (name, config) in servers {
@@ -98,67 +77,74 @@ impl RemoteServers {
         started
     }
 
-    /// Servers that were not started, since their tools could be taken for those of another one.
+    /// Returns the servers that were not started because their tool names would clash with another server's.
     pub fn not_started(&self) -> Vec<ServerStatus> {
-        let kept = self.lock();
-        let idle = kept.values().filter(|kept| kept.task.is_empty());
-        idle.map(|kept| kept.server.status()).collect()
+        self.lock()
+            .values()
+            .filter(|supervised| supervised.task.is_empty())
+            .map(|supervised| supervised.server.status())
+            .collect()
     }
 
-    /// Waits until each server can be asked or has failed at least once.
+    /// Waits until each server is connected or has failed at least once.
     pub async fn settled(&self) {
         settled(&self.all()).await;
     }
 
-    /// The servers that there are, by name.
+    /// Returns all servers, ordered by name.
     fn all(&self) -> Arc<[Arc<Server>]> {
-        let kept = self.lock();
-        kept.values().map(|kept| kept.server.clone()).collect()
+        self.lock()
+            .values()
+            .map(|supervised| supervised.server.clone())
+            .collect()
     }
 
+    /// Returns the server of this name; the error names those that exist.
     fn one(&self, name: &str) -> Result<Arc<Server>, String> {
-        let kept = self.lock();
-        kept.get(name)
-            .map(|kept| kept.server.clone())
-            .ok_or_else(|| unknown(name, kept.keys()))
+        let servers = self.lock();
+        servers
+            .get(name)
+            .map(|supervised| supervised.server.clone())
+            .ok_or_else(|| unknown(name, servers.keys()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
-        // Each change is whole, so a panic leaves nothing half done.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, SupervisedServer>> {
+        lock(&self.servers)
     }
 
     fn add(&self, name: &str, config: ServerConfig) {
-        self.lock().insert(name.to_owned(), Kept::new(name, config));
+        self.lock()
+            .insert(name.to_owned(), SupervisedServer::new(name, config));
         self.run(name);
     }
 
-    /// Starts a server that does not run, unless its tools could be taken for those of another one.
+    /// Starts a server that is not running, unless its tool names would clash with those of a running one.
     fn run(&self, name: &str) {
-        let mut all = self.lock();
-        let rival = all.values().find(|kept| {
-            let other = &kept.server.name;
-            other != name && !kept.task.is_empty() && are_alike(other, name)
-        });
-        let rival = rival.map(|kept| clean_line(&kept.server.name, 100));
-        let Some(kept) = all.get_mut(name) else {
+        let mut servers = self.lock();
+        let rival = servers
+            .values()
+            .filter(|supervised| !supervised.task.is_empty())
+            .map(|supervised| &supervised.server.name)
+            .find(|other| *other != name && have_clashing_tools(other, name))
+            .map(|other| clean_line(other, 100));
+        let Some(supervised) = servers.get_mut(name) else {
             return;
         };
         match rival {
             None => {
-                kept.since = Instant::now();
-                kept.server.will_start();
-                let task = keep(kept.server.clone(), self.shared.clone());
-                kept.task.spawn(task);
+                supervised.since = Instant::now();
+                supervised.server.set_connecting();
+                let task = supervise(supervised.server.clone(), self.shared.clone());
+                supervised.task.spawn(task);
             }
             Some(rival) => {
-                let fault = format!(
-                    "its tools could be taken for those of the server `{rival}`; give it another name"
-                );
-                kept.server.give_up(Fault::Hopeless(fault), &self.shared);
+                let error = ServerError::permanent(format!(
+                    "its tool names would clash with those of the server `{rival}`; rename it"
+                ));
+                supervised.server.give_up(error, &self.shared);
             }
         }
-        self.shared.has_changed();
+        self.shared.mark_changed();
     }
 
     fn is_denied(&self, tool: &str) -> bool {
@@ -167,22 +153,15 @@ impl RemoteServers {
     }
 
     fn read(&self, value: Value) -> Result<ServerConfig, String> {
-        let entry: ServerEntry =
-            serde_json::from_value(value).map_err(|fault| format!("it is no server: {fault}"))?;
+        let entry: ServerEntry = serde_json::from_value(value)
+            .map_err(|error| format!("invalid server configuration: {error}"))?;
         let environment = &self.shared.options.environment;
         entry.resolve(&|name| environment.get(name).map(str::to_owned))
     }
 }
 
-pub(crate) async fn settled(servers: &[Arc<Server>]) {
-    for server in servers {
-        // Why it cannot be asked is in its status.
-        let _ = server.line().settled().await;
-    }
-}
-
-/// Whether the tools of one server could have names that tools of the other have.
-fn are_alike(one: &str, other: &str) -> bool {
+/// Returns whether tools of the two servers could have the same name.
+fn have_clashing_tools(one: &str, other: &str) -> bool {
     let (one, other) = (prefix(one), prefix(other));
     one.starts_with(&other) || other.starts_with(&one)
 }
@@ -190,12 +169,11 @@ fn are_alike(one: &str, other: &str) -> bool {
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
     let name = clean_line(name, 100);
     let known: Vec<_> = known.map(|known| clean_line(known, 100)).collect();
-    match known.is_empty() {
-        true => format!("there is no MCP server `{name}`, and no other"),
-        false => format!(
-            "there is no MCP server `{name}`; there are: {}",
-            known.join(", ")
-        ),
+    if known.is_empty() {
+        format!("there is no MCP server `{name}`; none are configured")
+    } else {
+        let known = known.join(", ");
+        format!("there is no MCP server `{name}`; there are: {known}")
     }
 }
 
@@ -209,8 +187,8 @@ impl Servers for RemoteServers {
         let servers = self.all();
         let interface = self.shared.options.interface;
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        if Overview::is_of_use(&servers, interface) {
-            tools.push(Arc::new(Overview::new(servers.clone(), interface)));
+        if ServersTool::is_of_use(&servers, interface) {
+            tools.push(Arc::new(ServersTool::new(servers.clone(), interface)));
         }
         if servers.iter().any(|server| server.has_resources()) {
             let resources = Resources::new(servers.clone(), self.shared.clone());
@@ -232,11 +210,12 @@ impl Servers for RemoteServers {
             let start = name.get(..prefix.len());
             server.is_on() && start.is_some_and(|start| start.eq_ignore_ascii_case(&prefix))
         };
-        let servers = self.all();
-        let mut servers = servers.iter().filter(is_of);
-        servers.find_map(|server| match server.is_pending() {
-            true => Some(Arc::new(Awaited::new(server.clone(), name)) as Arc<dyn Tool>),
-            false => server.tool(name).map(|tool| tool as _),
+        self.all().iter().filter(is_of).find_map(|server| {
+            if server.is_pending() {
+                Some(Arc::new(PendingTool::new(server.clone(), name)) as Arc<dyn Tool>)
+            } else {
+                server.tool(name).map(|tool| tool as _)
+            }
         })
     }
 
@@ -245,14 +224,14 @@ impl Servers for RemoteServers {
     }
 
     async fn ready(&self, patience: Duration) {
-        let waits: Vec<_> = {
-            let kept = self.lock();
-            let wait = |kept: &Kept| (kept.server.line(), kept.since + patience);
-            kept.values().map(wait).collect()
-        };
-        for (line, until) in waits {
-            // Why it cannot be asked, or not yet, is in its status.
-            let _ = timeout_at(until, line.settled()).await;
+        let links: Vec<_> = self
+            .lock()
+            .values()
+            .map(|supervised| (supervised.server.link(), supervised.since + patience))
+            .collect();
+        for (link, until) in links {
+            // The error, or that it is still pending, is in the server's status.
+            let _ = timeout_at(until, link.settled()).await;
         }
     }
 
@@ -269,12 +248,14 @@ impl Servers for RemoteServers {
                 }
             }
         }
-        let left: BTreeMap<_, _> = {
-            let yields = |name: &String, kept: &mut Kept| kept.yields_to(wanted.get(name));
-            self.lock().extract_if(.., yields).collect()
-        };
-        for (name, kept) in left {
-            kept.end(&self.shared).await;
+        let replaced: BTreeMap<_, _> = self
+            .lock()
+            .extract_if(.., |name, supervised| {
+                supervised.is_replaced_by(wanted.get(name))
+            })
+            .collect();
+        for (name, supervised) in replaced {
+            supervised.end(&self.shared).await;
             if !wanted.contains_key(&name) {
                 change.removed.push(name);
             }
@@ -284,14 +265,14 @@ impl Servers for RemoteServers {
                 self.add(&name, config);
                 change.added.push(name.clone());
             }
-            if let Some(kept) = self.lock().get_mut(&name) {
-                kept.is_set = true;
+            if let Some(supervised) = self.lock().get_mut(&name) {
+                supervised.is_set = true;
             }
         }
         for name in &change.added {
             let Ok(server) = self.one(name) else { continue };
-            if let Err(fault) = server.line().settled().await {
-                change.errors.insert(name.clone(), fault.to_string());
+            if let Err(error) = server.link().settled().await {
+                change.errors.insert(name.clone(), error.to_string());
             }
         }
         change
@@ -299,21 +280,25 @@ impl Servers for RemoteServers {
 
     async fn reconnect(&self, name: &str) -> Result<(), String> {
         let server = self.one(name)?;
-        let former = self
+        let old_task = self
             .lock()
             .get_mut(name)
-            .map(|kept| mem::take(&mut kept.task));
-        if let Some(mut former) = former {
-            former.shutdown().await;
+            .map(|supervised| mem::take(&mut supervised.task));
+        if let Some(mut old_task) = old_task {
+            old_task.shutdown().await;
         }
         self.run(name);
-        let settled = server.line().settled().await;
-        settled.map(drop).map_err(|fault| fault.to_string())
+        server
+            .link()
+            .settled()
+            .await
+            .map(drop)
+            .map_err(|error| error.to_string())
     }
 
     fn toggle(&self, name: &str, enabled: bool) -> Result<(), String> {
         self.one(name)?.toggle(enabled);
-        self.shared.has_changed();
+        self.shared.mark_changed();
         Ok(())
     }
 

@@ -1,5 +1,6 @@
-//! HTTP with an event stream, as the protocol was in 2024: the server answers on a stream that stays open, and its
-//! first event names the address that messages are posted to. The SDK has left it behind; servers have not.
+//! HTTP with server-sent events, the transport of protocol revision 2024-11-05: the server responds on a stream that
+//! stays open, whose first event names the URL that messages are posted to. The SDK has dropped it; servers still use
+//! it.
 
 use std::io;
 use std::time::Duration;
@@ -10,35 +11,38 @@ use reqwest::header::{ACCEPT, HeaderMap};
 use reqwest::{Client, Response, Url};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 
-use crate::fault::{Fault, LastWords};
+use crate::error::{ErrorTail, ServerError};
 
-/// No message is longer.
+/// Maximum length of a message in bytes.
 const LONGEST_EVENT: usize = 32 << 20;
-/// How long the server may take to accept a message; its answer comes by the stream.
+/// Time the server has to accept a message; the response comes on the stream.
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Messages to and from the server at `url`.
+/// Connects to the server at `url` and opens the streams of messages to and from it.
 pub(crate) async fn messages(
     client: Client,
     url: Url,
     headers: HeaderMap,
-    last_words: &LastWords,
+    error_tail: &ErrorTail,
 ) -> Result<
     (
         impl Sink<ClientJsonRpcMessage, Error = io::Error> + Send + use<>,
         impl Stream<Item = ServerJsonRpcMessage> + Send + use<>,
     ),
-    Fault,
+    ServerError,
 > {
     let request = client
         .get(url.clone())
         .headers(headers.clone())
         .header(ACCEPT, "text/event-stream");
-    let response = request.send().await.map_err(|fault| Fault::of(&fault))?;
+    let response = request
+        .send()
+        .await
+        .map_err(|error| ServerError::of(&error))?;
     let mut events = Events {
         response: accepted(response)?,
         decoder: Decoder::new(LONGEST_EVENT),
-        last_words: last_words.clone(),
+        error_tail: error_tail.clone(),
     };
     let endpoint = endpoint(&url, &mut events).await?;
     let post = move |(), message: ClientJsonRpcMessage| {
@@ -50,7 +54,7 @@ pub(crate) async fn messages(
         async move {
             let body = serde_json::to_vec(&message)?;
             let response = request.body(body).send().await.map_err(io::Error::other)?;
-            accepted(response).map_err(|fault| io::Error::other(fault.to_string()))?;
+            accepted(response).map_err(|error| io::Error::other(error.to_string()))?;
             Ok(())
         }
     };
@@ -61,31 +65,33 @@ pub(crate) async fn messages(
     Ok((sink::unfold((), post), stream))
 }
 
-/// Where messages are posted to: never at another host, which would get the headers.
-async fn endpoint(url: &Url, events: &mut Events) -> Result<Url, Fault> {
+/// Reads the URL that messages are posted to. Another origin is refused, since it would receive the headers.
+async fn endpoint(url: &Url, events: &mut Events) -> Result<Url, ServerError> {
     let event = events.next().await;
     let Some((_, path)) = event.filter(|(name, _)| name == "endpoint") else {
-        return Err(Fault::failed("it did not say where messages go"));
+        return Err(ServerError::transient("it sent no endpoint for messages"));
     };
     match url.join(path.trim()) {
         Ok(endpoint) if endpoint.origin() == url.origin() => Ok(endpoint),
-        Ok(_) => Err(Fault::failed("it wants messages to go to another host")),
-        Err(_) => Err(Fault::failed("it did not say where messages go")),
+        Ok(_) => Err(ServerError::transient("its endpoint is on another host")),
+        Err(_) => Err(ServerError::transient("its endpoint is not a valid URL")),
     }
 }
 
-fn accepted(response: Response) -> Result<Response, Fault> {
+fn accepted(response: Response) -> Result<Response, ServerError> {
     match response.status() {
         status if status.is_success() => Ok(response),
-        status if status == 401 || status == 403 => Err(Fault::NeedsAuth),
-        status => Err(Fault::failed(format!("it answered {status}"))),
+        status if status == 401 || status == 403 => Err(ServerError::NeedsAuth),
+        status => Err(ServerError::transient(format!(
+            "it responded with {status}"
+        ))),
     }
 }
 
 struct Events {
     response: Response,
     decoder: Decoder,
-    last_words: LastWords,
+    error_tail: ErrorTail,
 }
 
 impl Events {
@@ -97,26 +103,26 @@ impl Events {
             }
             match serde_json::from_str(&data) {
                 Ok(message) => return Some(message),
-                Err(fault) => tracing::debug!(%fault, "no message in an event"),
+                Err(error) => tracing::debug!(%error, "an event is not a JSON-RPC message"),
             }
         }
     }
 
-    /// The next event, by name and data; `None` at the end, and why is among the last words.
+    /// Returns name and data of the next event; `None` at the end, with an error recorded in the error tail.
     async fn next(&mut self) -> Option<(String, String)> {
         loop {
             match self.decoder.next_event() {
                 Ok(Some(event)) => return Some((event.name.to_owned(), event.data.to_owned())),
                 Ok(None) => {}
-                Err(fault) => {
-                    self.last_words.add(fault.to_string());
+                Err(error) => {
+                    self.error_tail.add(error.to_string());
                     return None;
                 }
             }
             match self.response.chunk().await {
                 Ok(bytes) => self.decoder.feed(&bytes?),
-                Err(fault) => {
-                    self.last_words.add(Fault::of(&fault).to_string());
+                Err(error) => {
+                    self.error_tail.add(ServerError::of(&error).to_string());
                     return None;
                 }
             }

@@ -1,4 +1,4 @@
-//! One JSON message per line, over the pipes of a child.
+//! The stdio transport: one JSON message per line, over the pipes of a child process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,18 +10,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::task::JoinHandle;
 
-use crate::fault::LastWords;
+use crate::error::ErrorTail;
 use crate::name::clean_line;
 
-/// No message is longer: a server that never ends its line shall not take all memory.
+/// Maximum length of a message in bytes, so that a server that never ends its line cannot exhaust memory.
 const LONGEST_LINE: usize = 32 << 20;
-const PIECE: usize = 64 * 1024;
+const READ_SIZE: usize = 64 * 1024;
 
-/// Messages to and from a child. A task reads what it says besides, for the log; the last of it for `last_words`.
+/// Opens the streams of messages to and from a child. A task copies its standard error to the log and to `error_tail`.
 pub(crate) fn messages(
     pipes: Pipes,
     server: &str,
-    last_words: &LastWords,
+    error_tail: &ErrorTail,
 ) -> io::Result<(
     impl Sink<ClientJsonRpcMessage, Error = io::Error> + Send + use<>,
     impl Stream<Item = ServerJsonRpcMessage> + Send + use<>,
@@ -30,17 +30,17 @@ pub(crate) fn messages(
     let stdin = Sender::from_owned_fd(OwnedFd::from(pipes.stdin))?;
     let stdout = Receiver::from_owned_fd(OwnedFd::from(pipes.stdout))?;
     let stderr = Receiver::from_owned_fd(OwnedFd::from(pipes.stderr))?;
-    let (server, last_words) = (server.to_owned(), last_words.clone());
-    let listener = tokio::spawn(listen(stderr, server.clone(), last_words.clone()));
+    let (server, error_tail) = (server.to_owned(), error_tail.clone());
+    let stderr_reader = tokio::spawn(log_stderr(stderr, server.clone(), error_tail.clone()));
     let sink = sink::unfold(stdin, send);
     let stream = stream::unfold(
-        (Lines::new(stdout), server, last_words),
-        |(mut lines, server, last_words)| async move {
-            let message = next_message(&mut lines, &server, &last_words).await?;
-            Some((message, (lines, server, last_words)))
+        (Lines::new(stdout), server, error_tail),
+        |(mut lines, server, error_tail)| async move {
+            let message = next_message(&mut lines, &server, &error_tail).await?;
+            Some((message, (lines, server, error_tail)))
         },
     );
-    Ok((sink, stream, listener))
+    Ok((sink, stream, stderr_reader))
 }
 
 async fn send(mut stdin: Sender, message: ClientJsonRpcMessage) -> io::Result<Sender> {
@@ -50,18 +50,18 @@ async fn send(mut stdin: Sender, message: ClientJsonRpcMessage) -> io::Result<Se
     Ok(stdin)
 }
 
-/// The next line that is a message. Programs print all kinds of things on their standard output.
+/// Returns the next message. Other lines are ignored, since programs print all kinds of things on standard output.
 async fn next_message(
     lines: &mut Lines,
     server: &str,
-    last_words: &LastWords,
+    error_tail: &ErrorTail,
 ) -> Option<ServerJsonRpcMessage> {
     loop {
         let line = match lines.next().await {
             Ok(Some(line)) => line,
             Ok(None) => return None,
-            Err(fault) => {
-                last_words.add(fault.to_string());
+            Err(error) => {
+                error_tail.add(error.to_string());
                 return None;
             }
         };
@@ -70,31 +70,31 @@ async fn next_message(
         }
         match serde_json::from_slice(line) {
             Ok(message) => return Some(message),
-            Err(fault) => {
-                let start = String::from_utf8_lossy(&line[..line.len().min(200)]);
-                let start = clean_line(&start, 200);
-                tracing::debug!(server, %fault, "no message: {start}");
+            Err(error) => {
+                let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
+                let start = clean_line(&text, 200);
+                tracing::debug!(server, %error, "not a JSON-RPC message: {start}");
             }
         }
     }
 }
 
-/// Writes what a server says besides into the log.
-async fn listen(stderr: Receiver, server: String, last_words: LastWords) {
+/// Copies a server's standard error to the log and to `error_tail`.
+async fn log_stderr(stderr: Receiver, server: String, error_tail: ErrorTail) {
     let mut lines = Lines::new(stderr);
     while let Ok(Some(line)) = lines.next().await {
         let line = clean_line(&String::from_utf8_lossy(line), 1_000);
         tracing::info!(server, "{line}");
-        last_words.add(line);
+        error_tail.add(line);
     }
 }
 
-/// The lines of a pipe.
+/// Reads a pipe line by line.
 struct Lines {
     pipe: Receiver,
     buffer: Vec<u8>,
-    /// How much of the buffer was given as the last line.
-    given: usize,
+    /// Length of the line returned last, at the start of the buffer.
+    returned: usize,
 }
 
 impl Lines {
@@ -102,31 +102,31 @@ impl Lines {
         Self {
             pipe,
             buffer: Vec::new(),
-            given: 0,
+            returned: 0,
         }
     }
 
-    /// The next line with its end, or what there is at the end of all.
+    /// Returns the next line including its line break; the last line may lack one.
     async fn next(&mut self) -> io::Result<Option<&[u8]>> {
-        self.buffer.drain(..self.given);
-        self.given = 0;
+        self.buffer.drain(..self.returned);
+        self.returned = 0;
         let mut scanned = 0;
         loop {
             if let Some(end) = self.buffer[scanned..]
                 .iter()
                 .position(|byte| *byte == b'\n')
             {
-                self.given = scanned + end + 1;
-                return Ok(Some(&self.buffer[..self.given]));
+                self.returned = scanned + end + 1;
+                return Ok(Some(&self.buffer[..self.returned]));
             }
             scanned = self.buffer.len();
             if scanned > LONGEST_LINE {
-                let message = format!("it sent a line of more than {} MiB", LONGEST_LINE >> 20);
+                let message = format!("it sent a line longer than {} MiB", LONGEST_LINE >> 20);
                 return Err(io::Error::other(message));
             }
-            self.buffer.reserve(PIECE);
+            self.buffer.reserve(READ_SIZE);
             if self.pipe.read_buf(&mut self.buffer).await? == 0 {
-                self.given = scanned;
+                self.returned = scanned;
                 return Ok((scanned > 0).then_some(&self.buffer[..]));
             }
         }

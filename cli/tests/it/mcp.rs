@@ -177,7 +177,7 @@ fn the_model_can_wait_for_servers() {
     let server = Server::new([uses("mcp_servers", json!({})), says("Done.")]);
     run(&world, &server, ["--trust"]);
     let expected =
-        "dead: failed: it ended with exit code 1; it said: broken\ns: connected: mcp__s__greet";
+        "dead: failed: it exited with code 1; last output: broken\ns: connected: mcp__s__greet";
     assert_eq!(results(&server), [(expected.to_owned(), false)]);
     assert_eq!(tools(&server)[1], ["mcp_servers", "mcp__s__greet"]);
 }
@@ -209,7 +209,10 @@ fn a_server_that_is_killed_in_a_call_costs_that_call() {
     assert_eq!(ended.stdout, "Done.\n");
     let results = results(&server);
     assert!(
-        results[0].1 && results[0].0.contains("the server ended before it answered"),
+        results[0].1
+            && results[0]
+                .0
+                .contains("the server disconnected before it responded"),
         "{results:?}"
     );
     assert_eq!(results[2], ("hello".to_owned(), false));
@@ -308,7 +311,7 @@ fn servers_that_cannot_be_had_are_told_of() {
     let server = Server::new([uses("mcp_servers", json!({})), says("Done.")]);
     let ended = run(&world, &server, ["--mcp-config", &servers.to_string()]);
     for part in [
-        "the MCP server `my_server` is left out: its tools could be taken for those of the server `my server`",
+        "the MCP server `my_server` is left out: its tool names would clash with those of the server `my server`",
         "the MCP server `ours` is left out: its type is `sdk`",
     ] {
         assert_eq!(ended.stderr.matches(part).count(), 1, "{}", ended.stderr);
@@ -378,7 +381,7 @@ exit code 0
 $ ah mcp test s
 s: connected (scripted 1.0)
   mcp__s__greet
-  left out: big: no model takes an argument `a b`
+  left out: big: invalid argument name `a b`
 exit code 0
 
 $ ah mcp test dead
@@ -428,7 +431,7 @@ fn tools_and_doctor_tell_how_servers_are() {
         listed.stdout
     );
     for part in [
-        "MCP server dead: failed: it ended with exit code 1",
+        "MCP server dead: failed: it exited with code 1",
         "the variable NOWHERE is not set",
     ] {
         assert_eq!(listed.stderr.matches(part).count(), 1, "{}", listed.stderr);
@@ -460,7 +463,7 @@ fn tools_and_doctor_tell_how_servers_are() {
     assert_eq!(lines.len(), 3, "{doctor}");
     for (line, part) in lines.iter().zip([
         "the variable NOWHERE is not set",
-        "note     mcp          dead: failed: it ended with exit code 1",
+        "note     mcp          dead: failed: it exited with code 1",
         "ok       mcp          s: connected: 1 tool",
     ]) {
         assert!(line.contains(part), "{doctor}");

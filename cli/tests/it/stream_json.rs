@@ -200,8 +200,8 @@ fn r3_control_requests_are_answered_while_a_run_goes_on() {
 9: {}
 10: error: `max_thinking_tokens` is no number of tokens
 11: {"mcpServers":[]}
-12: error: there is no MCP server `none`, and no other
-13: error: there is no MCP server `none`, and no other
+12: error: there is no MCP server `none`; none are configured
+13: error: there is no MCP server `none`; none are configured
 14: {"added":[],"removed":[],"errors":{}}
 15: error: there is no server `none` in the host
 16: error: `mcp_reconnect` needs `serverName`

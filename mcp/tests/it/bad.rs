@@ -1,4 +1,4 @@
-//! Servers that are broken, or lie.
+//! Broken and hostile servers.
 
 use ah_conversation::ServerState;
 use ah_testkit::mcp::McpScript;
@@ -12,7 +12,7 @@ fn greeter() -> McpScript {
         .on_call("greet", "text hello")
 }
 
-async fn fault(server: &Value) -> String {
+async fn error_of(server: &Value) -> String {
     let world = World::with(&json!({"s": server}), |_| {});
     world.servers.settled().await;
     let status = world.status();
@@ -21,7 +21,7 @@ async fn fault(server: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_says_why() {
+async fn a_server_that_fails_to_start_reports_the_reason() {
     let dead = McpScript::new().start("echo 'no \u{1b}[31mlicence' >&2; exit 7");
     let old = greeter().initialize(&json!({"protocolVersion": "1999-01-01"}));
     let refusing = greeter().on(
@@ -31,23 +31,23 @@ async fn a_server_that_does_not_start_says_why() {
     for (server, expected) in [
         (
             dead.config(),
-            "it ended with exit code 7; it said: no [31mlicence",
+            "it exited with code 7; last output: no [31mlicence",
         ),
         (
             json!({"command": "no-such-program"}),
-            "there is no program `no-such-program`",
+            "program `no-such-program` not found",
         ),
-        (json!({"command": "/bin/true"}), "it ended with exit code 0"),
+        (json!({"command": "/bin/true"}), "it exited with code 0"),
         (old.config(), "1999-01-01"),
         (refusing.config(), "not today"),
     ] {
-        let fault = fault(&server).await;
-        assert!(fault.contains(expected), "{fault}");
+        let error = error_of(&server).await;
+        assert!(error.contains(expected), "{error}");
     }
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_passed_over() {
+async fn lines_that_are_not_messages_are_ignored() {
     let server = greeter()
         .start(r#"echo 'Server ready!'; echo; echo '[1,2'; echo '{"jsonrpc":"2.0","method":"notifications/mine"}'; printf '\377\n';"#);
     let world = World::new(&server);
@@ -55,12 +55,12 @@ async fn what_is_no_message_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_ends_the_server() {
+async fn an_endless_line_ends_the_server() {
     let server = greeter().start("cat /dev/zero");
-    let fault = fault(&server.config()).await;
+    let error = error_of(&server.config()).await;
     assert!(
-        fault.contains("it sent a line of more than 32 MiB"),
-        "{fault}"
+        error.contains("it sent a line longer than 32 MiB"),
+        "{error}"
     );
 }
 
@@ -78,7 +78,7 @@ async fn ten_megabytes_arrive_whole() {
 }
 
 #[tokio::test]
-async fn tools_that_no_vendor_takes_cost_only_themselves() {
+async fn invalid_tools_are_left_out_and_the_others_stay() {
     let with_schema = |name: &str, schema: Value| json!({"name": name, "inputSchema": schema});
     let mut big = json!({"type": "object"});
     big["description"] = json!("x".repeat(70_000));
@@ -125,18 +125,18 @@ async fn tools_that_no_vendor_takes_cost_only_themselves() {
     assert_eq!(
         status.left_out,
         [
-            "greet: there is another `mcp__s__greet`",
-            "a_b: there is another `mcp__s__a_b`",
+            "greet: duplicate name `mcp__s__greet`",
+            "a_b: duplicate name `mcp__s__a_b`",
             ": it has no name",
-            "odd: its schema is none",
-            "dollar: no model takes an argument `$filter`",
-            "big: its schema has more than 65536 bytes",
+            "odd: its schema is not valid JSON Schema",
+            "dollar: invalid argument name `$filter`",
+            "big: its schema is longer than 65536 bytes",
         ]
     );
 }
 
 #[tokio::test]
-async fn a_list_without_end_has_one() {
+async fn an_endless_list_of_tools_is_cut() {
     let server = McpScript::new().on(
         "tools/list",
         r#"answer '{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":"again"}'"#,

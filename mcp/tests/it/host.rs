@@ -1,4 +1,4 @@
-//! Servers inside the program that drives us, and what such a program may do with all servers while a session runs.
+//! Servers of a host program, and changes that a host makes to servers while a session runs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,18 +17,18 @@ use tokio::time::Instant;
 
 use crate::world::{HANG, World, eventually, names, run, run_with, show};
 
-/// What a host was told, each message with the name of its server.
+/// Messages that a host has received, each with the name of its server.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<(String, Value)>>>);
+struct Received(Arc<Mutex<Vec<(String, Value)>>>);
 
-impl Heard {
+impl Received {
     fn methods(&self) -> Vec<String> {
-        let heard = self.0.lock().unwrap();
+        let received = self.0.lock().unwrap();
         let method = |(server, message): &(String, Value)| {
-            let what = message["method"].as_str().unwrap_or("answer");
-            format!("{server} {what}")
+            let method = message["method"].as_str().unwrap_or("response");
+            format!("{server} {method}")
         };
-        heard.iter().map(method).collect()
+        received.iter().map(method).collect()
     }
 
     fn count(&self, method: &str) -> usize {
@@ -40,18 +40,20 @@ impl Heard {
     }
 }
 
-/// A host whose servers answer a message with what `answer` gives, in order; `None` ends the server.
-fn host(answer: impl Fn(&Value) -> Vec<Option<Value>> + Send + Sync + 'static) -> (SdkHost, Heard) {
-    let heard = Heard::default();
-    let (told, answer) = (heard.clone(), Arc::new(answer));
+/// Creates a host whose servers respond to a message with the values of `respond`, in order; `None` ends the server.
+fn host(
+    respond: impl Fn(&Value) -> Vec<Option<Value>> + Send + Sync + 'static,
+) -> (SdkHost, Received) {
+    let received = Received::default();
+    let (log, respond) = (received.clone(), Arc::new(respond));
     let host = SdkHost::new(move |name| {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let (name, told, answer) = (name.to_owned(), told.clone(), answer.clone());
+        let (name, log, respond) = (name.to_owned(), log.clone(), respond.clone());
         let to_host = sink::unfold(sender, move |sender, message: Value| {
-            told.0.lock().unwrap().push((name.clone(), message.clone()));
-            for answer in answer(&message) {
-                // Whoever hung up wants no answer.
-                let _ = sender.send(answer);
+            log.0.lock().unwrap().push((name.clone(), message.clone()));
+            for response in respond(&message) {
+                // It fails if the client has disconnected.
+                let _ = sender.send(response);
             }
             future::ready(Ok(sender))
         });
@@ -63,10 +65,10 @@ fn host(answer: impl Fn(&Value) -> Vec<Option<Value>> + Send + Sync + 'static) -
             from_host: Box::pin(from_host),
         }
     });
-    (host, heard)
+    (host, received)
 }
 
-/// What a server of the SDKs answers, with one tool that says what it was called with.
+/// Responds as a server of the SDKs does; its one tool returns its argument.
 fn usual(message: &Value) -> Vec<Option<Value>> {
     let result = match message["method"].as_str() {
         Some("initialize") => json!({
@@ -94,7 +96,7 @@ fn sdk(name: &str) -> Value {
     json!({"type": "sdk", "name": name})
 }
 
-/// One server of the host, called `calc`.
+/// Starts one server of the host, called `calc`.
 fn world(host: SdkHost) -> World {
     World::with(&json!({"calc": sdk("calc")}), |options| {
         options.host = Some(host);
@@ -103,19 +105,19 @@ fn world(host: SdkHost) -> World {
 }
 
 #[tokio::test]
-async fn the_whole_protocol_goes_over_the_pipe_of_the_host() {
-    let (host, heard) = host(usual);
+async fn all_messages_go_over_the_pipe_of_the_host() {
+    let (host, received) = host(usual);
     let world = world(host);
     world.servers.ready(HANG).await;
     let tools = world.servers.tools();
-    let told: Vec<_> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-    assert_eq!(told, ["mcp__calc__say"], "and nothing to wait with");
+    let names: Vec<_> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    assert_eq!(names, ["mcp__calc__say"], "without a tool that waits");
     let said = world.call("mcp__calc__say", json!({"t": "α😀"})).await;
     assert_eq!(show(&said), "<α😀>");
     let failed = world.call("mcp__calc__say", json!({"t": "no"})).await;
     assert_eq!(show(&failed), "failed: <no>");
     assert_eq!(
-        heard.methods(),
+        received.methods(),
         [
             "calc initialize",
             "calc notifications/initialized",
@@ -124,8 +126,8 @@ async fn the_whole_protocol_goes_over_the_pipe_of_the_host() {
             "calc tools/call",
         ]
     );
-    let heard = heard.0.lock().unwrap();
-    let (first, call) = (&heard[0].1, &heard[3].1);
+    let received = received.0.lock().unwrap();
+    let (first, call) = (&received[0].1, &received[3].1);
     assert_eq!(
         (&first["id"], &first["params"]["protocolVersion"]),
         (&json!(0), &json!("2025-11-25"))
@@ -139,9 +141,8 @@ async fn the_whole_protocol_goes_over_the_pipe_of_the_host() {
     assert!(meta["progressToken"].is_number(), "{meta}");
 }
 
-/// Port 10 b: what is known of a server, and the five states that it may be in.
 #[tokio::test]
-async fn the_status_says_what_a_server_is() {
+async fn the_status_has_state_configuration_and_tools() {
     let (host, _) = host(usual);
     let hangs = McpScript::new().start("sleep 1000");
     let mut program = McpScript::new().tool("t").config();
@@ -171,13 +172,13 @@ async fn the_status_says_what_a_server_is() {
             ("odd", "failed"),
             ("off", "disabled")
         ],
-        "needs-auth is what a server over HTTP may be"
+        "only a server over HTTP can be in the state needs-auth"
     );
     assert_eq!(status[0].config, sdk("calc"));
     assert_eq!(
         status[2].config,
         json!({"type": "stdio", "command": "no-such-program", "args": ["${MY_TOKEN}"]}),
-        "as it was written"
+        "variables are not expanded"
     );
     assert!(!serde_json::to_string(&status).unwrap().contains("secret"));
     let tool = &status[0].tools[0];
@@ -199,7 +200,7 @@ fn change(added: &[&str], removed: &[&str], errors: &[(&str, &str)]) -> ServersC
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let errors = errors
         .iter()
-        .map(|(name, why)| ((*name).to_owned(), (*why).to_owned()));
+        .map(|(name, error)| ((*name).to_owned(), (*error).to_owned()));
     ServersChange {
         added: owned(added),
         removed: owned(removed),
@@ -207,10 +208,9 @@ fn change(added: &[&str], removed: &[&str], errors: &[(&str, &str)]) -> ServersC
     }
 }
 
-/// Port 10 d and c: what is set is compared with what is there.
 #[tokio::test]
-async fn servers_are_set_while_a_session_runs() {
-    let (host, heard) = host(usual);
+async fn setting_servers_adds_removes_and_replaces_only_those_that_differ() {
+    let (host, received) = host(usual);
     let file = McpScript::new().tool("t").config();
     let other = McpScript::new().tool("u").config();
     let world = World::with(&json!({"calc": sdk("calc"), "file": file}), |options| {
@@ -224,7 +224,7 @@ async fn servers_are_set_while_a_session_runs() {
             change(
                 &["dead", "more"],
                 &[],
-                &[("dead", "there is no program `no-such-program`")],
+                &[("dead", "program `no-such-program` not found")],
             ),
         ),
         (
@@ -252,15 +252,15 @@ async fn servers_are_set_while_a_session_runs() {
     assert!(servers.tools().is_empty());
     assert!(servers.find("mcp__calc__say").is_none());
     assert_eq!(
-        heard.count("initialize"),
+        received.count("initialize"),
         2,
-        "what stays is not started again"
+        "an unchanged server is not restarted"
     );
 }
 
 #[tokio::test]
 async fn a_call_of_a_server_that_is_removed_fails() {
-    let (host, heard) = host(|message| match message["method"].as_str() {
+    let (host, received) = host(|message| match message["method"].as_str() {
         Some("tools/call") => Vec::new(),
         _ => usual(message),
     });
@@ -269,24 +269,23 @@ async fn a_call_of_a_server_that_is_removed_fails() {
     let called = tool.clone();
     let call = tokio::spawn(async move { run(&called, json!({"t": "x"})).await });
     eventually("the call", || {
-        (heard.count("tools/call") == 1).then_some(())
+        (received.count("tools/call") == 1).then_some(())
     })
     .await;
     world.servers.set(BTreeMap::new()).await;
     assert_eq!(
         show(&call.await.unwrap()),
-        "failed: the server ended before it answered; whether the call has changed anything is not known"
+        "failed: the server disconnected before it responded; it is unknown whether the call had any effect"
     );
     assert_eq!(
         show(&run(&tool, json!({"t": "x"})).await),
-        "failed: the MCP server `calc` cannot be asked: it was removed"
+        "failed: the MCP server `calc` is not available: it was removed"
     );
 }
 
-/// Port 10 h: to reconnect is to end and to start; to toggle hides the tools of a server that stays.
 #[tokio::test]
-async fn servers_are_reconnected_and_toggled() {
-    let (host, heard) = host(usual);
+async fn reconnecting_restarts_a_server_and_toggling_only_hides_its_tools() {
+    let (host, received) = host(usual);
     let server = McpScript::new().start("echo $$ >>started\n").tool("t");
     let servers =
         json!({"s": server.config(), "calc": sdk("calc"), "dead": {"command": "no-such-program"}});
@@ -297,50 +296,50 @@ async fn servers_are_reconnected_and_toggled() {
         assert_eq!(servers.reconnect(name).await, Ok(()));
     }
     assert_eq!(world.text("started").lines().count(), 2);
-    assert_eq!(heard.count("initialize"), 2);
+    assert_eq!(received.count("initialize"), 2);
     let said = world.call("mcp__calc__say", json!({"t": "again"})).await;
     assert_eq!(show(&said), "<again>");
     assert_eq!(
         servers.reconnect("dead").await,
-        Err("there is no program `no-such-program`".to_owned())
+        Err("program `no-such-program` not found".to_owned())
     );
     let unknown = Err("there is no MCP server `x`; there are: calc, dead, s".to_owned());
     assert_eq!(servers.reconnect("x").await, unknown);
     assert_eq!(servers.toggle("x", false), unknown);
 
     servers.toggle("calc", false).unwrap();
-    let told: Vec<_> = servers
+    let names: Vec<_> = servers
         .tools()
         .iter()
         .map(|tool| tool.spec().name.clone())
         .collect();
-    assert_eq!(told, ["mcp_servers", "mcp__s__t"]);
+    assert_eq!(names, ["mcp_servers", "mcp__s__t"]);
     assert!(servers.find("mcp__calc__say").is_none());
     assert_eq!(world.status().state, ServerState::Disabled);
     servers.toggle("calc", true).unwrap();
     assert_eq!(world.status().state, ServerState::Connected);
     world.tool("mcp__calc__say").await;
-    assert_eq!(heard.count("initialize"), 2, "the connection stayed");
+    assert_eq!(received.count("initialize"), 2, "the connection stayed");
 }
 
 #[tokio::test]
-async fn a_host_that_hangs_up_is_asked_for_another_pipe() {
-    let (host, heard) = host(|message| match message["method"].as_str() {
+async fn a_host_that_closes_a_pipe_is_asked_for_another() {
+    let (host, received) = host(|message| match message["method"].as_str() {
         Some("tools/call") => vec![None],
         _ => usual(message),
     });
     let world = world(host);
     let failed = world.call("mcp__calc__say", json!({"t": "x"})).await;
     assert!(
-        show(&failed).starts_with("failed: the server ended"),
+        show(&failed).starts_with("failed: the server disconnected"),
         "{failed:?}"
     );
     world.tool("mcp__calc__say").await;
-    assert_eq!(heard.count("initialize"), 2);
+    assert_eq!(received.count("initialize"), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_is_waited_for_once() {
+async fn the_time_limit_for_a_hanging_server_is_spent_only_once() {
     let (host, _) = host(|_| Vec::new());
     let world = world(host);
     let patience = Duration::from_secs(10);
@@ -353,8 +352,8 @@ async fn a_server_that_hangs_is_waited_for_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_always_has_other_tools_is_asked_at_a_pace() {
-    let (host, heard) = host(|message| {
+async fn the_list_of_tools_is_requested_at_most_once_a_second() {
+    let (host, received) = host(|message| {
         let mut answers = usual(message);
         if message["method"] == "tools/list" {
             let change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
@@ -365,12 +364,12 @@ async fn a_server_that_always_has_other_tools_is_asked_at_a_pace() {
     let world = world(host);
     world.servers.settled().await;
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let asked = heard.count("tools/list");
-    assert!((10..=23).contains(&asked), "{asked}");
+    let requests = received.count("tools/list");
+    assert!((10..=23).contains(&requests), "{requests}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_is_told_and_a_flood_of_it_is_not() {
+async fn progress_is_reported_at_a_limited_rate() {
     let (host, _) = host(|message| {
         let answers = usual(message);
         if message["method"] != "tools/call" {
@@ -385,25 +384,25 @@ async fn progress_is_told_and_a_flood_of_it_is_not() {
     });
     let world = world(host);
     let tool = world.tool("mcp__calc__say").await;
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    let reports = Arc::new(Mutex::new(Vec::new()));
     let context = Context {
         progress: {
-            let heard = heard.clone();
-            ProgressSink::new(move |progress| heard.lock().unwrap().push(progress))
+            let reports = reports.clone();
+            ProgressSink::new(move |progress| reports.lock().unwrap().push(progress))
         },
         ..Context::new(PathBuf::from("/nowhere"))
     };
     run_with(&tool, json!({"t": "x"}), context).await;
-    let heard = heard.lock().unwrap();
-    assert_eq!(heard.len(), 1, "no time has passed");
+    let reports = reports.lock().unwrap();
+    assert_eq!(reports.len(), 1, "no time has passed");
     assert_eq!(
-        (heard[0].total, heard[0].message.as_deref()),
+        (reports[0].total, reports[0].message.as_deref()),
         (Some(1000.0), Some("at work"))
     );
 }
 
 #[tokio::test]
-async fn names_that_could_be_mistaken_are_refused_and_told() {
+async fn servers_whose_tool_names_would_clash_are_not_started() {
     let (host, _) = host(usual);
     let servers = json!({"my server": sdk("a"), "my_server": sdk("b"), "my_server__x": sdk("c"), "mine": sdk("d")});
     let world = World::with(&servers, |options| options.host = Some(host));
@@ -413,8 +412,8 @@ async fn names_that_could_be_mistaken_are_refused_and_told() {
         .into_iter()
         .map(|one| (one.name, one.error.unwrap()))
         .collect();
-    let why = "its tools could be taken for those of the server `my server`; give it another name";
-    let expected = ["my_server", "my_server__x"].map(|name| (name.to_owned(), why.to_owned()));
+    let error = "its tool names would clash with those of the server `my server`; rename it";
+    let expected = ["my_server", "my_server__x"].map(|name| (name.to_owned(), error.to_owned()));
     assert_eq!(refused, expected);
     world.servers.settled().await;
     let states: Vec<_> = world.servers.status().iter().map(|one| one.state).collect();
@@ -424,7 +423,7 @@ async fn names_that_could_be_mistaken_are_refused_and_told() {
 }
 
 #[tokio::test]
-async fn the_tools_of_a_server_have_a_size_together() {
+async fn the_tools_of_a_server_have_a_total_size_limit() {
     let (host, _) = host(|message| match message["method"].as_str() {
         Some("tools/list") => {
             let tools = (0..20).map(|number| {

@@ -1,4 +1,4 @@
-//! Servers that do what they should, and how they come and go.
+//! Working servers: calls, resources, start, restart and end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,9 +15,8 @@ fn greeter() -> McpScript {
         .on_call("greet", "text \"$GREETING\"")
 }
 
-/// Feature table N1, port 10 j: a scripted server lists, answers, and fails.
 #[tokio::test]
-async fn tools_are_listed_called_and_fail() {
+async fn tools_are_listed_and_called_and_their_errors_returned() {
     let server = greeter()
         .tool("fail")
         .tool("refuse")
@@ -43,9 +42,8 @@ async fn tools_are_listed_called_and_fail() {
     );
 }
 
-/// Port 10: a server sees what every child sees and what its configuration gives, and no secrets that nobody gave it.
 #[tokio::test]
-async fn a_server_sees_the_variables_of_a_child_and_its_own() {
+async fn a_server_sees_the_variables_of_child_processes_and_its_own_but_no_secrets() {
     let server = McpScript::new()
         .tool("env")
         .on_call("env", "text \"$GREETING/$MY_TOKEN/$MINE\"");
@@ -62,9 +60,8 @@ async fn a_server_sees_the_variables_of_a_child_and_its_own() {
     );
 }
 
-/// Port 10 k: annotations decide what a call counts as, and whether it may happen is for others to say.
 #[tokio::test]
-async fn a_promise_to_change_nothing_is_known_as_one() {
+async fn a_read_only_hint_counts_as_a_promise() {
     let tool = |name: &str, annotations: serde_json::Value| json!({"name": name, "inputSchema": {"type": "object"}, "annotations": annotations});
     let server = McpScript::new()
         .definition(tool("look", json!({"readOnlyHint": true})))
@@ -104,7 +101,7 @@ async fn a_call_waits_for_a_server_that_starts() {
 }
 
 #[tokio::test]
-async fn a_call_of_a_tool_that_was_never_there_names_those_that_are() {
+async fn a_call_of_an_unknown_tool_names_the_known_ones() {
     let server = greeter().start("until [ -e go ]; do sleep 0.01; done");
     let world = World::new(&server);
     let (output, ()) = tokio::join!(world.call_early("mcp__s__wave"), async {
@@ -112,13 +109,12 @@ async fn a_call_of_a_tool_that_was_never_there_names_those_that_are() {
     });
     assert_eq!(
         show(&output),
-        "failed: there is no tool `mcp__s__wave`; those of its server are: mcp__s__greet"
+        "failed: there is no tool `mcp__s__wave`; tools of its server: mcp__s__greet"
     );
 }
 
-/// Port 10 e: answers belong to questions by their ids.
 #[tokio::test]
-async fn answers_come_in_any_order() {
+async fn responses_are_matched_to_requests_by_id() {
     let server = McpScript::new()
         .tool("first")
         .tool("second")
@@ -136,9 +132,8 @@ async fn answers_come_in_any_order() {
     );
 }
 
-/// Port 10 c: tools appear and disappear as the server says; what stays is not told again.
 #[tokio::test]
-async fn a_changed_list_is_taken_up() {
+async fn a_changed_list_of_tools_is_loaded() {
     let list = |names: &str| format!(r#"answer '{{"tools":[{names}]}}'"#);
     let tool = |name: &str| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
     let server = McpScript::new()
@@ -166,7 +161,6 @@ async fn a_changed_list_is_taken_up() {
     world.tool("mcp__s__new").await;
 }
 
-/// Port 10 f: the process goes with its owner.
 #[tokio::test]
 async fn servers_end_with_the_session() {
     let server = greeter().start("echo $$ >pid; sleep 1000 & echo $! >child;");
@@ -184,9 +178,8 @@ async fn servers_end_with_the_session() {
     }
 }
 
-/// Feature table N3, port 10 b and h: a server that ends is started again, and its tools are there all the time.
 #[tokio::test]
-async fn a_server_that_dies_in_a_call_fails_it_and_comes_back() {
+async fn a_server_that_dies_during_a_call_fails_the_call_and_is_restarted() {
     let server = greeter()
         .tool("crash")
         .on_call("crash", "echo ouch >&2; exit 3");
@@ -194,13 +187,13 @@ async fn a_server_that_dies_in_a_call_fails_it_and_comes_back() {
     let crash = world.tool("mcp__s__crash").await;
     assert_eq!(
         show(&run(&crash, json!({})).await),
-        "failed: the server ended before it answered; whether the call has changed anything is not known"
+        "failed: the server disconnected before it responded; it is unknown whether the call had any effect"
     );
     assert_eq!(show(&world.call("mcp__s__greet", json!({})).await), "hello");
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_cancelled() {
+async fn a_dropped_call_is_cancelled() {
     let server = McpScript::new()
         .tool("hang")
         .on_call("hang", "echo \"$id\" >asked")
@@ -213,15 +206,15 @@ async fn a_call_that_nobody_waits_for_is_cancelled() {
     })
     .await;
     call.abort();
-    let told = eventually("the cancellation", || {
+    let sent = eventually("the cancellation", || {
         Some(world.text("cancelled")).filter(|text| text.ends_with('\n'))
     })
     .await;
-    assert!(told.contains(&format!("\"requestId\":{asked}")), "{told}");
+    assert!(sent.contains(&format!("\"requestId\":{asked}")), "{sent}");
 }
 
 #[tokio::test]
-async fn progress_keeps_a_call_alive_and_silence_ends_it() {
+async fn progress_restarts_the_timeout_of_a_call() {
     let progress = r#"token=${line#*\"progressToken\":}; token=${token%%[,\}]*}
         for i in 1 2 3 4 5 6; do
             printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s}}\n' "$token" $i
@@ -239,7 +232,7 @@ async fn progress_keeps_a_call_alive_and_silence_ends_it() {
     assert_eq!(show(&world.call("mcp__s__slow", json!({})).await), "done");
     assert_eq!(
         show(&world.call("mcp__s__silent", json!({})).await),
-        "failed: no answer and no sign of progress for 1 s; it was told to stop"
+        "failed: no response and no progress for 1 s; the call was cancelled"
     );
     eventually("the cancellation", || {
         world
@@ -250,9 +243,8 @@ async fn progress_keeps_a_call_alive_and_silence_ends_it() {
     .await;
 }
 
-/// Feature table N3, port 10 i: resources are listed and read.
 #[tokio::test]
-async fn resources_are_tools() {
+async fn resources_are_listed_and_read_by_tools_and_by_hosts() {
     let server = greeter()
         .initialize(
             &json!({"capabilities": {"resources": {}}, "instructions": "Greet \u{1b}[1mfirst."}),
@@ -293,7 +285,7 @@ async fn resources_are_tools() {
         .details;
     let resource =
         json!({"server": "s", "uri": "note://1", "name": "one", "mimeType": "text/plain"});
-    assert_eq!(details.unwrap(), json!([resource]), "templates are none");
+    assert_eq!(details.unwrap(), json!([resource]), "without the templates");
     let listed = world.servers.resources("s").await.unwrap();
     assert_eq!(
         listed,
@@ -316,9 +308,9 @@ async fn resources_are_tools() {
     let elsewhere = json!({"server": "nobody"});
     assert_eq!(
         show(&world.call("mcp_resources", elsewhere).await),
-        "failed: there is no server `nobody`; those with resources are s"
+        "failed: there is no server `nobody`; servers with resources: s"
     );
-    // Port 05 i: what a server says of itself reaches the model.
+    // The instructions of a server reach the model.
     let overview = world.tool("mcp_servers").await;
     let description = &overview.spec().description;
     assert!(
@@ -332,7 +324,7 @@ async fn resources_are_tools() {
 }
 
 #[tokio::test]
-async fn denied_tools_are_not_told_of() {
+async fn denied_tools_are_hidden() {
     let world = World::with(&json!({"s": greeter().tool("wave").config()}), |options| {
         options.denied = vec![
             "mcp__s__wave".parse().unwrap(),
@@ -357,6 +349,6 @@ async fn a_server_that_is_too_slow_fails() {
     });
     assert_eq!(
         show(&world.call_early("mcp__s__greet").await),
-        "failed: the MCP server `s` cannot be asked: it did not start within 0.3 s"
+        "failed: the MCP server `s` is not available: it did not start within 0.3 s"
     );
 }

@@ -1,4 +1,4 @@
-//! Servers as a session has them: scripted, real processes, good and bad.
+//! Servers of a session, scripted: real processes, HTTP servers and servers of a host.
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 

@@ -1,4 +1,4 @@
-//! Servers in a folder of their own, and what their tools give.
+//! Servers in a temporary folder, and calls of their tools.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,22 +14,22 @@ use ah_testkit::mcp::McpScript;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Only a hang takes so long.
+/// Longer than anything but a hang takes.
 pub const HANG: Duration = Duration::from_secs(60);
 
-/// A folder, and servers that work in it.
+/// A temporary folder, and servers that run in it.
 pub struct World {
     pub folder: TempDir,
     pub servers: Arc<RemoteServers>,
 }
 
 impl World {
-    /// One server, called `s`.
+    /// Starts one server, called `s`.
     pub fn new(server: &McpScript) -> Self {
         Self::with(&json!({"s": server.config()}), |_| {})
     }
 
-    /// Servers as a file configures them.
+    /// Starts servers from their configuration, with changed options.
     pub fn with(servers: &Value, change: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = std::env::var("PATH").unwrap();
@@ -37,8 +37,8 @@ impl World {
             ("PATH", path.as_str()),
             ("GREETING", "hello"),
             ("MY_TOKEN", "secret"),
-        ];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let environment = Environment::new(variables, folder.path().to_owned());
         let mut options = Options {
             confined: None,
@@ -66,17 +66,17 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// What a file of the folder says; nothing, if it is not there.
+    /// Returns the text of a file in the folder; empty if there is none.
     pub fn text(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// How the first server is.
+    /// Returns the status of the first server.
     pub fn status(&self) -> ServerStatus {
         self.servers.status().remove(0)
     }
 
-    /// A tool by its name, of those that there are once every server has settled.
+    /// Returns the tool of this name once every server is connected or has failed.
     pub async fn tool(&self, name: &str) -> Arc<dyn Tool> {
         self.servers.settled().await;
         let tools = self.servers.tools();
@@ -115,12 +115,12 @@ pub async fn run_with(tool: &Arc<dyn Tool>, input: Value, context: Context) -> O
         .unwrap()
 }
 
-/// The names of a server's tools.
+/// Returns the names of a server's tools.
 pub fn names(status: &ServerStatus) -> Vec<&str> {
     status.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-/// An output in one line.
+/// Returns an output as text.
 pub fn show(output: &Output) -> String {
     let text = match &output.content {
         Content::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),
@@ -131,15 +131,16 @@ pub fn show(output: &Output) -> String {
                 ResultBlock::Image(image) => format!("<{}>", image.media_type),
             })
             .collect(),
-        Content::Spool(_) => panic!("servers spool nothing"),
+        Content::Spool(_) => panic!("outputs of servers are not spooled"),
     };
-    match output.is_error {
-        true => format!("failed: {text}"),
-        false => text,
+    if output.is_error {
+        format!("failed: {text}")
+    } else {
+        text
     }
 }
 
-/// Waits until `look` finds something.
+/// Waits until `look` returns a value.
 pub async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = std::time::Instant::now();
     loop {

@@ -1,0 +1,29 @@
+//! Options shared by all servers of a session.
+
+use std::time::Duration;
+
+use ah_conversation::{Environment, Interface, Rule};
+
+use crate::program::Confined;
+use crate::sdk::SdkHost;
+
+/// Options shared by all servers of a session.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Environment variables and working directory of child processes.
+    pub environment: Environment,
+    /// HTTP client options for servers with a URL.
+    pub http: ah_http::Options,
+    /// Host of the servers of type `sdk`; `None` without a host program.
+    pub host: Option<SdkHost>,
+    /// Sandbox for child processes; `None` runs them with the user's permissions.
+    pub confined: Option<Confined>,
+    /// Start timeout of a server.
+    pub start_timeout: Duration,
+    /// Default timeout of a call, restarted by each progress notification.
+    pub call_timeout: Duration,
+    /// Tools hidden from the model.
+    pub denied: Vec<Rule>,
+    /// Naming of the built-in tools about servers.
+    pub interface: Interface,
+}
