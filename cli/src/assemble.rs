@@ -30,9 +30,9 @@ use ah_conversation::{
     Sampling, Thinking, Tool, estimate_text,
 };
 use ah_mcp::{RemoteServers, SdkHost, Transport};
-use ah_provider::anthropic::Patience;
+use ah_provider::exchange::Timeouts;
 use ah_provider::fallback::Fallback;
-use ah_provider::script::normal::Normal;
+use ah_provider::script::normalizer::Normalizer;
 use ah_provider::script::record::Recording;
 use ah_store::{SessionStore, SystemClock};
 use tools::Sources;
@@ -56,7 +56,7 @@ pub fn model(config: &Config, options: &Options) -> Result<Arc<dyn Provider>, Cl
     let Some(path) = &options.model.record else {
         return Ok(provider);
     };
-    let normal = Normal::of(&config.environment);
+    let normal = Normalizer::of(&config.environment);
     let recording = Recording::create(path, provider.model(), normal).map_err(|error| {
         CliError::failure(format!("cannot record to `{}`: {error}", path.display()))
     })?;
@@ -141,7 +141,7 @@ fn asking<T>(
             .max_output_tokens
             .as_ref()
             .map(|count| count.value.get()),
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         retry: config.retry,
         seed: SystemClock::default().now().0.unsigned_abs(),
     });

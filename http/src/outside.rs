@@ -13,14 +13,14 @@ use reqwest::{Client, Url};
 use crate::{Error, Options};
 
 /// Whether an address may be connected to.
-pub type Permits = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+pub type AddressFilter = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 /// A client for requests to the host of `url`, by the addresses that `permits` says. It follows no redirects.
 ///
 /// # Errors
 ///
 /// Where the host is an address that is not permitted, or the options are not valid.
-pub fn client(options: &Options, url: &Url, permits: Permits) -> Result<Client, Error> {
+pub fn client(options: &Options, url: &Url, permits: AddressFilter) -> Result<Client, Error> {
     let host = url
         .host_str()
         .filter(|_| is_web(url))
@@ -72,7 +72,7 @@ fn not_public(host: &str) -> Error {
 
 /// Looks names up, and leaves out what is not permitted.
 struct Resolver {
-    permits: Permits,
+    permits: AddressFilter,
     /// The proxy's own name, which the user has set.
     proxy: Option<String>,
 }
@@ -100,11 +100,11 @@ mod tests {
 
     use super::*;
 
-    fn public() -> Permits {
+    fn public() -> AddressFilter {
         Arc::new(|address| !address.is_loopback())
     }
 
-    fn ask(url: &str, options: &Options, permits: Permits) -> Result<(), String> {
+    fn ask(url: &str, options: &Options, permits: AddressFilter) -> Result<(), String> {
         let url = Url::parse(url).unwrap();
         let client = client(options, &url, permits).map_err(|error| error.to_string())?;
         let runtime = tokio::runtime::Builder::new_current_thread()

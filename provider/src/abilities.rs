@@ -1,6 +1,6 @@
-//! What a model takes of what it is asked for beside the conversation: how much it may write and think, how hard it
-//! tries, how it chooses its words. Decided here once for all protocols, whose encoders only spell it; what a model or
-//! its server is known to refuse is left out rather than sent in vain.
+//! The settings of a request that a model supports: output limit, thinking, effort, sampling. They are decided here once
+//! for all protocols, so that the encoders only write them. A setting that a model or its server is known to refuse is
+//! left out, since the whole request would fail.
 
 use std::sync::Arc;
 
@@ -9,144 +9,151 @@ use serde::Deserialize;
 
 use crate::openai::ThinkingField;
 
-/// How much a model is let write at once, unless it can only write less.
+/// Default output limit in tokens, for models that can write at least as much.
 pub const USUAL_OUTPUT: u64 = 16_384;
-/// The Messages API takes no smaller thinking budget, and an answer is left as much beside it, if it may have that much.
-const LEAST_TOKENS: u64 = 1_024;
-/// What a model that takes words for its effort takes, unless others are known.
+/// Smallest thinking budget of the Messages API, and the room that is left for the answer beside the thinking.
+const MIN_BUDGET: u64 = 1_024;
+/// Effort levels of a model for which the catalogue lists none.
 const USUAL_EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
-/// What a model can do and takes, as far as that is known.
+/// Known limits and supported settings of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Abilities {
-    /// How many tokens it can write in one response.
+    /// Limit of tokens in one response.
     pub max_output: Option<u64>,
-    /// How it is told to think.
+    /// Form of the thinking setting.
     pub thinking: ThinkingForm,
-    /// The words for effort that it takes, from the least on; none, if it does not think at all.
+    /// Supported effort levels in ascending order; empty for a model that does not think.
     pub efforts: Option<Vec<Effort>>,
-    /// What it refuses.
-    pub refuses: Vec<Refusal>,
+    /// Settings that it refuses.
+    pub unsupported: Vec<Unsupported>,
 }
 
-/// How a model is told how much to think.
+/// Form in which a model is told how much to think.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingForm {
-    /// By a number of tokens.
+    /// A budget in tokens.
     #[default]
     Budget,
-    /// It decides by itself and takes no number.
+    /// The model decides and accepts no budget.
     Adaptive,
 }
 
-/// What a model does not take.
+/// A setting that a model refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Refusal {
-    /// A temperature.
+pub enum Unsupported {
+    /// `temperature`.
     Temperature,
     /// `top_p`.
     TopP,
-    /// `top_p` where there is a temperature.
+    /// `top_p` together with `temperature`.
     TopPBesideTemperature,
-    /// Words to stop at.
+    /// Stop sequences.
     Stop,
-    /// Not to think.
+    /// Thinking switched off.
     NoThinking,
 }
 
-/// What is asked for in the end.
+/// The settings of a request, reduced to those that the model supports.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked<'a> {
-    /// How many tokens may be written, those of thought among them.
+pub struct EffectiveSettings<'a> {
+    /// Output limit in tokens, thinking included.
     pub max_output: u64,
-    /// How much may be thought.
-    pub thinking: Option<Thought>,
-    /// How hard to try, in a word that the model takes.
+    /// Thinking, or `None` for the model's default.
+    pub thinking: Option<ThinkingSetting>,
+    /// Effort, at a level that the model supports.
     pub effort: Option<Effort>,
-    /// The temperature.
+    /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// The share of the likeliest words.
+    /// Nucleus sampling: cumulative probability of the tokens that are considered.
     pub top_p: Option<f64>,
-    /// Words to stop at.
+    /// Stop sequences.
     pub stop: &'a [String],
 }
 
-/// How much is thought.
+/// Amount of thinking that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thought {
-    /// Not at all.
+pub enum ThinkingSetting {
+    /// None.
     Off,
-    /// At most so many tokens.
+    /// At most this many tokens.
     Budget(u64),
-    /// As the model decides, which is taken to be about so many.
+    /// As much as the model decides; the number is an estimate in tokens.
     Adaptive(u64),
 }
 
 impl Abilities {
-    /// How much the model can write in one response, or is taken to.
+    /// Returns the limit of tokens in one response, or the default if it is unknown.
     pub fn output_limit(&self) -> u64 {
         self.max_output.unwrap_or(USUAL_OUTPUT)
     }
 
-    /// What `request` asks of the model, where the server is told to think by `field`.
-    pub fn asked<'a>(&self, request: &'a Request, field: ThinkingField) -> Asked<'a> {
+    /// Returns the settings of `request` that the model supports, for a server that takes thinking in `field`.
+    pub fn effective<'a>(
+        &self,
+        request: &'a Request,
+        field: ThinkingField,
+    ) -> EffectiveSettings<'a> {
         let (max_output, thinking) = match field {
             ThinkingField::None => (request.max_output, None),
             _ if !self.thinks() => (request.max_output, None),
             _ => self.output(request),
         };
-        let takes_words = match field {
+        let takes_effort = match field {
             ThinkingField::None | ThinkingField::EnableThinking => false,
-            // Without knowing better, a model that is told by numbers is not told by words.
+            // A model that takes a budget takes effort only if the catalogue says so.
             ThinkingField::Thinking => self.efforts.is_some(),
             ThinkingField::ReasoningEffort | ThinkingField::Reasoning => true,
         };
-        let wanted = request.thinking.effort.filter(|_| takes_words);
-        let thinks = !matches!(thinking, None | Some(Thought::Off));
-        let refuses = |refusal| self.refuses.contains(&refusal);
+        let wanted = request.thinking.effort.filter(|_| takes_effort);
+        let thinks = !matches!(thinking, None | Some(ThinkingSetting::Off));
+        let unsupported = |setting| self.unsupported.contains(&setting);
         let sampling = &request.sampling;
-        // While it thinks, hardly a model takes either.
+        // Almost no model takes `temperature` or `top_p` while it thinks.
         let temperature = sampling
             .temperature
-            .filter(|_| !thinks && !refuses(Refusal::Temperature));
-        let is_alone = temperature.is_none() || !refuses(Refusal::TopPBesideTemperature);
-        Asked {
+            .filter(|_| !thinks && !unsupported(Unsupported::Temperature));
+        let is_alone = temperature.is_none() || !unsupported(Unsupported::TopPBesideTemperature);
+        EffectiveSettings {
             max_output,
             thinking,
             effort: wanted.and_then(|wanted| self.effort(wanted)),
             temperature,
             top_p: sampling
                 .top_p
-                .filter(|_| !thinks && is_alone && !refuses(Refusal::TopP)),
-            stop: match refuses(Refusal::Stop) {
-                true => &[],
-                false => &sampling.stop,
+                .filter(|_| !thinks && is_alone && !unsupported(Unsupported::TopP)),
+            stop: if unsupported(Unsupported::Stop) {
+                &[]
+            } else {
+                &sampling.stop
             },
         }
     }
 
-    /// The same, where the messages may end with results of calls. A model that is given a budget of thought takes none
-    /// of calls that, as they are sent, do not begin with a thought of its own: it goes on without.
-    pub fn asked_in_turn<'a>(
+    /// Like [`Self::effective`], for a request that may end with tool results. With a thinking budget, the Messages API
+    /// refuses an answer with tool calls that does not begin with a thinking block of the model's own; thinking is left
+    /// out then.
+    pub fn effective_in_turn<'a>(
         &self,
         request: &'a Request,
         field: ThinkingField,
         begins_with_thought: impl FnOnce(&Message) -> bool,
-    ) -> Asked<'a> {
-        let asked = self.asked(request, field);
-        let has_budget =
-            field == ThinkingField::Thinking && matches!(asked.thinking, Some(Thought::Budget(_)));
-        match has_budget
-            && calling(&request.messages).is_some_and(|call| !begins_with_thought(call))
+    ) -> EffectiveSettings<'a> {
+        let settings = self.effective(request, field);
+        let has_budget = field == ThinkingField::Thinking
+            && matches!(settings.thinking, Some(ThinkingSetting::Budget(_)));
+        if has_budget
+            && calling_message(&request.messages).is_some_and(|call| !begins_with_thought(call))
         {
-            true => self.asked(request, ThinkingField::None),
-            false => asked,
+            self.effective(request, ThinkingField::None)
+        } else {
+            settings
         }
     }
 
-    /// The word that the model takes for `wanted`: the most that is not more, or the least that it takes.
+    /// Returns the supported effort for `wanted`: the highest one not above it, or else the lowest one.
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
         let known = self.efforts.as_deref().unwrap_or(&USUAL_EFFORTS);
         let fitting = known.iter().rev().find(|known| **known <= wanted);
@@ -159,34 +166,37 @@ impl Abilities {
             .is_none_or(|efforts| !efforts.is_empty())
     }
 
-    /// How much may be written, and how much of it thought. What is thought counts as written, so room for the answer
-    /// is added to the budget as far as the model goes.
-    fn output(&self, request: &Request) -> (u64, Option<Thought>) {
+    /// Returns the output limit and the thinking. Thinking counts as output, so the budget is added to the limit, up to
+    /// the model's own limit.
+    fn output(&self, request: &Request) -> (u64, Option<ThinkingSetting>) {
         let wanted = request.max_output;
-        let asked = request.thinking;
-        let budget = match (asked.budget, asked.effort) {
+        let settings = request.thinking;
+        let budget = match (settings.budget, settings.effort) {
             (None, None) => return (wanted, None),
-            (Some(0), _) if self.refuses.contains(&Refusal::NoThinking) => return (wanted, None),
-            (Some(0), _) => return (wanted, Some(Thought::Off)),
-            (Some(budget), _) => u64::from(budget).max(LEAST_TOKENS),
+            (Some(0), _) if self.unsupported.contains(&Unsupported::NoThinking) => {
+                return (wanted, None);
+            }
+            (Some(0), _) => return (wanted, Some(ThinkingSetting::Off)),
+            (Some(budget), _) => u64::from(budget).max(MIN_BUDGET),
             (None, Some(effort)) => tokens(effort),
         };
         let max_output = (wanted + budget).min(self.output_limit().max(wanted));
-        let takes_words = asked.budget.is_none() && self.efforts.is_some();
-        if self.thinking == ThinkingForm::Adaptive || takes_words {
-            return (max_output, Some(Thought::Adaptive(budget)));
+        let by_effort = settings.budget.is_none() && self.efforts.is_some();
+        if self.thinking == ThinkingForm::Adaptive || by_effort {
+            return (max_output, Some(ThinkingSetting::Adaptive(budget)));
         }
-        let room = wanted.min(LEAST_TOKENS);
+        let room = wanted.min(MIN_BUDGET);
         let budget = budget.min(max_output.saturating_sub(room));
-        match budget < LEAST_TOKENS {
-            true => (wanted, None),
-            false => (max_output, Some(Thought::Budget(budget))),
+        if budget < MIN_BUDGET {
+            (wanted, None)
+        } else {
+            (max_output, Some(ThinkingSetting::Budget(budget)))
         }
     }
 }
 
-/// The beginning of the answer whose calls the end of the messages answers.
-fn calling(messages: &[Arc<Message>]) -> Option<&Message> {
+/// The first message of the answer whose tool calls are answered by the last messages.
+fn calling_message(messages: &[Arc<Message>]) -> Option<&Message> {
     let is_user = |message: &&Arc<Message>| message.role == Role::User;
     let latest = messages.iter().rev();
     let mut since = latest.clone().take_while(is_user);
@@ -198,13 +208,13 @@ fn calling(messages: &[Arc<Message>]) -> Option<&Message> {
         .map(Arc::as_ref)
 }
 
-impl Asked<'_> {
-    /// The settings of `request` that are not asked for.
+impl EffectiveSettings<'_> {
+    /// Returns the names of the settings of `request` that are not sent.
     pub fn left_out(&self, request: &Request) -> Vec<&'static str> {
         let (thinking, sampling) = (&request.thinking, &request.sampling);
-        let is_told = self.effort.is_some() || self.thinking.is_some();
+        let is_sent = self.effort.is_some() || self.thinking.is_some();
         let settings = [
-            ("effort", thinking.effort.is_some() && !is_told),
+            ("effort", thinking.effort.is_some() && !is_sent),
             (
                 "maxThinkingTokens",
                 thinking.budget.is_some() && self.thinking.is_none(),
@@ -221,8 +231,8 @@ impl Asked<'_> {
     }
 }
 
-impl Thought {
-    /// About how many tokens it is.
+impl ThinkingSetting {
+    /// Returns the tokens of thinking, estimated for [`Self::Adaptive`].
     pub fn tokens(self) -> u64 {
         match self {
             Self::Off => 0,
@@ -231,7 +241,7 @@ impl Thought {
     }
 }
 
-/// How many tokens of thought an effort is worth, where it has to be a number.
+/// The thinking budget for an effort, where the server takes a number.
 fn tokens(effort: Effort) -> u64 {
     match effort {
         Effort::Low => 2_048,
@@ -242,8 +252,8 @@ fn tokens(effort: Effort) -> u64 {
     }
 }
 
-/// The word for a number of tokens, of those that every model takes: there is none for none, nor for the most.
-pub fn word(budget: u64) -> Effort {
+/// Returns the effort for a thinking budget, among the three levels that every model with effort supports.
+pub fn effort_for(budget: u64) -> Effort {
     match budget {
         0..=4_096 => Effort::Low,
         4_097..=16_384 => Effort::Medium,
@@ -260,7 +270,7 @@ mod tests {
     use super::*;
     use crate::catalog::Catalog;
 
-    /// A question with everything set.
+    /// A request with all settings.
     fn request(budget: Option<u32>, effort: Option<Effort>) -> Request {
         Request {
             system: Arc::default(),
@@ -278,25 +288,25 @@ mod tests {
 
     fn show(server: &str, model: &str, field: ThinkingField, request: &Request) -> String {
         let abilities = Catalog::built_in().entry(server, model).abilities;
-        let asked = abilities.asked(request, field);
-        let thinking = match asked.thinking {
+        let settings = abilities.effective(request, field);
+        let thinking = match settings.thinking {
             None => "-".to_owned(),
             Some(thought) => format!("{thought:?}"),
         };
-        let effort = asked.effort.map_or("-", Effort::as_str);
-        let left_out = asked.left_out(request).join(" ");
+        let effort = settings.effort.map_or("-", Effort::as_str);
+        let left_out = settings.left_out(request).join(" ");
         format!(
             "{} {thinking} {effort} without: {left_out}",
-            asked.max_output
+            settings.max_output
         )
     }
 
     #[test]
-    fn effort_is_told_as_the_model_takes_it() {
+    fn effort_is_sent_in_the_form_that_the_model_supports() {
         use Effort::{ExtraHigh, High, Low, Max};
         use ThinkingField::{EnableThinking, None as Nothing, ReasoningEffort, Thinking};
         for (model, field, effort, expected) in [
-            // In words, and then as much as it likes.
+            // As an effort, with adaptive thinking.
             (
                 "claude-opus-4-6",
                 Thinking,
@@ -315,7 +325,7 @@ mod tests {
                 ExtraHigh,
                 "42768 Adaptive(32768) xhigh without: temperature topP",
             ),
-            // As a number, as far as the model can write.
+            // As a budget, up to the output limit.
             (
                 "claude-haiku-4-5",
                 Thinking,
@@ -374,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_stands_beside_effort_or_alone() {
+    fn a_budget_is_sent_with_effort_or_alone() {
         use ThinkingField::Thinking;
         for (model, budget, effort, expected) in [
             (

@@ -6,20 +6,18 @@ pub(crate) mod encode;
 mod search;
 pub(crate) mod wire;
 
-use std::sync::{Mutex, PoisonError};
-
 use ah_conversation::{
     ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching, WebSearch,
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use self::decode::MessageReader;
 pub use self::encode::Encoder;
-use crate::exchange::Endpoint;
-pub use crate::exchange::Patience;
+use crate::http_model::HttpModel;
 use crate::server::Server;
 
 /// Turns the bytes of an answer into events.
-pub type Decoder = crate::decode::Decoder<decode::Answer>;
+pub type Decoder = crate::decode::Decoder<MessageReader>;
 
 /// The server unless another is set.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
@@ -29,11 +27,7 @@ const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
 const KEY_HEADER: &str = "x-api-key";
 
 /// A model behind the Messages API.
-pub struct Anthropic {
-    model: Model,
-    endpoint: Endpoint,
-    encoder: Mutex<Encoder>,
-}
+pub struct Anthropic(HttpModel<Encoder, MessageReader>);
 
 impl Anthropic {
     /// A model of `server`, whose requests `encoder` writes; `betas` are features of the API to ask for.
@@ -49,11 +43,8 @@ impl Anthropic {
             headers.insert(BETA_HEADER, value);
         }
         let url = address(&server.base_url);
-        Ok(Self {
-            model: encoder.model().clone(),
-            endpoint: server.endpoint(&url, KEY_HEADER, headers)?,
-            encoder: Mutex::new(encoder),
-        })
+        let endpoint = server.endpoint(&url, KEY_HEADER, headers)?;
+        Ok(Self(HttpModel::at(endpoint, encoder)))
     }
 }
 
@@ -67,19 +58,16 @@ fn address(base: &str) -> String {
 
 impl Provider for Anthropic {
     fn model(&self) -> &Model {
-        &self.model
+        self.0.model()
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
-        let body = encoder.encode(&request);
-        self.endpoint.ask::<decode::Answer>(body)
+        self.0.stream(request)
     }
 
     fn search(&self, search: &WebSearch) -> Option<Searching> {
-        let body = search::encode(&self.model.name, self.model.max_output, search);
-        let answer = self.endpoint.ask::<decode::Answer>(vec![body]);
-        Some(Box::pin(search::findings(answer)))
+        let body = search::encode(self.model(), search);
+        Some(Box::pin(search::findings(self.0.ask(vec![body]))))
     }
 }
 

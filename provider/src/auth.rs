@@ -8,8 +8,6 @@ use ah_conversation::{Environment, ErrorClass, ProviderError};
 use async_trait::async_trait;
 use reqwest::header::{HeaderName, HeaderValue};
 
-use crate::server::header_name;
-
 const OAUTH_TOKEN: &str = "CLAUDE_CODE_OAUTH_TOKEN";
 const BEARER_TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 const KEY: &str = "ANTHROPIC_API_KEY";
@@ -129,6 +127,14 @@ impl Authorization {
         value.set_sensitive(true);
         Ok(value)
     }
+}
+
+/// Parses the name of a header that the user has set.
+pub(crate) fn header_name(name: &str) -> Result<HeaderName, ProviderError> {
+    HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+        let message = format!("`{name}` is not a valid header name");
+        ProviderError::new(ErrorClass::InvalidRequest, message)
+    })
 }
 
 /// What the environment holds for the Messages API.

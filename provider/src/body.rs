@@ -5,8 +5,7 @@
 use ah_conversation::ProviderError;
 use ah_http::sse;
 
-use crate::decode::protocol;
-use crate::failure;
+use crate::failure::{self, protocol};
 
 /// Turns the bytes of an answer into pieces of JSON text.
 #[derive(Debug, Default)]

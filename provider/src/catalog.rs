@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ah_conversation::{Effort, Model, Price};
 use serde::Deserialize;
 
-use crate::abilities::{Abilities, Refusal, ThinkingForm, USUAL_OUTPUT};
+use crate::abilities::{Abilities, ThinkingForm, USUAL_OUTPUT, Unsupported};
 
 const BUILT_IN: &str = include_str!("models.json");
 
@@ -19,12 +19,12 @@ const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     aliases: BTreeMap<String, String>,
-    models: BTreeMap<String, Entry>,
+    models: BTreeMap<String, ModelEntry>,
 }
 
 /// What is known of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ModelEntry {
     /// How many tokens it can read and write in all.
     pub context_window: u64,
     /// What it can do and takes.
@@ -56,17 +56,17 @@ struct File {
     #[serde(default)]
     aliases: BTreeMap<String, String>,
     #[serde(default)]
-    models: BTreeMap<String, Facts>,
+    models: BTreeMap<String, FileEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Facts {
+struct FileEntry {
     context_window: Option<u64>,
     max_output: Option<u64>,
     thinking: Option<ThinkingForm>,
     efforts: Option<Vec<Effort>>,
-    refuses: Option<Vec<Refusal>>,
+    refuses: Option<Vec<Unsupported>>,
     price: Option<Dollars>,
     long_price: Option<LongDollars>,
 }
@@ -109,7 +109,7 @@ impl From<Dollars> for Price {
     }
 }
 
-impl Default for Entry {
+impl Default for ModelEntry {
     fn default() -> Self {
         Self {
             context_window: DEFAULT_CONTEXT_WINDOW,
@@ -154,7 +154,7 @@ impl Catalog {
     }
 
     /// What is known of the model that `server` calls `name`, no alias; what is usual, for one that nothing is known of.
-    pub fn entry(&self, server: &str, name: &str) -> Entry {
+    pub fn entry(&self, server: &str, name: &str) -> ModelEntry {
         let known = self.known_as(server, name);
         known
             .and_then(|known| self.models.get(&known))
@@ -191,7 +191,7 @@ impl Catalog {
     }
 
     /// All models that something is known of, by name.
-    pub fn models(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn models(&self) -> impl Iterator<Item = (&str, &ModelEntry)> {
         self.models
             .iter()
             .map(|(name, entry)| (name.as_str(), entry))
@@ -204,16 +204,16 @@ impl Catalog {
     }
 }
 
-impl Entry {
-    fn learn(&mut self, facts: Facts, origin: &str) {
+impl ModelEntry {
+    fn learn(&mut self, facts: FileEntry, origin: &str) {
         self.context_window = facts.context_window.unwrap_or(self.context_window);
         let known = &mut self.abilities;
         known.max_output = facts.max_output.or(known.max_output);
         known.thinking = facts.thinking.unwrap_or(known.thinking);
         known.efforts = facts.efforts.or(known.efforts.take());
-        known.refuses = facts
+        known.unsupported = facts
             .refuses
-            .unwrap_or_else(|| std::mem::take(&mut known.refuses));
+            .unwrap_or_else(|| std::mem::take(&mut known.unsupported));
         if let Some(price) = facts.price {
             self.price = Some(price.into());
             self.long_price = None;

@@ -10,20 +10,17 @@ use ah_conversation::{ErrorClass, ProviderError, StreamEvent};
 use ah_http::sse;
 
 use crate::body::{Body, Rest};
-use crate::failure;
-
-/// How much of an event that is not understood an error repeats.
-const EXCERPT: usize = 200;
+use crate::failure::protocol;
 
 /// Turns the bytes of an answer into events.
 #[derive(Debug, Default)]
-pub struct Decoder<A> {
+pub struct Decoder<R> {
     body: Body,
-    answer: A,
+    reader: R,
 }
 
 /// What was said so far of an answer of one API.
-pub trait Answer: Default + Send + 'static {
+pub trait AnswerReader: Default + Send + 'static {
     /// Reads the next event of a stream.
     fn read(
         &mut self,
@@ -64,7 +61,7 @@ pub enum Phase {
     Ended,
 }
 
-impl<A: Answer> Decoder<A> {
+impl<R: AnswerReader> Decoder<R> {
     /// Takes the next bytes and adds the events they complete to `events`. After an error the answer is lost.
     pub fn feed(
         &mut self,
@@ -76,8 +73,8 @@ impl<A: Answer> Decoder<A> {
         }
         self.body.feed(bytes)?;
         while let Some(event) = self.body.next_event()? {
-            if self.answer.phase() != Phase::Ended {
-                self.answer.read(event, events)?;
+            if self.reader.phase() != Phase::Ended {
+                self.reader.read(event, events)?;
             }
         }
         Ok(())
@@ -91,16 +88,16 @@ impl<A: Answer> Decoder<A> {
         match self.body.finish()? {
             Rest::Nothing => {}
             // What a cut stream ends with may be half an event: then the cut is the error, not the half.
-            Rest::Event(event) => match self.answer.read(event, events) {
+            Rest::Event(event) => match self.reader.read(event, events) {
                 Err(error) if error.class != ErrorClass::Protocol => return Err(error),
                 Ok(()) | Err(_) => {}
             },
-            Rest::Document(json) => self.answer.read_whole(json, events)?,
+            Rest::Document(json) => self.reader.read_whole(json, events)?,
         }
-        if self.answer.phase() == Phase::Started {
-            self.answer.close(events)?;
+        if self.reader.phase() == Phase::Started {
+            self.reader.close(events)?;
         }
-        match self.answer.phase() {
+        match self.reader.phase() {
             Phase::Ended => Ok(()),
             Phase::Started => Err(protocol("the answer ended early")),
             Phase::Waiting => Err(protocol("the stream ended before an answer began")),
@@ -109,24 +106,11 @@ impl<A: Answer> Decoder<A> {
 
     /// Whether the answer is whole.
     pub fn has_ended(&self) -> bool {
-        self.answer.phase() == Phase::Ended
+        self.reader.phase() == Phase::Ended
     }
 
     /// How many events there were, not counting those that only keep the connection open.
     pub fn signs_of_life(&self) -> u64 {
-        self.body.events() - self.answer.pings()
+        self.body.events() - self.reader.pings()
     }
-}
-
-/// The error of an answer that is not what its API allows.
-pub fn protocol(message: impl Into<String>) -> ProviderError {
-    ProviderError::new(ErrorClass::Protocol, message)
-}
-
-/// The error of `json`, a piece of an answer that is not understood.
-pub fn not_understood(error: &serde_json::Error, json: &str) -> ProviderError {
-    let excerpt = failure::excerpt(json, EXCERPT);
-    protocol(format!(
-        "an event of the answer is not understood ({error}): {excerpt}"
-    ))
 }

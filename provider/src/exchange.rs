@@ -19,7 +19,7 @@ use reqwest::{Body, Client, Response, StatusCode, Url};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::auth::Authorization;
-use crate::decode::{Answer, Decoder};
+use crate::decode::{AnswerReader, Decoder};
 use crate::failure;
 
 /// How much of the body of a refusal is read, and for how long.
@@ -30,14 +30,14 @@ const END_TIME: Duration = Duration::from_millis(100);
 
 /// How long a server may be silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// Until the first event of the answer.
     pub first_event: Duration,
     /// Until each further event. Pings are no events: they keep coming from a server that has stalled.
     pub next_event: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             first_event: Duration::from_secs(300),
@@ -47,6 +47,7 @@ impl Default for Patience {
 }
 
 /// An address that answers requests.
+#[derive(Clone)]
 pub struct Endpoint {
     client: Client,
     url: Url,
@@ -54,13 +55,13 @@ pub struct Endpoint {
     host: String,
     headers: HeaderMap,
     key: Option<Arc<Authorization>>,
-    settings: Settings,
-    patience: Patience,
+    setting_names: SettingNames,
+    timeouts: Timeouts,
 }
 
 /// What the user has set to get here, by name, so that a hint can say what to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct SettingNames {
     /// What names the address.
     pub address: String,
     /// What holds the credentials.
@@ -74,11 +75,11 @@ impl Endpoint {
         url: &str,
         mut headers: HeaderMap,
         key: Option<Authorization>,
-        settings: Settings,
-        patience: Patience,
+        setting_names: SettingNames,
+        timeouts: Timeouts,
     ) -> Result<Self, ProviderError> {
         let url = Url::parse(url).map_err(|error| ProviderError {
-            hint: Some(format!("check {}", settings.address)),
+            hint: Some(format!("check {}", setting_names.address)),
             ..ProviderError::new(
                 ErrorClass::InvalidRequest,
                 format!("the server's address is not valid: {error}"),
@@ -99,74 +100,62 @@ impl Endpoint {
             url,
             headers,
             key: key.map(Arc::new),
-            settings,
-            patience,
+            setting_names,
+            timeouts,
         })
     }
 
-    /// The events of the answer, as `A` reads them, to the request that `body` is. Nothing is sent until the stream
+    /// The events of the answer, as `R` reads them, to the request that `body` is. Nothing is sent until the stream
     /// is polled.
-    pub fn ask<A: Answer>(&self, body: Vec<Bytes>) -> EventStream {
+    pub fn ask<R: AnswerReader>(&self, body: Vec<Bytes>) -> EventStream {
         let payload_bytes = body.iter().map(|piece| piece.len() as u64).sum();
         let attempt = Attempt {
-            client: self.client.clone(),
-            url: self.url.clone(),
-            headers: self.headers.clone(),
+            endpoint: self.clone(),
             body,
-            key: self.key.clone(),
-            host: self.host.clone(),
-            settings: self.settings.clone(),
-            patience: self.patience,
         };
         let sent = stream::once(async move { Ok(StreamEvent::Sent { payload_bytes }) });
-        Box::pin(sent.chain(stream::once(attempt.open::<A>()).try_flatten()))
+        Box::pin(sent.chain(stream::once(attempt.open::<R>()).try_flatten()))
     }
 }
 
 /// One request, not sent yet.
 struct Attempt {
-    client: Client,
-    url: Url,
-    headers: HeaderMap,
+    endpoint: Endpoint,
     body: Vec<Bytes>,
-    key: Option<Arc<Authorization>>,
-    host: String,
-    settings: Settings,
-    patience: Patience,
 }
 
 impl Attempt {
-    /// Sends the request and gives the events of its answer.
-    async fn open<A: Answer>(
+    /// Sends the request and returns the events of its answer.
+    async fn open<R: AnswerReader>(
         self,
     ) -> Result<impl Stream<Item = Result<StreamEvent, ProviderError>>, ProviderError> {
-        let deadline = Instant::now() + self.patience.first_event;
+        let timeouts = self.endpoint.timeouts;
+        let deadline = Instant::now() + timeouts.first_event;
         let response = match timeout_at(deadline, self.response()).await {
             Ok(response) => response?,
-            Err(_) => return Err(stalled(self.patience.first_event)),
+            Err(_) => return Err(stalled(timeouts.first_event)),
         };
-        let Self {
+        let Endpoint {
             host,
-            settings,
-            patience,
+            setting_names,
             ..
-        } = self;
+        } = self.endpoint;
         if !response.status().is_success() {
-            return Err(refusal(response, &settings).await);
+            return Err(refusal(response, &setting_names).await);
         }
         // Anything else may be an answer: not every server names what it sends as it should.
         let content_type = header(&response, "content-type").unwrap_or_default();
         if content_type.starts_with("text/html") {
-            return Err(web_page(response, &settings).await);
+            return Err(web_page(response, &setting_names).await);
         }
         let body = response.bytes_stream();
-        let body = body.map_err(move |error| network(&error, &host, &settings));
-        Ok(events::<A>(body, deadline, patience))
+        let body = body.map_err(move |error| network(&error, &host, &setting_names));
+        Ok(events::<R>(body, deadline, timeouts))
     }
 
     /// The response, of a second request where another key may be had after the first was refused.
     async fn response(&self) -> Result<Response, ProviderError> {
-        let Some(key) = &self.key else {
+        let Some(key) = &self.endpoint.key else {
             return self.send(None).await;
         };
         let header = key.header().await?;
@@ -185,29 +174,40 @@ impl Attempt {
         &self,
         key: Option<(HeaderName, HeaderValue)>,
     ) -> Result<Response, ProviderError> {
-        let mut headers = self.headers.clone();
+        let Endpoint {
+            client,
+            url,
+            headers,
+            host,
+            setting_names,
+            ..
+        } = &self.endpoint;
+        let mut headers = headers.clone();
         headers.extend(key);
-        let body = Body::wrap(Pieces::new(self.body.clone()));
-        let request = self.client.post(self.url.clone()).headers(headers);
-        let response = request.body(body).send().await;
-        response.map_err(|error| network(&error, &self.host, &self.settings))
+        client
+            .post(url.clone())
+            .headers(headers)
+            .body(Body::wrap(Pieces::new(self.body.clone())))
+            .send()
+            .await
+            .map_err(|error| network(&error, host, setting_names))
     }
 }
 
 /// The events of an answer whose bytes are `body`. The first has to come by `deadline`.
-fn events<A: Answer>(
+fn events<R: AnswerReader>(
     body: impl Stream<Item = Result<Bytes, ProviderError>>,
     deadline: Instant,
-    patience: Patience,
+    timeouts: Timeouts,
 ) -> impl Stream<Item = Result<StreamEvent, ProviderError>> {
-    let reader = Reader {
+    let reader = AnswerStream {
         body: Box::pin(body),
-        decoder: Decoder::<A>::default(),
+        decoder: Decoder::<R>::default(),
         events: VecDeque::new(),
         end: None,
         deadline,
-        limit: patience.first_event,
-        patience,
+        limit: timeouts.first_event,
+        timeouts,
     };
     stream::unfold(reader, |mut reader| async move {
         let event = reader.next().await?;
@@ -215,19 +215,19 @@ fn events<A: Answer>(
     })
 }
 
-struct Reader<B, A> {
+struct AnswerStream<B, R> {
     body: Pin<Box<B>>,
-    decoder: Decoder<A>,
+    decoder: Decoder<R>,
     events: VecDeque<StreamEvent>,
     /// Set once nothing more is read: what comes after the events, an error or nothing.
     end: Option<Option<ProviderError>>,
     deadline: Instant,
     /// The limit that `deadline` was set by.
     limit: Duration,
-    patience: Patience,
+    timeouts: Timeouts,
 }
 
-impl<B: Stream<Item = Result<Bytes, ProviderError>>, A: Answer> Reader<B, A> {
+impl<B: Stream<Item = Result<Bytes, ProviderError>>, R: AnswerReader> AnswerStream<B, R> {
     async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -254,7 +254,7 @@ impl<B: Stream<Item = Result<Bytes, ProviderError>>, A: Answer> Reader<B, A> {
             Err(_) => return Err(stalled(self.limit)),
         }
         if self.decoder.signs_of_life() > before {
-            self.limit = self.patience.next_event;
+            self.limit = self.timeouts.next_event;
             self.deadline = Instant::now() + self.limit;
         }
         Ok(())
@@ -308,21 +308,24 @@ impl http_body::Body for Pieces {
 }
 
 /// The error that `response`, whose status is not success, stands for.
-async fn refusal(response: Response, settings: &Settings) -> ProviderError {
+async fn refusal(response: Response, setting_names: &SettingNames) -> ProviderError {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
     let body = start_of_body(response).await;
     let header = |name: &str| headers.get(name)?.to_str().ok();
     let mut error = failure::in_response(status, header, &body, SystemTime::now());
     error.hint = match (error.class, status) {
-        (ErrorClass::Authentication, _) => Some(format!("check {}", settings.credentials)),
+        (ErrorClass::Authentication, _) => Some(format!("check {}", setting_names.credentials)),
         (ErrorClass::ModelNotFound, _) => Some("`ah models` lists the known models".to_owned()),
-        (ErrorClass::Billing, _) => Some(format!("check the account of {}", settings.credentials)),
+        (ErrorClass::Billing, _) => Some(format!(
+            "check the account of {}",
+            setting_names.credentials
+        )),
         (ErrorClass::ContextTooLong, _) => {
             Some("begin a new session with `--new`, or ask a model that holds more".to_owned())
         }
         (ErrorClass::InvalidRequest, 300..=399 | 404) => {
-            Some(format!("check {}", settings.address))
+            Some(format!("check {}", setting_names.address))
         }
         _ => error.hint,
     };
@@ -330,7 +333,7 @@ async fn refusal(response: Response, settings: &Settings) -> ProviderError {
 }
 
 /// The error that a success stands for whose body is a web page.
-async fn web_page(response: Response, settings: &Settings) -> ProviderError {
+async fn web_page(response: Response, setting_names: &SettingNames) -> ProviderError {
     let content_type = header(&response, "content-type").unwrap_or_default();
     let message = format!(
         "the answer is no event stream but {}",
@@ -339,7 +342,7 @@ async fn web_page(response: Response, settings: &Settings) -> ProviderError {
     let body = start_of_body(response).await;
     let detail = failure::html_title(&body).unwrap_or_else(|| failure::excerpt(&body, 200));
     ProviderError {
-        hint: Some(format!("check {} and the proxy", settings.address)),
+        hint: Some(format!("check {} and the proxy", setting_names.address)),
         ..ProviderError::new(ErrorClass::Protocol, format!("{message}: {detail}"))
     }
 }
@@ -371,7 +374,7 @@ fn stalled(limit: Duration) -> ProviderError {
     )
 }
 
-fn network(error: &reqwest::Error, host: &str, settings: &Settings) -> ProviderError {
+fn network(error: &reqwest::Error, host: &str, setting_names: &SettingNames) -> ProviderError {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;
@@ -380,7 +383,7 @@ fn network(error: &reqwest::Error, host: &str, settings: &Settings) -> ProviderE
         let hint = format!(
             "check the network, the address in {} and the proxy; SSL_CERT_FILE names further \
              certificates",
-            settings.address
+            setting_names.address
         );
         (format!("cannot connect to {host}: {cause}"), Some(hint))
     } else {

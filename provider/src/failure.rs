@@ -11,6 +11,8 @@ use serde_json::Value;
 
 /// How much of a server's words is repeated.
 const LONGEST_MESSAGE: usize = 500;
+/// Length limit, in bytes, of the excerpt of a body or header that an error message repeats.
+const LONGEST_EXCERPT: usize = 200;
 /// Longer request ids are left out of messages.
 const LONGEST_REQUEST_ID: usize = 40;
 
@@ -65,6 +67,19 @@ pub fn in_response<'a>(
         retry_after: asked_wait(header, body, now),
         ..ProviderError::new(class, message)
     }
+}
+
+/// The error of an answer that violates the protocol of its API.
+pub fn protocol(message: impl Into<String>) -> ProviderError {
+    ProviderError::new(ErrorClass::Protocol, message)
+}
+
+/// The error of an event or body that cannot be parsed; the message repeats the start of `json`.
+pub fn unparsable(error: &serde_json::Error, json: &str) -> ProviderError {
+    let excerpt = excerpt(json, LONGEST_EXCERPT);
+    protocol(format!(
+        "cannot parse an event of the answer ({error}): {excerpt}"
+    ))
 }
 
 /// The error that an `error` event inside an answer stands for.

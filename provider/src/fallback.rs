@@ -47,7 +47,7 @@ impl Provider for Fallback {
         if begins_run {
             self.has_taken_over.store(false, Ordering::Relaxed);
         }
-        let call = Call {
+        let call = FallbackCall {
             second: self.second.clone(),
             request: request.clone(),
             has_taken_over: self.has_taken_over.clone(),
@@ -78,13 +78,13 @@ fn is_worth_it(error: &ProviderError) -> bool {
 }
 
 /// A question that the second model may have to answer.
-struct Call {
+struct FallbackCall {
     second: Arc<dyn Provider>,
     request: Request,
     has_taken_over: Arc<AtomicBool>,
 }
 
-impl Call {
+impl FallbackCall {
     fn of_second(self, error: Option<String>) -> EventStream {
         let model = self.second.model().clone();
         let request = Request {

@@ -13,6 +13,7 @@ mod encoded;
 pub mod exchange;
 pub mod failure;
 pub mod fallback;
+pub mod http_model;
 pub mod openai;
 pub mod responses;
 pub mod retry;
@@ -29,13 +30,13 @@ use ah_conversation::{
     Environment, ErrorClass, Provider, ProviderError, Request, Sampling, Thinking,
 };
 
-use self::anthropic::Patience;
 use self::auth::KeySource;
 use self::catalog::Catalog;
+use self::exchange::Timeouts;
 use self::retry::{Policy, Retrying};
 use self::route::{NamedServer, Route};
 use self::script::Script;
-use self::script::normal::Normal;
+use self::script::normalizer::Normalizer;
 
 /// What connecting needs to know besides the model's name.
 #[derive(Clone, Copy)]
@@ -56,7 +57,7 @@ pub struct Options<'a> {
     /// How much a model may write at once, where that was set; never more than it is known to be able to.
     pub max_output: Option<u64>,
     /// How long a server may be silent.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
     /// How often a failed request is sent again.
     pub retry: Policy,
     /// Makes the waits between attempts differ from those of other processes.
@@ -74,7 +75,7 @@ pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, P
             hint: error.hint(),
             ..ProviderError::new(ErrorClass::Script, with_causes(&error))
         })?;
-        let script = script.comparing(Normal::of(options.environment));
+        let script = script.comparing(Normalizer::of(options.environment));
         return Ok(Arc::new(Retrying::new(script, options.retry, options.seed)));
     }
     let (route, name) = route(name, options)?;

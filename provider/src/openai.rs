@@ -10,47 +10,27 @@ mod reasoning;
 pub(crate) mod usage;
 mod wire;
 
-use std::sync::{Mutex, PoisonError};
-
-use ah_conversation::{EventStream, Model, Provider, ProviderError, Request};
+use ah_conversation::ProviderError;
 use reqwest::header::HeaderMap;
 
+use self::decode::ChatReader;
 pub use self::encode::{Additions, Encoder};
 pub use self::quirks::{OutputLimit, Quirks, ReturnedReasoning, ThinkingField, ToolCallIds};
 use crate::auth::AUTHORIZATION;
-use crate::exchange::Endpoint;
+use crate::http_model::HttpModel;
 use crate::server::{Server, address};
 
-/// Turns the bytes of an answer into events.
-pub type Decoder = crate::decode::Decoder<decode::Answer>;
+/// Decoder of answers.
+pub type Decoder = crate::decode::Decoder<ChatReader>;
 
 /// A model behind chat completions.
-pub struct Chat {
-    model: Model,
-    endpoint: Endpoint,
-    encoder: Mutex<Encoder>,
-}
+pub type Chat = HttpModel<Encoder, ChatReader>;
 
 impl Chat {
-    /// A model of `server`, whose requests `encoder` writes.
+    /// A model of `server` whose requests `encoder` writes.
     pub fn new(server: Server, encoder: Encoder) -> Result<Self, ProviderError> {
         let url = address(&server.base_url, "chat/completions");
-        Ok(Self {
-            model: encoder.model().clone(),
-            endpoint: server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?,
-            encoder: Mutex::new(encoder),
-        })
-    }
-}
-
-impl Provider for Chat {
-    fn model(&self) -> &Model {
-        &self.model
-    }
-
-    fn stream(&self, request: Request) -> EventStream {
-        let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
-        let body = encoder.encode(&request);
-        self.endpoint.ask::<decode::Answer>(body)
+        let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
+        Ok(Self::at(endpoint, encoder))
     }
 }

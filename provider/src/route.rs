@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::anthropic::{self, Anthropic};
 use crate::auth::{Credentials, Key, Secret};
-use crate::exchange::Settings;
+use crate::exchange::SettingNames;
 use crate::openai::{self, Additions, Chat, Quirks, ThinkingField};
 use crate::responses::{self, Responses};
 use crate::retry::Retrying;
@@ -59,7 +59,7 @@ pub struct NamedServer {
 }
 
 /// What is usual for a server whose name is known.
-struct Usual {
+struct KnownServer {
     api: Api,
     /// The variable that holds its address, and the address where that is not set.
     address: &'static str,
@@ -69,7 +69,7 @@ struct Usual {
     quirks: Quirks,
 }
 
-impl Usual {
+impl KnownServer {
     fn of(name: &str) -> Option<Self> {
         let (api, address, default, key, quirks) = match name {
             "anthropic" => (
@@ -119,14 +119,14 @@ impl Usual {
 pub(crate) struct Route<'a> {
     name: &'a str,
     settings: Cow<'a, NamedServer>,
-    usual: Option<Usual>,
+    usual: Option<KnownServer>,
     options: &'a Options<'a>,
 }
 
 impl<'a> Route<'a> {
     /// The way to the server of this name, if there is one.
     pub(crate) fn to(name: &'a str, options: &'a Options<'a>) -> Option<Self> {
-        let (settings, usual) = (options.servers.get(name), Usual::of(name));
+        let (settings, usual) = (options.servers.get(name), KnownServer::of(name));
         (settings.is_some() || usual.is_some()).then(|| Self {
             name,
             settings: settings.map_or_else(Cow::default, Cow::Borrowed),
@@ -191,11 +191,11 @@ impl<'a> Route<'a> {
             Api::Anthropic => ThinkingField::Thinking,
             Api::OpenAi | Api::OpenAiResponses => self.quirks().thinking,
         };
-        let mut asked = abilities.asked(request, field);
+        let mut settings = abilities.effective(request, field);
         if self.api() == Api::OpenAiResponses {
-            asked.stop = &[];
+            settings.stop = &[];
         }
-        asked.left_out(request)
+        settings.left_out(request)
     }
 
     /// Whether requests go to the vendor itself.
@@ -250,11 +250,11 @@ impl<'a> Route<'a> {
             base_url: base_url.into_owned(),
             key,
             headers: self.settings.headers.clone(),
-            settings: Settings {
+            setting_names: SettingNames {
                 address,
                 credentials,
             },
-            patience: self.options.patience,
+            timeouts: self.options.timeouts,
         };
         Ok((server, beta))
     }

@@ -29,9 +29,11 @@ pub mod demo;
 pub mod expect;
 pub mod failure;
 pub mod format;
-pub mod normal;
+mod new_messages;
+pub mod normalizer;
 pub mod play;
 pub mod record;
+pub mod recorded;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,10 +44,11 @@ use ah_conversation::{
 };
 use futures_util::{StreamExt, stream};
 
-use self::expect::difference;
-use self::format::{Recorded, Scenario, Turn};
-use self::normal::Normal;
-use self::play::{Question, Step, cut_off, said};
+use self::format::{Scenario, Turn};
+use self::new_messages::user_text;
+use self::normalizer::Normalizer;
+use self::play::{Step, TurnContext, cut_off};
+use self::recorded::RecordedRequest;
 
 const CONTEXT_WINDOW: u64 = 200_000;
 const MAX_OUTPUT: u64 = 32_000;
@@ -89,7 +92,7 @@ impl ScriptError {
 #[derive(Debug, Clone)]
 pub struct Script {
     played: Arc<Played>,
-    normal: Arc<Normal>,
+    normalizer: Arc<Normalizer>,
 }
 
 #[derive(Debug)]
@@ -149,15 +152,15 @@ impl Script {
         };
         Ok(Self {
             played: Arc::new(played),
-            normal: Arc::default(),
+            normalizer: Arc::default(),
         })
     }
 
-    /// The same script, comparing requests with recorded ones as `normal` shows them.
+    /// The same script, comparing requests with recorded ones as `normalizer` shows them.
     #[must_use]
-    pub fn comparing(self, normal: Normal) -> Self {
+    pub fn comparing(self, normalizer: Normalizer) -> Self {
         Self {
-            normal: Arc::new(normal),
+            normalizer: Arc::new(normalizer),
             ..self
         }
     }
@@ -169,8 +172,8 @@ impl Provider for Script {
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let Self { played, normal } = self.clone();
-        let answer = async move { stream::iter(played.answer(&request, &normal)) };
+        let Self { played, normalizer } = self.clone();
+        let answer = async move { stream::iter(played.answer(&request, &normalizer)) };
         Box::pin(stream::once(answer).flatten().filter_map(perform))
     }
 }
@@ -191,13 +194,13 @@ async fn perform(step: Step) -> Option<Result<StreamEvent, ProviderError>> {
 
 impl Played {
     /// Takes the next turn and gives what it says to `request`.
-    fn answer(&self, request: &Request, normal: &Normal) -> Vec<Step> {
+    fn answer(&self, request: &Request, normalizer: &Normalizer) -> Vec<Step> {
         let at = self.take(request);
         let mut steps = vec![Step::Event(StreamEvent::Sent { payload_bytes: 0 })];
-        match self.turn_for(at, request, normal) {
+        match self.turn_for(at, request, normalizer) {
             Ok(turn) => {
-                let question = Question::new(request, at + 1, !self.scenario.strict);
-                steps.extend(turn.steps(&question, self.scenario.chunk_delay_ms));
+                let context = TurnContext::new(request, at + 1, !self.scenario.strict);
+                steps.extend(turn.steps(&context, self.scenario.chunk_delay_ms));
             }
             Err(error) => steps.push(Step::Fail(error)),
         }
@@ -209,7 +212,7 @@ impl Played {
         &self,
         at: usize,
         request: &Request,
-        normal: &Normal,
+        normalizer: &Normalizer,
     ) -> Result<&Turn, ProviderError> {
         let place = *self.order.get(at).ok_or_else(|| self.ended(request))?;
         let turn = &self.scenario.turns[place];
@@ -221,7 +224,7 @@ impl Played {
         if self.scenario.strict
             && let Some(expected) = self.recorded(place)
         {
-            faults.extend(difference(&expected, &normal.request(request)));
+            faults.extend(expected.difference(&normalizer.request(request)));
         }
         if faults.is_empty() {
             Ok(turn)
@@ -231,7 +234,7 @@ impl Played {
     }
 
     /// The whole recorded request of the turn `place`: what did not change stands with an earlier turn.
-    fn recorded(&self, place: usize) -> Option<Recorded> {
+    fn recorded(&self, place: usize) -> Option<RecordedRequest> {
         let messages = self.scenario.turns[place]
             .request
             .as_ref()?
@@ -241,7 +244,7 @@ impl Played {
             let turns = self.scenario.turns[..=place].iter().rev();
             turns.filter_map(|turn| turn.request.as_ref())
         };
-        Some(Recorded {
+        Some(RecordedRequest {
             system: earlier().find_map(|request| request.system.clone()),
             tools: earlier().find_map(|request| request.tools.clone()),
             messages,
@@ -303,8 +306,8 @@ impl Played {
     }
 
     fn ended(&self, request: &Request) -> ProviderError {
-        let said = said(request);
-        let asked = said
+        let text = user_text(request);
+        let prompt = text
             .lines()
             .next()
             .map_or_else(String::new, |line| format!(": {line}"));
@@ -313,7 +316,7 @@ impl Played {
             ..ProviderError::new(
                 ErrorClass::Script,
                 format!(
-                    "the scenario `{}` ends with turn {}, but there was another request{asked}",
+                    "the scenario `{}` ends with turn {}, but there was another request{prompt}",
                     self.model.name,
                     self.order.len()
                 ),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use ah_conversation::{ErrorClass, ProviderError};
 use reqwest::Client;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderValue};
 
-use crate::auth::{Authorization, Key};
-use crate::exchange::{Endpoint, Patience, Settings};
+use crate::auth::{Authorization, Key, header_name};
+use crate::exchange::{Endpoint, SettingNames, Timeouts};
 
 /// A server and how it is reached.
 #[derive(Clone)]
@@ -21,9 +21,9 @@ pub struct Server {
     /// Further headers for it.
     pub headers: BTreeMap<String, String>,
     /// What the user has set to get here.
-    pub settings: Settings,
+    pub setting_names: SettingNames,
     /// How long it may be silent.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
 }
 
 impl Server {
@@ -39,7 +39,7 @@ impl Server {
         for (name, value) in &self.headers {
             headers.insert(header_name(name)?, header_value(name, value)?);
         }
-        let credentials = &self.settings.credentials;
+        let credentials = &self.setting_names.credentials;
         let key = self
             .key
             .map(|key| Authorization::new(key, usual, credentials));
@@ -48,18 +48,10 @@ impl Server {
             url,
             headers,
             key.transpose()?,
-            self.settings,
-            self.patience,
+            self.setting_names,
+            self.timeouts,
         )
     }
-}
-
-/// The header that is called `name`.
-pub(crate) fn header_name(name: &str) -> Result<HeaderName, ProviderError> {
-    HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
-        let message = format!("`{name}` is not the name of a header");
-        ProviderError::new(ErrorClass::InvalidRequest, message)
-    })
 }
 
 fn header_value(name: &str, value: &str) -> Result<HeaderValue, ProviderError> {

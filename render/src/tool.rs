@@ -20,7 +20,7 @@ const INDENT: usize = 2;
 
 /// A call as it is shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct ToolCall<'a> {
     /// The tool's name.
     pub name: &'a str,
     /// What stands for its input; a path is relative to the working directory.
@@ -31,7 +31,7 @@ pub struct Call<'a> {
 
 /// Where rows go.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct Layout {
     /// How many columns there are.
     pub width: usize,
     /// How many agents are above the one that calls: their calls stand further in.
@@ -40,7 +40,7 @@ pub struct Place {
 
 /// What came of a call.
 #[derive(Debug, Clone, Copy)]
-pub struct Outcome<'a> {
+pub struct CallOutcome<'a> {
     /// What the tool said.
     pub output: &'a str,
     /// What it said of its output besides.
@@ -53,7 +53,7 @@ pub struct Outcome<'a> {
     pub more: Option<&'a str>,
 }
 
-impl Call<'_> {
+impl ToolCall<'_> {
     /// `bash $ cargo test`, in one row.
     fn title(&self, name: Style) -> Line {
         let mut line = Line::of(self.name, name);
@@ -70,7 +70,7 @@ impl Call<'_> {
     }
 }
 
-impl Place {
+impl Layout {
     /// For an agent that nobody called.
     pub const fn of(width: usize) -> Self {
         Self { width, depth: 0 }
@@ -93,17 +93,17 @@ impl Place {
 }
 
 /// A call that runs, in one row behind `sign`: `⠋ bash $ cargo test`.
-pub fn running(call: &Call<'_>, sign: &str, place: Place) -> Line {
+pub fn running(call: &ToolCall<'_>, sign: &str, layout: Layout) -> Line {
     let mut line = Line::of(sign, Style::of(Ink::Accent, Effects::new()));
     line.push(" ", Style::PLAIN);
     line.append(&call.title(Style::BOLD));
-    line.behind(&place.indent()).cut(place.width)
+    line.behind(&layout.indent()).cut(layout.width)
 }
 
 /// A call that has ended: what it was and how long it took, and below it what it changed, or the two ends of what it
 /// said.
-pub fn ended(call: &Call<'_>, outcome: &Outcome<'_>, place: Place) -> Vec<Line> {
-    let room = place.room();
+pub fn ended(call: &ToolCall<'_>, outcome: &CallOutcome<'_>, layout: Layout) -> Vec<Line> {
+    let room = layout.room();
     let details = outcome.details.filter(|_| !outcome.is_error);
     let changes = details.map_or(Changes::None, Changes::of);
     let mut rows = head(call, outcome, &changes, room);
@@ -119,7 +119,7 @@ pub fn ended(call: &Call<'_>, outcome: &Outcome<'_>, place: Place) -> Vec<Line> 
         Changes::None => output(outcome, below),
     };
     rows.extend(body.iter().map(|row| row.behind(&indent)));
-    place.put(&rows)
+    layout.put(&rows)
 }
 
 /// All that a call has changed, if the details of its result tell of a change: lines of files, or a list of tasks.
@@ -138,7 +138,7 @@ pub fn changes(details: &Value, width: usize) -> Option<Vec<Line>> {
 }
 
 /// What a model has thought: its first line, and how many follow. All of it if `is_open`.
-pub fn thinking(text: &str, is_open: bool, place: Place) -> Vec<Line> {
+pub fn thinking(text: &str, is_open: bool, layout: Layout) -> Vec<Line> {
     let style = Style::DIM.with(Effects::ITALIC);
     let (first, rest) = (Line::of("∴ ", Style::DIM), Line::of("  ", Style::DIM));
     let lines: Vec<&str> = text
@@ -152,7 +152,7 @@ pub fn thinking(text: &str, is_open: bool, place: Place) -> Vec<Line> {
             let prefix = if rows.is_empty() { &first } else { &rest };
             rows.extend(crate::wrap(
                 &Line::of(line, style),
-                place.room(),
+                layout.room(),
                 prefix,
                 &rest,
             ));
@@ -163,12 +163,12 @@ pub fn thinking(text: &str, is_open: bool, place: Place) -> Vec<Line> {
             1 => " (1 more line)".to_owned(),
             more => format!(" ({more} more lines)"),
         };
-        let room = place.room().saturating_sub(2 + more.chars().count());
+        let room = layout.room().saturating_sub(2 + more.chars().count());
         let mut row = Line::of(line, style).cut(room).behind(&first);
         row.push(&more, Style::DIM);
         rows.push(row);
     }
-    place.put(&rows)
+    layout.put(&rows)
 }
 
 /// A duration for people: `1.2s`, `2m05s`.
@@ -218,7 +218,12 @@ impl<'a> Changes<'a> {
 }
 
 /// The first rows: sign, name, time, and the key, in one row if that is enough.
-fn head(call: &Call<'_>, outcome: &Outcome<'_>, changes: &Changes<'_>, room: usize) -> Vec<Line> {
+fn head(
+    call: &ToolCall<'_>,
+    outcome: &CallOutcome<'_>,
+    changes: &Changes<'_>,
+    room: usize,
+) -> Vec<Line> {
     let mut line = match outcome.is_error {
         true => Line::of("✗ ", Style::WARNING),
         false => Line::of("✓ ", Style::of(Ink::Accent, Effects::new())),
@@ -281,7 +286,7 @@ fn count(more: usize) -> String {
 }
 
 /// The two ends of an output. A line is one row, however long it is.
-fn output(outcome: &Outcome<'_>, room: usize) -> Vec<Line> {
+fn output(outcome: &CallOutcome<'_>, room: usize) -> Vec<Line> {
     let lines: Vec<&str> = outcome
         .output
         .lines()

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ah_conversation::{EventStream, Model, Provider, Request};
 use ah_provider::script::Script;
 use ah_provider::script::failure::Failure;
-use ah_provider::script::format::{Call, Words};
 pub use ah_provider::script::format::{PricePerMillion, Scenario, Turn};
+use ah_provider::script::format::{ScriptedCall, ScriptedText};
 use serde_json::{Map, Value};
 
 /// The model says `text` and ends.
@@ -59,7 +59,7 @@ pub fn fails(status: u16, kind: &str) -> Turn {
 /// The model says `text` and then nothing more, nor does it end.
 pub fn hangs(text: &str) -> Turn {
     Turn {
-        text: Some(Words::from(text)),
+        text: Some(ScriptedText::from(text)),
         hang: true,
         ..Turn::default()
     }
@@ -73,16 +73,16 @@ pub fn scenario(turns: impl IntoIterator<Item = Turn>) -> Scenario {
     }
 }
 
-fn call(name: &str, input: Value) -> Call {
+fn call(name: &str, input: Value) -> ScriptedCall {
     let (input, input_json) = match input {
         Value::Object(map) => (map, None),
         other => (Map::new(), Some(other.to_string())),
     };
-    Call {
+    ScriptedCall {
         name: name.to_owned(),
         input,
         input_json,
-        ..Call::default()
+        ..ScriptedCall::default()
     }
 }
 

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use ah_conversation::{ErrorClass, StreamEvent};
 use ah_provider::script::failure::{Class, Failure};
 use ah_provider::script::format::{Scenario, Turn, Wire};
-use ah_provider::script::play::{Question, Step};
+use ah_provider::script::play::{Step, TurnContext};
 use serde_json::{Value, json};
 
 use self::face::{Face, News, Refusal, Stream};
@@ -316,7 +316,7 @@ impl Shared {
         match turn(at) {
             Some(turn) => Reply::Play(
                 turn,
-                self.question(log.received.len(), at, face.news(body)),
+                self.context(log.received.len(), at, face.news(body)),
                 Stream::new(face, body),
             ),
             None => Reply::Refuse(Refusal::invalid(format!(
@@ -326,8 +326,8 @@ impl Shared {
         }
     }
 
-    fn question(&self, number: usize, at: usize, news: News) -> Question {
-        Question {
+    fn context(&self, number: usize, at: usize, news: News) -> TurnContext {
+        TurnContext {
             id: format!("{}x{number}", self.port),
             turn: at + 1,
             user: news.said.join("\n"),
@@ -350,11 +350,11 @@ impl Shared {
                 let body = face.failure(&words, &id);
                 refuse(stream, &Wire::default(), refusal.status, None, &body, id)
             }
-            Reply::Play(turn, question, answer) => {
+            Reply::Play(turn, context, answer) => {
                 let no_wire = Wire::default();
                 let wire = turn.wire.as_ref().unwrap_or(&no_wire);
                 let mut steps = turn
-                    .steps(&question, self.scenario.chunk_delay_ms)
+                    .steps(&context, self.scenario.chunk_delay_ms)
                     .into_iter()
                     .peekable();
                 while let Some(Step::Wait(time)) =
@@ -388,7 +388,7 @@ impl Shared {
 /// What to answer.
 enum Reply<'a> {
     Refuse(Refusal),
-    Play(&'a Turn, Question, Stream),
+    Play(&'a Turn, TurnContext, Stream),
 }
 
 /// Answers with a failure before any event: with a status, or by ending the connection where the failure has none.

@@ -1,7 +1,7 @@
 //! `ah models`: what is known of models, and where it comes from.
 
 use ah_conversation::Price;
-use ah_provider::catalog::Entry;
+use ah_provider::catalog::ModelEntry;
 use serde_json::{Value, json};
 
 use super::{print, print_json};
@@ -41,7 +41,7 @@ pub fn run(config: &Config, form: Json) -> Result<u8, CliError> {
 struct Row<'a> {
     name: &'a str,
     aliases: Vec<&'a str>,
-    entry: &'a Entry,
+    entry: &'a ModelEntry,
 }
 
 impl Row<'_> {

@@ -2,7 +2,7 @@
 
 use ah_conversation::Usage;
 use ah_provider::script::failure::Failure;
-use ah_provider::script::format::{Call, Turn, Wire};
+use ah_provider::script::format::{ScriptedCall, Turn, Wire};
 use ah_testkit::script::{fails, says, thinks, uses, uses_all};
 use ah_testkit::server::Server;
 use serde_json::json;
@@ -33,10 +33,10 @@ pub fn cases() -> Vec<Case> {
 
 /// Answers of every kind.
 fn whole() -> Vec<Case> {
-    let garbled = Call {
+    let garbled = ScriptedCall {
         name: "bash".to_owned(),
         input_json: Some("{\"command\": \"echo".to_owned()),
-        ..Call::default()
+        ..ScriptedCall::default()
     };
     let thoughtful = Turn {
         tools: uses("bash", json!({"command": "echo one"})).tools,

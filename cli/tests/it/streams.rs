@@ -2,7 +2,7 @@
 //! runs whose arguments did not all arrive.
 
 use ah_provider::script::failure::Failure;
-use ah_provider::script::format::{Call, Turn, Wire};
+use ah_provider::script::format::{ScriptedCall, Turn, Wire};
 use ah_testkit::script::{fails, says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ fn garbled(body: &str) {
 
 /// The body that the server sends for a turn.
 pub fn body_of(turn: &Turn) -> String {
-    let call: &Call = turn.tools.first().unwrap();
+    let call: &ScriptedCall = turn.tools.first().unwrap();
     let frames = [
         json!({"type": "message_start", "message": {"id": "msg_1", "type": "message", "role": "assistant",
             "model": "claude", "content": [], "stop_reason": null, "stop_sequence": null,

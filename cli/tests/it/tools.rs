@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use ah_provider::script::format::{Call, Turn};
+use ah_provider::script::format::{ScriptedCall, Turn};
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use rusqlite::Connection;
@@ -162,10 +162,10 @@ fn an_endless_nesting_of_arguments_is_a_fault_of_the_call_and_not_of_the_program
         "null".to_owned(),
     ] {
         let world = World::new();
-        let call = Call {
+        let call = ScriptedCall {
             name: "bash".to_owned(),
             input_json: Some(json.clone()),
-            ..Call::default()
+            ..ScriptedCall::default()
         };
         let turn = Turn {
             tool: Some(call),

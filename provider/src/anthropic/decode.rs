@@ -11,12 +11,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::wire;
-use crate::decode::{self, Phase, not_understood, protocol};
-use crate::failure;
+use crate::decode::{AnswerReader, Phase};
+use crate::failure::{self, protocol, unparsable};
 
 /// What was said of the answer so far.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct MessageReader {
     phase: Phase,
     usage: Usage,
     stop_reason: Option<StopReason>,
@@ -25,7 +25,7 @@ pub struct Answer {
     pings: u64,
 }
 
-impl decode::Answer for Answer {
+impl AnswerReader for MessageReader {
     fn read(
         &mut self,
         event: sse::Event<'_>,
@@ -36,7 +36,7 @@ impl decode::Answer for Answer {
             return Ok(());
         }
         let parsed: wire::Event =
-            serde_json::from_str(event.data).map_err(|error| not_understood(&error, event.data))?;
+            serde_json::from_str(event.data).map_err(|error| unparsable(&error, event.data))?;
         let kind = match &*parsed.kind {
             "" => event.name,
             kind => kind,
@@ -73,7 +73,7 @@ impl decode::Answer for Answer {
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
         let message: wire::Message =
-            serde_json::from_str(json).map_err(|error| not_understood(&error, json))?;
+            serde_json::from_str(json).map_err(|error| unparsable(&error, json))?;
         if message.error.is_some() {
             return Err(failure::in_stream(message.error.as_ref()));
         }
@@ -96,7 +96,7 @@ impl decode::Answer for Answer {
     }
 }
 
-impl Answer {
+impl MessageReader {
     fn start(
         &mut self,
         message: Option<wire::MessageStart>,
@@ -172,7 +172,7 @@ impl Answer {
                 "a piece of content block {index}, which is not open"
             )));
         }
-        let delta = delta_of(delta).map_err(|error| not_understood(&error, data))?;
+        let delta = delta_of(delta).map_err(|error| unparsable(&error, data))?;
         events.push_back(StreamEvent::Delta { index, delta });
         Ok(())
     }
@@ -199,7 +199,7 @@ impl Answer {
         self.merge_usage(event.usage.as_ref());
         if let Some(delta) = event.delta {
             let delta: wire::MessageDelta =
-                serde_json::from_str(delta.get()).map_err(|error| not_understood(&error, data))?;
+                serde_json::from_str(delta.get()).map_err(|error| unparsable(&error, data))?;
             self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
         }
         self.tell_stop(events);

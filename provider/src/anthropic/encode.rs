@@ -14,6 +14,7 @@ use super::wire;
 use crate::abilities::Abilities;
 use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
+use crate::http_model::RequestEncoder;
 use crate::openai::ThinkingField;
 use crate::rope::Rope;
 
@@ -28,23 +29,12 @@ pub struct Encoder {
     encoded: Encoded<Mark>,
 }
 
-impl Encoder {
-    /// An encoder for requests to `model`, which has these abilities.
-    pub fn new(model: Model, abilities: Abilities) -> Self {
-        Self {
-            model,
-            abilities,
-            encoded: Encoded::default(),
-        }
-    }
-
-    /// The model that is asked.
-    pub fn model(&self) -> &Model {
+impl RequestEncoder for Encoder {
+    fn model(&self) -> &Model {
         &self.model
     }
 
-    /// The body of `request`, in pieces.
-    pub fn encode(&mut self, request: &Request) -> Vec<Bytes> {
+    fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let mut body = vec![self.head(request)];
         let model = &self.model;
         let conversation = self
@@ -55,6 +45,17 @@ impl Encoder {
         body.extend(pieces(conversation));
         body
     }
+}
+
+impl Encoder {
+    /// An encoder for requests to `model`, which has these abilities.
+    pub fn new(model: Model, abilities: Abilities) -> Self {
+        Self {
+            model,
+            abilities,
+            encoded: Encoded::default(),
+        }
+    }
 
     /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
     fn head(&self, request: &Request) -> Bytes {
@@ -62,9 +63,9 @@ impl Encoder {
             let first = blocks(answer, &self.model).into_iter().next();
             first.as_ref().is_some_and(wire::Block::is_thought)
         };
-        let asked =
+        let settings =
             self.abilities
-                .asked_in_turn(request, ThinkingField::Thinking, begins_with_thought);
+                .effective_in_turn(request, ThinkingField::Thinking, begins_with_thought);
         let last_tool = request.tools.len().saturating_sub(1);
         let tools = request.tools.iter().enumerate();
         let tools = tools.map(|(index, tool)| wire::Tool {
@@ -86,15 +87,15 @@ impl Encoder {
         }
         let mut head = json(&wire::Head {
             model: &self.model.name,
-            max_tokens: asked.max_output,
+            max_tokens: settings.max_output,
             stream: true,
-            thinking: asked.thinking.map(wire::Thinking::from),
-            output_config: asked.effort.map(|effort| wire::OutputConfig {
+            thinking: settings.thinking.map(wire::Thinking::from),
+            output_config: settings.effort.map(|effort| wire::OutputConfig {
                 effort: effort.as_str(),
             }),
-            temperature: asked.temperature,
-            top_p: asked.top_p,
-            stop_sequences: asked.stop,
+            temperature: settings.temperature,
+            top_p: settings.top_p,
+            stop_sequences: settings.stop,
             tools: tools.collect(),
             system,
         });

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::abilities::Thought;
+use crate::abilities::ThinkingSetting;
 
 /// Everything of a request but its messages, which follow as text.
 #[derive(Serialize)]
@@ -39,12 +39,12 @@ pub enum Thinking {
     Disabled,
 }
 
-impl From<Thought> for Thinking {
-    fn from(thought: Thought) -> Self {
+impl From<ThinkingSetting> for Thinking {
+    fn from(thought: ThinkingSetting) -> Self {
         match thought {
-            Thought::Off => Self::Disabled,
-            Thought::Budget(budget_tokens) => Self::Enabled { budget_tokens },
-            Thought::Adaptive(_) => Self::Adaptive,
+            ThinkingSetting::Off => Self::Disabled,
+            ThinkingSetting::Budget(budget_tokens) => Self::Enabled { budget_tokens },
+            ThinkingSetting::Adaptive(_) => Self::Adaptive,
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::wire;
 use crate::blocks::Blocks;
-use crate::decode::protocol;
+use crate::failure::protocol;
 
 /// Shorter ids are counters that start anew with each answer, while ours have to be unique in the conversation.
 const SHORTEST_ID: usize = 8;
@@ -21,11 +21,11 @@ const SERVER_CALL: &str = "srvtoolu_";
 /// The tool calls of one answer.
 #[derive(Debug, Default)]
 pub struct Calls {
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct PartialCall {
     position: Option<i64>,
     id: String,
     name: String,
@@ -44,9 +44,9 @@ impl Calls {
         events: &mut VecDeque<StreamEvent>,
     ) {
         let index = self.find(&piece).unwrap_or_else(|| {
-            self.calls.push(Call {
+            self.calls.push(PartialCall {
                 position: piece.index,
-                ..Call::default()
+                ..PartialCall::default()
             });
             self.calls.len() - 1
         });
@@ -101,7 +101,7 @@ impl Calls {
             .all(|call| call.arguments.trim().is_empty() || is_json(&call.arguments))
     }
 
-    fn ours(&self) -> impl Iterator<Item = &Call> {
+    fn ours(&self) -> impl Iterator<Item = &PartialCall> {
         self.calls.iter().filter(|call| !call.is_of_server())
     }
 
@@ -111,7 +111,7 @@ impl Calls {
         let name = piece.function.as_ref().and_then(|it| it.name.as_deref());
         let has_name = name.is_some_and(|name| !name.is_empty());
         if let Some(position) = piece.index {
-            let is_at = |call: &Call| call.position == Some(position);
+            let is_at = |call: &PartialCall| call.position == Some(position);
             let index = self.calls.iter().rposition(is_at)?;
             let call = &self.calls[index];
             let has_other_id = id.is_some_and(|id| !call.id.is_empty() && call.id != id);
@@ -142,7 +142,7 @@ impl Calls {
     }
 }
 
-impl Call {
+impl PartialCall {
     /// Takes what `piece` tells and gives the arguments in it.
     fn take(&mut self, piece: wire::ToolCallDelta) -> String {
         let fill = |field: &mut String, told: Option<String>| {

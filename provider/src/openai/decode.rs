@@ -15,12 +15,12 @@ use super::reasoning::Details;
 use super::usage::{cost, usage};
 use super::wire;
 use crate::blocks::Blocks;
-use crate::decode::{self, Phase, not_understood, protocol};
-use crate::failure;
+use crate::decode::{AnswerReader, Phase};
+use crate::failure::{self, protocol, unparsable};
 
 /// What was said of the answer so far.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct ChatReader {
     phase: Phase,
     /// What no other answer has in common with this one: its id, or else its time.
     stamp: String,
@@ -33,7 +33,7 @@ pub struct Answer {
     details: Details,
 }
 
-impl decode::Answer for Answer {
+impl AnswerReader for ChatReader {
     fn read(
         &mut self,
         event: sse::Event<'_>,
@@ -81,7 +81,7 @@ impl decode::Answer for Answer {
     }
 }
 
-impl Answer {
+impl ChatReader {
     fn take(
         &mut self,
         chunk: wire::Chunk,
@@ -243,7 +243,7 @@ impl wire::ThinkingContent {
 /// The chunk that `data` is, or the error that it tells in an answer's place.
 fn chunk(data: &str) -> Result<wire::Chunk, ProviderError> {
     let chunk: wire::Chunk =
-        serde_json::from_str(data).map_err(|error| not_understood(&error, data))?;
+        serde_json::from_str(data).map_err(|error| unparsable(&error, data))?;
     let extension = chunk.x_groq.as_ref().and_then(|it| it.error.as_ref());
     if let Some(error) = chunk.error.as_ref().or(extension) {
         return Err(failure::in_stream(Some(error)));

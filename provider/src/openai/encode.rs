@@ -9,9 +9,10 @@ use serde_json::{Map, Value, json};
 use super::messages::{Mark, append, begins_with_thought, json, pieces};
 use super::quirks::{OutputLimit, Quirks, ThinkingField};
 use super::wire;
-use crate::abilities::{Abilities, Thought, word};
+use crate::abilities::{Abilities, ThinkingSetting, effort_for};
 use crate::anthropic::wire::Thinking as ThinkingObject;
 use crate::encoded::Encoded;
+use crate::http_model::RequestEncoder;
 
 /// Encodes requests to one model and remembers their bytes.
 #[derive(Debug)]
@@ -34,25 +35,12 @@ pub struct Additions {
     pub betas: Vec<String>,
 }
 
-impl Encoder {
-    /// An encoder for requests to `model`, which has these abilities.
-    pub fn new(model: Model, abilities: Abilities, additions: Additions, quirks: Quirks) -> Self {
-        Self {
-            model,
-            abilities,
-            additions,
-            quirks,
-            encoded: Encoded::default(),
-        }
-    }
-
-    /// The model that is asked.
-    pub fn model(&self) -> &Model {
+impl RequestEncoder for Encoder {
+    fn model(&self) -> &Model {
         &self.model
     }
 
-    /// The body of `request`, in pieces.
-    pub fn encode(&mut self, request: &Request) -> Vec<Bytes> {
+    fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let head = self.head(request);
         let system = self.system(request);
         let (model, quirks) = (&self.model, &self.quirks);
@@ -65,6 +53,19 @@ impl Encoder {
         body.extend(system);
         body.extend(pieces(conversation, self.quirks.cache_control));
         body
+    }
+}
+
+impl Encoder {
+    /// An encoder for requests to `model`, which has these abilities.
+    pub fn new(model: Model, abilities: Abilities, additions: Additions, quirks: Quirks) -> Self {
+        Self {
+            model,
+            abilities,
+            additions,
+            quirks,
+            encoded: Encoded::default(),
+        }
     }
 
     /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
@@ -95,31 +96,34 @@ impl Encoder {
     fn add_output(&self, request: &Request, head: &mut Map<String, Value>) {
         let begins_with_thought =
             |answer: &Message| begins_with_thought(answer, &self.model, &self.quirks);
-        let asked =
+        let settings =
             self.abilities
-                .asked_in_turn(request, self.quirks.thinking, begins_with_thought);
-        let limit = asked.max_output.into();
+                .effective_in_turn(request, self.quirks.thinking, begins_with_thought);
+        let limit = settings.max_output.into();
         match self.quirks.output_limit {
             OutputLimit::MaxTokens => head.insert("max_tokens".into(), limit),
             OutputLimit::MaxCompletionTokens => head.insert("max_completion_tokens".into(), limit),
             OutputLimit::None => None,
         };
-        if let Some(thought) = asked.thinking {
-            self.add_thinking(thought, asked.effort, head);
+        if let Some(thought) = settings.thinking {
+            self.add_thinking(thought, settings.effort, head);
         }
-        for (field, value) in [("temperature", asked.temperature), ("top_p", asked.top_p)] {
+        for (field, value) in [
+            ("temperature", settings.temperature),
+            ("top_p", settings.top_p),
+        ] {
             if let Some(value) = value {
                 head.insert(field.into(), value.into());
             }
         }
-        if !asked.stop.is_empty() {
-            head.insert("stop".into(), json!(asked.stop));
+        if !settings.stop.is_empty() {
+            head.insert("stop".into(), json!(settings.stop));
         }
     }
 
     fn add_thinking(
         &self,
-        thought: Thought,
+        thought: ThinkingSetting,
         effort: Option<Effort>,
         head: &mut Map<String, Value>,
     ) {
@@ -132,7 +136,7 @@ impl Encoder {
             }
             (ThinkingField::Thinking, _) => ("thinking", json!(ThinkingObject::from(thought))),
             (ThinkingField::ReasoningEffort, effort) => {
-                let effort = effort.or_else(|| self.abilities.effort(word(budget)));
+                let effort = effort.or_else(|| self.abilities.effort(effort_for(budget)));
                 let effort = effort.map(Effort::as_str);
                 ("reasoning_effort", effort.into())
             }

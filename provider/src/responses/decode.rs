@@ -10,14 +10,14 @@ use serde_json::value::RawValue;
 
 use super::wire;
 use crate::blocks::Blocks;
-use crate::decode::{self, Phase, not_understood, protocol};
-use crate::failure;
+use crate::decode::{AnswerReader, Phase};
+use crate::failure::{self, protocol, unparsable};
 use crate::openai::calls::{is_of_server, unique_id};
 use crate::openai::usage::{cost, usage};
 
 /// What was said of the response so far.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct ResponseReader {
     phase: Phase,
     id: String,
     usage: Usage,
@@ -46,7 +46,7 @@ enum Kind {
     Reasoning,
 }
 
-impl decode::Answer for Answer {
+impl AnswerReader for ResponseReader {
     fn read(
         &mut self,
         event: sse::Event<'_>,
@@ -57,7 +57,7 @@ impl decode::Answer for Answer {
             return Ok(());
         }
         let parsed: wire::Event =
-            serde_json::from_str(event.data).map_err(|error| not_understood(&error, event.data))?;
+            serde_json::from_str(event.data).map_err(|error| unparsable(&error, event.data))?;
         let index = parsed.output_index;
         let kind = match &*parsed.kind {
             "" => event.name,
@@ -91,7 +91,7 @@ impl decode::Answer for Answer {
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
         let response: wire::Response =
-            serde_json::from_str(json).map_err(|error| not_understood(&error, json))?;
+            serde_json::from_str(json).map_err(|error| unparsable(&error, json))?;
         if response.error.is_some() {
             return Err(failure::in_stream(response.error.as_ref()));
         }
@@ -106,7 +106,7 @@ impl decode::Answer for Answer {
     }
 }
 
-impl Answer {
+impl ResponseReader {
     fn start(&mut self, response: Option<wire::Response<'_>>, events: &mut VecDeque<StreamEvent>) {
         if self.phase == Phase::Waiting {
             self.phase = Phase::Started;
@@ -340,7 +340,7 @@ fn words_of(parts: Vec<wire::Content>) -> String {
 }
 
 fn parse(item: &RawValue) -> Result<wire::Item, ProviderError> {
-    serde_json::from_str(item.get()).map_err(|error| not_understood(&error, item.get()))
+    serde_json::from_str(item.get()).map_err(|error| unparsable(&error, item.get()))
 }
 
 /// The error that an event tells, under a name of its own or not.

@@ -11,9 +11,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::wire;
-use crate::abilities::{Abilities, Thought, word};
+use crate::abilities::{Abilities, ThinkingSetting, effort_for};
 use crate::call_name::{self, call_name};
 use crate::encoded::{EMPTY_MESSAGE, Encoded};
+use crate::http_model::RequestEncoder;
 use crate::openai::encode::{model_name, passed_on};
 use crate::openai::messages::{ERROR_PREFIX, arguments, data_url, heading, json, tool_call_id};
 use crate::openai::{Additions, Quirks, ReturnedReasoning};
@@ -31,25 +32,12 @@ pub struct Encoder {
     encoded: Encoded<()>,
 }
 
-impl Encoder {
-    /// An encoder for requests to `model`, which has these abilities.
-    pub fn new(model: Model, abilities: Abilities, additions: Additions, quirks: Quirks) -> Self {
-        Self {
-            model,
-            abilities,
-            additions,
-            quirks,
-            encoded: Encoded::default(),
-        }
-    }
-
-    /// The model that is asked.
-    pub fn model(&self) -> &Model {
+impl RequestEncoder for Encoder {
+    fn model(&self) -> &Model {
         &self.model
     }
 
-    /// The body of `request`, in pieces.
-    pub fn encode(&mut self, request: &Request) -> Vec<Bytes> {
+    fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let mut body = vec![self.head(request)];
         let (model, quirks) = (&self.model, &self.quirks);
         let conversation = self
@@ -66,6 +54,19 @@ impl Encoder {
         body.push(Bytes::from_static(b"]}"));
         body
     }
+}
+
+impl Encoder {
+    /// An encoder for requests to `model`, which has these abilities.
+    pub fn new(model: Model, abilities: Abilities, additions: Additions, quirks: Quirks) -> Self {
+        Self {
+            model,
+            abilities,
+            additions,
+            quirks,
+            encoded: Encoded::default(),
+        }
+    }
 
     /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
     fn head(&self, request: &Request) -> Bytes {
@@ -77,13 +78,17 @@ impl Encoder {
             head.insert("include".into(), json!(["reasoning.encrypted_content"]));
         }
         // There is no field for words to stop at.
-        let asked = self.abilities.asked(request, self.quirks.thinking);
-        head.insert("max_output_tokens".into(), asked.max_output.into());
-        let of_budget = |thought: Thought| self.abilities.effort(word(thought.tokens()));
-        if let Some(effort) = asked.effort.or_else(|| of_budget(asked.thinking?)) {
+        let settings = self.abilities.effective(request, self.quirks.thinking);
+        head.insert("max_output_tokens".into(), settings.max_output.into());
+        let of_budget =
+            |thought: ThinkingSetting| self.abilities.effort(effort_for(thought.tokens()));
+        if let Some(effort) = settings.effort.or_else(|| of_budget(settings.thinking?)) {
             head.insert("reasoning".into(), json!({"effort": effort.as_str()}));
         }
-        for (field, value) in [("temperature", asked.temperature), ("top_p", asked.top_p)] {
+        for (field, value) in [
+            ("temperature", settings.temperature),
+            ("top_p", settings.top_p),
+        ] {
             if let Some(value) = value {
                 head.insert(field.into(), value.into());
             }
@@ -172,7 +177,7 @@ fn said_by_model<'a>(message: &'a Message, model: &Model, quirks: &Quirks) -> Ve
             let item: &RawValue = serde_json::from_str(signature).ok()?;
             Some(wire::Input::Reasoning(item))
         }
-        ContentBlock::ToolUse(call) => Some(wire::Input::Call(wire::Call {
+        ContentBlock::ToolUse(call) => Some(wire::Input::FunctionCall(wire::FunctionCall {
             call_id: tool_call_id(call.id.as_str(), quirks.tool_call_ids),
             name: call_name(&call.name, call_name::OPENAI),
             arguments: arguments(&call.input),
@@ -206,7 +211,7 @@ fn output<'a>(result: &'a ToolResult, quirks: &Quirks) -> wire::Input<'a> {
     } else {
         wire::InputContent::Text(format!("{prefix}{}", result.text()).into())
     };
-    wire::Input::Output(wire::Output {
+    wire::Input::FunctionCallOutput(wire::FunctionCallOutput {
         call_id: tool_call_id(result.tool_use_id.as_str(), quirks.tool_call_ids),
         output,
     })

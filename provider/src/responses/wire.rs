@@ -89,15 +89,15 @@ pub enum Input<'a> {
         role: &'static str,
         content: InputContent<'a>,
     },
-    Call(Call<'a>),
-    Output(Output<'a>),
+    FunctionCall(FunctionCall<'a>),
+    FunctionCallOutput(FunctionCallOutput<'a>),
     /// Reasoning, as it came.
     Reasoning(&'a RawValue),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function_call")]
-pub struct Call<'a> {
+pub struct FunctionCall<'a> {
     pub call_id: Cow<'a, str>,
     pub name: Cow<'a, str>,
     pub arguments: String,
@@ -105,7 +105,7 @@ pub struct Call<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function_call_output")]
-pub struct Output<'a> {
+pub struct FunctionCallOutput<'a> {
     pub call_id: Cow<'a, str>,
     pub output: InputContent<'a>,
 }

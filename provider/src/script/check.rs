@@ -1,6 +1,6 @@
 //! What a scenario may not say, though its fields are right: two things at once, nothing, or too much.
 
-use super::format::{Part, Scenario, Turn};
+use super::format::{BlockContent, Scenario, Turn};
 
 /// Most turns of a scenario, repetitions counted.
 const MOST_TURNS: u64 = 1_000_000;
@@ -93,13 +93,17 @@ impl Turn {
     }
 }
 
-fn check_call(part: Part<'_>) -> Result<(), String> {
+fn check_call(part: BlockContent<'_>) -> Result<(), String> {
     match part {
-        Part::Tool(call) if call.name.is_empty() => Err("a tool call needs a `name`".to_owned()),
-        Part::Tool(call) if call.input_json.is_some() && !call.input.is_empty() => Err(format!(
-            "the call of `{}` has both `input` and `input_json`",
-            call.name
-        )),
+        BlockContent::Tool(call) if call.name.is_empty() => {
+            Err("a tool call needs a `name`".to_owned())
+        }
+        BlockContent::Tool(call) if call.input_json.is_some() && !call.input.is_empty() => {
+            Err(format!(
+                "the call of `{}` has both `input` and `input_json`",
+                call.name
+            ))
+        }
         _ => Ok(()),
     }
 }

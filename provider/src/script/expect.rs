@@ -2,10 +2,9 @@
 
 use ah_conversation::{Request, ToolResult};
 use serde::{Deserialize, Serialize};
-use similar::TextDiff;
 
-use super::format::Recorded;
-use super::play::{said, since_answer};
+use super::new_messages::{new_messages, user_text};
+use super::recorded::diff;
 
 /// The longest text that is shown whole in an explanation, in characters.
 const SHOWN: usize = 2_000;
@@ -19,10 +18,10 @@ pub struct Expect {
     pub messages: Option<usize>,
     /// The whole system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub system: Option<Match>,
+    pub system: Option<TextMatch>,
     /// The words of the last user message, tool results aside.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<Match>,
+    pub user: Option<TextMatch>,
     /// Tools that it offers, among others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
@@ -43,7 +42,7 @@ pub struct ExpectResult {
     pub tool: Option<String>,
     /// Its words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<Match>,
+    pub text: Option<TextMatch>,
     /// Whether the tool failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
@@ -52,17 +51,17 @@ pub struct ExpectResult {
 /// What must hold for a text: plain words must stand in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Match {
+pub enum TextMatch {
     /// It contains this.
     Contains(String),
     /// It is compared in another way.
-    Exactly(Exactly),
+    Strict(StrictMatch),
 }
 
 /// A stricter comparison of a text. Each field that is set must hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Exactly {
+pub struct StrictMatch {
     /// It is just this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equals: Option<String>,
@@ -87,7 +86,7 @@ impl Expect {
             faults.extend(expected.unmet("the system prompt", &request.system.join("\n\n")));
         }
         if let Some(expected) = &self.user {
-            faults.extend(expected.unmet("the user's words", &said(request)));
+            faults.extend(expected.unmet("the user's words", &user_text(request)));
         }
         let offered: Vec<_> = request
             .tools
@@ -104,7 +103,7 @@ impl Expect {
                 offered.join(", ")
             ));
         }
-        let results: Vec<_> = since_answer(request)
+        let results: Vec<_> = new_messages(request)
             .iter()
             .flat_map(|message| message.tool_results())
             .collect();
@@ -157,7 +156,7 @@ impl ExpectResult {
     }
 }
 
-impl Match {
+impl TextMatch {
     fn unmet(&self, what: &str, text: &str) -> Vec<String> {
         match self {
             Self::Contains(part) if !text.contains(part.as_str()) => {
@@ -167,12 +166,12 @@ impl Match {
                 )]
             }
             Self::Contains(_) => Vec::new(),
-            Self::Exactly(exactly) => exactly.unmet(what, text),
+            Self::Strict(strict) => strict.unmet(what, text),
         }
     }
 }
 
-impl Exactly {
+impl StrictMatch {
     fn unmet(&self, what: &str, text: &str) -> Vec<String> {
         let mut faults = Vec::new();
         if let Some(whole) = self.equals.as_ref().filter(|whole| whole.as_str() != text) {
@@ -190,40 +189,6 @@ impl Exactly {
         }
         faults
     }
-}
-
-/// How `actual` differs from what was recorded, as a diff; `None` if it does not. Parts that were not recorded may be
-/// anything.
-pub fn difference(expected: &Recorded, actual: &Recorded) -> Option<String> {
-    let text = |request: &Recorded| {
-        let mut text = String::new();
-        if let (Some(_), Some(system)) = (&expected.system, &request.system) {
-            text.push_str(system.trim_end());
-            text.push('\n');
-        }
-        if let (Some(_), Some(tools)) = (&expected.tools, &request.tools) {
-            text.push_str("tools: ");
-            text.push_str(tools);
-            text.push('\n');
-        }
-        text + &request.messages
-    };
-    let (expected, actual) = (text(expected), text(actual));
-    (expected != actual).then(|| {
-        format!(
-            "it differs from the recorded one:\n{}",
-            diff(&expected, &actual)
-        )
-    })
-}
-
-/// A unified diff from what the scenario says to what the request says.
-fn diff(expected: &str, actual: &str) -> String {
-    TextDiff::from_lines(expected, actual)
-        .unified_diff()
-        .missing_newline_hint(false)
-        .header("scenario", "request")
-        .to_string()
 }
 
 fn shown(text: &str) -> String {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::expect::Expect;
 use super::failure::Failure;
+use super::recorded::RecordedRequest;
 
 /// What stands in the place of a vendor's seal where the scenario names none.
 const SIGNATURE: &str = "c2NyaXB0ZWQ=";
@@ -48,7 +49,7 @@ pub struct Scenario {
 pub struct Turn {
     /// The request that this turn answered when it was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub request: Option<Recorded>,
+    pub request: Option<RecordedRequest>,
     /// What must hold for the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
@@ -69,19 +70,19 @@ pub struct Turn {
     pub error: Option<Failure>,
     /// Reasoning, before everything else.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<Words>,
+    pub thinking: Option<ScriptedText>,
     /// The seal on the reasoning; an empty one is left out of the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// Words, before the tool calls.
+    /// ScriptedText, before the tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<Words>,
+    pub text: Option<ScriptedText>,
     /// A tool call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<Call>,
+    pub tool: Option<ScriptedCall>,
     /// Several tool calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Call>,
+    pub tools: Vec<ScriptedCall>,
     /// Any blocks in any order, in the place of the five fields before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Block>,
@@ -109,12 +110,12 @@ pub struct Turn {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Block {
-    /// Words.
+    /// ScriptedText.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<Words>,
+    pub text: Option<ScriptedText>,
     /// Reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<Words>,
+    pub thinking: Option<ScriptedText>,
     /// The seal on the reasoning; an empty one is left out of the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
@@ -123,16 +124,16 @@ pub struct Block {
     pub redacted_thinking: Option<String>,
     /// A tool call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<Call>,
+    pub tool: Option<ScriptedCall>,
     /// A block of a kind that nobody knows yet, with its own `type`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<Value>,
 }
 
-/// Words, whole or in the pieces in which they arrive.
+/// ScriptedText, whole or in the pieces in which they arrive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Words {
+pub enum ScriptedText {
     /// Whole.
     Whole(String),
     /// In pieces.
@@ -142,7 +143,7 @@ pub enum Words {
 /// A tool call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Call {
+pub struct ScriptedCall {
     /// The tool.
     pub name: String,
     /// Pairs it with its result; made from the request where it is left out.
@@ -154,20 +155,6 @@ pub struct Call {
     /// The arguments as the text that arrives, in place of `input`: for JSON that is broken, or no object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_json: Option<String>,
-}
-
-/// What was new in a recorded request, in readable form, with what changes from run to run replaced.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Recorded {
-    /// The system prompt, where it is another than in the request before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system: Option<String>,
-    /// The names of the tools, where they are others than in the request before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools: Option<String>,
-    /// The messages after the model's last answer, with the number of messages in all.
-    pub messages: String,
 }
 
 /// How the bytes of an answer travel over a socket.
@@ -212,15 +199,15 @@ pub struct PricePerMillion {
 
 /// A block of an answer, as the one thing that it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Part<'a> {
-    /// Words.
-    Text(&'a Words),
+pub enum BlockContent<'a> {
+    /// ScriptedText.
+    Text(&'a ScriptedText),
     /// Reasoning and its seal.
-    Thinking(&'a Words, &'a str),
+    Thinking(&'a ScriptedText, &'a str),
     /// Encrypted reasoning.
     RedactedThinking(&'a str),
     /// A tool call.
-    Tool(&'a Call),
+    Tool(&'a ScriptedCall),
     /// A block of another kind.
     Other(&'a Value),
 }
@@ -252,33 +239,33 @@ impl Turn {
     }
 
     /// What it says, in order.
-    pub fn parts(&self) -> Vec<Part<'_>> {
+    pub fn parts(&self) -> Vec<BlockContent<'_>> {
         if !self.content.is_empty() {
             return self.content.iter().filter_map(Block::part).collect();
         }
         let thinking = self
             .thinking
             .iter()
-            .map(|words| Part::Thinking(words, seal(self.signature.as_deref())));
-        let text = self.text.iter().map(Part::Text);
-        let calls = self.tool.iter().chain(&self.tools).map(Part::Tool);
+            .map(|words| BlockContent::Thinking(words, seal(self.signature.as_deref())));
+        let text = self.text.iter().map(BlockContent::Text);
+        let calls = self.tool.iter().chain(&self.tools).map(BlockContent::Tool);
         thinking.chain(text).chain(calls).collect()
     }
 }
 
 impl Block {
     /// The one thing that it is, or nothing if it is none or several.
-    pub fn part(&self) -> Option<Part<'_>> {
+    pub fn part(&self) -> Option<BlockContent<'_>> {
         let parts = [
-            self.text.as_ref().map(Part::Text),
+            self.text.as_ref().map(BlockContent::Text),
             self.thinking
                 .as_ref()
-                .map(|words| Part::Thinking(words, seal(self.signature.as_deref()))),
+                .map(|words| BlockContent::Thinking(words, seal(self.signature.as_deref()))),
             self.redacted_thinking
                 .as_deref()
-                .map(Part::RedactedThinking),
-            self.tool.as_ref().map(Part::Tool),
-            self.other.as_ref().map(Part::Other),
+                .map(BlockContent::RedactedThinking),
+            self.tool.as_ref().map(BlockContent::Tool),
+            self.other.as_ref().map(BlockContent::Other),
         ];
         let mut parts = parts.into_iter().flatten();
         let part = parts.next()?;
@@ -290,7 +277,7 @@ fn seal(signature: Option<&str>) -> &str {
     signature.unwrap_or(SIGNATURE)
 }
 
-impl Words {
+impl ScriptedText {
     /// The words in one piece.
     pub fn whole(&self) -> String {
         match self {
@@ -300,13 +287,13 @@ impl Words {
     }
 }
 
-impl From<&str> for Words {
+impl From<&str> for ScriptedText {
     fn from(text: &str) -> Self {
         Self::Whole(text.to_owned())
     }
 }
 
-impl Call {
+impl ScriptedCall {
     /// The arguments as they arrive.
     pub fn json(&self) -> String {
         match &self.input_json {

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use ah_conversation::{
-    BlockStart, Delta, ErrorClass, Message, ProviderError, Request, Role, StopReason, StreamEvent,
-    Usage,
+    BlockStart, Delta, ErrorClass, ProviderError, Request, StopReason, StreamEvent, Usage,
 };
 use serde_json::{Map, Value};
 
-use super::format::{Call, Part, Turn, Words};
+use super::format::{BlockContent, ScriptedCall, ScriptedText, Turn};
+use super::new_messages::{new_messages, user_text};
 
 /// One step of a turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +30,7 @@ pub enum Step {
 
 /// What a turn needs to know of the request that it answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Question {
+pub struct TurnContext {
     /// Tells the answer's ids from those of all others in the conversation.
     pub id: String,
     /// The number of the turn, counted from 1 and with repetitions: `{{turn}}`.
@@ -43,10 +43,10 @@ pub struct Question {
     pub templates: bool,
 }
 
-impl Question {
+impl TurnContext {
     /// What turn `turn` (from 1) needs to know of `request`.
     pub fn new(request: &Request, turn: usize, templates: bool) -> Self {
-        let new = since_answer(request);
+        let new = new_messages(request);
         let result = new.iter().flat_map(|message| message.tool_results()).last();
         Self {
             id: request
@@ -54,7 +54,7 @@ impl Question {
                 .last()
                 .map_or_else(|| "0".to_owned(), |message| message.id.to_string()),
             turn,
-            user: said(request),
+            user: user_text(request),
             result: result.map(|result| result.text()).unwrap_or_default(),
             templates,
         }
@@ -108,25 +108,9 @@ impl Question {
     }
 }
 
-/// The messages of `request` after the model's last answer.
-pub fn since_answer(request: &Request) -> &[std::sync::Arc<Message>] {
-    let answered = request
-        .messages
-        .iter()
-        .rposition(|message| message.role == Role::Assistant);
-    &request.messages[answered.map_or(0, |at| at + 1)..]
-}
-
-/// The words of the messages after the model's last answer, tool results aside.
-pub fn said(request: &Request) -> String {
-    let texts = since_answer(request).iter().map(|message| message.text());
-    let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
-    texts.join("\n")
-}
-
 impl Turn {
-    /// The turn as an answer to `question`, with `chunk_delay_ms` where it names no delay of its own.
-    pub fn steps(&self, question: &Question, chunk_delay_ms: Option<u64>) -> Vec<Step> {
+    /// The turn as an answer to `context`, with `chunk_delay_ms` where it names no delay of its own.
+    pub fn steps(&self, context: &TurnContext, chunk_delay_ms: Option<u64>) -> Vec<Step> {
         let mut steps = Vec::new();
         if let Some(delay) = self.delay_ms {
             steps.push(Step::Wait(Duration::from_millis(delay)));
@@ -137,7 +121,7 @@ impl Turn {
         }
         let usage = self.usage.unwrap_or_default();
         steps.push(Step::Event(StreamEvent::Started {
-            id: format!("msg_{}", question.id),
+            id: format!("msg_{}", context.id),
             usage: Usage {
                 output_tokens: 0,
                 ..usage
@@ -153,7 +137,7 @@ impl Turn {
         };
         let parts = self.parts();
         for (index, part) in parts.iter().enumerate() {
-            block(&mut steps, index, *part, question, &pace);
+            block(&mut steps, index, *part, context, &pace);
             if self.answers() || index + 1 < parts.len() {
                 steps.push(Step::Event(StreamEvent::BlockStopped { index }));
             }
@@ -165,7 +149,7 @@ impl Turn {
     /// Why the model stops if the turn does not say it.
     pub fn implied_stop_reason(&self) -> StopReason {
         let mut parts = self.parts().into_iter();
-        if parts.any(|part| matches!(part, Part::Tool(_))) {
+        if parts.any(|part| matches!(part, BlockContent::Tool(_))) {
             StopReason::ToolUse
         } else {
             StopReason::EndTurn
@@ -205,10 +189,12 @@ impl Pace {
         }
     }
 
-    fn cut_words(&self, words: &Words, question: &Question) -> Vec<String> {
+    fn cut_words(&self, words: &ScriptedText, context: &TurnContext) -> Vec<String> {
         match words {
-            Words::Whole(text) => self.cut(&question.fill(text)),
-            Words::Pieces(pieces) => pieces.iter().map(|piece| question.fill(piece)).collect(),
+            ScriptedText::Whole(text) => self.cut(&context.fill(text)),
+            ScriptedText::Pieces(pieces) => {
+                pieces.iter().map(|piece| context.fill(piece)).collect()
+            }
         }
     }
 }
@@ -224,18 +210,24 @@ fn in_pieces(text: &str, count: usize) -> Vec<String> {
 }
 
 /// The steps of one block, without its end.
-fn block(steps: &mut Vec<Step>, index: usize, part: Part<'_>, question: &Question, pace: &Pace) {
+fn block(
+    steps: &mut Vec<Step>,
+    index: usize,
+    part: BlockContent<'_>,
+    context: &TurnContext,
+    pace: &Pace,
+) {
     let (start, deltas): (_, Vec<Delta>) = match part {
-        Part::Text(words) => {
-            let pieces = pace.cut_words(words, question);
+        BlockContent::Text(words) => {
+            let pieces = pace.cut_words(words, context);
             (
                 BlockStart::Text(String::new()),
                 pieces.into_iter().map(Delta::Text).collect(),
             )
         }
-        Part::Thinking(words, signature) => {
+        BlockContent::Thinking(words, signature) => {
             let pieces = pace
-                .cut_words(words, question)
+                .cut_words(words, context)
                 .into_iter()
                 .map(Delta::Thinking);
             let seal = Some(signature).filter(|signature| !signature.is_empty());
@@ -245,21 +237,23 @@ fn block(steps: &mut Vec<Step>, index: usize, part: Part<'_>, question: &Questio
                 pieces.chain(seal).collect(),
             )
         }
-        Part::RedactedThinking(data) => (BlockStart::RedactedThinking(data.to_owned()), Vec::new()),
-        Part::Tool(call) => {
+        BlockContent::RedactedThinking(data) => {
+            (BlockStart::RedactedThinking(data.to_owned()), Vec::new())
+        }
+        BlockContent::Tool(call) => {
             let id = call
                 .id
                 .clone()
-                .unwrap_or_else(|| format!("toolu_{}_{index}", question.id));
+                .unwrap_or_else(|| format!("toolu_{}_{index}", context.id));
             let start = BlockStart::ToolUse {
                 id: id.into(),
                 name: call.name.clone(),
                 input: Value::Object(Map::new()),
             };
-            let pieces = pace.cut(&arguments(call, question));
+            let pieces = pace.cut(&arguments(call, context));
             (start, pieces.into_iter().map(Delta::InputJson).collect())
         }
-        Part::Other(raw) => (BlockStart::Other(raw.clone()), Vec::new()),
+        BlockContent::Other(raw) => (BlockStart::Other(raw.clone()), Vec::new()),
     };
     steps.push(Step::Event(StreamEvent::BlockStarted {
         index,
@@ -271,9 +265,9 @@ fn block(steps: &mut Vec<Step>, index: usize, part: Part<'_>, question: &Questio
     }
 }
 
-fn arguments(call: &Call, question: &Question) -> String {
-    if question.templates && call.input_json.is_none() {
-        Value::Object(question.fill_map(&call.input)).to_string()
+fn arguments(call: &ScriptedCall, context: &TurnContext) -> String {
+    if context.templates && call.input_json.is_none() {
+        Value::Object(context.fill_map(&call.input)).to_string()
     } else {
         call.json()
     }

@@ -1,7 +1,7 @@
 //! Turns any run into a scenario: a provider around another one that writes down what was asked and answered.
 //!
 //! The file is a whole, playable scenario after each turn: it is written beside its place and renamed, before the
-//! end of the answer is passed on. Requests are written in the readable form of `normal.rs`, answers as they came but
+//! end of the answer is passed on. Requests are written in the readable form of `normalizer.rs`, answers as they came but
 //! for secrets; when something arrived, and in which pieces, is left out. A turn that was abandoned ends with
 //! `hang: true`, for that is all that the model's side saw of it.
 
@@ -20,10 +20,11 @@ use ah_conversation::{
 };
 use futures_core::Stream;
 
-use self::answer::Answer;
+use self::answer::RecordedAnswer;
 use super::failure::{Class, Failure};
-use super::format::{PricePerMillion, Recorded, Scenario, Turn};
-use super::normal::Normal;
+use super::format::{PricePerMillion, Scenario, Turn};
+use super::normalizer::Normalizer;
+use super::recorded::RecordedRequest;
 
 /// A file that a run is written into. Clones write into the same file.
 #[derive(Debug, Clone)]
@@ -32,7 +33,7 @@ pub struct Recording(Arc<Mutex<File>>);
 #[derive(Debug)]
 struct File {
     path: PathBuf,
-    normal: Normal,
+    normalizer: Normalizer,
     /// All that was written so far.
     text: String,
     /// The last system prompt and tools that were written.
@@ -42,7 +43,7 @@ struct File {
 
 impl Recording {
     /// A recording in the file `path`, replaced if there is one, for a run of `model`.
-    pub fn create(path: &Path, model: &Model, normal: Normal) -> io::Result<Self> {
+    pub fn create(path: &Path, model: &Model, normalizer: Normalizer) -> io::Result<Self> {
         let scenario = Scenario {
             model: Some(model.name.clone()),
             context_window: Some(model.context_window),
@@ -54,7 +55,7 @@ impl Recording {
         let text = yaml(&scenario)?.replace("turns: []\n", "turns:\n");
         let mut file = File {
             path: path.to_owned(),
-            normal,
+            normalizer,
             text,
             system: None,
             tools: None,
@@ -84,11 +85,11 @@ impl Recording {
         })
     }
 
-    fn normal(&self) -> Normal {
+    fn normalizer(&self) -> Normalizer {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .normal
+            .normalizer
             .clone()
     }
 }
@@ -157,10 +158,10 @@ impl Provider for Recorder {
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let normal = self.recording.normal();
-        Box::pin(Taping {
-            asked: normal.request(&request),
-            normal,
+        let normalizer = self.recording.normalizer();
+        Box::pin(RecordingStream {
+            request: normalizer.request(&request),
+            normalizer,
             recording: self.recording.clone(),
             stream: self.inner.stream(request),
             begun: false,
@@ -170,29 +171,29 @@ impl Provider for Recorder {
 }
 
 /// An answer on its way through.
-struct Taping {
+struct RecordingStream {
     stream: EventStream,
     recording: Recording,
-    normal: Normal,
-    asked: Recorded,
+    normalizer: Normalizer,
+    request: RecordedRequest,
     /// Whether anyone has asked at all: a stream that is never polled sends nothing.
     begun: bool,
     /// What has arrived of the present try; `None` before it begins and after it was written.
-    answer: Option<Answer>,
+    answer: Option<RecordedAnswer>,
 }
 
-impl Stream for Taping {
+impl Stream for RecordingStream {
     type Item = Result<StreamEvent, ProviderError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if !std::mem::replace(&mut self.begun, true) {
-            self.answer = Some(Answer::default());
+            self.answer = Some(RecordedAnswer::default());
         }
         let item = std::task::ready!(self.stream.as_mut().poll_next(context));
         let written = match &item {
             Some(Ok(event)) => self.hear(event),
-            Some(Err(error)) => self.write(Ending::Failed(failure(error))),
-            None => self.write(Ending::Cut),
+            Some(Err(error)) => self.write(AttemptEnd::Failed(failure(error))),
+            None => self.write(AttemptEnd::Cut),
         };
         Poll::Ready(match written {
             Ok(()) => item,
@@ -201,22 +202,22 @@ impl Stream for Taping {
     }
 }
 
-impl Drop for Taping {
+impl Drop for RecordingStream {
     fn drop(&mut self) {
         // Nobody is left to hear of a failure; the file stays as it was after the turn before.
-        let _ = self.write(Ending::Hung);
+        let _ = self.write(AttemptEnd::Hung);
     }
 }
 
 /// How a try ended.
-enum Ending {
+enum AttemptEnd {
     Whole,
     Failed(Failure),
     Cut,
     Hung,
 }
 
-impl Taping {
+impl RecordingStream {
     fn hear(&mut self, event: &StreamEvent) -> Result<(), ProviderError> {
         let Some(answer) = &mut self.answer else {
             return Ok(());
@@ -224,36 +225,36 @@ impl Taping {
         answer.hear(event);
         match event {
             StreamEvent::Retry(notice) => {
-                self.write(Ending::Failed(retried(notice)))?;
-                self.answer = Some(Answer::default());
+                self.write(AttemptEnd::Failed(retried(notice)))?;
+                self.answer = Some(RecordedAnswer::default());
             }
-            StreamEvent::Ended => self.write(Ending::Whole)?,
+            StreamEvent::Ended => self.write(AttemptEnd::Whole)?,
             _ => {}
         }
         Ok(())
     }
 
     /// Writes what has arrived of the present try, once.
-    fn write(&mut self, ending: Ending) -> Result<(), ProviderError> {
+    fn write(&mut self, ending: AttemptEnd) -> Result<(), ProviderError> {
         let Some(answer) = self.answer.take() else {
             return Ok(());
         };
-        let mut turn = answer.into_turn(&self.normal);
-        turn.request = Some(self.asked.clone());
+        let mut turn = answer.into_turn(&self.normalizer);
+        turn.request = Some(self.request.clone());
         match ending {
-            Ending::Whole => {}
-            Ending::Failed(mut failure) => {
+            AttemptEnd::Whole => {}
+            AttemptEnd::Failed(mut failure) => {
                 failure.message = failure
                     .message
-                    .map(|message| (self.normal.redact)(&message));
+                    .map(|message| (self.normalizer.redact)(&message));
                 if turn.parts().is_empty() {
                     turn.error = Some(failure);
                 } else {
                     turn.stream_error = Some(failure);
                 }
             }
-            Ending::Cut => turn.cut = true,
-            Ending::Hung => turn.hang = true,
+            AttemptEnd::Cut => turn.cut = true,
+            AttemptEnd::Hung => turn.hang = true,
         }
         if !turn.answers() {
             turn.stop_reason = None;

@@ -10,8 +10,8 @@ use ah_conversation::{
     Delta, Environment, ErrorClass, Message, MessageId, Origin, Provider, ProviderError, Request,
     Role, Sampling, StreamEvent, Thinking, Time,
 };
-use ah_provider::anthropic::Patience;
 use ah_provider::catalog::Catalog;
+use ah_provider::exchange::Timeouts;
 use ah_provider::retry::Policy;
 use ah_provider::{Options, connect};
 use futures_util::StreamExt;
@@ -34,7 +34,7 @@ fn environment(variables: &[(&str, &str)]) -> Environment {
 fn provider_with(
     variables: &[(&str, &str)],
     retry: Policy,
-    patience: Patience,
+    timeouts: Timeouts,
 ) -> Arc<dyn Provider> {
     let environment = environment(variables);
     let http = ah_http::Options::from_variables(|name| environment.get(name));
@@ -46,7 +46,7 @@ fn provider_with(
         http: &http,
         betas: &[],
         max_output: None,
-        patience,
+        timeouts,
         retry,
         seed: 1,
     };
@@ -55,7 +55,7 @@ fn provider_with(
 
 fn provider(url: &str) -> Arc<dyn Provider> {
     let variables = [("ANTHROPIC_BASE_URL", url), ("ANTHROPIC_API_KEY", "key")];
-    provider_with(&variables, QUICK, Patience::default())
+    provider_with(&variables, QUICK, Timeouts::default())
 }
 
 fn request() -> Request {
@@ -141,7 +141,7 @@ async fn each_kind_of_credentials_has_its_header() {
             ("ANTHROPIC_BASE_URL", server.url.as_str()),
             (variable, "secret"),
         ];
-        let provider = provider_with(&variables, QUICK, Patience::default());
+        let provider = provider_with(&variables, QUICK, Timeouts::default());
         ask(&*provider).await.1.expect("an answer");
         let (head, _) = server.request();
         assert!(head.contains(expected), "{head}");
@@ -257,32 +257,32 @@ async fn failures_that_stay_are_told_with_a_remedy() {
 
 #[tokio::test]
 async fn a_server_that_falls_silent_is_given_up() {
-    let impatient = |first_event, next_event| Patience {
+    let short = |first_event, next_event| Timeouts {
         first_event: Duration::from_millis(first_event),
         next_event: Duration::from_millis(next_event),
     };
     let never = 3_600_000;
-    for (name, answer, patience) in [
-        ("no head", vec![Part::Silence], impatient(50, never)),
+    for (name, answer, timeouts) in [
+        ("no head", vec![Part::Silence], short(50, never)),
         (
             "no event",
             vec![stream_head(), Part::Silence],
-            impatient(50, never),
+            short(50, never),
         ),
         (
             "only pings",
             vec![stream_head(), Part::Pings],
-            impatient(50, never),
+            short(50, never),
         ),
         (
             "then silence",
             vec![stream_head(), beginning(), Part::Silence],
-            impatient(never, 50),
+            short(never, 50),
         ),
         (
             "then pings",
             vec![stream_head(), beginning(), Part::Pings],
-            impatient(never, 50),
+            short(never, 50),
         ),
     ] {
         let server = Server::start(vec![answer]).await;
@@ -294,7 +294,7 @@ async fn a_server_that_falls_silent_is_given_up() {
             retries: 0,
             ..QUICK
         };
-        let error = fails(&*provider_with(&variables, once, patience)).await;
+        let error = fails(&*provider_with(&variables, once, timeouts)).await;
         assert_eq!(error.class, ErrorClass::Stalled, "{name}");
         assert_eq!(error.message, "the server fell silent for 0.05 s", "{name}");
     }
@@ -372,7 +372,7 @@ async fn proxies_of_the_environment_are_used() {
             retries: 0,
             ..QUICK
         };
-        provider_with(&variables, once, Patience::default())
+        provider_with(&variables, once, Timeouts::default())
     };
     let plain_http = with_base("http://model.invalid", "");
     ask(&*plain_http).await.1.expect("an answer");
@@ -409,7 +409,7 @@ async fn names_lead_to_providers_or_errors() {
         http: Box::leak(Box::default()),
         betas: &[],
         max_output: None,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         retry: Policy::default(),
         seed: 1,
     };

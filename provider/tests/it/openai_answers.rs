@@ -426,7 +426,7 @@ fn what_is_no_whole_answer_is_an_error() {
             &[text],
             "data: {broken}\n\n",
             E::Protocol,
-            "an event of the answer is not understood (key must be a string at line 1 column 2): {broken}",
+            "cannot parse an event of the answer (key must be a string at line 1 column 2): {broken}",
         ),
         (
             &[text],
@@ -474,7 +474,7 @@ fn what_is_no_whole_answer_is_an_error() {
             &[],
             "{\"choices\":",
             E::Protocol,
-            "an event of the answer is not understood (EOF while parsing a value at line 1 column 11): {\"choices\":",
+            "cannot parse an event of the answer (EOF while parsing a value at line 1 column 11): {\"choices\":",
         ),
         (
             &[],

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ah_conversation::{Delta, ErrorClass, Model, Provider, ProviderError, StreamEvent};
 use ah_provider::abilities::Abilities;
 use ah_provider::auth::{Key, Secret};
-use ah_provider::exchange::{Patience, Settings};
+use ah_provider::exchange::{SettingNames, Timeouts};
 use ah_provider::openai::{Additions, Chat, Encoder, Quirks};
 use ah_provider::retry::{Policy, Retrying};
 use ah_provider::server;
@@ -26,7 +26,7 @@ fn model() -> Model {
     }
 }
 
-pub(crate) fn server(url: &str, patience: Patience) -> server::Server {
+pub(crate) fn server(url: &str, timeouts: Timeouts) -> server::Server {
     server::Server {
         client: ah_http::client(&ah_http::Options::default(), url).expect("a client"),
         base_url: url.to_owned(),
@@ -35,18 +35,18 @@ pub(crate) fn server(url: &str, patience: Patience) -> server::Server {
             header: None,
         }),
         headers: [("x-team".to_owned(), "a".to_owned())].into(),
-        settings: Settings {
+        setting_names: SettingNames {
             address: "LITELLM_BASE_URL".to_owned(),
             credentials: "LITELLM_API_KEY".to_owned(),
         },
-        patience,
+        timeouts,
     }
 }
 
-fn chat(url: &str, patience: Patience) -> Chat {
+fn chat(url: &str, timeouts: Timeouts) -> Chat {
     let (additions, quirks) = (Additions::default(), Quirks::default());
     let encoder = Encoder::new(model(), Abilities::default(), additions, quirks);
-    Chat::new(server(url, patience), encoder).expect("an address")
+    Chat::new(server(url, timeouts), encoder).expect("an address")
 }
 
 fn retrying(url: &str) -> Arc<dyn Provider> {
@@ -54,7 +54,7 @@ fn retrying(url: &str) -> Arc<dyn Provider> {
         retries: 1,
         first_delay: Duration::from_millis(1),
     };
-    Arc::new(Retrying::new(chat(url, Patience::default()), policy, 1))
+    Arc::new(Retrying::new(chat(url, Timeouts::default()), policy, 1))
 }
 
 /// What `provider` says: words as they come, the waits between attempts, and the outcome.
@@ -91,7 +91,7 @@ fn hello() -> Vec<Part> {
 #[tokio::test]
 async fn a_request_goes_out() {
     let loopback = Server::start(vec![hello()]).await;
-    let (said, outcome) = ask(&chat(&loopback.url, Patience::default())).await;
+    let (said, outcome) = ask(&chat(&loopback.url, Timeouts::default())).await;
     assert_eq!((said.as_str(), outcome), ("Hello", Ok(())));
     let (head, body) = loopback.request();
     let head = head.lines().filter(|line| !line.starts_with("host: "));
@@ -117,7 +117,7 @@ async fn a_key_may_have_a_header_of_its_own() {
         let (additions, quirks) = (Additions::default(), Quirks::default());
         Encoder::new(model(), Abilities::default(), additions, quirks)
     };
-    let mut azure = server(&loopback.url, Patience::default());
+    let mut azure = server(&loopback.url, Timeouts::default());
     azure.key = Some(Key {
         secret: Secret::Known("secret".to_owned()),
         header: Some("api-key".to_owned()),
@@ -140,19 +140,19 @@ async fn a_key_may_have_a_header_of_its_own() {
 
 #[tokio::test]
 async fn what_cannot_be_sent_is_named() {
-    let patience = Patience::default();
-    let mut bad_key = server("http://h", patience);
+    let timeouts = Timeouts::default();
+    let mut bad_key = server("http://h", timeouts);
     bad_key.key = Some(Key {
         secret: Secret::Known("sec\nret".to_owned()),
         header: None,
     });
-    let mut bad_name = server("http://h", patience);
+    let mut bad_name = server("http://h", timeouts);
     bad_name.headers = [("a b".to_owned(), String::new())].into();
-    let mut bad_value = server("http://h", patience);
+    let mut bad_value = server("http://h", timeouts);
     bad_value.headers = [("a".to_owned(), "\n".to_owned())].into();
     for (server, expected) in [
         (bad_key, "the key holds characters that cannot be sent"),
-        (bad_name, "`a b` is not the name of a header"),
+        (bad_name, "`a b` is not a valid header name"),
         (bad_value, "the value of the header `a` cannot be sent"),
     ] {
         let encoder = Encoder::new(
@@ -239,7 +239,7 @@ async fn a_failure_that_stays_is_told_at_once_with_a_hint() {
         ),
     ] {
         let loopback = Server::start(vec![answer]).await;
-        let error = ask(&chat(&loopback.url, Patience::default())).await.1;
+        let error = ask(&chat(&loopback.url, Timeouts::default())).await.1;
         let error = error.expect_err("a failure");
         assert_eq!(error.class, class, "{error}");
         assert_eq!(error.hint.unwrap_or_default(), hint);
@@ -250,13 +250,13 @@ async fn a_failure_that_stays_is_told_at_once_with_a_hint() {
 #[tokio::test]
 async fn a_server_that_only_comments_has_fallen_silent() {
     let comment = Part::Send(b"5\r\n: a\n\n\r\n".to_vec());
-    let patience = Patience {
+    let timeouts = Timeouts {
         first_event: Duration::from_millis(50),
         next_event: Duration::from_secs(3_600),
     };
     let answer = vec![stream_head(), comment, Part::Silence];
     let loopback = Server::start(vec![answer]).await;
-    let error = ask(&chat(&loopback.url, patience))
+    let error = ask(&chat(&loopback.url, timeouts))
         .await
         .1
         .expect_err("silence");
@@ -269,7 +269,7 @@ async fn an_answer_in_one_piece_is_an_answer() {
     for content_type in ["application/json", "text/event-stream", "text/plain"] {
         let headers = format!("content-type: {content_type}\r\n");
         let loopback = Server::start(vec![plain("200 OK", &headers, json)]).await;
-        let (said, outcome) = ask(&chat(&loopback.url, Patience::default())).await;
+        let (said, outcome) = ask(&chat(&loopback.url, Timeouts::default())).await;
         assert_eq!((said.as_str(), outcome), ("Hello", Ok(())));
     }
 }
@@ -278,7 +278,7 @@ async fn an_answer_in_one_piece_is_an_answer() {
 #[tokio::test]
 async fn to_drop_the_stream_is_to_end_the_request() {
     let loopback = Server::start(vec![vec![stream_head(), beginning(), Part::Silence]]).await;
-    let chat = chat(&loopback.url, Patience::default());
+    let chat = chat(&loopback.url, Timeouts::default());
     let mut stream = chat.stream(request(vec![user("Hi")]));
     while let Some(event) = stream.next().await {
         if matches!(event, Ok(StreamEvent::Delta { .. })) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ah_conversation::{ContentBlock, Input, Model, Request, ResultBlock, Role, Sampling, Thinking};
 use ah_provider::abilities::Abilities;
+use ah_provider::http_model::RequestEncoder;
 use ah_provider::openai::{
     Additions, Encoder, OutputLimit, Quirks, ReturnedReasoning, ThinkingField, ToolCallIds,
 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ah_provider::catalog::{Catalog, Entry};
+use ah_provider::catalog::{Catalog, ModelEntry};
 use serde_json::{Value, json};
 
 /// Every model of the list is in the catalogue, with the list's figures.
@@ -48,7 +48,7 @@ fn list() -> Option<Value> {
 }
 
 /// Window, output, and prices in pico-dollars, also of long calls.
-fn figures_of(entry: &Entry) -> Value {
+fn figures_of(entry: &ModelEntry) -> Value {
     let prices = |price: ah_conversation::Price| {
         let ah_conversation::Price {
             input,

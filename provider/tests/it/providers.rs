@@ -9,7 +9,7 @@ use ah_conversation::{
 };
 use ah_provider::auth::KeySource;
 use ah_provider::catalog::Catalog;
-use ah_provider::exchange::Patience;
+use ah_provider::exchange::Timeouts;
 use ah_provider::retry::Policy;
 use ah_provider::route::NamedServer;
 use ah_provider::{Options, connect};
@@ -285,7 +285,7 @@ fn connected(example: &str, url: &str) -> Arc<dyn Provider> {
         http: &ah_http::Options::default(),
         betas: &[],
         max_output: None,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         retry: Policy {
             retries: 0,
             ..Policy::default()

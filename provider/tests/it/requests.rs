@@ -8,6 +8,7 @@ use ah_conversation::{
 };
 use ah_provider::abilities::{Abilities, ThinkingForm};
 use ah_provider::anthropic::Encoder;
+use ah_provider::http_model::RequestEncoder;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};

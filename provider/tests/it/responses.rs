@@ -7,7 +7,8 @@ use ah_conversation::{
     Thinking,
 };
 use ah_provider::abilities::Abilities;
-use ah_provider::exchange::Patience;
+use ah_provider::exchange::Timeouts;
+use ah_provider::http_model::RequestEncoder;
 use ah_provider::openai::{Additions, Quirks, ReturnedReasoning};
 use ah_provider::responses::{Decoder, Encoder, Responses};
 use proptest::prelude::*;
@@ -365,7 +366,7 @@ async fn a_request_goes_out_and_its_answer_comes_back() {
         {COMPLETED}"#,
     ));
     let loopback = Server::start(vec![vec![stream_head(), answer, stream_end()]]).await;
-    let server = server(&format!("{}/v1", loopback.url), Patience::default());
+    let server = server(&format!("{}/v1", loopback.url), Timeouts::default());
     let provider = Responses::new(server, encoder("m", Quirks::default())).expect("an address");
     let (said, outcome) = ask(&provider).await;
     assert_eq!((said.as_str(), outcome), ("Hello", Ok(())));

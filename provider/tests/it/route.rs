@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ah_conversation::{Environment, ErrorClass, Provider, ProviderError, StreamEvent};
 use ah_provider::auth::KeySource;
 use ah_provider::catalog::Catalog;
-use ah_provider::exchange::Patience;
+use ah_provider::exchange::Timeouts;
 use ah_provider::retry::Policy;
 use ah_provider::route::NamedServer;
 use ah_provider::{Options, connect};
@@ -65,7 +65,7 @@ fn with_options<T>(
         http: &ah_http::Options::default(),
         betas: &["b1".to_owned()],
         max_output: None,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         retry: Policy {
             retries: 0,
             ..Policy::default()

@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::mpsc;
 
 use ah_conversation::{Environment, Hit, WebSearch};
-use ah_provider::anthropic::Patience;
 use ah_provider::catalog::Catalog;
+use ah_provider::exchange::Timeouts;
 use ah_provider::retry::Policy;
 use ah_provider::{Options, connect, searches};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn with<T>(variables: &[(&str, &str)], ask: impl FnOnce(&Options<'_>) -> T) -> T
         http: &ah_http::Options::default(),
         betas: &[],
         max_output: None,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         retry: Policy::default(),
         seed: 1,
     })

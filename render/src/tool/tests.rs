@@ -10,11 +10,11 @@ fn shown(rows: &[Line]) -> String {
     rows.collect::<Vec<_>>().join("\n")
 }
 
-fn call<'a>(name: &'a str, key: &'a str, kind: Option<&'a DisplayKey>) -> Call<'a> {
-    Call { name, key, kind }
+fn call<'a>(name: &'a str, key: &'a str, kind: Option<&'a DisplayKey>) -> ToolCall<'a> {
+    ToolCall { name, key, kind }
 }
 
-const DONE: Outcome<'_> = Outcome {
+const DONE: CallOutcome<'_> = CallOutcome {
     output: "",
     details: None,
     is_error: false,
@@ -25,13 +25,17 @@ const DONE: Outcome<'_> = Outcome {
 #[test]
 fn a_call_that_runs_is_one_row() {
     let bash = call("bash", "make\ntest \x1b[2J", Some(&BASH));
-    let row = running(&bash, "⠋", Place::of(60));
+    let row = running(&bash, "⠋", Layout::of(60));
     insta::assert_snapshot!(shown(&[row]), @r#"‹accent:⠋› ‹bold:bash›‹dim: $ ›make test ␛[2J"#);
-    let place = Place {
+    let layout = Layout {
         width: 24,
         depth: 2,
     };
-    let row = running(&call("read", "src/a/long/path.rs", Some(&PATH)), "⠋", place);
+    let row = running(
+        &call("read", "src/a/long/path.rs", Some(&PATH)),
+        "⠋",
+        layout,
+    );
     insta::assert_snapshot!(shown(&[row]), @r#"‹dim:│ │ ›‹accent:⠋› ‹bold:read›‹dim: ›src/a/long/p‹dim:…›"#);
 }
 
@@ -39,12 +43,12 @@ fn a_call_that_runs_is_one_row() {
 fn an_output_has_two_ends() {
     let bash = call("bash", "seq 100", Some(&BASH));
     let output: String = (1..=100).map(|n| format!("{n}\n\n")).collect();
-    let outcome = Outcome {
+    let outcome = CallOutcome {
         output: &output,
         more: Some("ah show 4 --output"),
         ..DONE
     };
-    insta::assert_snapshot!(shown(&ended(&bash, &outcome, Place::of(60))), @r#"
+    insta::assert_snapshot!(shown(&ended(&bash, &outcome, Layout::of(60))), @r#"
 ‹accent:✓ ›‹bold:bash›‹dim: $ ›seq 100‹dim: (1.2s)›
   ‹dim:1›
   ‹dim:2›
@@ -55,16 +59,16 @@ fn an_output_has_two_ends() {
   ‹dim:100›
 "#);
     let output = "1\n2\n3\n4\n5\n6\n7\n";
-    let few = ended(&bash, &Outcome { output, ..DONE }, Place::of(60));
+    let few = ended(&bash, &CallOutcome { output, ..DONE }, Layout::of(60));
     assert_eq!(few.len(), 8);
-    let failed = Outcome {
+    let failed = CallOutcome {
         output: "no file `src/mian.rs`: a line that is far too long for this place",
         is_error: true,
         duration_ms: 125_000,
         ..DONE
     };
     let read = call("read", "src/mian.rs", Some(&PATH));
-    insta::assert_snapshot!(shown(&ended(&read, &failed, Place { width: 40, depth: 1 })), @r#"
+    insta::assert_snapshot!(shown(&ended(&read, &failed, Layout { width: 40, depth: 1 })), @r#"
 ‹dim:│ ›‹warning bold:✗ read›‹dim: ›src/mian.rs‹dim: (2m05s)›
 ‹dim:│ ›  ‹dim:no file `src/mian.rs`: a line that …›
 "#);
@@ -77,7 +81,7 @@ fn a_long_command_stands_below_its_name() {
         "for file in *.rs; do\n  rustfmt --check --edition 2024 \"$file\"\ndone\na\nb\nc\nd\n",
         Some(&BASH),
     );
-    insta::assert_snapshot!(shown(&ended(&bash, &DONE, Place::of(36))), @r#"
+    insta::assert_snapshot!(shown(&ended(&bash, &DONE, Layout::of(36))), @r#"
 ‹accent:✓ ›‹bold:bash›‹dim: (1.2s)›
 ‹dim:  $ ›for file in *.rs; do
       rustfmt --check --edition 2024
@@ -95,11 +99,11 @@ fn details_tell_changes_new_files_and_tasks() {
         { "oldStart": 1, "newStart": 1, "lines": [" a", "-one two", "+one three"] },
     ] });
     let edit = call("change", "src/a.rs", Some(&PATH));
-    let outcome = Outcome {
+    let outcome = CallOutcome {
         details: Some(&patch),
         ..DONE
     };
-    insta::assert_snapshot!(shown(&ended(&edit, &outcome, Place::of(40))), @r#"
+    insta::assert_snapshot!(shown(&ended(&edit, &outcome, Layout::of(40))), @r#"
 ‹accent:✓ ›‹bold:change›‹dim: ›src/a.rs‹added: +1›‹removed: -1›‹dim: (1.2s)›
   ‹dim:1 ›  a
   ‹dim:2 ›‹removed:- one ›‹removed bold underline:two›
@@ -107,11 +111,11 @@ fn details_tell_changes_new_files_and_tasks() {
 "#);
 
     let created = json!({ "type": "create", "content": "one\n\ttwo\n", "structuredPatch": [] });
-    let outcome = Outcome {
+    let outcome = CallOutcome {
         details: Some(&created),
         ..DONE
     };
-    insta::assert_snapshot!(shown(&ended(&edit, &outcome, Place::of(40))), @r#"
+    insta::assert_snapshot!(shown(&ended(&edit, &outcome, Layout::of(40))), @r#"
 ‹accent:✓ ›‹bold:change›‹dim: ›src/a.rs‹added: +2›‹removed: -0›‹dim: (1.2s)›
   ‹dim:1 ›‹added:+ one›
   ‹dim:2 ›‹added:+     two›
@@ -121,11 +125,11 @@ fn details_tell_changes_new_files_and_tasks() {
     let long = json!({ "structuredPatch": [{ "oldStart": 1, "newStart": 1, "lines": long }] });
     let rows = ended(
         &edit,
-        &Outcome {
+        &CallOutcome {
             details: Some(&long),
             ..DONE
         },
-        Place::of(40),
+        Layout::of(40),
     );
     assert_eq!(rows.len(), 1 + 2 * CHANGE_ENDS + 1);
     assert_eq!(rows[1 + CHANGE_ENDS].text(), "  … 60 more lines");
@@ -135,12 +139,12 @@ fn details_tell_changes_new_files_and_tasks() {
         { "content": "Do", "status": "in_progress", "activeForm": "Doing" },
         { "content": "Say", "status": "pending" },
     ] });
-    let outcome = Outcome {
+    let outcome = CallOutcome {
         output: "[x] Look",
         details: Some(&tasks),
         ..DONE
     };
-    insta::assert_snapshot!(shown(&ended(&call("list", "", None), &outcome, Place::of(40))), @r#"
+    insta::assert_snapshot!(shown(&ended(&call("list", "", None), &outcome, Layout::of(40))), @r#"
 ‹accent:✓ ›‹bold:list›‹dim: (1.2s)›
   ‹accent:☒ ›‹dim struck:Look›
   ‹accent:▶ ›‹bold:Doing›
@@ -151,12 +155,12 @@ fn details_tell_changes_new_files_and_tasks() {
 #[test]
 fn thoughts_are_folded() {
     let text = "First I look\naround.\n\nThen I do it.";
-    insta::assert_snapshot!(shown(&thinking(text, false, Place::of(30))), @r#"‹dim:∴ ›‹dim italic:First I look›‹dim: (2 more lines)›"#);
-    insta::assert_snapshot!(shown(&thinking(text, true, Place::of(14))), @r#"
+    insta::assert_snapshot!(shown(&thinking(text, false, Layout::of(30))), @r#"‹dim:∴ ›‹dim italic:First I look›‹dim: (2 more lines)›"#);
+    insta::assert_snapshot!(shown(&thinking(text, true, Layout::of(14))), @r#"
 ‹dim:∴ ›‹dim italic:First I look›
 ‹dim:  ›‹dim italic:around.›
 ‹dim:  ›‹dim italic:Then I do›
 ‹dim:  ›‹dim italic:it.›
 "#);
-    assert_eq!(shown(&thinking(" \n", false, Place::of(30))), "");
+    assert_eq!(shown(&thinking(" \n", false, Layout::of(30))), "");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_http::outside::{self, Permits};
+use ah_http::outside::{self, AddressFilter};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response, StatusCode, Url};
 
@@ -73,7 +73,7 @@ impl Web {
 
     /// A client for the host of `url`: by public addresses, unless the user has named it.
     pub(super) fn client(&self, url: &Url) -> Result<Client, String> {
-        let permits: Permits = match self.names(url) {
+        let permits: AddressFilter = match self.names(url) {
             true => Arc::new(|_| true),
             false => Arc::new(ah_process::is_public),
         };

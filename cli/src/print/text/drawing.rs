@@ -4,7 +4,7 @@ use ah_agent::SessionUpdate;
 use ah_conversation::{
     ContentBlock, Interface, Message, Role, Task, TaskKind, TaskUpdate, ToolResult,
 };
-use ah_render::tool::{self, Call, Outcome, Place};
+use ah_render::tool::{self, CallOutcome, Layout, ToolCall};
 use ah_render::{Line, Style, wrap};
 
 use super::{State, Text};
@@ -26,7 +26,7 @@ impl Text {
     pub(super) fn draw_part(&self, state: &mut State, part: SessionUpdate<'_>) {
         match part {
             SessionUpdate::Block(ContentBlock::Thinking { thinking, .. }) => {
-                let rows = tool::thinking(thinking, false, self.place(0));
+                let rows = tool::thinking(thinking, false, self.layout(0));
                 self.draw_rows(state, &rows);
             }
             SessionUpdate::Stored(Message {
@@ -37,7 +37,7 @@ impl Text {
             SessionUpdate::Result(result) => {
                 let key = std::mem::take(&mut state.ended_key);
                 let more = state.answer_number.map(|n| format!("ah show {n} --output"));
-                self.draw_result(state, result, &key, more.as_deref(), self.place(0));
+                self.draw_result(state, result, &key, more.as_deref(), self.layout(0));
             }
             SessionUpdate::Task(task, TaskUpdate::Started) => self.draw_agent(state, task),
             SessionUpdate::Subagent(task, part) => self.draw_below(state, task, *part),
@@ -50,13 +50,13 @@ impl Text {
         let TaskKind::Agent { name, depth, .. } = &task.kind else {
             return;
         };
-        let call = Call {
+        let call = ToolCall {
             name,
             key: &task.description,
             kind: None,
         };
-        let place = self.place(depth.saturating_sub(1));
-        self.draw_rows(state, &[tool::running(&call, "◆", place)]);
+        let layout = self.layout(depth.saturating_sub(1));
+        self.draw_rows(state, &[tool::running(&call, "◆", layout)]);
     }
 
     /// What a subagent's calls have come to, as those of the main one, behind a line for each agent above.
@@ -76,8 +76,8 @@ impl Text {
             }
             SessionUpdate::Result(result) => {
                 let key = state.keys_below.remove(&result.tool_use_id);
-                let place = self.place(depth);
-                self.draw_result(state, result, &key.unwrap_or_default(), None, place);
+                let layout = self.layout(depth);
+                self.draw_result(state, result, &key.unwrap_or_default(), None, layout);
             }
             _ => {}
         }
@@ -89,22 +89,22 @@ impl Text {
         result: &ToolResult,
         key: &str,
         more: Option<&str>,
-        place: Place,
+        layout: Layout,
     ) {
         let (key, kind) = self.key(&result.tool_name, key);
-        let call = Call {
+        let call = ToolCall {
             name: &result.tool_name,
             key,
             kind,
         };
-        let outcome = Outcome {
+        let outcome = CallOutcome {
             output: &result.text(),
             details: result.details.as_ref(),
             is_error: result.is_error,
             duration_ms: result.duration_ms,
             more,
         };
-        let rows = tool::ended(&call, &outcome, place);
+        let rows = tool::ended(&call, &outcome, layout);
         self.draw_rows(state, &rows);
     }
 
@@ -126,10 +126,10 @@ impl Text {
     }
 
     /// Below so many agents.
-    fn place(&self, depth: usize) -> Place {
-        Place {
+    fn layout(&self, depth: usize) -> Layout {
+        Layout {
             depth,
-            ..Place::of(self.paint.width)
+            ..Layout::of(self.paint.width)
         }
     }
 }

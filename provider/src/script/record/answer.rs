@@ -5,32 +5,32 @@ use std::collections::BTreeMap;
 use ah_conversation::{BlockStart, Delta, StopReason, StreamEvent, Usage};
 use serde_json::{Map, Value};
 
-use crate::script::format::{Block, Call, Turn, Words};
-use crate::script::normal::Normal;
+use crate::script::format::{Block, ScriptedCall, ScriptedText, Turn};
+use crate::script::normalizer::Normalizer;
 
 /// What has arrived of an answer.
 #[derive(Default)]
-pub(super) struct Answer {
-    blocks: BTreeMap<usize, Open>,
+pub(super) struct RecordedAnswer {
+    blocks: BTreeMap<usize, OpenBlock>,
     stop_reason: Option<StopReason>,
     usage: Usage,
 }
 
 /// A block as far as it has arrived.
-enum Open {
+enum OpenBlock {
     Text(String),
     Thinking(String, String),
     RedactedThinking(String),
-    Tool(Call, String),
+    Tool(ScriptedCall, String),
     Other(Value),
 }
 
-impl Answer {
+impl RecordedAnswer {
     /// Adds what `event` says.
     pub(super) fn hear(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::BlockStarted { index, block } => {
-                self.blocks.insert(*index, Open::new(block));
+                self.blocks.insert(*index, OpenBlock::new(block));
             }
             StreamEvent::Delta { index, delta } => {
                 if let Some(block) = self.blocks.get_mut(index) {
@@ -52,11 +52,11 @@ impl Answer {
     }
 
     /// The turn that gives this answer, without secrets.
-    pub(super) fn into_turn(self, normal: &Normal) -> Turn {
+    pub(super) fn into_turn(self, normalizer: &Normalizer) -> Turn {
         let content: Vec<_> = self
             .blocks
             .into_values()
-            .map(|block| block.into_block(normal))
+            .map(|block| block.into_block(normalizer))
             .collect();
         let mut turn = plain(&content).unwrap_or(Turn {
             content,
@@ -92,14 +92,14 @@ fn plain(content: &[Block]) -> Option<Turn> {
     Some(turn)
 }
 
-impl Open {
+impl OpenBlock {
     fn new(start: &BlockStart) -> Self {
         match start {
             BlockStart::Text(text) => Self::Text(text.clone()),
             BlockStart::Thinking(thinking) => Self::Thinking(thinking.clone(), String::new()),
             BlockStart::RedactedThinking(data) => Self::RedactedThinking(data.clone()),
             BlockStart::ToolUse { id, name, input } => Self::Tool(
-                Call {
+                ScriptedCall {
                     name: name.clone(),
                     id: Some(id.to_string()),
                     input: input.as_object().cloned().unwrap_or_default(),
@@ -124,9 +124,9 @@ impl Open {
         }
     }
 
-    fn into_block(self, normal: &Normal) -> Block {
-        let redact = |text: String| (normal.redact)(&text);
-        let words = |text: String| Some(Words::Whole(redact(text)));
+    fn into_block(self, normalizer: &Normalizer) -> Block {
+        let redact = |text: String| (normalizer.redact)(&text);
+        let words = |text: String| Some(ScriptedText::Whole(redact(text)));
         match self {
             Self::Text(text) => Block {
                 text: words(text),
@@ -154,14 +154,14 @@ impl Open {
 }
 
 /// The call with its arguments, as text where they are no JSON object. Without `json`, they came with its start.
-fn whole_call(call: Call, json: &str, redact: impl Fn(String) -> String) -> Call {
+fn whole_call(call: ScriptedCall, json: &str, redact: impl Fn(String) -> String) -> ScriptedCall {
     let json = match json {
         "" => redact(call.json()),
         json => redact(json.to_owned()),
     };
     match serde_json::from_str(&json) {
-        Ok(Value::Object(input)) => Call { input, ..call },
-        _ => Call {
+        Ok(Value::Object(input)) => ScriptedCall { input, ..call },
+        _ => ScriptedCall {
             input_json: Some(json),
             input: Map::new(),
             ..call

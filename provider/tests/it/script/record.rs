@@ -1,7 +1,7 @@
 //! A run, its recording, and the recording played again.
 
 use ah_conversation::StreamEvent;
-use ah_provider::script::normal::Normal;
+use ah_provider::script::normalizer::Normalizer;
 use ah_provider::script::record::Recording;
 
 use super::*;
@@ -33,8 +33,8 @@ fn requests(output: &str) -> Vec<Vec<Message>> {
     requests
 }
 
-fn normal() -> Normal {
-    Normal {
+fn normal() -> Normalizer {
+    Normalizer {
         redact: Arc::new(|text| text.replace("sk-secret", "[KEY]")),
         places: vec![("/home/me".to_owned(), "<cwd>")],
     }
@@ -185,7 +185,8 @@ async fn an_abandoned_answer_is_kept_as_far_as_it_came() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("run.yaml");
     let model = Arc::new(script("turns: [{text: [a, b, c]}]"));
-    let recording = Recording::create(&path, model.model(), Normal::default()).expect("writable");
+    let recording =
+        Recording::create(&path, model.model(), Normalizer::default()).expect("writable");
     let recorder = recording.of(model);
     let mut events = recorder.stream(request(&[]));
     while let Some(Ok(event)) = events.next().await {
@@ -213,7 +214,7 @@ fn a_place_that_cannot_be_written_is_told_at_once() {
     let failed = Recording::create(
         Path::new("no/such/folder/x.yaml"),
         model.model(),
-        Normal::default(),
+        Normalizer::default(),
     );
     assert!(failed.is_err());
 }

@@ -1,7 +1,7 @@
 //! Scripted failures under the retries that every provider gets.
 
 use ah_provider::retry::{Policy, Retrying};
-use ah_provider::script::normal::Normal;
+use ah_provider::script::normalizer::Normalizer;
 use ah_provider::script::record::Recording;
 
 use super::*;
@@ -37,7 +37,8 @@ async fn retries_inside_the_recorded_model_are_turns_of_their_own() {
         "turns: [{error: {status: 503, message: down}}, {text: half, cut: true}, {text: Here.}]",
     );
     let model = Arc::new(Retrying::new(model, instant, 1));
-    let recording = Recording::create(&path, model.model(), Normal::default()).expect("writable");
+    let recording =
+        Recording::create(&path, model.model(), Normalizer::default()).expect("writable");
     let original = ask(&recording.of(model), &[user(0, "hello")]).await;
     assert_eq!(original.matches("Retry(").count(), 2);
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ah_conversation::{Delta, Environment, StreamEvent};
-use ah_provider::anthropic::Patience;
 use ah_provider::catalog::Catalog;
+use ah_provider::exchange::Timeouts;
 use ah_provider::retry::Policy;
-use ah_provider::script::format::{Call, Turn};
-use ah_provider::script::play::{Question, Step};
+use ah_provider::script::format::{ScriptedCall, Turn};
+use ah_provider::script::play::{Step, TurnContext};
 use ah_provider::{Options, connect};
 use ah_testkit::server::{Pick, Server};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn client(server: &Server) -> Arc<dyn Provider> {
         http: &ah_http::Options::default(),
         betas: &[],
         max_output: None,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         retry: Policy {
             retries: 0,
             first_delay: Duration::ZERO,
@@ -119,10 +119,10 @@ proptest! {
         let scenario = Scenario {
             turns: vec![Turn {
                 text: Some(text.as_str().into()),
-                tool: Some(Call {
+                tool: Some(ScriptedCall {
                     name: "bash".to_owned(),
                     input: json!({ key: value }).as_object().cloned().unwrap_or_default(),
-                    ..Call::default()
+                    ..ScriptedCall::default()
                 }),
                 pieces: Some(pieces),
                 ..Turn::default()
@@ -133,7 +133,7 @@ proptest! {
         prop_assert_eq!(&Scenario::parse(&yaml).expect("just written"), &scenario);
         let json = serde_json::to_string(&scenario).expect("plain data");
         prop_assert_eq!(&Scenario::parse(&json).expect("just written"), &scenario);
-        let steps = scenario.turns[0].steps(&Question::default(), None);
+        let steps = scenario.turns[0].steps(&TurnContext::default(), None);
         let said: String = steps.iter().filter_map(|step| match step {
             Step::Event(StreamEvent::Delta { delta: Delta::Text(piece), .. }) => Some(piece.as_str()),
             _ => None,

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use ah_conversation::{ContentBlock, Environment, Image, Message, Request, ResultBlock};
 
-use super::format::Recorded;
-use super::play::since_answer;
+use super::new_messages::new_messages;
+use super::recorded::RecordedRequest;
 
 /// Lines of the system prompt that tell of this machine and this moment only.
 const PASSING: [&str; 5] = [
@@ -26,14 +26,14 @@ const PASSING: [&str; 5] = [
 
 /// What must not stand in a recording, or differs between machines.
 #[derive(Clone)]
-pub struct Normal {
+pub struct Normalizer {
     /// Replaces the values of secrets in a text.
     pub redact: Arc<dyn Fn(&str) -> String + Send + Sync>,
     /// Paths and what stands for each: the working directory, the home directory … In order, longest first.
     pub places: Vec<(String, &'static str)>,
 }
 
-impl Default for Normal {
+impl Default for Normalizer {
     /// No secrets, no places.
     fn default() -> Self {
         Self {
@@ -43,15 +43,15 @@ impl Default for Normal {
     }
 }
 
-impl fmt::Debug for Normal {
+impl fmt::Debug for Normalizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Normal")
+        f.debug_struct("Normalizer")
             .field("places", &self.places)
             .finish_non_exhaustive()
     }
 }
 
-impl Normal {
+impl Normalizer {
     /// The secrets, the working directory and the home directory of `environment`.
     pub fn of(environment: &Environment) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -66,13 +66,13 @@ impl Normal {
     }
 
     /// `request` in readable form.
-    pub fn request(&self, request: &Request) -> Recorded {
+    pub fn request(&self, request: &Request) -> RecordedRequest {
         let names: Vec<_> = request
             .tools
             .iter()
             .map(|tool| tool.name.as_str())
             .collect();
-        Recorded {
+        RecordedRequest {
             system: Some(self.system(&request.system)),
             tools: Some(names.join(" ")),
             messages: self.messages(request),
@@ -89,7 +89,7 @@ impl Normal {
 
     fn messages(&self, request: &Request) -> String {
         let mut shown = format!("messages: {}\n", request.messages.len());
-        for message in since_answer(request) {
+        for message in new_messages(request) {
             self.message(&mut shown, message);
         }
         shown
@@ -304,7 +304,7 @@ mod tests {
     fn secrets_and_places_are_replaced() {
         let variables = [("HOME", "/home/me"), ("A_TOKEN", "hunter2hunter2")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let normal = Normal::of(&Environment::new(variables, "/home/me/work".into()));
+        let normal = Normalizer::of(&Environment::new(variables, "/home/me/work".into()));
         assert_eq!(
             normal.text("hunter2hunter2 in /home/me/work/a.rs and /home/me/.ah"),
             "[A_TOKEN] in <cwd>/a.rs and <home>/.ah"
