@@ -6,6 +6,7 @@
 mod faults;
 mod grammar;
 pub mod options;
+mod overrides;
 pub mod session;
 pub mod subcommands;
 mod words;
@@ -18,15 +19,16 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand as _};
 
-use crate::error::CliError;
+use ah::plan::SessionPlan;
+use ah_config::Error;
 use faults::explain;
 use grammar::WITHOUT_MEANING;
 pub use grammar::command;
 use options::{InputFormat, Options, OutputFormat, OutputOptions};
-use session::SessionPlan;
+use session::plan;
 use subcommands::Subcommands;
+pub use words::Names;
 use words::Sorted;
-pub use words::{Names, is_uuid};
 
 /// What the program is asked to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,16 +68,8 @@ pub struct Prompt {
 }
 
 /// Reads a command line (without the program's name).
-pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, CliError> {
+pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, Error> {
     let interface = interface_of(&arguments);
-    understand(arguments, names, interface).map_err(|error| error.for_interface(interface))
-}
-
-fn understand(
-    arguments: Vec<OsString>,
-    names: &Names<'_>,
-    interface: Interface,
-) -> Result<Invocation, CliError> {
     let main = grammar::main().args(grammar::foreign());
     let sorted = words::sort(arguments, &main, Subcommands::has_subcommand, names);
     let matches = match matches(main, &sorted) {
@@ -101,8 +95,8 @@ fn understand(
     check(&options)?;
     // A command looks at a session that is there, whatever `-p` would do.
     let session = match sorted.subcommand {
-        Some(_) => SessionPlan::of(&options, Interface::Native)?,
-        None => SessionPlan::of(&options, interface)?,
+        Some(_) => plan(&options, Interface::Native)?,
+        None => plan(&options, interface)?,
     };
     let is_json = matches!(
         options.output.output_format,
@@ -153,17 +147,17 @@ fn foreign_options(matches: &ArgMatches) -> Vec<String> {
     accepted.map(|(name, _)| format!("--{name}")).collect()
 }
 
-fn mail(words: &[OsString]) -> Result<Action, CliError> {
+fn mail(words: &[OsString]) -> Result<Action, Error> {
     let Some(word) = words.first() else {
         return Ok(Action::Mail);
     };
     let word = word.to_string_lossy();
-    let error = CliError::usage(format!("unexpected `{word}` after a message for a session"));
+    let error = Error::usage(format!("unexpected `{word}` after a message for a session"));
     Err(error.hint("put the whole message in quotes"))
 }
 
 /// Decides the interface from what was typed, so that even a command line that cannot be read ends as it should.
-fn interface_of(arguments: &[OsString]) -> Interface {
+pub fn interface_of(arguments: &[OsString]) -> Interface {
     let mut arguments = arguments
         .iter()
         .filter_map(|argument| argument.to_str())
@@ -187,12 +181,12 @@ fn interface_of(arguments: &[OsString]) -> Interface {
     Interface::Native
 }
 
-fn check(options: &Options) -> Result<(), CliError> {
+fn check(options: &Options) -> Result<(), Error> {
     let output = &options.output;
     check_formats(output)?;
     if options.sandbox.no_sandbox && options.sandbox.hosts.is_some() {
         return Err(
-            CliError::usage("hosts are allowed to what runs in the sandbox")
+            Error::usage("hosts are allowed to what runs in the sandbox")
                 .hint("leave out --no-sandbox; with it every host can be reached"),
         );
     }
@@ -200,7 +194,7 @@ fn check(options: &Options) -> Result<(), CliError> {
     if options.safety.dangerously_skip_permissions
         && chosen.is_some_and(|mode| mode != PermissionMode::BypassPermissions)
     {
-        return Err(CliError::usage(
+        return Err(Error::usage(
             "`--dangerously-skip-permissions` contradicts `--permission-mode`",
         ));
     }
@@ -208,14 +202,14 @@ fn check(options: &Options) -> Result<(), CliError> {
 }
 
 /// The formats that go together, as the official program has them.
-fn check_formats(output: &OutputOptions) -> Result<(), CliError> {
+fn check_formats(output: &OutputOptions) -> Result<(), Error> {
     let speaks = output.output_format == Some(OutputFormat::StreamJson);
     if speaks && !output.verbose {
-        let error = CliError::usage("`--output-format stream-json` needs `--verbose`");
+        let error = Error::usage("`--output-format stream-json` needs `--verbose`");
         return Err(error.hint("it prints every message; `json` prints the result alone"));
     }
     if output.input_format == Some(InputFormat::StreamJson) && !speaks {
-        let error = CliError::usage(
+        let error = Error::usage(
             "`--input-format stream-json` needs `--output-format stream-json --verbose`",
         );
         return Err(error.hint("a prompt as plain text comes by standard input as it is"));
@@ -224,11 +218,11 @@ fn check_formats(output: &OutputOptions) -> Result<(), CliError> {
 }
 
 /// What the words of a prompt say; a first word `@N` is where to fork.
-fn prompt(words: Vec<OsString>) -> Result<Prompt, CliError> {
+fn prompt(words: Vec<OsString>) -> Result<Prompt, Error> {
     let mut texts = Vec::with_capacity(words.len());
     for word in words {
         texts.push(word.into_string().map_err(|word| {
-            CliError::usage(format!(
+            Error::usage(format!(
                 "the prompt is not valid UTF-8: `{}`",
                 word.to_string_lossy()
             ))
@@ -242,7 +236,7 @@ fn prompt(words: Vec<OsString>) -> Result<Prompt, CliError> {
         Some(number) => Some(
             number
                 .parse()
-                .map_err(|_| CliError::usage(format!("there is no message @{number}")))?,
+                .map_err(|_| Error::usage(format!("there is no message @{number}")))?,
         ),
         None => None,
     };

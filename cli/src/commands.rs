@@ -11,7 +11,6 @@ pub mod logs;
 pub mod mail;
 pub mod man;
 mod mcp;
-pub mod message;
 pub mod models;
 mod place;
 pub mod prompt;
@@ -27,20 +26,21 @@ pub mod work;
 
 use std::io::Write as _;
 
-use ah_conversation::{Interface, Time, is_same_tool};
+use ah_conversation::{Interface, is_same_tool};
 use ah_store::Sessions;
 use ah_tools::Profile;
 use serde_json::Value;
 
 use crate::args::options::Options;
-use crate::args::session::SessionPlan;
 use crate::args::subcommands::{BranchAction, DemoAction, ExportFormat, Subcommands};
-use crate::config::Config;
-use crate::config::places::SESSIONS;
-use crate::environment;
-use crate::error::CliError;
-use crate::print::neutralise;
-use undo::Way;
+use ah::plan::SessionPlan;
+use ah::specs::specs;
+use ah_config::Config;
+use ah_config::places::SESSIONS;
+use ah_config::{Error, environment};
+use ah_terminal::exit::output_error;
+use ah_terminal::line::{preview, utc};
+use ah_terminal::undo::Way;
 
 /// Does what a subcommand says; gives the exit code.
 pub fn perform(
@@ -48,7 +48,7 @@ pub fn perform(
     config: &Config,
     plan: &SessionPlan,
     options: &Options,
-) -> Result<u8, CliError> {
+) -> Result<u8, Error> {
     match command {
         Subcommands::Sessions { action, json } => sessions::run(config, action.as_ref(), json),
         Subcommands::Show {
@@ -84,10 +84,10 @@ pub fn perform(
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Doctor(form) => doctor::run(config, form),
         Subcommands::Models(form) => models::run(config, form),
-        Subcommands::Tools(form) => tools::run(config, options, form),
-        Subcommands::Agents(form) => agents::run(config, options, form),
-        Subcommands::Prompt(form) => prompt::run(config, options, form),
-        Subcommands::Mcp { action } => mcp::run(config, options, &action),
+        Subcommands::Tools(form) => tools::run(config, form),
+        Subcommands::Agents(form) => agents::run(config, form),
+        Subcommands::Prompt(form) => prompt::run(config, form),
+        Subcommands::Mcp { action } => mcp::run(config, &action),
         Subcommands::Config { action } => config::run(config, &action),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
         Subcommands::Extract { folder, builtin } => embed::extract(&folder, builtin),
@@ -108,7 +108,7 @@ pub fn perform(
 /// Whether a word is the name of a built-in tool, in any case.
 pub fn is_tool(word: &str) -> bool {
     let specs = environment::read(None)
-        .and_then(|environment| tools::specs(&environment, Profile::Sdk, Interface::AgentSdk));
+        .and_then(|environment| specs(&environment, Profile::Sdk, Interface::AgentSdk));
     specs.is_ok_and(|specs| specs.iter().any(|spec| is_same_tool(&spec.name, word)))
 }
 
@@ -123,32 +123,13 @@ pub fn is_session(word: &str) -> bool {
 }
 
 /// Prints a text and ends well.
-fn print(text: &str) -> Result<u8, CliError> {
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+fn print(text: &str) -> Result<u8, Error> {
+    let written = std::io::stdout().lock().write_all(text.as_bytes());
+    written.map_err(|error| output_error(&error))?;
     Ok(0)
 }
 
 /// Prints a JSON value and ends well.
-fn print_json(value: &Value) -> Result<u8, CliError> {
+fn print_json(value: &Value) -> Result<u8, Error> {
     print(&format!("{value:#}\n"))
-}
-
-/// The beginning of a text in one line.
-fn preview(text: &str, width: usize) -> String {
-    let line = neutralise(text)
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
-    match line.char_indices().nth(width) {
-        Some((end, _)) => format!("{}...", &line[..end]),
-        None => line,
-    }
-}
-
-/// A moment as `2026-11-20T10:00:00`, in UTC.
-fn utc(time: Time) -> String {
-    match jiff::Timestamp::from_millisecond(time.0) {
-        Ok(moment) => moment.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
-        Err(_) => "????-??-??T??:??:??".to_owned(),
-    }
 }

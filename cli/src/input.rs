@@ -7,7 +7,7 @@ use ah_conversation::Interface;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 
-use crate::error::CliError;
+use ah_config::Error;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How long a drop-in waits for a standard input that may have been left open by mistake.
@@ -21,13 +21,13 @@ const PATIENCE: Timespec = Timespec {
 /// # Errors
 ///
 /// Where standard input cannot be read.
-pub fn prompt(typed: Option<&str>, interface: Interface) -> Result<Option<String>, CliError> {
+pub fn prompt(typed: Option<&str>, interface: Interface) -> Result<Option<String>, Error> {
     let stdin = io::stdin();
     let piped = match (typed, interface) {
         (Some(_), Interface::Native) => String::new(),
         (Some(_), Interface::AgentSdk) if stdin.is_terminal() => String::new(),
         (Some(_), Interface::AgentSdk) if !has_something(&stdin) => {
-            crate::warn("standard input gave nothing for 3 seconds and is left alone");
+            ah_terminal::warn("standard input gave nothing for 3 seconds and is left alone");
             String::new()
         }
         (Some(_) | None, _) => {
@@ -53,11 +53,11 @@ fn has_something(stdin: impl AsFd) -> bool {
     !matches!(poll(&mut waiting, Some(&PATIENCE)), Ok(0))
 }
 
-fn read(mut stdin: impl Read) -> Result<String, CliError> {
+fn read(mut stdin: impl Read) -> Result<String, Error> {
     let mut bytes = Vec::new();
     stdin
         .read_to_end(&mut bytes)
-        .map_err(|error| CliError::failure(format!("cannot read standard input: {error}")))?;
+        .map_err(|error| Error::failure(format!("cannot read standard input: {error}")))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -1,72 +1,58 @@
-//! The program `ah`: reads the command line, puts the engine together and shows what it does.
+//! The program `ah`: what was typed becomes a command, which is done and shown.
 //!
-//! This is the only crate that reads the environment, names concrete types and touches the terminal. The way of a
-//! command: [`args`] (what was typed) → [`config`] (what holds, with files and environment) → `commands`.
-//!
-//! Other programs begin at [`library`].
+//! The way of a command: [`args`] (what was typed) → `ah_config` (what holds, with files and environment) → [`commands`],
+//! one file each. Whatever a Rust program could want too is in the crates below: the library `ah`, and `ah_terminal` for
+//! what people see.
 
 pub mod args;
-pub mod assemble;
 pub mod commands;
-pub mod config;
-pub mod confinement;
-pub mod embedded;
-pub mod environment;
-pub mod error;
-pub mod exit;
-pub mod extensions;
-mod found_file;
 pub mod input;
-mod key_command;
-pub mod library;
 mod log;
-pub mod overlay;
-mod own_folder;
-mod pictures;
-pub mod print;
-mod repl;
-pub mod trust;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
+use ah_config::overlay::{Overlay, Unpacked};
+use ah_config::trust::{Memory, Reason};
+use ah_config::{Config, Error, environment};
 use ah_conversation::{Environment, Interface};
+use ah_terminal::exit::{of_error, output_error};
+use ah_terminal::{note, report, trust, warn};
 use args::subcommands::Subcommands;
-use args::{Action, Invocation, Names};
-use config::Config;
-use error::CliError;
-use overlay::{Overlay, Unpacked};
-use print::neutralise;
-use trust::Memory;
+use args::{Action, Invocation, Names, interface_of};
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    library::enter();
-    match run(std::env::args_os().skip(1).collect()) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            report(&error);
-            ExitCode::from(error.code)
-        }
-    }
+    ah::enter();
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let interface = interface_of(&arguments);
+    let done = parse(arguments).map_err(|error| (error, interface));
+    let done = done.and_then(|invocation| {
+        let interface = invocation.interface;
+        run(invocation).map_err(|error| (error, interface))
+    });
+    ExitCode::from(done.unwrap_or_else(|(error, interface)| {
+        report(&error);
+        of_error(&error, interface)
+    }))
 }
 
-fn run(arguments: Vec<OsString>) -> Result<u8, CliError> {
+fn parse(arguments: Vec<OsString>) -> Result<Invocation, Error> {
     let names = Names {
         is_tool: &commands::is_tool,
         is_session: &commands::is_session,
     };
-    let invocation = args::parse(arguments, &names)?;
-    if let Action::Print(text) = &invocation.action {
-        std::io::stdout().write_all(text.as_bytes())?;
-        return Ok(0);
-    }
-    let interface = invocation.interface;
-    perform(invocation).map_err(|error| error.for_interface(interface))
+    args::parse(arguments, &names)
 }
 
-fn perform(invocation: Invocation) -> Result<u8, CliError> {
+/// Does what was asked for; returns the exit code.
+fn run(invocation: Invocation) -> Result<u8, Error> {
+    if let Action::Print(text) = &invocation.action {
+        let written = std::io::stdout().write_all(text.as_bytes());
+        written.map_err(|error| output_error(&error))?;
+        return Ok(0);
+    }
     let (plan, options) = (&invocation.session, &invocation.options);
     let environment = environment::read(options.settings.cd.as_deref())?;
     let overlay = Overlay::of_process().unwrap_or_else(|fault| {
@@ -76,9 +62,12 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
     });
     let mut config = match invocation.action {
         // The one lists what is wrong with the settings itself, the other plays in a folder of its own.
-        Action::Command(Subcommands::Doctor(_) | Subcommands::Demo { .. }) => {
-            Config::survey(options, invocation.interface, environment, &overlay)?
-        }
+        Action::Command(Subcommands::Doctor(_) | Subcommands::Demo { .. }) => Config::survey(
+            options.overrides()?,
+            invocation.interface,
+            environment,
+            &overlay,
+        )?,
         _ => {
             let config = resolve(&invocation, environment, &overlay)?;
             config.warnings.iter().for_each(|warning| warn(warning));
@@ -95,9 +84,10 @@ fn perform(invocation: Invocation) -> Result<u8, CliError> {
         anstream::ColorChoice::Never.write_global();
     }
     // What is unpacked goes when this ends.
-    let _unpacked = match concerns_project(&invocation.action) {
-        true => unpack(&mut config),
-        false => None,
+    let _unpacked = if concerns_project(&invocation.action) {
+        unpack(&mut config)
+    } else {
+        None
     };
     log::start(&options.settings, &config.environment)?;
     for option in &invocation.without_meaning {
@@ -127,18 +117,17 @@ fn unpack(config: &mut Config) -> Option<Unpacked> {
     }
 }
 
-/// Resolves what holds. On a terminal the user is asked first whether they trust a project that has code.
+/// Resolves the configuration. On a terminal the user is asked first whether they trust a project that has code.
 fn resolve(
     invocation: &Invocation,
     environment: Environment,
     overlay: &Overlay,
-) -> Result<Config, CliError> {
-    let Invocation {
-        options, interface, ..
-    } = invocation;
-    let config = Config::resolve(options, *interface, environment.clone(), overlay)?;
+) -> Result<Config, Error> {
+    let mut overrides = invocation.options.overrides()?;
+    let interface = invocation.interface;
+    let config = Config::resolve(overrides.clone(), interface, environment.clone(), overlay)?;
     let is_run = matches!(invocation.action, Action::Run(_));
-    let may_ask = is_run && *interface == Interface::Native;
+    let may_ask = is_run && interface == Interface::Native;
     let is_terminal = || std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if !may_ask || !config.trust.is_open() || !is_terminal() {
         return Ok(config);
@@ -147,12 +136,11 @@ fn resolve(
     let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
     match trust::ask(&config.trust, &mut memory, &mut input, &mut output) {
         Ok(true) => {
-            let mut options = options.clone();
-            options.safety.trust = true;
-            Config::resolve(&options, *interface, environment, overlay)
+            overrides.trust = Some(Reason::Option);
+            Config::resolve(overrides, interface, environment, overlay)
         }
         Ok(false) => Ok(config),
-        Err(error) => Err(CliError::failure(format!(
+        Err(error) => Err(Error::failure(format!(
             "cannot ask on the terminal: {error}"
         ))),
     }
@@ -165,25 +153,4 @@ fn concerns_project(action: &Action) -> bool {
         Action::Command(command) => command.shows_settings(),
         Action::Mail | Action::Print(_) => false,
     }
-}
-
-/// Tells why the program stops. Where even standard error is closed, the exit code has to say it all.
-fn report(error: &CliError) {
-    let mut stderr = anstream::stderr().lock();
-    if !error.message.is_empty() {
-        let _ = writeln!(stderr, "error: {}", neutralise(&error.message));
-    }
-    if let Some(hint) = &error.hint {
-        let _ = writeln!(stderr, "hint: {}", neutralise(hint));
-    }
-}
-
-/// Tells the user something that the program goes on in spite of.
-fn warn(text: &str) {
-    print::tell(&format!("warning: {}", neutralise(text)));
-}
-
-/// Tells the user something.
-fn note(text: &str) {
-    print::tell(&neutralise(text));
 }

@@ -1,133 +1,20 @@
-//! The log, for whoever asks for one. Secrets of the environment do not get into it.
+//! Starts the log that the options or the environment ask for.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
-use std::sync::Arc;
-
+use ah_config::Error;
 use ah_conversation::Environment;
-use tracing::Dispatch;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::args::options::SettingsOptions;
-use crate::error::CliError;
 
-/// Starts the log that the options or the environment ask for, if they do.
+/// Starts the log, if one is asked for.
 ///
 /// # Errors
 ///
-/// Where the filter cannot be read, or the file cannot be opened.
-pub fn start(options: &SettingsOptions, environment: &Environment) -> Result<(), CliError> {
-    if let Some(log) = of(options, environment)? {
+/// If the filter cannot be read, or the file cannot be opened.
+pub fn start(options: &SettingsOptions, environment: &Environment) -> Result<(), Error> {
+    let (filter, file) = (options.debug.as_deref(), options.debug_file.as_deref());
+    if let Some(log) = ah::log_of(filter, file, environment)? {
         // A program that embeds this one may have a log of its own, which stays.
         let _ = tracing::dispatcher::set_global_default(log);
     }
     Ok(())
-}
-
-/// The log that the options or the environment ask for, if they do.
-///
-/// # Errors
-///
-/// Where the filter cannot be read, or the file cannot be opened.
-pub fn of(
-    options: &SettingsOptions,
-    environment: &Environment,
-) -> Result<Option<Dispatch>, CliError> {
-    let file = options.debug_file.as_deref();
-    let asked = options
-        .debug
-        .as_deref()
-        .or_else(|| environment.get("AH_LOG"));
-    let Some(filter) = asked.or_else(|| file.map(|_| "debug")) else {
-        return Ok(None);
-    };
-    let filter = EnvFilter::try_new(filter).map_err(|error| {
-        CliError::failure(format!("the log filter `{filter}` cannot be read: {error}"))
-            .hint("for example `debug`, or `ah_agent=trace,info`")
-    })?;
-    let target = match file.or_else(|| environment.get("AH_LOG_FILE").map(Path::new)) {
-        Some(path) => Target::File(open(path)?),
-        None => Target::Stderr,
-    };
-    let log = Log {
-        environment: Arc::new(environment.clone()),
-        target: Arc::new(target),
-    };
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false)
-        .with_writer(log);
-    Ok(Some(Dispatch::new(subscriber.finish())))
-}
-
-fn open(path: &Path) -> Result<File, CliError> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map_err(|error| {
-            CliError::failure(format!(
-                "cannot write the log to `{}`: {error}",
-                path.display()
-            ))
-        })
-}
-
-#[derive(Clone)]
-struct Log {
-    environment: Arc<Environment>,
-    target: Arc<Target>,
-}
-
-enum Target {
-    Stderr,
-    File(File),
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
-impl Write for Log {
-    /// Takes a whole line at once, as the subscriber gives it.
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(line);
-        let text = self.environment.redact(&text);
-        match &*self.target {
-            Target::Stderr => io::stderr().write_all(text.as_bytes())?,
-            Target::File(file) => (&*file).write_all(text.as_bytes())?,
-        }
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_stay_out_of_the_log() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("log");
-        let variables = [("X_API_KEY".to_owned(), "sk-very-secret".to_owned())];
-        let mut log = Log {
-            environment: Arc::new(Environment::new(variables, folder.path().to_owned())),
-            target: Arc::new(Target::File(open(&path).unwrap())),
-        };
-        log.write_all(b"asked with sk-very-secret\n").unwrap();
-        assert_eq!(
-            std::fs::read_to_string(path).unwrap(),
-            "asked with [X_API_KEY]\n"
-        );
-    }
 }

@@ -23,6 +23,7 @@ mod message;
 mod model;
 mod model_usage;
 mod models;
+mod neutral;
 mod next;
 mod permission;
 mod provider;
@@ -61,6 +62,7 @@ pub use message::{
 pub use model::Model;
 pub use model_usage::ModelUsage;
 pub use models::Models;
+pub use neutral::neutralise;
 pub use next::{Skip, Step, next};
 pub use permission::{
     Behavior, Decision, Destination, Inquiry, PatternRoots, PermissionMode, PermissionUpdate,

@@ -22,13 +22,13 @@ pub mod diff;
 mod highlight;
 pub mod html;
 mod markdown;
-mod neutral;
+
 mod styled;
 pub mod tool;
 mod wrap;
 
+pub use ah_conversation::neutralise;
 pub use highlight::Highlighter;
 pub use markdown::Markdown;
-pub use neutral::neutralise;
 pub use styled::{Ink, Line, Palette, Span, Style};
 pub use wrap::{wrap, wrap_hard};

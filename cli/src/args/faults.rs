@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::error::CliError;
+use ah_config::Error;
 
 /// The command line that sends the words of a subcommand to the model.
 fn as_prompt(name: &str, rest: &[OsString]) -> String {
@@ -17,7 +17,7 @@ fn as_prompt(name: &str, rest: &[OsString]) -> String {
 }
 
 /// Says in our form what the parser found.
-pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>) -> CliError {
+pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>) -> Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => texts.first().cloned(),
@@ -39,7 +39,7 @@ pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>
         ErrorKind::UnknownArgument => format!("unexpected `{argument}`"),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             let name = subcommand.map_or("", |(name, _)| name.as_str());
-            return CliError::usage(format!("`ah {name}` needs a command"))
+            return Error::usage(format!("`ah {name}` needs a command"))
                 .hint(format!("`ah {name} --help` lists them"));
         }
         _ => first_paragraph(error),
@@ -57,7 +57,7 @@ pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>
         Some((name, _)) => format!("`ah {name} --help` shows what it takes"),
         None => "`ah --help` lists all options and commands".to_owned(),
     };
-    CliError::usage(message).hint(hint.unwrap_or_else(help))
+    Error::usage(message).hint(hint.unwrap_or_else(help))
 }
 
 /// The parser's own words, without its frame.

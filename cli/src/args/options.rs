@@ -310,8 +310,7 @@ impl Hosts {
 }
 
 /// How much of the sandbox must hold.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum SandboxTier {
     /// Everything
     #[default]
@@ -387,28 +386,6 @@ pub struct SettingsOptions {
     pub debug_file: Option<PathBuf>,
 }
 
-/// A plugin as it is named.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PluginFolder {
-    /// Where it is, from the working directory on.
-    pub path: PathBuf,
-    /// Whether its MCP servers are started.
-    pub has_servers: bool,
-}
-
-impl SettingsOptions {
-    /// The plugins.
-    pub fn plugins(&self) -> Vec<PluginFolder> {
-        let with = self.plugin_dir.iter().map(|path| (path, true));
-        let without = self.plugin_dir_no_mcp.iter().map(|path| (path, false));
-        let folder = |(path, has_servers): (&PathBuf, bool)| PluginFolder {
-            path: path.clone(),
-            has_servers,
-        };
-        with.chain(without).map(folder).collect()
-    }
-}
-
 /// Words for a session from another process.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "From another process")]
@@ -481,10 +458,7 @@ pub enum Profile {
 }
 
 /// Whether the tool calls of one answer run together.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Deserialize, serde::Serialize,
-)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Concurrency {
     /// Calls that only read run together, the others alone
     #[default]

@@ -1,7 +1,9 @@
+use ah_terminal::exit::of_error;
+
 use super::*;
 use ah_conversation::Interface;
 
-fn parse_words(words: &[&str]) -> Result<Invocation, CliError> {
+fn parse_words(words: &[&str]) -> Result<Invocation, Error> {
     let names = Names {
         is_tool: &|word| ["bash", "read", "grep"].contains(&word.to_lowercase().as_str()),
         is_session: &|word| word == "refactoring",
@@ -193,10 +195,12 @@ fn what_cannot_be_read_is_said_with_advice() {
     .iter()
     .map(|words| {
         let error = parse_words(words).expect_err("an error");
+        let arguments: Vec<_> = words.iter().map(OsString::from).collect();
+        let interface = interface_of(&arguments);
         format!(
             "{}\n  {} {}\n  {}",
             words.join(" "),
-            error.code,
+            of_error(&error, interface),
             error.message,
             error.hint.unwrap_or_default()
         )

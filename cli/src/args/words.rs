@@ -7,6 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use ah::plan::is_uuid;
 use clap::{Arg, Command};
 
 /// What names things outside the command line.
@@ -135,15 +136,6 @@ fn is_tool_rule(word: &str, names: &Names<'_>) -> bool {
         && (first.starts_with("mcp__")
             || (first.contains('(') && word.ends_with(')'))
             || (names.is_tool)(first))
-}
-
-/// Whether `word` has the form of a UUID.
-pub fn is_uuid(word: &str) -> bool {
-    word.len() == 36
-        && word.char_indices().all(|(at, c)| match at {
-            8 | 13 | 18 | 23 => c == '-',
-            _ => c.is_ascii_hexdigit(),
-        })
 }
 
 fn is_session_id(word: &str) -> bool {

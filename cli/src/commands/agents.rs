@@ -4,12 +4,11 @@ use ah_agent::agents::{Agent, MemoryScope};
 use serde_json::{Value, json};
 
 use super::{preview, print, print_json, tools};
-use crate::args::options::Options;
 use crate::args::subcommands::Json;
-use crate::config::Config;
-use crate::error::CliError;
-use crate::extensions;
-use crate::print::table::{Align, table};
+use ah_config::Config;
+use ah_config::Error;
+use ah_config::extensions;
+use ah_terminal::print::table::{Align, table};
 
 /// How much of a list of tools is shown.
 const TOOLS_WIDTH: usize = 40;
@@ -17,9 +16,11 @@ const TOOLS_WIDTH: usize = 40;
 const DESCRIPTION_WIDTH: usize = 60;
 
 /// Lists the definitions that count; what is wrong with others is told by warnings.
-pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliError> {
-    let (agents, warnings) = extensions::agents(&options.prompt, config)?;
-    warnings.iter().for_each(|warning| crate::warn(warning));
+pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
+    let (agents, warnings) = extensions::agents(config)?;
+    warnings
+        .iter()
+        .for_each(|warning| ah_terminal::warn(warning));
     if form.json {
         return print_json(&agents.iter().map(|agent| to_json(agent)).collect());
     }

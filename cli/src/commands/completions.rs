@@ -4,10 +4,10 @@ use clap_complete::Shell;
 
 use super::print;
 use crate::args;
-use crate::error::CliError;
+use ah_config::Error;
 
 /// Prints the completion script of `shell`.
-pub fn run(shell: Shell) -> Result<u8, CliError> {
+pub fn run(shell: Shell) -> Result<u8, Error> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut args::command(), "ah", &mut script);
     print(&String::from_utf8_lossy(&script))

@@ -4,18 +4,18 @@ use serde_json::json;
 
 use super::{print, print_json};
 use crate::args::subcommands::{ConfigAction, Json};
-use crate::config::Config;
-use crate::error::CliError;
-use crate::print::table::{Align, table};
+use ah_config::Config;
+use ah_config::Error;
+use ah_terminal::print::table::{Align, table};
 
 /// Does what was asked with settings.
-pub fn run(config: &Config, action: &ConfigAction) -> Result<u8, CliError> {
+pub fn run(config: &Config, action: &ConfigAction) -> Result<u8, Error> {
     match action {
         ConfigAction::Show { origin, json } => show(config, *origin, *json),
     }
 }
 
-fn show(config: &Config, with_origin: bool, form: Json) -> Result<u8, CliError> {
+fn show(config: &Config, with_origin: bool, form: Json) -> Result<u8, Error> {
     let redact = |text: &str| config.environment.redact(text).into_owned();
     let entries = config.entries();
     if form.json {

@@ -8,31 +8,30 @@ use ah_provider::script::demo::{NAME, PROMPT, files};
 
 use crate::args::Prompt;
 use crate::args::options::{Options, OutputOptions};
-use crate::config::Config;
-use crate::environment;
-use crate::error::CliError;
-use crate::overlay::Overlay;
+use ah_config::Error;
+use ah_config::overlay::Overlay;
+use ah_config::{Config, environment};
 
 /// Plays the demo; gives the exit code of its run.
-pub fn run(output: &OutputOptions) -> Result<u8, CliError> {
+pub fn run(output: &OutputOptions) -> Result<u8, Error> {
     let made = tempfile::Builder::new().prefix("ah-demo-").tempdir();
     let folder = made
-        .map_err(|error| CliError::failure(format!("cannot make a temporary folder: {error}")))?
+        .map_err(|error| Error::failure(format!("cannot make a temporary folder: {error}")))?
         .keep();
     for (name, content) in files() {
         let path = folder.join(name);
         fs::write(&path, content).map_err(|error| {
-            CliError::failure(format!("cannot write `{}`: {error}", path.display()))
+            Error::failure(format!("cannot write `{}`: {error}", path.display()))
         })?;
     }
     let shown = folder.display();
-    crate::note(&format!(
+    ah_terminal::note(&format!(
         "A test fails in {shown}. The model is a script; all else is real.\n"
     ));
     let environment = environment::read(Some(&folder))?;
     let ah = invocation(&environment);
     let config = Config::resolve(
-        &options(output),
+        options(output).overrides()?,
         Interface::Native,
         environment,
         &Overlay::default(),
@@ -43,7 +42,7 @@ pub fn run(output: &OutputOptions) -> Result<u8, CliError> {
     };
     let code = super::run::run(&prompt, &options(output), &config)?;
     let folder = shell_word(&folder);
-    crate::note(&format!(
+    ah_terminal::note(&format!(
         "\nThe session stays. Look at it:\n  cd {folder}\n  {ah} scan      its messages in a line each\n  {ah} show 1    one of them\n  {ah} tree      all branches\n  {ah} usage     the tokens it took"
     ));
     Ok(code)

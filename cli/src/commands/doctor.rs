@@ -8,16 +8,16 @@ use ah_tools::Shell;
 use serde_json::json;
 
 use super::{mcp, print, print_json};
-use crate::args::options::Options;
 use crate::args::subcommands::Json;
-use crate::assemble;
-use crate::config::Config;
-use crate::error::{CliError, FAILURE};
-use crate::print::Look;
-use crate::trust::{HINT as TRUST_HINT, Reason};
+use ah::assemble;
+use ah_config::Config;
+use ah_config::Error;
+use ah_config::trust::{HINT as TRUST_HINT, Reason};
+use ah_terminal::exit::FAILURE;
+use ah_terminal::print::Look;
 
 /// Looks at everything; the exit code says whether something is wrong.
-pub fn run(config: &Config, form: Json) -> Result<u8, CliError> {
+pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
     let checks = checks(config);
     let problems = checks
         .iter()
@@ -142,7 +142,7 @@ fn servers(config: &Config) -> Vec<Check> {
     if servers.is_empty() {
         return checks;
     }
-    match mcp::look(&Options::default(), config, servers, assemble::PATIENCE) {
+    match mcp::look(config, servers, assemble::PATIENCE) {
         Err(error) => checks.push(Check::note("mcp", error.message)),
         Ok(seen) => checks.extend(seen.status.iter().map(|status| {
             let text = mcp::summary(status);
@@ -186,7 +186,7 @@ fn key(config: &Config) -> Check {
     if config.model.value.starts_with("script:") {
         return Check::fine("key", "none needed for a scripted model");
     }
-    match assemble::credentials(config) {
+    match assemble::model::credentials(config) {
         Ok(Some(name)) if name == "ANTHROPIC_API_KEY" && config.key_from_dot_env => {
             Check::fine("key", format!("{name} (in .env)"))
         }
@@ -261,7 +261,7 @@ fn catalogue(config: &Config) -> Check {
 }
 
 fn sessions(config: &Config) -> Vec<Check> {
-    let heads = match config.sessions().list() {
+    let heads = match ah::place::sessions(config).list() {
         Ok(heads) => heads,
         Err(error) => return vec![Check::problem("sessions", error.to_string(), error.hint)],
     };

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use ah_conversation::Embedded;
 
 use super::print;
-use crate::config::settings;
-use crate::embedded;
-use crate::error::CliError;
-use crate::overlay::{self, Entry, Executable, MAX_BYTES, MAX_FILES, Overlay};
+use ah_config::Error;
+use ah_config::embedded;
+use ah_config::overlay::{self, Entry, Executable, MAX_BYTES, MAX_FILES, Overlay};
+use ah_config::settings;
 
 /// Where the copy goes if nothing else is said.
 const OUTPUT: &str = "ah";
 
 /// Writes a copy of the running program to `output`, with the files of `folder` in it in place of what is in it now.
-pub fn embed(folder: &Path, output: Option<&Path>) -> Result<u8, CliError> {
+pub fn embed(folder: &Path, output: Option<&Path>) -> Result<u8, Error> {
     let output = output.unwrap_or(Path::new(OUTPUT));
     // Through a link, the file that it leads to is meant.
     let output = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
@@ -32,11 +32,11 @@ pub fn embed(folder: &Path, output: Option<&Path>) -> Result<u8, CliError> {
             "`{}` would lie in the folder that is embedded",
             output.display()
         );
-        return Err(CliError::failure(message).hint("name another place with -o"));
+        return Err(Error::failure(message).hint("name another place with -o"));
     }
     if output.is_dir() {
         let message = format!("`{}` is a folder", output.display());
-        return Err(CliError::failure(message).hint("name a file with -o"));
+        return Err(Error::failure(message).hint("name a file with -o"));
     }
     let entries = collect(&source)?;
     check(entries.clone())?;
@@ -51,19 +51,18 @@ pub fn embed(folder: &Path, output: Option<&Path>) -> Result<u8, CliError> {
 }
 
 /// Writes the files that are embedded in the running program below `folder`, or those that are built in.
-pub fn extract(folder: &Path, builtin: bool) -> Result<u8, CliError> {
+pub fn extract(folder: &Path, builtin: bool) -> Result<u8, Error> {
     let entries = match builtin {
         true => built_in(),
         false => Executable::running()
-            .map_err(|error| {
-                CliError::failure(format!("cannot read the running program: {error}"))
-            })?
+            .map_err(|error| Error::failure(format!("cannot read the running program: {error}")))?
             .entries()
             .map_err(|fault| damaged(&fault))?,
     };
     if entries.is_empty() {
-        return Err(CliError::failure("nothing is embedded in this program")
-            .hint("`ah embed DIR` makes a copy with a folder in it; --builtin writes what is built in"));
+        return Err(Error::failure("nothing is embedded in this program").hint(
+            "`ah embed DIR` makes a copy with a folder in it; --builtin writes what is built in",
+        ));
     }
     // Before anything is written, all of it is known to be fit to be.
     check(entries.clone())?;
@@ -75,7 +74,7 @@ pub fn extract(folder: &Path, builtin: bool) -> Result<u8, CliError> {
 }
 
 /// The regular files below a folder, sorted by path.
-fn collect(folder: &Path) -> Result<Vec<Entry>, CliError> {
+fn collect(folder: &Path) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
     let mut folders = vec![folder.to_owned()];
     let mut left = MAX_BYTES;
@@ -96,12 +95,12 @@ fn collect(folder: &Path) -> Result<Vec<Entry>, CliError> {
                     path.display()
                 );
                 return Err(
-                    CliError::failure(message).hint("put a copy of what is meant in its place")
+                    Error::failure(message).hint("put a copy of what is meant in its place")
                 );
             }
             let below = path.strip_prefix(folder).unwrap_or(&path);
             let Some(name) = below.to_str() else {
-                return Err(CliError::failure(format!(
+                return Err(Error::failure(format!(
                     "the name of `{}` is not UTF-8",
                     path.display()
                 )));
@@ -122,8 +121,8 @@ fn collect(folder: &Path) -> Result<Vec<Entry>, CliError> {
 }
 
 /// Refuses what a program could not use that it is embedded in.
-fn check(entries: Vec<Entry>) -> Result<(), CliError> {
-    let overlay = Overlay::of(entries).map_err(CliError::failure)?;
+fn check(entries: Vec<Entry>) -> Result<(), Error> {
+    let overlay = Overlay::of(entries).map_err(Error::failure)?;
     match overlay.settings {
         Some(text) => settings::read("settings.json", &text, false).map(drop),
         None => Ok(()),
@@ -131,12 +130,12 @@ fn check(entries: Vec<Entry>) -> Result<(), CliError> {
 }
 
 /// Puts the program in its place at once: whoever starts it gets the old one or the new one, whole.
-fn write(place: &Path, output: &Path, entries: &[Entry]) -> Result<(), CliError> {
+fn write(place: &Path, output: &Path, entries: &[Entry]) -> Result<(), Error> {
     let cannot = |error: &dyn std::fmt::Display| {
-        CliError::failure(format!("cannot write `{}`: {error}", output.display()))
+        Error::failure(format!("cannot write `{}`: {error}", output.display()))
     };
     let running = Executable::running()
-        .map_err(|error| CliError::failure(format!("cannot read the running program: {error}")))?;
+        .map_err(|error| Error::failure(format!("cannot read the running program: {error}")))?;
     let mut copy = tempfile::Builder::new()
         .prefix(".ah-")
         .tempfile_in(place)
@@ -145,7 +144,7 @@ fn write(place: &Path, output: &Path, entries: &[Entry]) -> Result<(), CliError>
         .copy_plain(&mut copy)
         .map_err(|fault| damaged(&fault))?;
     if !entries.is_empty() {
-        let archive = overlay::pack(entries).map_err(CliError::failure)?;
+        let archive = overlay::pack(entries).map_err(Error::failure)?;
         copy.write_all(&archive).map_err(|error| cannot(&error))?;
     }
     let mode = running
@@ -200,20 +199,20 @@ fn built_in() -> Vec<Entry> {
     embedded.files(&root).map(entry).collect()
 }
 
-fn failed(what: &str, path: &Path, error: &io::Error) -> CliError {
-    CliError::failure(format!("cannot {what} `{}`: {error}", path.display()))
+fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
+    Error::failure(format!("cannot {what} `{}`: {error}", path.display()))
 }
 
-fn too_large() -> CliError {
+fn too_large() -> Error {
     let megabytes = MAX_BYTES >> 20;
-    CliError::failure(format!(
+    Error::failure(format!(
         "the folder is too large: at most {MAX_FILES} files of {megabytes} MB together can be embedded"
     ))
 }
 
 /// The archive in the running program cannot be read.
-pub fn damaged(fault: &str) -> CliError {
-    CliError::failure(format!(
+pub fn damaged(fault: &str) -> Error {
+    Error::failure(format!(
         "what is embedded in this program is damaged: {fault}"
     ))
     .hint("take a fresh copy of the program, and embed the folder again")

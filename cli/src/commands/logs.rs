@@ -6,9 +6,10 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use crate::config::Config;
-use crate::error::CliError;
-use crate::print::shown;
+use ah_config::Config;
+use ah_config::Error;
+use ah_terminal::exit::output_error;
+use ah_terminal::print::shown;
 
 /// How often it is looked whether the log has grown.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -19,14 +20,14 @@ pub fn run(
     named: Option<&Path>,
     lines: Option<usize>,
     follow: bool,
-) -> Result<u8, CliError> {
+) -> Result<u8, Error> {
     let kept = config.environment.get("AH_LOG_FILE").map(Path::new);
     let path = named.or(kept).ok_or_else(|| {
-        CliError::failure("no log is kept")
+        Error::failure("no log is kept")
             .hint("set AH_LOG_FILE to a file and AH_LOG to `debug`, or run with --debug-file FILE")
     })?;
     let failed =
-        |error| CliError::failure(format!("cannot read the log `{}`: {error}", path.display()));
+        |error| Error::failure(format!("cannot read the log `{}`: {error}", path.display()));
     let mut file = File::open(path).map_err(failed)?;
     let mut position = 0;
     let mut log = Vec::new();
@@ -37,8 +38,9 @@ pub fn run(
             .filter(|_| position == log.len() as u64)
             .map_or(&*text, |lines| last(&text, lines));
         let mut out = stdout().lock();
-        out.write_all(shown(text).as_bytes())?;
-        out.flush()?;
+        out.write_all(shown(text).as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(|error| output_error(&error))?;
         drop(out);
         if !follow {
             return Ok(0);

@@ -3,12 +3,12 @@
 use ah_conversation::MailKind;
 
 use crate::args::options::MailOptions;
-use crate::args::session::SessionPlan;
-use crate::config::Config;
-use crate::error::CliError;
+use ah::plan::SessionPlan;
+use ah_config::Config;
+use ah_config::Error;
 
 /// Leaves the words with the session that is meant; they are durable when this returns.
-pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result<u8, CliError> {
+pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result<u8, Error> {
     let paths = super::place::existing(plan, config)?;
     let queue = super::place::queue(&paths)?;
     let steering = options.steer.iter().map(|text| (MailKind::Steer, text));
@@ -18,7 +18,7 @@ pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result
         .map(|text| (MailKind::FollowUp, text));
     let letters: Vec<_> = steering.chain(followups).collect();
     if letters.iter().any(|(_, text)| text.trim().is_empty()) {
-        return Err(CliError::usage("a message for a session is empty"));
+        return Err(Error::usage("a message for a session is empty"));
     }
     for (kind, text) in letters {
         queue.send(kind, text)?;
@@ -27,6 +27,6 @@ pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result
         || paths.database().display().to_string(),
         |id| id.to_string(),
     );
-    crate::note(&format!("left with session {session}"));
+    ah_terminal::note(&format!("left with session {session}"));
     Ok(0)
 }

@@ -7,20 +7,23 @@ use clap_mangen::{Man, generate_to};
 
 use super::print;
 use crate::args;
-use crate::error::CliError;
+use ah_config::Error;
+use ah_terminal::exit::output_error;
 
 /// Prints the manual page, or writes it and one for each subcommand into `folder`.
-pub fn run(folder: Option<&Path>) -> Result<u8, CliError> {
+pub fn run(folder: Option<&Path>) -> Result<u8, Error> {
     // No page is as wide as the terminal that it happens to be made on.
     let command = args::command().version(env!("CARGO_PKG_VERSION"));
     let Some(folder) = folder else {
         let mut page = Vec::new();
-        Man::new(command).render(&mut page)?;
+        Man::new(command)
+            .render(&mut page)
+            .map_err(|error| output_error(&error))?;
         return print(&String::from_utf8_lossy(&page));
     };
     let written = fs::create_dir_all(folder).and_then(|()| generate_to(command, folder));
     written.map_err(|error| {
-        CliError::failure(format!("cannot write into `{}`: {error}", folder.display()))
+        Error::failure(format!("cannot write into `{}`: {error}", folder.display()))
     })?;
     Ok(0)
 }

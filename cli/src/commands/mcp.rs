@@ -9,27 +9,28 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use super::{preview, print, print_json};
-use crate::args::options::Options;
 use crate::args::subcommands::{Json, McpAction};
-use crate::config::{Config, Sourced};
-use crate::confinement::Attempt;
-use crate::error::{CliError, FAILURE};
-use crate::print::neutralise;
-use crate::print::table::{Align, table};
+use ah::assemble::mcp_options;
+use ah::confinement::Attempt;
+use ah_config::Error;
+use ah_config::{Config, Sourced};
+use ah_terminal::exit::FAILURE;
+use ah_terminal::print::neutralise;
+use ah_terminal::print::table::{Align, table};
 
 /// How much of a command line a list shows.
 const WIDTH: usize = 60;
 
 /// Does what was asked with MCP servers.
-pub fn run(config: &Config, options: &Options, action: &McpAction) -> Result<u8, CliError> {
+pub fn run(config: &Config, action: &McpAction) -> Result<u8, Error> {
     match action {
         McpAction::List(form) => list(config, *form),
         McpAction::Get { name, json } => get(config, name, *json),
-        McpAction::Test { name, json } => test(config, options, name, *json),
+        McpAction::Test { name, json } => test(config, name, *json),
     }
 }
 
-fn list(config: &Config, form: Json) -> Result<u8, CliError> {
+fn list(config: &Config, form: Json) -> Result<u8, Error> {
     if form.json {
         let servers = config.mcp_servers.iter();
         return print_json(
@@ -39,7 +40,7 @@ fn list(config: &Config, form: Json) -> Result<u8, CliError> {
         );
     }
     if config.mcp_servers.is_empty() {
-        crate::note("no MCP servers are set");
+        ah_terminal::note("no MCP servers are set");
     }
     let rows: Vec<_> = config
         .mcp_servers
@@ -56,7 +57,7 @@ fn list(config: &Config, form: Json) -> Result<u8, CliError> {
     print(&table([Align::Left; 4], &rows))
 }
 
-fn get(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
+fn get(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
     let server = find(config, name)?;
     if form.json {
         return print_json(&to_json(name, server));
@@ -82,7 +83,7 @@ fn get(config: &Config, name: &str, form: Json) -> Result<u8, CliError> {
 }
 
 /// Starts the server as a run would, with nothing else.
-fn test(config: &Config, options: &Options, name: &str, form: Json) -> Result<u8, CliError> {
+fn test(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
     let server = find(config, name)?;
     let (mut servers, faults) = config.mcp_servers();
     servers.retain(|known, _| known == name);
@@ -90,11 +91,11 @@ fn test(config: &Config, options: &Options, name: &str, form: Json) -> Result<u8
         let fault = faults
             .into_iter()
             .find(|fault| fault.contains(&format!("`{name}`")));
-        return Err(CliError::failure(fault.unwrap_or_default()));
+        return Err(Error::failure(fault.unwrap_or_default()));
     }
     // Until then it has failed by itself.
     let patience = config.server_patience() * 2;
-    let status = look(options, config, servers, patience)?.status.remove(0);
+    let status = look(config, servers, patience)?.status.remove(0);
     let is_there = status.state == ServerState::Connected;
     if form.json {
         let code = print_json(&status_json(&status))?;
@@ -103,7 +104,7 @@ fn test(config: &Config, options: &Options, name: &str, form: Json) -> Result<u8
     if !is_there {
         let reason = status.error.unwrap_or_default();
         let message = format!("the MCP server `{name}` cannot be asked: {reason}");
-        return Err(CliError::failure(message).hint(format!("it is set in {}", server.origin)));
+        return Err(Error::failure(message).hint(format!("it is set in {}", server.origin)));
     }
     print(&describe(&status))
 }
@@ -118,16 +119,15 @@ pub struct Seen {
 
 /// Starts servers as a run would, and looks at them once each can be asked or has failed; after `patience` at the latest.
 pub fn look(
-    options: &Options,
     config: &Config,
     servers: BTreeMap<String, ServerConfig>,
     patience: Duration,
-) -> Result<Seen, CliError> {
-    let attempt = Attempt::begin(options, config)?;
+) -> Result<Seen, Error> {
+    let attempt = Attempt::begin(config)?;
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
+    let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
     let seen = runtime.block_on(async {
-        let servers = RemoteServers::start(servers, config.mcp_options(attempt.standing()));
+        let servers = RemoteServers::start(servers, mcp_options(config, attempt.standing()));
         servers.ready(patience).await;
         let tools = servers.tools();
         Seen {
@@ -189,10 +189,10 @@ fn status_json(status: &ServerStatus) -> Value {
     })
 }
 
-fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, CliError> {
+fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, Error> {
     config.mcp_servers.get(name).ok_or_else(|| {
         let known: Vec<_> = config.mcp_servers.keys().map(String::as_str).collect();
-        let error = CliError::failure(format!("there is no MCP server `{name}`"));
+        let error = Error::failure(format!("there is no MCP server `{name}`"));
         match known.is_empty() {
             true => error.hint("none is set; see docs/mcp.md"),
             false => error.hint(format!("there are: {}", known.join(", "))),

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::{print, print_json};
 use crate::args::subcommands::Json;
-use crate::config::Config;
-use crate::error::CliError;
-use crate::print::count;
-use crate::print::table::{Align, table};
+use ah_config::Config;
+use ah_config::Error;
+use ah_terminal::print::count;
+use ah_terminal::print::table::{Align, table};
 
 /// Lists the models that are known.
-pub fn run(config: &Config, form: Json) -> Result<u8, CliError> {
+pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
     let catalog = config.catalog()?;
     let models: Vec<Row<'_>> = catalog
         .models()

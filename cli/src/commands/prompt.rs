@@ -3,24 +3,25 @@
 use serde_json::json;
 
 use super::{print, print_json, tools};
-use crate::args::options::Options;
 use crate::args::subcommands::Json;
-use crate::commands::run::system_prompt;
-use crate::config::Config;
-use crate::error::CliError;
-use crate::extensions;
-use crate::print::neutralise;
+use ah::instructions::system_prompt;
+use ah_config::Config;
+use ah_config::Error;
+use ah_config::extensions;
+use ah_conversation::neutralise;
 
 /// Prints the system prompt part by part, each with where it comes from.
-pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliError> {
-    let tools = tools::layered(config, options)?;
+pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
+    let tools = tools::layered(config)?;
     let specs: Vec<_> = tools
         .iter()
         .map(|known| known.tool.spec().clone())
         .collect();
     let (skills, _) = extensions::skills(config);
-    let (blocks, warnings) = system_prompt(config, options, &specs, &skills)?;
-    warnings.iter().for_each(|warning| crate::warn(warning));
+    let (blocks, warnings) = system_prompt(config, &specs, &skills)?;
+    warnings
+        .iter()
+        .for_each(|warning| ah_terminal::warn(warning));
     let parts = blocks.iter().flatten();
     if form.json {
         let parts = parts.map(|part| json!({ "source": part.source, "text": part.text }));

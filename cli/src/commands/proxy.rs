@@ -12,16 +12,16 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::options::Hosts;
-use crate::error::CliError;
+use ah_config::Error;
 
 /// Serves until a signal ends it.
 ///
 /// # Errors
 ///
 /// Where the socket cannot be made.
-pub fn run(socket: &Path, hosts: &Hosts) -> Result<u8, CliError> {
+pub fn run(socket: &Path, hosts: &Hosts) -> Result<u8, Error> {
     let fault = |error: io::Error| {
-        CliError::failure(format!("cannot serve on `{}`: {error}", socket.display()))
+        Error::failure(format!("cannot serve on `{}`: {error}", socket.display()))
             .hint("name a path at which there is nothing yet")
     };
     let runtime = Builder::new_current_thread().enable_all().build();

@@ -1,57 +1,54 @@
 //! Runs the agent on a session: takes the session, does the run and ends with its exit code.
 
-mod instructions;
 mod serve;
-mod session;
-pub(crate) mod signals;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
-use ah_agent::{Session, Stop};
+use ah::assemble::{self, HostExtensions, SessionInputs, SessionView};
+use ah::confinement::Attempt;
+use ah::expand::expand;
+use ah::place::Place;
+use ah::{Opened, open, pictures};
+use ah_agent::{Frontend, Stop};
+use ah_config::overrides::Profile;
+use ah_config::{Config, Error, ErrorKind, extensions};
 use ah_conversation::{Interface, MailKind};
 use ah_protocol::stream_json::Source;
-use ah_store::{Holder, OpenError};
+use ah_terminal::print::events::Events;
+use ah_terminal::print::text::{Text, View};
+use ah_terminal::print::{Look, Outlet, Screen, asks};
+use ah_terminal::repl::{self, Form, Words};
+use ah_terminal::signals::{Signals, leave};
+use ah_terminal::{exit, report, tell_notices, warn};
 use tokio::runtime::Builder;
 
 use crate::args::Prompt;
-use crate::args::options::{InputFormat, Options, OutputFormat, Profile};
-use crate::args::session::SessionPlan;
-use crate::assemble::{self, Own, Shown, Stage};
-use crate::config::Config;
-use crate::confinement::Attempt;
-use crate::error::{CliError, TRY_AGAIN};
-use crate::print::Outlet;
-use crate::repl::{Form, Words};
-use crate::{exit, extensions, input, pictures, repl};
-pub use instructions::{surroundings, system_prompt, timeout_ms};
-pub(crate) use serve::{Engaging, engage};
-pub use session::Place;
-use signals::Signals;
+use crate::args::options::{InputFormat, Options, OutputFormat};
+use crate::args::session::plan;
+use crate::input;
 
 /// Runs `prompt` on the session that the options choose; gives the exit code.
 ///
 /// # Errors
 ///
 /// Where the run cannot begin, or could not go on.
-pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, CliError> {
+pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, Error> {
     let form = conversation(prompt, options, config);
     let source = match form {
         Some(_) => None,
         None => Some(source(prompt, options, config)?),
     };
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
+    let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
     let code = match (source, form) {
         (Some(source), _) => runtime.block_on(perform(source, prompt.fork_at, options, config)),
         (None, form) => {
             let form = form.unwrap_or(Form::Drawn);
-            let main = assemble::as_main(options, config)?;
-            let (options, config) = match &main {
-                Some(main) => (&main.options, &main.config),
-                None => (options, config),
-            };
-            runtime.block_on(repl::perform(form, prompt.fork_at, options, config))
+            let main = assemble::as_main(config)?;
+            let config = main.as_ref().map_or(config, |main| &main.config);
+            let plan = plan(options, config.interface)?;
+            runtime.block_on(repl::perform(form, &plan, prompt.fork_at, config))
         }
     };
     // What a tool has started may still be on its way out.
@@ -69,7 +66,7 @@ fn conversation(prompt: &Prompt, options: &Options, config: &Config) -> Option<F
     if !says_nothing || !is_text || config.interface != Interface::Native {
         return None;
     }
-    if options.tools.profile == Some(Profile::PlainRepl) {
+    if config.run.tools.profile == Some(Profile::PlainRepl) {
         return Some(Form::Plain(Words::Loop));
     }
     let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));
@@ -82,7 +79,7 @@ fn conversation(prompt: &Prompt, options: &Options, config: &Config) -> Option<F
 }
 
 /// Where the prompts come from.
-fn source(prompt: &Prompt, options: &Options, config: &Config) -> Result<Source, CliError> {
+fn source(prompt: &Prompt, options: &Options, config: &Config) -> Result<Source, Error> {
     if options.output.input_format == Some(InputFormat::StreamJson) {
         return Ok(Source::Lines(Box::new(std::io::stdin())));
     }
@@ -95,7 +92,7 @@ fn source(prompt: &Prompt, options: &Options, config: &Config) -> Result<Source,
         (Some(text), _) => Ok(Source::Prompt(text)),
         (None, Some(_)) => Ok(Source::Prompt(String::new())),
         (None, None) => {
-            let error = CliError::usage("there is no prompt");
+            let error = Error::usage("there is no prompt");
             Err(error.hint("ah \"what to do\", or pipe the prompt in"))
         }
     }
@@ -106,9 +103,9 @@ async fn perform(
     fork_at: Option<u32>,
     options: &Options,
     config: &Config,
-) -> Result<u8, CliError> {
+) -> Result<u8, Error> {
     let signals = Signals::listen(leave)
-        .map_err(|error| CliError::failure(format!("cannot listen to signals: {error}")))?;
+        .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
     match (source, options.output.output_format) {
         (Source::Prompt(text), None | Some(OutputFormat::Text | OutputFormat::Events)) => {
             show(text, fork_at, options, config, &signals).await
@@ -124,48 +121,65 @@ async fn show(
     options: &Options,
     config: &Config,
     signals: &Signals,
-) -> Result<u8, CliError> {
-    let main = assemble::as_main(options, config)?;
-    let (options, config) = match &main {
-        Some(main) => (&main.options, &main.config),
-        None => (options, config),
-    };
+) -> Result<u8, Error> {
+    let main = assemble::as_main(config)?;
+    let config = main.as_ref().map_or(config, |main| &main.config);
     let first_words = main.as_ref().and_then(|main| main.first_words.as_deref());
-    let attempt = Attempt::begin(options, config)?;
+    if let Some(warning) = Attempt::warning(config) {
+        warn(&warning);
+    }
+    let attempt = Attempt::begin(config)?;
     let (skills, warnings) = extensions::skills(config);
     let skills = Arc::new(skills);
-    let given = options.prompt.skill.as_deref();
-    let expanded = extensions::expand(&text, given, &skills, config, &attempt).await?;
-    warnings
-        .iter()
-        .chain(&expanded.warnings)
-        .for_each(|warning| crate::warn(warning));
-    let config = &expanded.applied_to(config);
+    let given = config.run.prompt.skill.as_deref();
+    let expanded = expand(&text, given, &skills, config, &attempt).await?;
+    let (config, more) = expanded.applied_to(config);
+    let config = &*config;
+    let all = warnings.iter().chain(&expanded.warnings).chain(&more);
+    all.for_each(|warning| warn(warning));
     let text = match first_words {
         Some(words) => format!("{words}\n\n{}", expanded.text),
         None => expanded.text,
     };
-    let blocks = pictures::blocks(text.clone(), Vec::new(), &config.environment)
-        .map_err(CliError::failure)?;
+    let blocks =
+        pictures::blocks(text.clone(), Vec::new(), &config.environment).map_err(Error::failure)?;
     let outlet = Outlet::new(signals.token().clone());
-    let shown = Shown {
+    let format = options.output.output_format.unwrap_or_default();
+    let asks = asks(config).filter(|_| format == OutputFormat::Text);
+    let inputs = SessionInputs {
         skills: &skills,
         active: expanded.skill.as_deref(),
         standing: attempt.standing(),
-        outlet: outlet.clone(),
+        has_person: asks.is_some(),
         host: None,
-        stage: Stage::Streams,
         hooks: Vec::new(),
-        own: Own::default(),
+        extensions: HostExtensions::default(),
+        warn: Arc::new(|text| warn(text)),
     };
-    let plan = SessionPlan::of(options, config.interface)?;
-    let opened = open(&plan, options, config, fork_at, shown).await;
-    let Opened { mut session, store } = match opened {
-        Err(error) if error.code == TRY_AGAIN => {
+    let look = Look::of_process(options.output.plain, &config.environment);
+    let screen = Screen::of_process(look, outlet.clone());
+    let frontend = |session: SessionView| -> Arc<dyn Frontend> {
+        match format {
+            OutputFormat::Events => Arc::new(Events::new(screen)),
+            // The JSON formats have frontends of their own.
+            OutputFormat::Text | OutputFormat::Json | OutputFormat::StreamJson => {
+                Arc::new(Text::new(View::of(session, config, asks), screen))
+            }
+        }
+    };
+    let plan = plan(options, config.interface)?;
+    let opened = match open(&plan, config, fork_at, inputs, frontend).await {
+        Err(error) if error.kind == ErrorKind::SessionBusy => {
             return wait_there(&text, error, options, config);
         }
         opened => opened?,
     };
+    let Opened {
+        mut session,
+        store,
+        warnings,
+    } = opened;
+    warnings.iter().for_each(|warning| warn(warning));
     tell_notices(&store).await;
     let stop = Stop::interrupt(signals.token().clone());
     let outcome = session.run(blocks, &stop).await;
@@ -177,92 +191,30 @@ async fn show(
         // What is closed is told below.
         let _ = writeln!(std::io::stdout(), "{answer}");
     }
-    if let Some(fault) = outlet.fault() {
-        return Err(fault.into());
+    if let Some(error) = outlet.fault() {
+        return Err(exit::output_error(error));
     }
-    let code = exit::code(config.interface, &outcome.reason, signals.interrupt());
-    match &outcome.failure {
-        None => Ok(code),
-        Some(failure) => Err(CliError {
-            message: failure.to_string(),
-            hint: failure.hint(),
-            code,
-        }),
+    if let Some(failure) = &outcome.failure {
+        report(&Error::failure(failure.to_string()).maybe_hint(failure.hint()));
     }
-}
-
-/// A session that was put together, and its store.
-pub(crate) struct Opened {
-    /// The session.
-    pub(crate) session: Session,
-    /// Where it is kept.
-    pub(crate) store: Arc<ah_store::SessionStore>,
-}
-
-/// Opens the session that `plan` chooses, and puts all together that it needs.
-pub(crate) async fn open(
-    plan: &SessionPlan,
-    options: &Options,
-    config: &Config,
-    fork_at: Option<u32>,
-    shown: Shown<'_>,
-) -> Result<Opened, CliError> {
-    // A model that cannot be asked must not leave an empty session behind, so it comes first.
-    let model = match &shown.own.provider {
-        Some(own) => own.clone(),
-        None => assemble::model(config, options)?,
-    };
-    let place = Place::find(plan, config)?;
-    let store = match place.open() {
-        Ok(store) => Arc::new(store),
-        Err(OpenError::Busy(holder)) => return Err(busy(&holder)),
-        Err(OpenError::Store(error)) => return Err(error.into()),
-    };
-    place.prepare(&store, plan, fork_at).await?;
-    let (ports, tools, settings) = assemble::session(model, &store, options, config, shown).await?;
-    let session = Session::open(ports, tools, settings).await?;
-    Ok(Opened { session, store })
-}
-
-pub(crate) async fn tell_notices(store: &ah_store::SessionStore) {
-    for notice in store.take_notices().await {
-        crate::warn(&notice.to_string());
-    }
-}
-
-/// Another process holds the session.
-fn busy(holder: &Holder) -> CliError {
-    let holder = match holder.pid {
-        Some(pid) => format!("the session is held by process {pid}"),
-        None => "the session is held by another process".to_owned(),
-    };
-    CliError::failure(holder)
-        .hint("`ah --followup MESSAGE` leaves words with it")
-        .code(TRY_AGAIN)
+    Ok(exit::code(
+        config.interface,
+        &outcome.reason,
+        signals.interrupt(),
+    ))
 }
 
 /// Where another process holds the session, a person's prompt waits there; a program is told.
-fn wait_there(
-    text: &str,
-    busy: CliError,
-    options: &Options,
-    config: &Config,
-) -> Result<u8, CliError> {
+fn wait_there(text: &str, busy: Error, options: &Options, config: &Config) -> Result<u8, Error> {
     if config.interface == Interface::AgentSdk {
         return Err(busy);
     }
-    let plan = SessionPlan::of(options, config.interface)?;
+    let plan = plan(options, config.interface)?;
     let place = Place::find(&plan, config)?;
     super::place::queue(place.paths())?.send(MailKind::FollowUp, text)?;
-    crate::warn(&format!(
-        "{}; the prompt waits there until the present one is answered",
+    warn(&format!(
+        "{}; the prompt is queued and will be answered there after the current run",
         busy.message
     ));
     Ok(0)
-}
-
-/// The second Ctrl-C: children end first, then the program, at once.
-pub(crate) fn leave(code: u8) {
-    ah_process::finish_all();
-    std::process::exit(code.into());
 }

@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 
 use super::{print, print_json};
 use crate::args::subcommands::{Json, SandboxAction, SandboxExec};
-use crate::config::Config;
-use crate::confinement::{self, Granted, LAUNCHER};
-use crate::error::{CliError, NO_SANDBOX};
+use ah::confinement::{self, Granted, LAUNCHER};
+use ah_config::Config;
+use ah_config::{Error, ErrorKind, SandboxTier};
+use ah_terminal::exit::NO_SANDBOX;
+use ah_terminal::report;
 
 /// The exit code of a shell for a program that is not there.
 const NO_PROGRAM: u8 = 127;
@@ -21,16 +23,16 @@ const NO_PROGRAM: u8 = 127;
 /// # Errors
 ///
 /// Where there is no sandbox, or no such program.
-pub fn run(config: &Config, action: &SandboxAction) -> Result<u8, CliError> {
+pub fn run(config: &Config, action: &SandboxAction) -> Result<u8, Error> {
     match action {
         SandboxAction::Exec(exec) => execute(config, exec),
         SandboxAction::Check(form) => check(*form),
     }
 }
 
-fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, CliError> {
+fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
     let granted = Granted {
-        tier: exec.tier.into(),
+        tier: SandboxTier::from(exec.tier).into(),
         workspace: exec.workspace.clone(),
         paths: exec.unveil.clone(),
         programs: Vec::new(),
@@ -57,21 +59,26 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, CliError> {
             prepared.command.env_clear().envs(variables);
             prepared.spawn()
         });
-    let mut child = spawned.map_err(|error| match error {
-        SetupError::Sandbox(_) => CliError::failure(error.to_string()).code(NO_SANDBOX),
-        SetupError::Program(reason) => {
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(SetupError::Program(reason)) => {
             let program = program.display();
-            CliError::failure(format!("cannot run `{program}`: {reason}")).code(NO_PROGRAM)
+            report(&Error::failure(format!("cannot run `{program}`: {reason}")));
+            return Ok(NO_PROGRAM);
         }
-    })?;
+        Err(error @ SetupError::Sandbox(_)) => {
+            let kind = ErrorKind::SandboxUnavailable;
+            return Err(Error::new(kind, error.to_string()));
+        }
+    };
     let status = child.process.wait();
     for path in child.guard.quarantine() {
-        crate::warn(&format!(
+        ah_terminal::warn(&format!(
             "moved aside what nothing inside may make: {}",
             path.display()
         ));
     }
-    let status = status.map_err(|error| CliError::failure(format!("lost the command: {error}")))?;
+    let status = status.map_err(|error| Error::failure(format!("lost the command: {error}")))?;
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     Ok(code
         .and_then(|code| u8::try_from(code).ok())
@@ -79,7 +86,7 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, CliError> {
 }
 
 /// Tries all guarantees; fails where one is not held.
-fn check(form: Json) -> Result<u8, CliError> {
+fn check(form: Json) -> Result<u8, Error> {
     let full = tried(Tier::Full);
     let landlock = tried(Tier::Landlock);
     let is_sound = full.is_held();

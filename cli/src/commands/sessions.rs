@@ -6,15 +6,17 @@ use ah_conversation::Time;
 use ah_store::SessionHead;
 use serde_json::{Value, json};
 
+use super::place::open_error;
 use super::{preview, print, print_json, utc};
-use crate::args::session::{SessionChoice, SessionPlan};
 use crate::args::subcommands::{Json, SessionsAction};
-use crate::config::Config;
-use crate::error::CliError;
-use crate::print::count;
+use ah::place::sessions;
+use ah::plan::{SessionChoice, SessionPlan};
+use ah_config::Config;
+use ah_config::Error;
+use ah_terminal::print::count;
 
 /// Lists the sessions, or does to some what was asked.
-pub fn run(config: &Config, action: Option<&SessionsAction>, form: Json) -> Result<u8, CliError> {
+pub fn run(config: &Config, action: Option<&SessionsAction>, form: Json) -> Result<u8, Error> {
     match action {
         None => list(config, form),
         Some(SessionsAction::Rm { sessions }) => remove(config, sessions),
@@ -22,13 +24,13 @@ pub fn run(config: &Config, action: Option<&SessionsAction>, form: Json) -> Resu
     }
 }
 
-fn list(config: &Config, form: Json) -> Result<u8, CliError> {
-    let heads = config.sessions().list()?;
+fn list(config: &Config, form: Json) -> Result<u8, Error> {
+    let heads = sessions(config).list()?;
     if form.json {
         return print_json(&heads.iter().map(to_json).collect());
     }
     if heads.is_empty() {
-        crate::note("there is no session in this folder yet");
+        ah_terminal::note("there is no session in this folder yet");
     }
     let lines = heads
         .iter()
@@ -71,23 +73,23 @@ fn to_json(head: &SessionHead) -> Value {
     })
 }
 
-fn remove(config: &Config, wanted: &[String]) -> Result<u8, CliError> {
-    let sessions = config.sessions();
+fn remove(config: &Config, wanted: &[String]) -> Result<u8, Error> {
+    let sessions = ah::place::sessions(config);
     // All are found before one is removed: a slip of the pen removes nothing.
     let found: Result<Vec<_>, _> = wanted.iter().map(|wanted| sessions.find(wanted)).collect();
     for paths in found? {
-        sessions.remove(&paths)?;
+        sessions.remove(&paths).map_err(open_error)?;
         print(&format!("removed {}\n", paths.database().display()))?;
     }
     Ok(0)
 }
 
-fn rename(config: &Config, wanted: &str, name: &str) -> Result<u8, CliError> {
+fn rename(config: &Config, wanted: &str, name: &str) -> Result<u8, Error> {
     if name.trim().is_empty() {
-        return Err(CliError::usage("a name is needed"));
+        return Err(Error::usage("a name is needed"));
     }
-    if config.sessions().named(name)?.is_some() {
-        return Err(CliError::failure(format!(
+    if sessions(config).named(name)?.is_some() {
+        return Err(Error::failure(format!(
             "a session is called `{name}` already"
         )));
     }
@@ -102,7 +104,7 @@ fn rename(config: &Config, wanted: &str, name: &str) -> Result<u8, CliError> {
 }
 
 /// Removes what nobody needs: empty sessions, files that a crash left behind and, where asked, old sessions.
-pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Result<u8, CliError> {
+pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Result<u8, Error> {
     let before = older_than_days.map(|days| {
         let age = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
         let now = SystemTime::now()
@@ -110,7 +112,7 @@ pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Res
             .unwrap_or_default();
         Time(i64::try_from(now.saturating_sub(age).as_millis()).unwrap_or(i64::MAX))
     });
-    let collected = config.sessions().collect(before)?;
+    let collected = sessions(config).collect(before)?;
     if form.json {
         return print_json(&json!({
             "sessions": collected.sessions,

@@ -3,29 +3,29 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ah_conversation::{Embedded, Environment, Interface, ServerState, ToolSpec};
+use ah_conversation::{Embedded, ServerState, ToolSpec};
 use ah_store::SessionStore;
-use ah_tools::{Layered, LayeredTool, Profile, Shell, Surroundings, ToolOrigin, Web, Workspace};
+use ah_tools::{Layered, LayeredTool, ToolOrigin, Web};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use super::{mcp, preview, print, print_json};
-use crate::args::options::{self, Options};
 use crate::args::subcommands::Json;
-use crate::assemble::{self, tools::Sources};
-use crate::config::Config;
-use crate::confinement::Standing;
-use crate::error::CliError;
-use crate::extensions;
-use crate::print::table::{Align, table};
+use ah::assemble::{self, tools::Sources};
+use ah::confinement::Standing;
+use ah_config::Config;
+use ah_config::Error;
+use ah_config::extensions;
+use ah_terminal::print::asks;
+use ah_terminal::print::table::{Align, table};
 
 /// What stands in the place of a layer where a tool comes with the MCP servers.
 const MCP: &str = "mcp";
 
 /// Lists the tools, those of MCP servers among them.
-pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliError> {
-    let tools = layered(config, options)?;
-    let servers = of_servers(options, config)?;
+pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
+    let tools = layered(config)?;
+    let servers = of_servers(config)?;
     if form.json {
         let of_servers = servers.iter().map(|known| known.to_json());
         return print_json(&tools.iter().map(to_json).chain(of_servers).collect());
@@ -62,12 +62,13 @@ pub fn run(config: &Config, options: &Options, form: Json) -> Result<u8, CliErro
 }
 
 /// The tools of a session with these options.
-pub fn layered(config: &Config, options: &Options) -> Result<Layered, CliError> {
+pub fn layered(config: &Config) -> Result<Layered, Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
+    let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
     let (skills, mut warnings) = extensions::skills(config);
     let skills = Arc::new(skills);
-    let active = options
+    let active = config
+        .run
         .prompt
         .skill
         .as_ref()
@@ -77,13 +78,21 @@ pub fn layered(config: &Config, options: &Options) -> Result<Layered, CliError> 
         store: Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
         skills: &skills,
         active: active.map(|skill| &**skill),
-        has_person: assemble::has_person(options, config),
+        has_person: config.run.host.decides_permissions || asks(config).is_some(),
         web: Web::default(),
-        subagents: assemble::subagents(&skills, options, config, &Standing::Outside)?,
+        subagents: assemble::subagents(
+            &skills,
+            config,
+            &Standing::Outside,
+            &assemble::no_warnings(),
+            &mut warnings,
+        )?,
     };
-    let (tools, more) = runtime.block_on(assemble::tools::layered(sources, options, config));
+    let (tools, more) = runtime.block_on(assemble::tools::layered(sources, config));
     warnings.extend(more);
-    warnings.iter().for_each(|warning| crate::warn(warning));
+    warnings
+        .iter()
+        .for_each(|warning| ah_terminal::warn(warning));
     Ok(tools)
 }
 
@@ -107,16 +116,16 @@ impl ServedTool {
 }
 
 /// The tools of the MCP servers; of a server that cannot be asked, a warning says why.
-fn of_servers(options: &Options, config: &Config) -> Result<Vec<ServedTool>, CliError> {
+fn of_servers(config: &Config) -> Result<Vec<ServedTool>, Error> {
     let (servers, faults) = config.mcp_servers();
-    faults.iter().for_each(|fault| crate::warn(fault));
+    faults.iter().for_each(|fault| ah_terminal::warn(fault));
     if servers.is_empty() {
         return Ok(Vec::new());
     }
-    let seen = mcp::look(options, config, servers, assemble::PATIENCE)?;
+    let seen = mcp::look(config, servers, assemble::PATIENCE)?;
     for status in &seen.status {
         if status.state != ServerState::Connected {
-            crate::warn(&format!("MCP server {}", mcp::summary(status)));
+            ah_terminal::warn(&format!("MCP server {}", mcp::summary(status)));
         }
     }
     let server = |spec: &ToolSpec| {
@@ -148,24 +157,6 @@ pub fn place(path: Option<&Path>, config: &Config) -> String {
         .unwrap_or_else(|| path.display().to_string())
 }
 
-/// What the built-in tools say of themselves.
-pub fn specs(
-    environment: &Environment,
-    profile: Profile,
-    interface: Interface,
-) -> Result<Vec<ToolSpec>, CliError> {
-    let around = Surroundings {
-        workspace: Arc::new(Workspace::new(environment.cwd(), environment.home(), &[])),
-        shell: Shell::new(environment),
-        store: Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
-        has_person: true,
-        web: Web::default(),
-        tasks: None,
-    };
-    let tools = ah_tools::builtin(profile, interface, around);
-    Ok(tools.iter().map(|tool| tool.spec().clone()).collect())
-}
-
 /// The first sentence of the description.
 fn summary(spec: &ToolSpec) -> &str {
     let line = spec.description.lines().next().unwrap_or_default();
@@ -184,15 +175,4 @@ fn to_json(known: &LayeredTool) -> Value {
         "path": known.origin.path,
         "overrides": known.overrides.iter().map(origin).collect::<Vec<_>>(),
     })
-}
-
-impl From<options::Profile> for Profile {
-    fn from(profile: options::Profile) -> Self {
-        match profile {
-            options::Profile::Default => Self::Default,
-            options::Profile::Minimal => Self::Minimal,
-            options::Profile::Sdk => Self::Sdk,
-            options::Profile::PlainRepl => Self::Plain,
-        }
-    }
 }

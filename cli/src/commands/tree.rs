@@ -9,20 +9,21 @@ use ah_conversation::{ContentBlock, Message, MessageId};
 use ah_store::{Head, SessionStore, Tree};
 use serde_json::{Value, json};
 
-use super::message::{Keys, is_only_results, letter, role, summary, to_json};
 use super::place::{change, tree};
 use super::{print, print_json};
-use crate::args::session::SessionPlan;
 use crate::args::subcommands::Json;
-use crate::config::Config;
-use crate::error::CliError;
-use crate::print::shown;
+use ah::plan::SessionPlan;
+use ah_config::Config;
+use ah_config::Error;
+use ah_terminal::exit::output_error;
+use ah_terminal::message::{Keys, is_only_results, letter, role, summary, to_json};
+use ah_terminal::print::shown;
 
 /// So many lines of a tool's output are shown.
 const OUTPUT_LINES: usize = 5;
 
 /// Lists the messages of the current branch.
-pub fn scan(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliError> {
+pub fn scan(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
     let tree = tree(plan, config)?;
     let heads = match tree.current()? {
         Some(current) => tree.ancestry(&current)?,
@@ -59,7 +60,7 @@ pub fn show(
     plan: &SessionPlan,
     number: Option<u32>,
     form: Json,
-) -> Result<u8, CliError> {
+) -> Result<u8, Error> {
     let message = message(&tree(plan, config)?, number)?;
     if form.json {
         return print_json(&json!(message));
@@ -69,7 +70,7 @@ pub fn show(
 
 /// Prints the whole outputs of the calls that a message asks for, or answers: the bytes that came, and nothing else;
 /// on a terminal without what would steer it.
-pub fn output(config: &Config, plan: &SessionPlan, number: Option<u32>) -> Result<u8, CliError> {
+pub fn output(config: &Config, plan: &SessionPlan, number: Option<u32>) -> Result<u8, Error> {
     let tree = tree(plan, config)?;
     let message = message(&tree, number)?;
     let asked = message.tool_uses().map(|call| &call.id);
@@ -77,14 +78,15 @@ pub fn output(config: &Config, plan: &SessionPlan, number: Option<u32>) -> Resul
     let calls: Vec<_> = asked.chain(answered).collect();
     if calls.is_empty() {
         let told = format!("message @{} has no tool calls", message.seq);
-        return Err(CliError::failure(told).hint("`ah scan` shows which messages have them"));
+        return Err(Error::failure(told).hint("`ah scan` shows which messages have them"));
     }
     let mut stdout = stdout().lock();
     for call in calls {
         if stdout.is_terminal() {
             let mut bytes = Vec::new();
             tree.copy_output(call, &mut bytes)?;
-            write!(stdout, "{}", shown(&String::from_utf8_lossy(&bytes)))?;
+            let text = String::from_utf8_lossy(&bytes);
+            write!(stdout, "{}", shown(&text)).map_err(|error| output_error(&error))?;
         } else {
             tree.copy_output(call, &mut stdout)?;
         }
@@ -93,15 +95,15 @@ pub fn output(config: &Config, plan: &SessionPlan, number: Option<u32>) -> Resul
 }
 
 /// The message of that number on the branch, or the last.
-fn message(tree: &Tree, number: Option<u32>) -> Result<Message, CliError> {
+fn message(tree: &Tree, number: Option<u32>) -> Result<Message, Error> {
     let id = match number {
         Some(number) => numbered(tree, number)?,
         None => tree
             .current()?
-            .ok_or_else(|| CliError::failure("the session has no messages"))?,
+            .ok_or_else(|| Error::failure("the session has no messages"))?,
     };
     tree.message(&id)?
-        .ok_or_else(|| CliError::failure(format!("there is no message {id}")))
+        .ok_or_else(|| Error::failure(format!("there is no message {id}")))
 }
 
 fn page(message: &Message, keys: &Keys) -> String {
@@ -141,7 +143,7 @@ fn page(message: &Message, keys: &Keys) -> String {
 }
 
 /// Draws all branches.
-pub fn draw(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliError> {
+pub fn draw(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
     let tree = tree(plan, config)?;
     let heads = tree.heads()?;
     let current = tree.current()?;
@@ -158,7 +160,7 @@ pub fn draw(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliEr
 }
 
 /// Lists the ends of all branches.
-pub fn branches(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliError> {
+pub fn branches(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
     let tree = tree(plan, config)?;
     let leaves = tree.leaves()?;
     let current = tree.current()?;
@@ -192,16 +194,14 @@ pub fn diff(
     left: u32,
     right: u32,
     form: Json,
-) -> Result<u8, CliError> {
+) -> Result<u8, Error> {
     let tree = tree(plan, config)?;
     for number in [left, right] {
         numbered(&tree, number)?;
     }
     let Some(diff) = tree.diff(left, right)? else {
-        return Err(
-            CliError::failure(format!("there is only one message @{left}"))
-                .hint("`ah tree` shows which messages there are"),
-        );
+        return Err(Error::failure(format!("there is only one message @{left}"))
+            .hint("`ah tree` shows which messages there are"));
     };
     if form.json {
         let list = |heads: &[Head]| heads.iter().map(to_json).collect::<Value>();
@@ -233,7 +233,7 @@ pub fn diff(
 }
 
 /// Makes a message the current one.
-pub fn checkout(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, CliError> {
+pub fn checkout(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, Error> {
     change(plan, config, async |session| {
         let id = find(session, number).await?;
         Ok(session.checkout(id).await?)
@@ -242,7 +242,7 @@ pub fn checkout(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, 
 }
 
 /// Deletes a message and all that follows it.
-pub fn remove_branch(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, CliError> {
+pub fn remove_branch(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, Error> {
     let count = change(plan, config, async |session| {
         let id = find(session, number).await?;
         Ok(session.delete_subtree(id).await?)
@@ -251,7 +251,7 @@ pub fn remove_branch(config: &Config, plan: &SessionPlan, number: u32) -> Result
 }
 
 /// Deletes single messages.
-pub fn remove(config: &Config, plan: &SessionPlan, numbers: &[u32]) -> Result<u8, CliError> {
+pub fn remove(config: &Config, plan: &SessionPlan, numbers: &[u32]) -> Result<u8, Error> {
     let count = change(plan, config, async |session| {
         // All are found before one is deleted: deleting may move others to another number.
         let mut ids = Vec::with_capacity(numbers.len());
@@ -274,16 +274,16 @@ fn deleted(count: usize) -> String {
     }
 }
 
-async fn find(session: &SessionStore, number: u32) -> Result<MessageId, CliError> {
+async fn find(session: &SessionStore, number: u32) -> Result<MessageId, Error> {
     let found = session.read(move |tree| tree.numbered(number)).await?;
     found.ok_or_else(|| missing(number))
 }
 
-fn numbered(tree: &Tree, number: u32) -> Result<MessageId, CliError> {
+fn numbered(tree: &Tree, number: u32) -> Result<MessageId, Error> {
     tree.numbered(number)?.ok_or_else(|| missing(number))
 }
 
-fn missing(number: u32) -> CliError {
-    CliError::failure(format!("message not found: @{number}"))
+fn missing(number: u32) -> Error {
+    Error::failure(format!("message not found: @{number}"))
         .hint("`ah tree` shows which messages there are")
 }

@@ -1,7 +1,5 @@
 //! `ah undo`, `ah redo` and `ah diff` without messages: the files that the session's tools have changed.
 
-use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use ah_agent::checkpoint::{FileEdit, Files, Rewind};
@@ -10,30 +8,18 @@ use ah_store::SystemClock;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use super::place::{block_on, existing, take};
+use super::place::{block_on, existing, open_error};
 use super::{print, print_json};
-use crate::args::session::SessionPlan;
 use crate::args::subcommands::{Json, Rewinding};
-use crate::config::Config;
-use crate::error::CliError;
-use crate::print::shown;
-
-/// Which way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// Before the last run that changed files.
-    Back,
-    /// What was taken back last.
-    Forth,
-}
+use ah::place::take;
+use ah::plan::SessionPlan;
+use ah_config::Config;
+use ah_config::Error;
+use ah_terminal::print::shown;
+use ah_terminal::undo::{Way, count, go, look, show, texts, told};
 
 /// Gives files back as they were, or says what that would change.
-pub fn run(
-    config: &Config,
-    plan: &SessionPlan,
-    way: Way,
-    wanted: &Rewinding,
-) -> Result<u8, CliError> {
+pub fn run(config: &Config, plan: &SessionPlan, way: Way, wanted: &Rewinding) -> Result<u8, Error> {
     let files = files(config, plan)?;
     block_on(async {
         let rewind = look(&files, way).await?;
@@ -57,40 +43,8 @@ pub fn run(
     })
 }
 
-/// The way back or forth.
-///
-/// # Errors
-///
-/// Where there is none, or the session cannot be read.
-pub async fn look(files: &Files, way: Way) -> Result<Rewind, CliError> {
-    let rewind = match way {
-        Way::Back => files.undo().await?,
-        Way::Forth => files.redo().await?,
-    };
-    rewind.ok_or_else(|| {
-        CliError::failure(match way {
-            Way::Back => "there is no change of a tool to take back",
-            Way::Forth => "nothing was taken back since the last change",
-        })
-    })
-}
-
-/// Goes it, and warns of each file that could not be given back; gives whether there was none.
-///
-/// # Errors
-///
-/// Where what is there now cannot be stored; no file has changed then.
-pub async fn go(files: &Files, rewind: &Rewind, config: &Config) -> Result<bool, CliError> {
-    let failed = files.go(rewind).await?;
-    for (path, error) in &failed {
-        let path = show(path, config);
-        crate::warn(&format!("`{path}` is not given back: {error}"));
-    }
-    Ok(failed.is_empty())
-}
-
 /// Prints what has changed since the session began.
-pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliError> {
+pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
     let files = files(config, plan)?;
     let back = block_on(async { Ok(files.to(0).await?) })?;
     if form.json {
@@ -100,50 +54,12 @@ pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliEr
     print(&patches.collect::<String>())
 }
 
-fn files(config: &Config, plan: &SessionPlan) -> Result<Files, CliError> {
+fn files(config: &Config, plan: &SessionPlan) -> Result<Files, Error> {
     Ok(Files::new(
-        Arc::new(take(&existing(plan, config)?)?),
+        Arc::new(take(&existing(plan, config)?).map_err(open_error)?),
         Arc::new(SystemClock::default()),
         config.permissions().roots(),
     ))
-}
-
-/// A path as it is seen from where the program works.
-pub fn show(path: &Path, config: &Config) -> String {
-    let below = path.strip_prefix(config.environment.cwd());
-    shown(&below.unwrap_or(path).to_string_lossy()).into_owned()
-}
-
-/// A line for each file.
-pub fn told(rewind: &Rewind, config: &Config) -> String {
-    let mut text = String::new();
-    for edit in &rewind.changes {
-        let deed = match (&edit.now, &edit.then) {
-            (_, FileState::Absent { .. }) => "remove",
-            (FileState::Absent { .. }, _) => "bring back",
-            _ => "restore",
-        };
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{deed} {} (+{} -{})",
-            show(&edit.path, config),
-            edit.insertions,
-            edit.deletions
-        );
-    }
-    for left in &rewind.skipped {
-        let _ = writeln!(text, "leave {}: {}", show(&left.path, config), left.why);
-    }
-    text
-}
-
-/// How many files a way changes.
-pub fn count(rewind: &Rewind) -> String {
-    match rewind.changes.len() {
-        1 => "1 file".to_owned(),
-        count => format!("{count} files"),
-    }
 }
 
 fn to_json(rewind: &Rewind, is_dry: bool) -> Value {
@@ -183,15 +99,4 @@ fn unified(edit: &FileEdit, config: &Config) -> String {
         }
         _ => format!("binary files {old} and {new} differ\n"),
     }
-}
-
-/// What was in a file at the end of the way, and what is now, where both are texts.
-pub fn texts(edit: &FileEdit) -> Option<(&str, &str)> {
-    fn text(state: &FileState<Arc<[u8]>>) -> Option<&str> {
-        match state {
-            FileState::File { content, .. } => str::from_utf8(content).ok(),
-            FileState::Absent { .. } | FileState::Unkept => Some(""),
-        }
-    }
-    Some((text(&edit.then)?, text(&edit.now)?))
 }

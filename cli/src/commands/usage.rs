@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use super::place::tree;
 use super::{print, print_json};
-use crate::args::session::SessionPlan;
 use crate::args::subcommands::Json;
-use crate::config::Config;
-use crate::error::CliError;
-use crate::print::count;
-use crate::print::table::{Align, table};
+use ah::plan::SessionPlan;
+use ah_config::Config;
+use ah_config::Error;
+use ah_terminal::print::count;
+use ah_terminal::print::table::{Align, table};
 
 /// Prints the requests of a session and their sums.
-pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, CliError> {
+pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
     let calls = tree(plan, config)?.api_calls()?;
     let catalog = config.catalog()?;
     let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();

@@ -12,13 +12,14 @@ use std::time::Duration;
 use crate::args::options::Options;
 use crate::args::work::{WorkAction, WorkOptions};
 use crate::commands::doctor::find;
-use crate::commands::run::signals::Signals;
-use crate::config::Config;
-use crate::error::{CliError, FAILURE, NO_SANDBOX, TRY_AGAIN};
-use crate::exit;
-use crate::overlay::Overlay;
+use ah_config::Config;
+use ah_config::overlay::Overlay;
+use ah_config::{Error, ErrorKind, Overrides};
 use ah_conversation::{Content, Environment, ExitReason, Interface};
 use ah_process::{Command, Keep};
+use ah_terminal::exit;
+use ah_terminal::exit::FAILURE;
+use ah_terminal::signals::{Signals, leave};
 use ah_work::agent::Agents;
 use ah_work::artifact;
 use ah_work::folder::FolderHub;
@@ -56,20 +57,20 @@ pub fn run(
     options: &Options,
     wanted: &WorkOptions,
     action: Option<&WorkAction>,
-) -> Result<u8, CliError> {
+) -> Result<u8, Error> {
     in_runtime(perform(config, options, wanted, action))
 }
 
 /// Does the work until it is done or interrupted; what runs then is dropped, and ends.
-fn in_runtime(work: impl Future<Output = Result<u8, CliError>>) -> Result<u8, CliError> {
+fn in_runtime(work: impl Future<Output = Result<u8, Error>>) -> Result<u8, Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start: {error}")))?;
+    let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
     let code = runtime.block_on(async {
         let signals = Signals::listen(leave)
-            .map_err(|error| CliError::failure(format!("cannot listen to signals: {error}")))?;
+            .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
         tokio::select! {
             code = work => code,
-            () = signals.token().cancelled() => Err(interrupted(&signals)),
+            () = signals.token().cancelled() => Ok(interrupted(&signals)),
         }
     });
     ah_process::finish_all();
@@ -77,15 +78,11 @@ fn in_runtime(work: impl Future<Output = Result<u8, CliError>>) -> Result<u8, Cl
     code
 }
 
-fn interrupted(signals: &Signals) -> CliError {
-    let code = exit::code(
-        Interface::Native,
-        &ExitReason::Interrupted,
-        signals.interrupt(),
-    );
-    CliError::failure("interrupted")
-        .hint("the same command goes on")
-        .code(code)
+/// Says so; gives the exit code.
+fn interrupted(signals: &Signals) -> u8 {
+    ah_terminal::report(&Error::failure("interrupted").hint("the same command goes on"));
+    let interrupt = signals.interrupt();
+    exit::code(Interface::Native, &ExitReason::Interrupted, interrupt)
 }
 
 async fn perform(
@@ -93,7 +90,7 @@ async fn perform(
     options: &Options,
     wanted: &WorkOptions,
     action: Option<&WorkAction>,
-) -> Result<u8, CliError> {
+) -> Result<u8, Error> {
     let place = Place::find(config).await?;
     match action {
         Some(WorkAction::Status(form)) => return status::run(&place.top, *form),
@@ -119,18 +116,18 @@ async fn perform(
     let folder = artifact::FOLDER;
     match ended.map_err(|error| failure(&error))? {
         WorkResult::Over(WorkStatus::NoIssues) => {
-            crate::note("No issue waits (label `todo`).");
+            ah_terminal::note("No issue waits (label `todo`).");
             Ok(0)
         }
         WorkResult::Over(WorkStatus::PrLimit) => {
             let most = work.settings.max_prs();
-            crate::note(&format!(
+            ah_terminal::note(&format!(
                 "More than {most} pull requests are open; nothing is begun."
             ));
             Ok(0)
         }
         WorkResult::Over(status) => {
-            crate::note(&format!(
+            ah_terminal::note(&format!(
                 "{}: see {folder}/ for all that was left",
                 status.as_str()
             ));
@@ -141,7 +138,7 @@ async fn perform(
             })
         }
         WorkResult::Phase(outcome) => {
-            crate::note(&format!("{outcome}: see {folder}/"));
+            ah_terminal::note(&format!("{outcome}: see {folder}/"));
             Ok(match outcome {
                 PhaseOutcome::Done
                 | PhaseOutcome::Partial
@@ -153,7 +150,7 @@ async fn perform(
     }
 }
 
-async fn dry_run(work: &Work) -> Result<u8, CliError> {
+async fn dry_run(work: &Work) -> Result<u8, Error> {
     let text = match work.look().await.map_err(|error| failure(&error))? {
         Ok(issue) => format!("#{} {}\n", issue.number, super::preview(&issue.title, 80)),
         Err(status) => format!("{}\n", status.as_str()),
@@ -161,17 +158,13 @@ async fn dry_run(work: &Work) -> Result<u8, CliError> {
     super::print(&text)
 }
 
-fn failure(error: &WorkError) -> CliError {
-    let code = match error {
-        WorkError::NoSandbox => NO_SANDBOX,
-        WorkError::Lock(_) => TRY_AGAIN,
-        _ => FAILURE,
+fn failure(error: &WorkError) -> Error {
+    let kind = match error {
+        WorkError::NoSandbox => ErrorKind::SandboxUnavailable,
+        WorkError::Lock(_) => ErrorKind::SessionBusy,
+        _ => ErrorKind::Failure,
     };
-    CliError {
-        message: error.to_string(),
-        hint: error.hint(),
-        code,
-    }
+    Error::new(kind, error.to_string()).maybe_hint(error.hint())
 }
 
 /// Where the work is.
@@ -182,10 +175,10 @@ struct Place {
 }
 
 impl Place {
-    async fn find(config: &Config) -> Result<Self, CliError> {
+    async fn find(config: &Config) -> Result<Self, Error> {
         let environment = &config.environment;
         let git = find(environment, "git").ok_or_else(|| {
-            CliError::failure("there is no git").hint("install it, or put it on PATH")
+            Error::failure("there is no git").hint("install it, or put it on PATH")
         })?;
         let here = Git::new(
             git.clone(),
@@ -198,7 +191,7 @@ impl Place {
             .await
             .map_err(|_| {
                 let cwd = environment.cwd().display();
-                CliError::failure(format!("`{cwd}` is in no repository"))
+                Error::failure(format!("`{cwd}` is in no repository"))
                     .hint("change into a clone of the repository")
             })?;
         Ok(Self {
@@ -212,7 +205,7 @@ impl Place {
         config: &Config,
         options: &Options,
         wanted: &WorkOptions,
-    ) -> Result<Work, CliError> {
+    ) -> Result<Work, Error> {
         let environment = &config.environment;
         let main = self.main(environment);
         let repository = self.repository(&main, wanted).await?;
@@ -221,7 +214,7 @@ impl Place {
         let id = artifact::hash(self.top.as_os_str().as_encoded_bytes());
         let trees = state_folder(environment)?.join(format!("work/{name}-{}", &id[..8]));
         fs::create_dir_all(&trees).map_err(|error| {
-            CliError::failure(format!("cannot write `{}`: {error}", trees.display()))
+            Error::failure(format!("cannot write `{}`: {error}", trees.display()))
         })?;
         let work = config.work.as_ref();
         let mut settings = work.map(|work| work.value.clone()).unwrap_or_default();
@@ -255,9 +248,9 @@ impl Place {
         options: &Options,
         wanted: &WorkOptions,
         main: &Git,
-    ) -> Result<Agents, CliError> {
+    ) -> Result<Agents, Error> {
         if wanted.no_sandbox {
-            crate::warn(
+            ah_terminal::warn(
                 "the agents run with your rights: what an issue asks for may be done to you",
             );
         }
@@ -273,11 +266,11 @@ impl Place {
         Git::new(self.git.clone(), &self.top, Owner::User, &all(environment))
     }
 
-    async fn repository(&self, main: &Git, wanted: &WorkOptions) -> Result<String, CliError> {
+    async fn repository(&self, main: &Git, wanted: &WorkOptions) -> Result<String, Error> {
         if let Some(name) = &wanted.repo {
             return match is_repository(name) {
                 true => Ok(name.clone()),
-                false => Err(CliError::usage(format!("`{name}` is no OWNER/NAME"))),
+                false => Err(Error::usage(format!("`{name}` is no OWNER/NAME"))),
             };
         }
         let address = main.run(&["remote", "get-url", "origin"]).await;
@@ -285,7 +278,7 @@ impl Place {
         match (named, &wanted.hub) {
             (Some(name), _) => Ok(name),
             (None, Some(_)) => Ok("local".to_owned()),
-            (None, None) => Err(CliError::failure(
+            (None, None) => Err(Error::failure(
                 "the remote `origin` names no repository of GitHub",
             )
             .hint("`-r OWNER/NAME` does")),
@@ -298,7 +291,7 @@ async fn hub(
     environment: &Environment,
     main: &Git,
     repository: &str,
-) -> Result<Box<dyn Hub>, CliError> {
+) -> Result<Box<dyn Hub>, Error> {
     match &wanted.hub {
         Some(folder) => {
             let head = main
@@ -315,9 +308,8 @@ async fn hub(
             let base = environment.get("GITHUB_API_URL").unwrap_or(github::API);
             let token = token(environment).await?;
             let hub = GitHub::new(&options, base, repository, &token);
-            let hub = hub.map_err(|error| CliError {
-                hint: error.hint.clone(),
-                ..CliError::failure(error.to_string())
+            let hub = hub.map_err(|error| {
+                Error::failure(error.to_string()).maybe_hint(error.hint.clone())
             })?;
             Ok(Box::new(hub))
         }
@@ -325,13 +317,13 @@ async fn hub(
 }
 
 /// The token: of a variable, else the one that the program `gh` holds.
-async fn token(environment: &Environment) -> Result<String, CliError> {
+async fn token(environment: &Environment) -> Result<String, Error> {
     let named = TOKENS[..2].iter().find_map(|name| environment.get(name));
     if let Some(token) = named {
         return Ok(token.trim().to_owned());
     }
     let none = || {
-        CliError::failure("there is no token for GitHub")
+        Error::failure("there is no token for GitHub")
             .hint("set GH_TOKEN, or log in with `gh auth login`; `--hub DIR` does without")
     };
     let program = find(environment, "gh").ok_or_else(none)?;
@@ -358,17 +350,17 @@ async fn token(environment: &Environment) -> Result<String, CliError> {
 }
 
 /// Refuses to work where the user's settings trust every folder, those of the agents' trees among them.
-fn refuse_trust(config: &Config, trees: &Path) -> Result<(), CliError> {
+fn refuse_trust(config: &Config, trees: &Path) -> Result<(), Error> {
     let environment = Environment::new(all(&config.environment), trees.to_owned());
     let there = Config::survey(
-        &Options::default(),
+        Overrides::default(),
         Interface::Native,
         environment,
         &Overlay::default(),
     )?;
     match there.trust.is_given() {
         false => Ok(()),
-        true => Err(CliError::failure(format!(
+        true => Err(Error::failure(format!(
             "your settings trust `{}`, where agents work on what strangers wrote",
             trees.display()
         ))
@@ -377,9 +369,9 @@ fn refuse_trust(config: &Config, trees: &Path) -> Result<(), CliError> {
 }
 
 /// This program.
-fn program() -> Result<PathBuf, CliError> {
+fn program() -> Result<PathBuf, Error> {
     std::env::current_exe()
-        .map_err(|error| CliError::failure(format!("cannot find this program: {error}")))
+        .map_err(|error| Error::failure(format!("cannot find this program: {error}")))
 }
 
 fn all(environment: &Environment) -> Vec<(String, String)> {
@@ -457,13 +449,13 @@ fn arguments(options: &Options, cwd: &Path) -> Vec<String> {
 }
 
 /// The issue to be opened, from its file.
-fn template(config: &Config, wanted: &WorkOptions) -> Result<Option<(String, String)>, CliError> {
+fn template(config: &Config, wanted: &WorkOptions) -> Result<Option<(String, String)>, Error> {
     let Some(name) = &wanted.prompt else {
         return Ok(None);
     };
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.is_empty() || !name.chars().all(is_name) {
-        return Err(CliError::usage(format!("`{name}` is no name of a prompt")));
+        return Err(Error::usage(format!("`{name}` is no name of a prompt")));
     }
     let file = format!("work/prompts/{name}.md");
     let project = config.project_root.join(".ah");
@@ -479,7 +471,7 @@ fn template(config: &Config, wanted: &WorkOptions) -> Result<Option<(String, Str
             .iter()
             .map(|path| path.display().to_string())
             .collect();
-        CliError::failure(format!("there is no prompt `{name}`"))
+        Error::failure(format!("there is no prompt `{name}`"))
             .hint(format!("write {}", places.join(" or ")))
     })?;
     Ok(Some((format!("work: {name}"), text)))
@@ -493,12 +485,12 @@ fn log(environment: &Environment) -> Option<String> {
 }
 
 /// Where what lasts and is nobody's to look at is kept.
-fn state_folder(environment: &Environment) -> Result<PathBuf, CliError> {
+fn state_folder(environment: &Environment) -> Result<PathBuf, Error> {
     let given = environment.get("XDG_STATE_HOME").map(PathBuf::from);
     let given = given.filter(|folder| folder.is_absolute());
     let folder = given.or_else(|| Some(environment.home()?.join(".local/state")));
     let folder = folder.ok_or_else(|| {
-        CliError::failure("no folder for the trees of the work").hint("set HOME or XDG_STATE_HOME")
+        Error::failure("no folder for the trees of the work").hint("set HOME or XDG_STATE_HOME")
     })?;
     Ok(folder.join("ah"))
 }
@@ -516,21 +508,21 @@ fn show(in_actions: bool) -> impl Fn(&WorkEvent) + Send + Sync {
             } else {
                 "Working on"
             };
-            crate::note(&format!("{word} #{number}: {}", super::preview(title, 80)));
+            ah_terminal::note(&format!("{word} #{number}: {}", super::preview(title, 80)));
         }
         WorkEvent::PhaseStarted(phase) => {
             if in_actions {
                 let _ = super::print(&format!("::group::{phase}\n"));
             }
-            crate::note(&format!("{phase} …"));
+            ah_terminal::note(&format!("{phase} …"));
         }
         WorkEvent::PhaseEnded(phase, outcome, note) => {
-            crate::note(&ended(*phase, *outcome, note));
+            ah_terminal::note(&ended(*phase, *outcome, note));
             if in_actions {
                 let _ = super::print("::endgroup::\n");
             }
         }
-        WorkEvent::Warning(text) => crate::warn(text),
+        WorkEvent::Warning(text) => ah_terminal::warn(text),
     }
 }
 
@@ -539,10 +531,4 @@ fn ended(phase: Phase, outcome: PhaseOutcome, note: &str) -> String {
         "" => format!("{phase}: {outcome}"),
         note => format!("{phase}: {outcome} ({note})"),
     }
-}
-
-/// The second Ctrl-C.
-fn leave(code: u8) {
-    ah_process::finish_all();
-    std::process::exit(code.into());
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ah::args::{Action, Names, parse};
+use ah_cli::args::{Action, Names, parse};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::scenario;
 use ah_testkit::server::Server;

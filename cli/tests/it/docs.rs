@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 
-use ah::args::{Names, parse};
+use ah_cli::args::{Names, parse};
 use rusqlite::Connection;
 use serde_json::Value;
 

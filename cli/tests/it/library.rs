@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ah::library::conversation::{ExitReason, PermissionMode, Usage};
-use ah::library::{Message, Options, Query, SystemPrompt, query};
+use ah::conversation::{ExitReason, PermissionMode, Usage};
+use ah::{Message, Options, Query, SystemPrompt, query};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::binary::World;
 use crate::talk::{open_sound, texts};
 
-#[path = "../../examples/query.rs"]
+#[path = "../../../engine/examples/query.rs"]
 #[expect(dead_code, reason = "its `main` is for those who run it")]
 mod own_tool;
-#[path = "../../examples/ports.rs"]
+#[path = "../../../engine/examples/ports.rs"]
 #[expect(dead_code, reason = "its `main` is for those who run it")]
 mod ports;
 
@@ -104,7 +104,7 @@ async fn a_query_is_a_stream_of_messages() {
         resume: Some(id.clone()),
         ..options(&world, &server)
     };
-    let mut query = ah::library::query("more", resumed);
+    let mut query = ah::query("more", resumed);
     while let Some(message) = query.next().await {
         message.unwrap();
     }

@@ -9,8 +9,9 @@ use crate::args::options::Options;
 use crate::args::subcommands::Json;
 use crate::args::work::{WorkAction, WorkOptions};
 use crate::commands::{preview, print, print_json};
-use crate::config::Config;
-use crate::error::{CliError, FAILURE};
+use ah_config::Config;
+use ah_config::Error;
+use ah_terminal::exit::FAILURE;
 
 /// Does what the subcommand says; gives the exit code.
 ///
@@ -23,7 +24,7 @@ pub(super) async fn run(
     options: &Options,
     wanted: &WorkOptions,
     action: &WorkAction,
-) -> Result<u8, CliError> {
+) -> Result<u8, Error> {
     let main = place.main(&config.environment);
     let agents = place.agents(config, options, wanted, &main).await?;
     let model = wanted.model.as_deref().or(options.model.model.as_deref());
@@ -41,7 +42,7 @@ pub(super) async fn run(
 async fn perform(
     bencher: &Bencher<'_>,
     action: &WorkAction,
-) -> Result<Result<u8, CliError>, WorkError> {
+) -> Result<Result<u8, Error>, WorkError> {
     Ok(match action {
         WorkAction::Start { bench, goal } => {
             let number = bencher.start(bench, &goal.join(" ")).await?;
@@ -59,7 +60,7 @@ async fn perform(
     })
 }
 
-fn log(bench: Option<&Bench>, form: Json) -> Result<u8, CliError> {
+fn log(bench: Option<&Bench>, form: Json) -> Result<u8, Error> {
     let Some(bench) = bench else {
         return match form.json {
             true => print_json(&json!(null)),

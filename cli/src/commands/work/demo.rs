@@ -16,8 +16,9 @@ use ah_work::settings::{PhaseSettings, WorkSettings};
 use super::{all, failure, program, show};
 use crate::commands::demo::{invocation, shell_word};
 use crate::commands::doctor::find;
-use crate::config::Config;
-use crate::error::{CliError, FAILURE};
+use ah_config::Config;
+use ah_config::Error;
+use ah_terminal::exit::FAILURE;
 
 /// What the model says in each phase.
 const SCRIPTS: [(Phase, &str); 3] = [
@@ -31,19 +32,18 @@ const SCRIPTS: [(Phase, &str); 3] = [
 /// # Errors
 ///
 /// Where there is no git, or no folder to play in.
-pub(in crate::commands) fn run(config: &Config) -> Result<u8, CliError> {
+pub(in crate::commands) fn run(config: &Config) -> Result<u8, Error> {
     super::in_runtime(play(config))
 }
 
-async fn play(config: &Config) -> Result<u8, CliError> {
+async fn play(config: &Config) -> Result<u8, Error> {
     let environment = &config.environment;
     let made = tempfile::Builder::new().prefix("ah-demo-").tempdir();
     let folder = made
-        .map_err(|error| CliError::failure(format!("cannot make a temporary folder: {error}")))?
+        .map_err(|error| Error::failure(format!("cannot make a temporary folder: {error}")))?
         .keep();
-    let git = find(environment, "git").ok_or_else(|| {
-        CliError::failure("there is no git").hint("install it, or put it on PATH")
-    })?;
+    let git = find(environment, "git")
+        .ok_or_else(|| Error::failure("there is no git").hint("install it, or put it on PATH"))?;
     let mut variables = all(environment);
     let children = environment.for_children();
     let mut seen: Vec<_> = children
@@ -60,9 +60,9 @@ async fn play(config: &Config) -> Result<u8, CliError> {
     let main = Git::new(git.clone(), &project, Owner::Agent, &variables);
     let hub = FolderHub::new(folder.join("hub"), "main".to_owned());
     lay_out(&folder, &main).await?;
-    issues(&hub).map_err(|error| CliError::failure(error.to_string()))?;
+    issues(&hub).map_err(|error| Error::failure(error.to_string()))?;
     let shown = folder.display();
-    crate::note(&format!(
+    ah_terminal::note(&format!(
         "Three issues wait in {shown}. The model is a script and GitHub a folder; all else is real.\n"
     ));
     let agents = Agents {
@@ -72,9 +72,9 @@ async fn play(config: &Config) -> Result<u8, CliError> {
         is_confined: true,
     };
     let can_be_confined = agents.can_be_confined(&folder).await;
-    let can_be_confined = can_be_confined.map_err(|error| CliError::failure(error.to_string()))?;
+    let can_be_confined = can_be_confined.map_err(|error| Error::failure(error.to_string()))?;
     if !can_be_confined {
-        crate::warn(
+        ah_terminal::warn(
             "there is no sandbox here, so the script runs without; `ah sandbox check` says why",
         );
     }
@@ -96,7 +96,7 @@ async fn play(config: &Config) -> Result<u8, CliError> {
     let ended = work.run().await.map_err(|error| failure(&error))?;
     let ah = invocation(environment);
     let place = shell_word(&work.top);
-    crate::note(&format!(
+    ah_terminal::note(&format!(
         "\nIt all stays. Look at it:\n  cd {place}\n  {ah} work status                      how each phase came out\n  \
          cat o/work/plan/plan.md               what was planned; do/do.md, check/check.md likewise\n  \
          git show origin/work/7                what was done\n  \
@@ -111,10 +111,9 @@ async fn play(config: &Config) -> Result<u8, CliError> {
 }
 
 /// A repository with a bug, and the remote that it was cloned from.
-async fn lay_out(folder: &Path, main: &Git) -> Result<(), CliError> {
-    let fault = |what: &dyn std::fmt::Display| {
-        CliError::failure(format!("cannot lay the demo out: {what}"))
-    };
+async fn lay_out(folder: &Path, main: &Git) -> Result<(), Error> {
+    let fault =
+        |what: &dyn std::fmt::Display| Error::failure(format!("cannot lay the demo out: {what}"));
     let project = folder.join("project");
     fs::create_dir(&project).map_err(|error| fault(&error))?;
     for (name, content) in files() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use ah_work::issue::LABELS;
 use ah_work::run::Work;
 
-use crate::error::CliError;
+use ah_config::Error;
 
 /// The workflow that works on issues every three hours.
 pub const WORKFLOW: &str = include_str!("../../sys/work.yml");
@@ -18,20 +18,19 @@ const PLACE: &str = ".github/workflows/ah.yml";
 /// # Errors
 ///
 /// Where another file is in its place, or the hub does not take the labels.
-pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, CliError> {
+pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
     if is_dry {
         return crate::commands::print(WORKFLOW);
     }
     write(&work.top)?;
     for (name, colour, meaning) in LABELS {
         let made = work.hub.ensure_label(name, colour, meaning).await;
-        made.map_err(|error| CliError {
-            hint: error.hint.clone(),
-            ..CliError::failure(format!("the label `{name}`: {error}"))
+        made.map_err(|error| {
+            Error::failure(format!("the label `{name}`: {error}")).maybe_hint(error.hint.clone())
         })?;
     }
     let labels: Vec<_> = LABELS.iter().map(|(name, ..)| *name).collect();
-    crate::note(&format!(
+    ah_terminal::note(&format!(
         "{PLACE} is written, and the labels are there: {}.\n\
          Commit the file, and give the repository a secret ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN).\n\
          In its settings, allow Actions to create pull requests.",
@@ -40,16 +39,16 @@ pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, CliError> {
     Ok(0)
 }
 
-fn write(top: &Path) -> Result<(), CliError> {
+fn write(top: &Path) -> Result<(), Error> {
     let path = top.join(PLACE);
     let fault = |error: &std::io::Error| {
-        CliError::failure(format!("cannot write `{}`: {error}", path.display()))
+        Error::failure(format!("cannot write `{}`: {error}", path.display()))
     };
     if let Ok(there) = fs::read_to_string(&path) {
         return match there == WORKFLOW {
             true => Ok(()),
             false => Err(
-                CliError::failure(format!("`{PLACE}` is there, and is another one"))
+                Error::failure(format!("`{PLACE}` is there, and is another one"))
                     .hint("remove it first; `ah work init --dry-run` prints what would be written"),
             ),
         };

@@ -9,14 +9,14 @@ use serde_json::json;
 
 use crate::args::subcommands::Json;
 use crate::commands::{preview, print, print_json};
-use crate::error::CliError;
+use ah_config::Error;
 
 /// Prints it; gives the exit code.
 ///
 /// # Errors
 ///
 /// Where the state cannot be read.
-pub(super) fn run(top: &Path, form: Json) -> Result<u8, CliError> {
+pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
     let journal = load(&Artifacts::of(top)).map_err(|error| super::failure(&error))?;
     let Some(journal) = journal else {
         return match form.json {

@@ -1,0 +1,122 @@
+//! The error of everything between the configuration and a finished run: what failed, on what, and what to do.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ah_conversation::StoreError;
+
+/// Why something could not be done, in words for the user.
+///
+/// The message says what failed and on what; the hint, where there is one, what to try. [`kind`](Error::kind) is for
+/// programs that react to it, [`source`](std::error::Error::source) for logs.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Error {
+    /// What to react to.
+    pub kind: ErrorKind,
+    /// What failed, and on what. Empty if there is nothing to say.
+    pub message: String,
+    /// What the user can do about it.
+    pub hint: Option<String>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The kinds of [`Error`] that a caller may want to tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Anything else: a file that cannot be read, a setting with a wrong value, a run that failed.
+    Failure,
+    /// An option makes no sense, or contradicts another one.
+    Usage,
+    /// The model cannot be asked: no such name, no key, no price.
+    Provider,
+    /// The session's database cannot be read or written.
+    Store,
+    /// Another process holds the session; the same may succeed later.
+    SessionBusy,
+    /// The required sandbox cannot be built here.
+    SandboxUnavailable,
+    /// The reader of the output has closed it.
+    OutputClosed,
+}
+
+impl Error {
+    /// Returns an error of this kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            source: None,
+        }
+    }
+
+    /// Returns an error of kind [`ErrorKind::Failure`].
+    pub fn failure(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Failure, message)
+    }
+
+    /// Returns an error of kind [`ErrorKind::Usage`].
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
+    /// Adds what the user can do.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// Adds what the user can do, if there is anything.
+    #[must_use]
+    pub fn maybe_hint(self, hint: Option<String>) -> Self {
+        Self { hint, ..self }
+    }
+
+    /// Changes the kind.
+    #[must_use]
+    pub fn with_kind(self, kind: ErrorKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// Adds the error that caused this one.
+    #[must_use]
+    pub fn caused_by(self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self {
+            source: Some(Arc::new(source)),
+            ..self
+        }
+    }
+}
+
+/// The source does not count: two errors are equal if they say the same.
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.message, &self.hint) == (other.kind, &other.message, &other.hint)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let source = self.source.as_ref()?;
+        Some(&**source)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::new(ErrorKind::Store, error.to_string())
+            .maybe_hint(error.hint.clone())
+            .caused_by(error)
+    }
+}

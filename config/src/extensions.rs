@@ -1,0 +1,198 @@
+//! Skills, commands and definitions of subagents: finds and reads their files in all layers. `ah-agent` says what they
+//! mean.
+
+mod agents;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::found_file;
+use crate::layers::Sources;
+use crate::places::LayerFolder;
+pub use agents::agents;
+use ah_agent::commands::{SlashCommand, SlashCommands};
+use ah_agent::skills::{self, Skill, Skills};
+use ah_conversation::{Embedded, Interface, Layer};
+
+/// How deep folders of commands may lie in one another.
+const MAX_DEPTH: usize = 4;
+
+/// A text of one of the layers.
+struct Text {
+    layer: Layer,
+    /// The plugin that brings it, by which its name begins.
+    plugin: Option<String>,
+    location: PathBuf,
+    /// From the folder on that it was sought in.
+    path: PathBuf,
+    text: String,
+}
+
+/// The skills of all layers, and what was wrong with some, a line each.
+pub fn skills(config: &Config) -> (Skills, Vec<String>) {
+    let mut skills = Skills::default();
+    let mut warnings = Vec::new();
+    for file in texts(config, "skills", 2, &mut warnings) {
+        // A folder is a skill; what else lies in it belongs to it.
+        let is_in_folder = file.path.iter().count() > 1;
+        if is_in_folder && !file.path.ends_with(skills::FILE) {
+            continue;
+        }
+        match Skill::parse(&file.text, &file.location, file.layer) {
+            Ok(skill) => skills.add(Skill {
+                name: file.named(&skill.name),
+                ..skill
+            }),
+            Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
+        }
+    }
+    (skills, warnings)
+}
+
+/// The commands of all layers, and what was wrong with some, a line each. A host that chooses where settings come from
+/// gets those of its choice alone: it knows nothing of what this program brings.
+pub fn commands(config: &Config) -> (SlashCommands, Vec<String>) {
+    let mut commands = SlashCommands::default();
+    let mut warnings = Vec::new();
+    let has_built_in = config.interface == Interface::Native || config.sources == Sources::ALL;
+    for file in texts(config, "commands", MAX_DEPTH, &mut warnings) {
+        if file.layer == Layer::BuiltIn && !has_built_in {
+            continue;
+        }
+        let path = Path::new(file.plugin.as_deref().unwrap_or_default()).join(&file.path);
+        match SlashCommand::parse(&file.text, &path, &file.location, file.layer) {
+            Ok(command) => commands.add(command),
+            Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
+        }
+    }
+    (commands, warnings)
+}
+
+/// The Markdown files in the folder `kind` of each layer, those that count more last.
+fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) -> Vec<Text> {
+    let mut texts = Vec::new();
+    for (layer, below) in [(Layer::BuiltIn, Embedded::BUILT_IN), (Layer::Embedded, "")] {
+        let folder = Path::new(Embedded::ROOT).join(below).join(kind);
+        for (location, file) in config.embedded.files(&folder) {
+            let path = location
+                .strip_prefix(&folder)
+                .unwrap_or(&location)
+                .to_owned();
+            if is_markdown(&path) && path.iter().count() <= depth {
+                texts.push(Text {
+                    layer,
+                    plugin: None,
+                    text: String::from_utf8_lossy(&file.content).into_owned(),
+                    path,
+                    location: unpacked(config, &location).unwrap_or(location),
+                });
+            }
+        }
+    }
+    for LayerFolder { layer, path } in config.layer_folders() {
+        let folder = path.join(kind);
+        texts.extend(found(&folder, depth, (layer, None), warnings));
+    }
+    for plugin in &config.plugins {
+        let usual = plugin.root.join(kind);
+        let more = plugin.more.get(kind).into_iter().flatten();
+        for folder in [&usual].into_iter().chain(more) {
+            let of = (plugin.layer, Some(plugin.name.as_str()));
+            texts.extend(found(folder, depth, of, warnings));
+        }
+    }
+    texts
+}
+
+/// The texts in a folder, or the one in a file.
+fn found(
+    place: &Path,
+    depth: usize,
+    (layer, plugin): (Layer, Option<&str>),
+    warnings: &mut Vec<String>,
+) -> Vec<Text> {
+    let mut locations = Vec::new();
+    let folder = match place.is_file() {
+        true => {
+            locations.push(place.to_owned());
+            place.parent().unwrap_or(place)
+        }
+        false => {
+            walk(place, depth, &mut locations, warnings);
+            place
+        }
+    };
+    locations.sort();
+    let mut texts = Vec::new();
+    for location in locations {
+        let path = location
+            .strip_prefix(folder)
+            .unwrap_or(&location)
+            .to_owned();
+        match found_file::instructions(&location) {
+            Ok(text) => texts.push(Text {
+                layer,
+                plugin: plugin.map(str::to_owned),
+                location,
+                path,
+                text,
+            }),
+            Err(error) => {
+                warnings.push(format!("cannot read `{}`: {error}", location.display()));
+            }
+        }
+    }
+    texts
+}
+
+impl Text {
+    /// What is called `name` in its file.
+    fn named(&self, name: &str) -> String {
+        match &self.plugin {
+            Some(plugin) => format!("{plugin}:{name}"),
+            None => name.to_owned(),
+        }
+    }
+}
+
+/// Where an embedded file lies on a disk, if it does: what a skill brings along can run only from there.
+fn unpacked(config: &Config, location: &Path) -> Option<PathBuf> {
+    let below = location.strip_prefix(Embedded::ROOT).ok()?;
+    let unpacked = config.unpacked.as_ref()?.join(below);
+    unpacked.exists().then_some(unpacked)
+}
+
+/// The Markdown files at most `depth` levels below `folder`.
+fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>, warnings: &mut Vec<String>) {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return;
+        }
+        Err(error) => {
+            warnings.push(format!("cannot read `{}`: {error}", folder.display()));
+            return;
+        }
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            if depth > 1 {
+                walk(&path, depth - 1, found, warnings);
+            }
+        } else if is_markdown(&path) {
+            found.push(path);
+        }
+    }
+}
+
+fn is_markdown(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".md") && !name.starts_with('.') && name != "README.md"
+}

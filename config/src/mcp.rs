@@ -1,0 +1,204 @@
+//! Where MCP servers are set: `--mcp-config`, the settings, and a project's `.mcp.json`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ah_conversation::ServerScope;
+use ah_mcp::{ServerConfig, ServerEntry};
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind};
+use crate::found_file;
+use crate::layers::{Layer, is_absence};
+use crate::origin::{Origin, Sourced};
+use crate::overrides::{McpSource, Overrides};
+use crate::settings;
+
+/// A project's own file of servers.
+const FILE: &str = ".mcp.json";
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(600);
+
+type Found = BTreeMap<String, Sourced<ServerEntry>>;
+
+/// The servers of all places; of those of one name, the first place counts: the command line, the project's settings,
+/// its `.mcp.json`, all other settings. `project` are the folders whose files count, the nearest first.
+///
+/// # Errors
+///
+/// Where what the command line names cannot be read.
+pub(crate) fn find(
+    overrides: &Overrides,
+    layers: &[Layer],
+    project: Option<&[PathBuf]>,
+    warnings: &mut Vec<String>,
+) -> Result<Found, Error> {
+    let mut found = Found::new();
+    for given in overrides.mcp_servers.iter().rev() {
+        let (origin, servers) = match given {
+            McpSource::Servers(servers, faults) => {
+                (Origin::CommandLine, (servers.clone(), faults.clone()))
+            }
+            McpSource::File(path) => (Origin::File(path.clone()), read(path)?),
+        };
+        add(
+            &mut found,
+            (&origin, ServerScope::Dynamic),
+            servers,
+            warnings,
+        );
+    }
+    if overrides.run.only_named_mcp_servers {
+        return Ok(found);
+    }
+    let is_typed = overrides.settings.is_some();
+    let is_before = |at: usize, layer: &Layer| layer.is_of_project || (is_typed && at == 0);
+    let (before, after): (Vec<_>, Vec<_>) = layers
+        .iter()
+        .enumerate()
+        .partition(|(at, layer)| is_before(*at, layer));
+    for (_, layer) in before {
+        add_layer(&mut found, layer, scope(layer));
+    }
+    for folder in project.unwrap_or_default() {
+        add_file(&mut found, &folder.join(FILE), warnings);
+    }
+    for (_, layer) in after {
+        add_layer(&mut found, layer, ServerScope::User);
+    }
+    Ok(found)
+}
+
+fn read(path: &Path) -> Result<(BTreeMap<String, ServerEntry>, Vec<String>), Error> {
+    let shown = path.display();
+    let text = fs::read_to_string(path).map_err(|error| {
+        Error::usage(format!("cannot read the MCP servers in `{shown}`: {error}"))
+    })?;
+    settings::read_mcp(&shown.to_string(), &text).map_err(Error::about_mcp_servers)
+}
+
+impl Error {
+    /// Returns the error of a list of MCP servers that an option names.
+    fn about_mcp_servers(self) -> Self {
+        self.with_kind(ErrorKind::Usage)
+            .hint("it has the form {\"mcpServers\": {\"NAME\": {\"command\": …}}}")
+    }
+}
+
+/// Reads the MCP servers in `text`, the JSON of an option.
+///
+/// # Errors
+///
+/// If it is no list of servers.
+pub fn parse_servers(text: &str) -> Result<McpSource, Error> {
+    let (servers, faults) =
+        settings::read_mcp("--mcp-config", text).map_err(Error::about_mcp_servers)?;
+    Ok(McpSource::Servers(servers, faults))
+}
+
+/// Whose settings these are, of those that count more than `.mcp.json`.
+fn scope(layer: &Layer) -> ServerScope {
+    let is_local = match &layer.origin {
+        Origin::File(path) => path.ends_with("settings.local.json"),
+        _ => false,
+    };
+    match (layer.is_of_project, is_local) {
+        (true, true) => ServerScope::Local,
+        (true, false) => ServerScope::Project,
+        (false, _) => ServerScope::Dynamic,
+    }
+}
+
+/// What cannot be read of a layer was warned of when its file was read.
+fn add_layer(found: &mut Found, layer: &Layer, scope: ServerScope) {
+    let servers = (layer.settings.mcp_servers.clone(), Vec::new());
+    add(found, (&layer.origin, scope), servers, &mut Vec::new());
+}
+
+/// A file that nobody has named may be absent; one that cannot be read costs its servers, not the run.
+fn add_file(found: &mut Found, path: &Path, warnings: &mut Vec<String>) {
+    let text = match found_file::text(path) {
+        Ok(text) => text,
+        Err(error) if is_absence(&error) => return,
+        Err(error) => {
+            let path = path.display();
+            warnings.push(format!("cannot read the MCP servers in `{path}`: {error}"));
+            return;
+        }
+    };
+    match settings::read_mcp(&path.display().to_string(), &text) {
+        Ok(servers) => {
+            let origin = Origin::File(path.to_owned());
+            add(found, (&origin, ServerScope::Project), servers, warnings);
+        }
+        Err(fault) => warnings.push(format!("{}; its MCP servers are left out", fault.message)),
+    }
+}
+
+fn add(
+    found: &mut Found,
+    (origin, scope): (&Origin, ServerScope),
+    (servers, faults): (BTreeMap<String, ServerEntry>, Vec<String>),
+    warnings: &mut Vec<String>,
+) {
+    warnings.extend(faults);
+    for (name, value) in servers {
+        found.entry(name).or_insert_with(|| Sourced {
+            value: ServerEntry { scope, ..value },
+            origin: origin.clone(),
+        });
+    }
+}
+
+impl Config {
+    /// Adds servers that the host has named; they count more than others of their names.
+    pub(crate) fn add_servers(&mut self, source: McpSource) {
+        let McpSource::Servers(servers, faults) = source else {
+            return;
+        };
+        self.warnings.extend(faults);
+        for (name, entry) in servers {
+            let value = ServerEntry {
+                scope: ServerScope::Dynamic,
+                ..entry
+            };
+            self.mcp_servers.insert(name, Sourced::typed(value));
+        }
+    }
+
+    /// The MCP servers that can be had, with the variables in them replaced, and why others cannot.
+    pub fn mcp_servers(&self) -> (BTreeMap<String, ServerConfig>, Vec<String>) {
+        let variable = |name: &str| self.environment.get(name).map(str::to_owned);
+        let (mut servers, mut faults) = (BTreeMap::new(), Vec::new());
+        for (name, entry) in &self.mcp_servers {
+            match entry.value.resolve(&variable) {
+                Ok(server) => {
+                    servers.insert(name.clone(), server);
+                }
+                Err(reason) => faults.push(format!(
+                    "{}: the MCP server `{name}` is left out: {reason}",
+                    entry.origin
+                )),
+            }
+        }
+        (servers, faults)
+    }
+
+    /// How long an MCP server may take to start.
+    pub fn server_patience(&self) -> Duration {
+        self.milliseconds("MCP_TIMEOUT", START_TIMEOUT)
+    }
+
+    /// How long a call of an MCP server's tool may take.
+    pub fn call_timeout(&self) -> Duration {
+        self.milliseconds("MCP_TOOL_TIMEOUT", CALL_TIMEOUT)
+    }
+
+    fn milliseconds(&self, variable: &str, otherwise: Duration) -> Duration {
+        let text = self.environment.get(variable);
+        text.and_then(|text| text.trim().parse().ok())
+            .map_or(otherwise, Duration::from_millis)
+    }
+}

@@ -1,0 +1,61 @@
+//! Where a value comes from.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// The place that a value was set in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// An option of the command line, of the library or of a host.
+    CommandLine,
+    /// The environment variable of this name.
+    Environment(&'static str),
+    /// `--settings` with JSON in the place of a file.
+    Inline,
+    /// A settings file.
+    File(PathBuf),
+    /// Settings embedded in this copy of the program.
+    Embedded,
+    /// The program itself.
+    BuiltIn,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CommandLine => f.write_str("command line"),
+            Self::Environment(variable) => f.write_str(variable),
+            Self::Inline => f.write_str("--settings"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Embedded => f.write_str("embedded"),
+            Self::BuiltIn => f.write_str("built in"),
+        }
+    }
+}
+
+/// A value and the place it was set in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// The place.
+    pub origin: Origin,
+}
+
+impl<T> Sourced<T> {
+    /// Returns a value set by an option.
+    pub fn typed(value: T) -> Self {
+        Self {
+            value,
+            origin: Origin::CommandLine,
+        }
+    }
+
+    /// Returns a value that holds if nobody sets another.
+    pub fn built_in(value: T) -> Self {
+        Self {
+            value,
+            origin: Origin::BuiltIn,
+        }
+    }
+}

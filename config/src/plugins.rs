@@ -1,0 +1,232 @@
+//! Plugins: folders that bring commands, skills, subagents, hooks and MCP servers along, all under the name of the plugin.
+//!
+//! They are named on the command line or by a host. One that lies in the project came with it: what of it is code counts
+//! where the project is trusted, as with the project's own files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ah_conversation::{Layer, ServerScope};
+use ah_mcp::ServerEntry;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::layers::is_absence;
+use crate::origin::{Origin, Sourced};
+use crate::overrides::PluginFolder;
+use crate::plugin::Plugin;
+use crate::{found_file, settings};
+
+/// What a plugin says of itself, where it does.
+const MANIFEST: &str = ".claude-plugin/plugin.json";
+/// How its files name the folder that it lies in.
+const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
+
+/// What the manifest says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Manifest {
+    name: Option<String>,
+    commands: Option<Paths>,
+    skills: Option<Paths>,
+    agents: Option<Paths>,
+    hooks: Option<Value>,
+    mcp_servers: Option<Value>,
+}
+
+/// One path or several, from the plugin's folder on.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Paths {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Config {
+    /// Adds what plugins bring along. What cannot be read is left out with a warning.
+    pub(crate) fn add_plugins(&mut self, folders: &[PluginFolder]) {
+        let is_strict = self.run.only_named_mcp_servers;
+        for folder in folders {
+            let root = self.environment.cwd().join(&folder.path);
+            match self.plugin(&root, folder.has_servers && !is_strict) {
+                Ok(plugin) => self.plugins.push(plugin),
+                Err(fault) => self.warnings.push(format!(
+                    "the plugin `{}` is left out: {fault}",
+                    root.display()
+                )),
+            }
+        }
+    }
+
+    fn plugin(&mut self, root: &Path, has_servers: bool) -> Result<Plugin, String> {
+        let root = fs::canonicalize(root).map_err(|error| error.to_string())?;
+        if !root.is_dir() {
+            return Err("it is no folder".to_owned());
+        }
+        let manifest = manifest(&root)?;
+        let of_folder = || root.file_name().unwrap_or_default().to_string_lossy();
+        let name = manifest.name.unwrap_or_else(|| of_folder().into_owned());
+        let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if name.is_empty() || !name.chars().all(is_known) {
+            return Err(format!(
+                "`{name}` is no name for a plugin: letters, digits, `-` and `_` are"
+            ));
+        }
+        if self.plugins.iter().any(|other| other.name == name) {
+            return Err(format!("there is another one that is called `{name}`"));
+        }
+        let project = fs::canonicalize(&self.project_root);
+        let is_of_project = project.is_ok_and(|project| root.starts_with(project));
+        let plugin = Plugin {
+            name,
+            layer: match is_of_project {
+                true => Layer::ForeignProject,
+                false => Layer::ForeignUser,
+            },
+            more: [
+                ("commands", manifest.commands),
+                ("skills", manifest.skills),
+                ("agents", manifest.agents),
+            ]
+            .into_iter()
+            .map(|(kind, paths)| (kind, inside(&root, paths)))
+            .collect(),
+            root,
+        };
+        self.add_hooks(&plugin, manifest.hooks);
+        if has_servers {
+            self.add_plugin_servers(&plugin, manifest.mcp_servers);
+        }
+        Ok(plugin)
+    }
+
+    /// The folder of the plugin that something comes from, if it does.
+    pub fn plugin_of(&self, origin: &Origin) -> Option<&Path> {
+        let Origin::File(path) = origin else {
+            return None;
+        };
+        let mut roots = self.plugins.iter().map(|plugin| plugin.root.as_path());
+        roots.find(|root| path.starts_with(root))
+    }
+
+    /// Whether what is code of a plugin counts; where it does not, the file is noted.
+    fn counts(&mut self, plugin: &Plugin, path: &Path) -> bool {
+        let counts = !plugin.layer.is_of_project() || self.trust.is_given();
+        if !counts {
+            self.trust.skip(path.to_owned(), None);
+        }
+        counts
+    }
+
+    fn add_hooks(&mut self, plugin: &Plugin, given: Option<Value>) {
+        for (path, value) in self.files(plugin, "hooks/hooks.json", "hooks", given) {
+            let only = json!({"hooks": value});
+            match settings::read(&path.display().to_string(), &only.to_string(), true) {
+                Ok((read, warnings)) => {
+                    self.warnings.extend(warnings);
+                    let hooks = read.hooks.into_iter().map(|value| Sourced {
+                        value,
+                        origin: Origin::File(path.clone()),
+                    });
+                    self.hooks.extend(hooks);
+                }
+                Err(Error { message, .. }) => {
+                    self.warnings
+                        .push(format!("{message}; its hooks are left out"));
+                }
+            }
+        }
+    }
+
+    fn add_plugin_servers(&mut self, plugin: &Plugin, given: Option<Value>) {
+        let root = json!(plugin.root).to_string();
+        let root = root.trim_matches('"');
+        for (path, value) in self.files(plugin, ".mcp.json", "mcpServers", given) {
+            let text = json!({"mcpServers": value}).to_string();
+            let text = text.replace(ROOT, root);
+            match settings::read_mcp(&path.display().to_string(), &text) {
+                Ok((servers, faults)) => {
+                    self.warnings.extend(faults);
+                    for (name, entry) in servers {
+                        let name = format!("plugin:{}:{name}", plugin.name);
+                        self.mcp_servers.entry(name).or_insert_with(|| Sourced {
+                            value: ServerEntry {
+                                scope: ServerScope::Dynamic,
+                                ..entry
+                            },
+                            origin: Origin::File(path.clone()),
+                        });
+                    }
+                }
+                Err(Error { message, .. }) => {
+                    self.warnings
+                        .push(format!("{message}; its MCP servers are left out"));
+                }
+            }
+        }
+    }
+
+    /// What the usual file and the manifest say under `key`, where they count: the file may also hold it without.
+    fn files(
+        &mut self,
+        plugin: &Plugin,
+        usual: &str,
+        key: &str,
+        given: Option<Value>,
+    ) -> Vec<(PathBuf, Value)> {
+        let mut paths = vec![plugin.root.join(usual)];
+        let mut found = Vec::new();
+        match given {
+            Some(Value::String(path)) => {
+                paths.extend(inside(&plugin.root, Some(Paths::One(path))));
+                paths.dedup();
+            }
+            Some(value @ Value::Object(_)) => found.push((plugin.root.join(MANIFEST), value)),
+            _ => {}
+        }
+        for path in paths {
+            match found_file::text(&path) {
+                Ok(text) => match serde_json::from_str::<Value>(&text) {
+                    Ok(mut value) => {
+                        let inner = value.get_mut(key).map(Value::take);
+                        found.push((path, inner.unwrap_or(value)));
+                    }
+                    Err(error) => {
+                        let path = path.display();
+                        self.warnings.push(format!("`{path}` is left out: {error}"));
+                    }
+                },
+                Err(error) if is_absence(&error) => {}
+                Err(error) => {
+                    let path = path.display();
+                    self.warnings.push(format!("cannot read `{path}`: {error}"));
+                }
+            }
+        }
+        found.retain(|(path, _)| self.counts(plugin, path));
+        found
+    }
+}
+
+fn manifest(root: &Path) -> Result<Manifest, String> {
+    let path = root.join(MANIFEST);
+    match found_file::text(&path) {
+        Ok(text) => serde_json::from_str(&text).map_err(|error| format!("{MANIFEST}: {error}")),
+        Err(error) if is_absence(&error) => Ok(Manifest::default()),
+        Err(error) => Err(format!("{MANIFEST}: {error}")),
+    }
+}
+
+/// The paths that a plugin names, as far as they lie in it.
+fn inside(root: &Path, paths: Option<Paths>) -> Vec<PathBuf> {
+    let paths = match paths {
+        None => Vec::new(),
+        Some(Paths::One(path)) => vec![path],
+        Some(Paths::Many(paths)) => paths,
+    };
+    let paths = paths.iter().map(|path| root.join(path));
+    let real = paths.filter_map(|path| fs::canonicalize(path).ok());
+    real.filter(|path| path.starts_with(root)).collect()
+}

@@ -1,0 +1,281 @@
+//! Resolves a configuration from the choices for a run, the environment and the settings files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::{Embedded, Environment, Interface};
+use ah_provider::retry::Policy;
+use ah_provider::route::NamedServer;
+
+use crate::concurrency::Concurrency;
+use crate::config::Config;
+use crate::conversation::ConversationConfig;
+use crate::error::Error;
+use crate::layers::{self, First, Folders, Found, Layer, Sources};
+use crate::origin::{Origin, Sourced};
+use crate::overlay::Overlay;
+use crate::overrides::{Overrides, Profile};
+use crate::project::{counting, permission_mode, tighten, trust};
+use crate::rules::{directories, hooks, may_bypass, rules};
+use crate::sandboxing::Sandboxing;
+use crate::settings::Settings;
+use crate::web::WebConfig;
+use crate::{dot_env, mcp, places};
+
+/// The model if nobody names one.
+const DEFAULT_MODEL: &str = "opus";
+/// How many bytes of one tool's output are kept if no setting says otherwise.
+const MAX_TOOL_OUTPUT: u64 = 64 * 1024 * 1024;
+
+impl Config {
+    /// Resolves what holds for `options` in `environment`.
+    ///
+    /// # Errors
+    ///
+    /// Where a settings file cannot be read, or a value in one of these places is none.
+    pub fn resolve(
+        overrides: Overrides,
+        interface: Interface,
+        environment: Environment,
+        overlay: &Overlay,
+    ) -> Result<Self, Error> {
+        let plugins = overrides.plugins.clone();
+        let mut config = Self::survey(overrides, interface, environment, overlay)?;
+        config.add_plugins(&plugins);
+        if config.faults.is_empty() {
+            Ok(config)
+        } else {
+            Err(config.faults.swap_remove(0))
+        }
+    }
+
+    /// Applies what a host asks for when it introduces itself: prompts, the answer's schema, definitions of subagents,
+    /// denied calls, MCP servers and plugins. They count more than what was chosen before.
+    pub fn apply(&mut self, overrides: Overrides) {
+        let (prompt, given) = (&mut self.run.prompt, overrides.run.prompt);
+        prompt.system_prompt = given.system_prompt.or(prompt.system_prompt.take());
+        let append = prompt.append_system_prompt.take();
+        prompt.append_system_prompt = given.append_system_prompt.or(append);
+        prompt.answer_schema = given.answer_schema.or(prompt.answer_schema.take());
+        prompt.agents.extend(given.agents);
+        self.deny
+            .extend(overrides.deny.into_iter().map(Sourced::typed));
+        for source in overrides.mcp_servers {
+            self.add_servers(source);
+        }
+        self.add_plugins(&overrides.plugins);
+    }
+
+    /// Resolves what holds as far as the settings can be read.
+    ///
+    /// # Errors
+    ///
+    /// Where an option or a variable has a value that is none.
+    pub fn survey(
+        overrides: Overrides,
+        interface: Interface,
+        mut environment: Environment,
+        overlay: &Overlay,
+    ) -> Result<Self, Error> {
+        for (name, value) in &overlay.variables {
+            environment.set_default(name, value);
+        }
+        let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
+        let project_root = project_root(&environment);
+        let folders = folders(&environment, &project_root);
+        let Found {
+            mut layers,
+            mut warnings,
+            faults,
+        } = layers::read(
+            &folders,
+            sources,
+            overrides.settings.as_ref(),
+            overlay.settings.as_deref(),
+        );
+        let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
+        layers.extend(is_plain.then(plain));
+        let mut trust = trust(
+            overrides.trust,
+            &folders,
+            &layers,
+            &environment,
+            &mut warnings,
+        );
+        warnings.extend(tighten(&mut layers, &mut trust, sources, &folders));
+        let faults = counting(faults, &trust, &mut warnings);
+        let servers = servers(&layers);
+        add_variables(&mut environment, &layers, &servers);
+        let project = (sources.project && trust.is_given()).then_some(&*folders.project);
+        let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
+        let permission_mode =
+            permission_mode(overrides.permission_mode, interface, &layers, &mut trust);
+        let first = First { layers: &layers };
+        Ok(Self {
+            interface,
+            home: folders.home,
+            foreign_home: folders.foreign_home,
+            project_root,
+            sources,
+            model: model(overrides.model.clone(), &environment, &first),
+            fallback_model: given(overrides.fallback_model.clone())
+                .or_else(|| first.value(|settings| settings.fallback_model.clone())),
+            compaction_model: first.value(|settings| settings.compaction_model.clone()),
+            servers,
+            mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
+            max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
+            tool_concurrency: given(overrides.tool_concurrency)
+                .or_else(|| first.value(|settings| settings.tool_concurrency))
+                .unwrap_or_else(|| Sourced::built_in(Concurrency::default())),
+            max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),
+            max_tool_output_bytes: first
+                .value(|settings| settings.max_tool_output_bytes)
+                .unwrap_or_else(|| Sourced::built_in(MAX_TOOL_OUTPUT)),
+            effort: given(overrides.effort).or_else(|| first.value(|settings| settings.effort)),
+            max_thinking_tokens: given(overrides.max_thinking_tokens)
+                .or_else(|| first.value(|settings| settings.max_thinking_tokens)),
+            max_output_tokens: first.value(|settings| settings.max_output_tokens),
+            temperature: first.value(|settings| settings.temperature),
+            top_p: first.value(|settings| settings.top_p),
+            web: WebConfig::of(&layers, &first),
+            conversation: ConversationConfig::of(&first),
+            work: first.value(|settings| settings.work.clone()),
+            stop: first.value(|settings| settings.stop.clone()),
+            may_bypass: may_bypass(permission_mode.value, &overrides, interface, &environment)?,
+            permission_mode,
+            allow: rules(&overrides.allow, &layers, |settings| {
+                &settings.permissions.allow
+            }),
+            ask: rules(&[], &layers, |settings| &settings.permissions.ask),
+            hooks: hooks(&layers),
+            directories: directories(&overrides.directories, &layers, &environment),
+            sandbox: Sandboxing::of(&layers, overlay, &environment),
+            deny: rules(&overrides.deny, &layers, |settings| {
+                &settings.permissions.deny
+            }),
+            key_from_dot_env,
+            retry: retry(interface, is_plain, &environment)?,
+            plugins: Vec::new(),
+            files: layers::files_of(&layers),
+            warnings,
+            embedded: Arc::new(embedded(overlay)),
+            unpacked: None,
+            trust,
+            faults,
+            environment,
+            run: overrides.run,
+        })
+    }
+}
+
+fn embedded(overlay: &Overlay) -> Embedded {
+    let mut embedded = crate::embedded::built_in();
+    embedded.extend(overlay.files.clone());
+    embedded
+}
+
+fn project_root(environment: &Environment) -> PathBuf {
+    let cwd = environment.cwd();
+    let root = cwd.ancestors().find(|folder| folder.join(".git").exists());
+    root.unwrap_or(cwd).to_owned()
+}
+
+fn folders(environment: &Environment, project_root: &Path) -> Folders {
+    let user = environment.home();
+    let folder = |variable, name| {
+        let given = environment.get(variable).map(PathBuf::from);
+        given.or_else(|| Some(user.as_ref()?.join(name)))
+    };
+    Folders {
+        project: places::of_project(environment, project_root)
+            .map(PathBuf::from)
+            .collect(),
+        home: folder("AH_HOME", ".ah"),
+        foreign_home: folder("CLAUDE_CONFIG_DIR", ".claude"),
+    }
+}
+
+fn model(typed: Option<String>, environment: &Environment, first: &First<'_>) -> Sourced<String> {
+    let of_environment = || {
+        let value = environment.get("AH_MODEL")?.to_owned();
+        Some(Sourced {
+            value,
+            origin: Origin::Environment("AH_MODEL"),
+        })
+    };
+    given(typed)
+        .or_else(of_environment)
+        .or_else(|| first.value(|settings| settings.model.clone()))
+        .unwrap_or_else(|| Sourced::built_in(DEFAULT_MODEL.to_owned()))
+}
+
+/// Sets the variables of all layers, and marks those that hold the servers' keys.
+fn add_variables(
+    environment: &mut Environment,
+    layers: &[Layer],
+    servers: &BTreeMap<String, Sourced<NamedServer>>,
+) {
+    for (name, value) in layers.iter().flat_map(|layer| &layer.settings.env) {
+        environment.set_default(name, value);
+    }
+    for name in servers
+        .values()
+        .filter_map(|server| server.value.key_env.as_ref())
+    {
+        environment.add_secret(name);
+    }
+}
+
+/// The servers of all layers; of those of one name, the first counts.
+fn servers(layers: &[Layer]) -> BTreeMap<String, Sourced<NamedServer>> {
+    let named = layers.iter().rev().flat_map(|layer| {
+        let servers = layer.settings.providers.iter();
+        servers.map(|(name, server)| {
+            let server = Sourced {
+                value: server.clone(),
+                origin: layer.origin.clone(),
+            };
+            (name.clone(), server)
+        })
+    });
+    named.collect()
+}
+
+/// What a plain loop has where nobody says otherwise.
+fn plain() -> Layer {
+    Layer {
+        origin: Origin::BuiltIn,
+        is_of_project: false,
+        settings: Settings {
+            max_conversation_messages: Some(50),
+            max_tool_result_chars: Some(40_000),
+            tool_concurrency: Some(Concurrency::Parallel),
+            ..Settings::default()
+        },
+    }
+}
+
+fn retry(interface: Interface, is_plain: bool, environment: &Environment) -> Result<Policy, Error> {
+    const VARIABLE: &str = "CLAUDE_CODE_MAX_RETRIES";
+    let usual = Policy::default();
+    let retries = match (interface, environment.get(VARIABLE)) {
+        _ if is_plain => {
+            return Ok(Policy {
+                retries: 5,
+                first_delay: Duration::from_secs(10),
+            });
+        }
+        (Interface::Native, _) => usual.retries,
+        (Interface::AgentSdk, None) => 10,
+        (Interface::AgentSdk, Some(text)) => text.trim().parse().map_err(|_| {
+            Error::failure(format!("{VARIABLE} is `{text}`, which is not a number"))
+        })?,
+    };
+    Ok(Policy { retries, ..usual })
+}
+
+fn given<T>(typed: Option<T>) -> Option<Sourced<T>> {
+    typed.map(Sourced::typed)
+}

@@ -1,0 +1,300 @@
+//! Keeps what is to outlive a session in a settings file: the rules of an answer, a mode, a directory. Of the file all
+//! else stays as it is, in its order; it is replaced as a whole or not at all.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use ah_conversation::{Behavior, Destination, Interface, PermissionUpdate, RuleValue, Rulebook};
+use serde_json::{Map, Value, json};
+
+use crate::config::Config;
+
+/// The settings files that rules are kept in.
+#[derive(Debug, Clone)]
+pub struct SettingsFiles {
+    user: Option<PathBuf>,
+    project: PathBuf,
+    local: PathBuf,
+}
+
+impl SettingsFiles {
+    /// Those of the interface: ours, or those of the agent whose place the program takes.
+    pub fn of(config: &Config) -> Self {
+        let (user, folder) = match config.interface {
+            Interface::Native => (&config.home, ".ah"),
+            Interface::AgentSdk => (&config.foreign_home, ".claude"),
+        };
+        let folder = config.environment.cwd().join(folder);
+        Self {
+            user: user.as_ref().map(|home| home.join("settings.json")),
+            project: folder.join("settings.json"),
+            local: folder.join("settings.local.json"),
+        }
+    }
+
+    /// The file for `destination`; none for a session's end or where there is no home.
+    pub fn path(&self, destination: Destination) -> Option<&Path> {
+        match destination {
+            Destination::UserSettings => self.user.as_deref(),
+            Destination::ProjectSettings => Some(&self.project),
+            Destination::LocalSettings => Some(&self.local),
+            Destination::Session => None,
+        }
+    }
+
+    /// What is kept in the file `path`.
+    pub fn destination(&self, path: &Path) -> Option<Destination> {
+        let settings = [
+            Destination::UserSettings,
+            Destination::ProjectSettings,
+            Destination::LocalSettings,
+        ];
+        settings
+            .into_iter()
+            .find(|destination| self.path(*destination) == Some(path))
+    }
+}
+
+impl SettingsFiles {
+    /// Keeps with the user's own settings that what is confined may reach a host; `key` is `allowHosts` or `allowHttp`.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be kept; the text says why.
+    pub fn allow_host(&self, key: &str, host: &str) -> Result<(), String> {
+        let Some(path) = &self.user else {
+            return Err("there is no home directory".to_owned());
+        };
+        let kept = rewrite(path, |settings| {
+            let hosts = list(object(settings, "sandbox")?, key)?;
+            add(hosts, vec![json!(host)]);
+            Ok(())
+        });
+        kept.map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+    }
+}
+
+impl Rulebook for SettingsFiles {
+    fn save(&self, update: &PermissionUpdate) -> Result<(), String> {
+        let Some(path) = self.path(update.destination()) else {
+            return Err("there is no home directory".to_owned());
+        };
+        change(path, update).map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+    }
+}
+
+fn change(path: &Path, update: &PermissionUpdate) -> io::Result<()> {
+    rewrite(path, |settings| {
+        apply(object(settings, "permissions")?, update)
+    })
+}
+
+/// Changes the settings in a file.
+fn rewrite(
+    path: &Path,
+    change: impl FnOnce(&mut Map<String, Value>) -> io::Result<()>,
+) -> io::Result<()> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error),
+    };
+    let text = text.trim_start_matches('\u{FEFF}');
+    let mut settings: Map<String, Value> = match text.trim() {
+        "" => Map::new(),
+        text => serde_json::from_str(text)?,
+    };
+    change(&mut settings)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    // A link stays one: what it leads to is replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mode = fs::metadata(&target).map_or(0o600, |file| file.permissions().mode() & 0o7777);
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(target.parent().unwrap_or(folder))?;
+    serde_json::to_writer_pretty(&mut file, &settings)?;
+    file.write_all(b"\n")?;
+    file.as_file().sync_all()?;
+    file.persist(target)?;
+    Ok(())
+}
+
+fn object<'a>(
+    settings: &'a mut Map<String, Value>,
+    key: &str,
+) -> io::Result<&'a mut Map<String, Value>> {
+    let value = settings.entry(key).or_insert_with(|| json!({}));
+    let fault = || io::Error::other(format!("`{key}` is no object"));
+    value.as_object_mut().ok_or_else(fault)
+}
+
+fn apply(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> io::Result<()> {
+    let key = |behavior: Behavior| match behavior {
+        Behavior::Allow => "allow",
+        Behavior::Deny => "deny",
+        Behavior::Ask => "ask",
+    };
+    let rules = |rules: &[RuleValue]| {
+        rules
+            .iter()
+            .map(|rule| json!(rule.to_string()))
+            .collect::<Vec<_>>()
+    };
+    let paths = |paths: &[PathBuf]| paths.iter().map(|path| json!(path)).collect::<Vec<_>>();
+    match update {
+        PermissionUpdate::AddRules {
+            rules: added,
+            behavior,
+            ..
+        } => {
+            add(list(permissions, key(*behavior))?, rules(added));
+        }
+        PermissionUpdate::ReplaceRules {
+            rules: those,
+            behavior,
+            ..
+        } => {
+            *list(permissions, key(*behavior))? = rules(those);
+        }
+        PermissionUpdate::RemoveRules {
+            rules: gone,
+            behavior,
+            ..
+        } => {
+            let gone = rules(gone);
+            list(permissions, key(*behavior))?.retain(|rule| !gone.contains(rule));
+        }
+        PermissionUpdate::SetMode { mode, .. } => {
+            permissions.insert("defaultMode".to_owned(), json!(mode.as_str()));
+        }
+        PermissionUpdate::AddDirectories { directories, .. } => {
+            add(
+                list(permissions, "additionalDirectories")?,
+                paths(directories),
+            );
+        }
+        PermissionUpdate::RemoveDirectories { directories, .. } => {
+            let gone = paths(directories);
+            list(permissions, "additionalDirectories")?.retain(|folder| !gone.contains(folder));
+        }
+    }
+    Ok(())
+}
+
+fn add(list: &mut Vec<Value>, new: Vec<Value>) {
+    for value in new {
+        if !list.contains(&value) {
+            list.push(value);
+        }
+    }
+}
+
+fn list<'a>(object: &'a mut Map<String, Value>, key: &str) -> io::Result<&'a mut Vec<Value>> {
+    let list = object.entry(key).or_insert_with(|| json!([]));
+    let fault = || io::Error::other(format!("`{key}` is no list"));
+    list.as_array_mut().ok_or_else(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(value: Value) -> PermissionUpdate {
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// Port 06 c: what is to last goes where it says, and everything else in the file stays as it is.
+    #[test]
+    fn port_06_c_a_rule_is_added_and_all_else_stays_in_its_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = SettingsFiles {
+            user: Some(folder.path().join("home/settings.json")),
+            project: folder.path().join("p/settings.json"),
+            local: folder.path().join("p/settings.local.json"),
+        };
+        fs::create_dir(folder.path().join("p")).unwrap();
+        fs::write(
+            &files.local,
+            r#"{"z": 1, "permissions": {"deny": ["X"], "allow": ["B"]}, "a": [2, 1]}"#,
+        )
+        .unwrap();
+        let rule = json!([{"toolName": "Bash", "ruleContent": "make:*"}, {"toolName": "B"}]);
+        for (destination, path, expected) in [
+            (
+                "localSettings",
+                &files.local,
+                json!({"z": 1, "permissions": {"deny": ["X"], "allow": ["B", "Bash(make:*)"]}, "a": [2, 1]}),
+            ),
+            (
+                "projectSettings",
+                &files.project,
+                json!({"permissions": {"allow": ["Bash(make:*)", "B"]}}),
+            ),
+            (
+                "userSettings",
+                files.user.as_ref().unwrap(),
+                json!({"permissions": {"allow": ["Bash(make:*)", "B"]}}),
+            ),
+        ] {
+            let update = update(json!({
+                "type": "addRules", "rules": rule, "behavior": "allow", "destination": destination
+            }));
+            files.save(&update).unwrap();
+            files.save(&update).unwrap();
+            let text = fs::read_to_string(path).unwrap();
+            let kept: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(kept.to_string(), expected.to_string(), "{destination}");
+        }
+        for (change, expected) in [
+            (
+                json!({"type": "removeRules", "rules": [{"toolName": "B"}], "behavior": "allow"}),
+                r#"{"allow":["Bash(make:*)"]}"#,
+            ),
+            (
+                json!({"type": "setMode", "mode": "plan"}),
+                r#"{"allow":["Bash(make:*)"],"defaultMode":"plan"}"#,
+            ),
+            (
+                json!({"type": "addDirectories", "directories": ["/d"]}),
+                r#"{"allow":["Bash(make:*)"],"defaultMode":"plan","additionalDirectories":["/d"]}"#,
+            ),
+        ] {
+            let mut change = change;
+            change["destination"] = json!("projectSettings");
+            files.save(&update(change)).unwrap();
+            let text = fs::read_to_string(&files.project).unwrap();
+            let kept: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(kept["permissions"].to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_understood_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        let files = SettingsFiles {
+            user: None,
+            project: path.clone(),
+            local: path.clone(),
+        };
+        let update = update(json!({
+            "type": "addRules", "rules": [{"toolName": "B"}], "behavior": "allow", "destination": "projectSettings"
+        }));
+        for text in [
+            "{",
+            "[]",
+            r#"{"permissions": 1}"#,
+            r#"{"permissions": {"allow": "B"}}"#,
+        ] {
+            fs::write(&path, text).unwrap();
+            assert!(files.save(&update).is_err(), "{text}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,592 @@
+//! One settings file: JSON whose keys are known, with the place of every fault.
+
+mod sandbox;
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use ah_agent::hooks::{HookEvent, HookGroup, HookSetting};
+use ah_conversation::{Effort, PermissionMode, Rule};
+use ah_mcp::ServerEntry;
+use ah_provider::route::NamedServer;
+use ah_work::settings::WorkSettings;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::concurrency::Concurrency;
+use crate::conversation::{EditorMode, Notify, StatusLine};
+use crate::error::Error;
+use crate::web::WebSettings;
+pub use sandbox::SandboxSettings;
+
+/// What one settings file says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// The model.
+    pub model: Option<String>,
+    /// The model that answers where the model cannot.
+    pub fallback_model: Option<String>,
+    /// The model that summarises older messages.
+    pub compaction_model: Option<String>,
+    /// How many messages the model is shown at most.
+    pub max_conversation_messages: Option<usize>,
+    /// Whether tool calls run together.
+    pub tool_concurrency: Option<Concurrency>,
+    /// How many characters of one tool's output the model is shown; 0: as many as the tool says.
+    pub max_tool_result_chars: Option<usize>,
+    /// How much of one tool's output is kept.
+    pub max_tool_output_bytes: Option<u64>,
+    /// How hard the model tries.
+    pub effort: Option<Effort>,
+    /// How much it may think.
+    pub max_thinking_tokens: Option<u32>,
+    /// How much it may write at once.
+    pub max_output_tokens: Option<NonZero<u64>>,
+    /// The sampling temperature.
+    pub temperature: Option<f64>,
+    /// The share of the likeliest words that it takes.
+    pub top_p: Option<f64>,
+    /// Words at which it stops.
+    pub stop: Option<Vec<String>>,
+    /// Servers by name.
+    pub providers: BTreeMap<String, NamedServer>,
+    /// MCP servers by name.
+    pub mcp_servers: BTreeMap<String, ServerEntry>,
+    /// What may happen.
+    pub permissions: PermissionSettings,
+    /// Where commands run, and what they may do there.
+    pub sandbox: SandboxSettings,
+    /// What is told of a run, and may have a say in it.
+    pub hooks: Vec<HookSetting>,
+    /// Variables for the session, where the environment has none of the name.
+    pub env: BTreeMap<String, String>,
+    /// Folders whose projects are trusted.
+    pub trusted_folders: Vec<PathBuf>,
+    /// How the web is reached.
+    pub web: WebSettings,
+    /// How far `ah work` goes.
+    pub work: Option<WorkSettings>,
+    /// Which keys edit a line of the conversation.
+    pub editor_mode: Option<EditorMode>,
+    /// Whose words stand at its bottom.
+    pub status_line: Option<StatusLine>,
+    /// How somebody is told who has turned to something else.
+    pub notify: Option<Notify>,
+}
+
+/// What a settings file says of permissions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PermissionSettings {
+    /// Calls that are allowed.
+    pub allow: Vec<Rule>,
+    /// Calls that are asked about, whatever else allows them.
+    pub ask: Vec<Rule>,
+    /// Calls that are denied.
+    pub deny: Vec<Rule>,
+    /// Working directories besides the first.
+    pub additional_directories: Vec<PathBuf>,
+    /// What is allowed where no rule says otherwise.
+    pub default_mode: Option<PermissionMode>,
+}
+
+/// Keys that other agents' settings have and whose absence changes nothing that a user could miss here.
+const FOREIGN: [&str; 7] = [
+    "cleanupPeriodDays",
+    "enabledPlugins",
+    "extraKnownMarketplaces",
+    "includeCoAuthoredBy",
+    "outputStyle",
+    "spinnerTipsEnabled",
+    "theme",
+];
+
+/// Reads the settings in `text`; the second value warns of keys that mean nothing. `source` names the text in
+/// messages. Where `is_foreign`, the file belongs to another agent and may have keys for it alone.
+pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec<String>), Error> {
+    let mut settings = Settings::default();
+    let text = text.trim_start_matches('\u{FEFF}');
+    if text.trim().is_empty() {
+        return Ok((settings, Vec::new()));
+    }
+    let mut file = File {
+        source,
+        text,
+        warnings: Vec::new(),
+    };
+    let top = serde_json::from_str::<&RawValue>(text).map_err(|error| file.fault(&error, 0))?;
+    for (key, value) in file.object(top)? {
+        match key.as_str() {
+            "$schema" => {}
+            "model" => settings.model = Some(file.value(value)?),
+            "fallbackModel" => settings.fallback_model = Some(file.value(value)?),
+            "compactionModel" => settings.compaction_model = Some(file.value(value)?),
+            "maxConversationMessages" => {
+                settings.max_conversation_messages = Some(file.value(value)?);
+            }
+            "toolConcurrency" => settings.tool_concurrency = Some(file.value(value)?),
+            "maxToolResultChars" => settings.max_tool_result_chars = Some(file.value(value)?),
+            "maxToolOutputBytes" => settings.max_tool_output_bytes = Some(file.value(value)?),
+            // The second is the other agent's name for it.
+            "effort" | "effortLevel" => settings.effort = Some(file.value(value)?),
+            "maxThinkingTokens" => settings.max_thinking_tokens = Some(file.value(value)?),
+            "maxOutputTokens" => settings.max_output_tokens = Some(file.value(value)?),
+            "temperature" => settings.temperature = Some(file.value(value)?),
+            "topP" => settings.top_p = Some(file.value(value)?),
+            "stop" => settings.stop = Some(file.value(value)?),
+            "providers" => {
+                for (name, value) in file.object(value)? {
+                    settings.providers.insert(name, file.value(value)?);
+                }
+            }
+            "mcpServers" => settings.mcp_servers = file.mcp_servers(value)?,
+            "permissions" => settings.permissions = file.permissions(value)?,
+            "web" => settings.web = file.value(value)?,
+            "sandbox" => settings.sandbox = file.sandbox(value)?,
+            "work" => settings.work = Some(file.value(value)?),
+            "editorMode" => settings.editor_mode = Some(file.value(value)?),
+            "statusLine" => settings.status_line = Some(file.value(value)?),
+            "notify" => settings.notify = Some(file.value(value)?),
+            "trustedFolders" => settings.trusted_folders = file.value(value)?,
+            "hooks" => settings.hooks = file.hooks(value)?,
+            "env" => {
+                for (name, value) in file.object(value)? {
+                    settings.env.insert(name, file.value(value)?);
+                }
+            }
+            _ if is_foreign && FOREIGN.contains(&key.as_str()) => {}
+            _ => file.warn_unknown(&key, value),
+        }
+    }
+    Ok((settings, file.warnings))
+}
+
+/// Reads a file of MCP servers, as `.mcp.json` is one; the second value warns of what cannot be read.
+pub fn read_mcp(
+    source: &str,
+    text: &str,
+) -> Result<(BTreeMap<String, ServerEntry>, Vec<String>), Error> {
+    let mut file = File {
+        source,
+        text: text.trim_start_matches('\u{FEFF}'),
+        warnings: Vec::new(),
+    };
+    let top =
+        serde_json::from_str::<&RawValue>(file.text).map_err(|error| file.fault(&error, 0))?;
+    let mut servers = BTreeMap::new();
+    for (key, value) in file.object(top)? {
+        if key == "mcpServers" {
+            servers = file.mcp_servers(value)?;
+        }
+    }
+    Ok((servers, file.warnings))
+}
+
+/// A settings file being read.
+struct File<'a> {
+    source: &'a str,
+    text: &'a str,
+    warnings: Vec<String>,
+}
+
+impl<'a> File<'a> {
+    /// The servers that can be read; of the others the user is warned.
+    fn mcp_servers(&mut self, value: &'a RawValue) -> Result<BTreeMap<String, ServerEntry>, Error> {
+        let mut servers = BTreeMap::new();
+        for (name, value) in self.object(value)? {
+            match self.value(value) {
+                Ok(server) => {
+                    servers.insert(name, server);
+                }
+                Err(fault) => self
+                    .warnings
+                    .push(format!("{}; the MCP server is left out", fault.message)),
+            }
+        }
+        Ok(servers)
+    }
+
+    fn permissions(&mut self, value: &'a RawValue) -> Result<PermissionSettings, Error> {
+        let mut permissions = PermissionSettings::default();
+        for (key, value) in self.object(value)? {
+            match key.as_str() {
+                "allow" => permissions.allow = self.rules(value)?,
+                "ask" => permissions.ask = self.rules(value)?,
+                "deny" => permissions.deny = self.rules(value)?,
+                "additionalDirectories" => {
+                    permissions.additional_directories = self.value(value)?;
+                }
+                "defaultMode" => {
+                    let word: String = self.value(value)?;
+                    let mode = word
+                        .parse()
+                        .map_err(|error: String| self.fault_at(&error, value))?;
+                    permissions.default_mode = Some(mode);
+                }
+                _ => self.warn_unknown(&format!("permissions.{key}"), value),
+            }
+        }
+        Ok(permissions)
+    }
+
+    fn hooks(&mut self, value: &'a RawValue) -> Result<Vec<HookSetting>, Error> {
+        let mut hooks = Vec::new();
+        for (name, value) in self.object(value)? {
+            let Ok(event) = name.parse::<HookEvent>() else {
+                self.warn_unknown(&format!("hooks.{name}"), value);
+                continue;
+            };
+            for group in self.value::<Vec<HookGroup>>(value)? {
+                for hook in group.at(event) {
+                    match hook {
+                        Ok(hook) => hooks.push(hook),
+                        Err(kind) => {
+                            self.warn_unknown(&format!("hooks.{name}: type {kind}"), value);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(hooks)
+    }
+
+    fn rules(&self, value: &'a RawValue) -> Result<Vec<Rule>, Error> {
+        let items: Vec<&RawValue> = self.value_of(value)?;
+        let rule = |item: &'a RawValue| {
+            let text: String = self.value(item)?;
+            text.parse::<Rule>()
+                .map_err(|error| self.fault_at(&error.to_string(), item))
+        };
+        items.into_iter().map(rule).collect()
+    }
+
+    /// The entries of an object, in their order.
+    fn object(&self, value: &'a RawValue) -> Result<Vec<(String, &'a RawValue)>, Error> {
+        let entries: BTreeMap<String, &'a RawValue> = self.value_of(value)?;
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort_by_key(|(_, value)| self.offset(value));
+        Ok(entries)
+    }
+
+    fn value<T: DeserializeOwned>(&self, value: &RawValue) -> Result<T, Error> {
+        serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
+    }
+
+    fn value_of<T: serde::Deserialize<'a>>(&self, value: &'a RawValue) -> Result<T, Error> {
+        serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
+    }
+
+    /// Where a value begins in the text that it borrows from.
+    fn offset(&self, value: &RawValue) -> usize {
+        let start = value.get().as_ptr() as usize;
+        start.saturating_sub(self.text.as_ptr() as usize)
+    }
+
+    /// Line and column of a byte, both from 1.
+    fn place(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..self.text.floor_char_boundary(offset)];
+        let line = before.matches('\n').count() + 1;
+        let column = before
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .count()
+            + 1;
+        (line, column)
+    }
+
+    fn warn_unknown(&mut self, key: &str, value: &RawValue) {
+        let (line, _) = self.place(self.offset(value));
+        let warning = format!("{}:{line}: unknown setting `{key}`", self.source);
+        self.warnings.push(warning);
+    }
+
+    /// What the JSON parser found in the text from `start` on. It says where a value ends that it cannot use; the
+    /// user looks for where it begins, which for a plain value is `start`.
+    fn fault(&self, error: &serde_json::Error, start: usize) -> Error {
+        let text = error.to_string();
+        let message = text.split(" at line ").next().unwrap_or_default();
+        let (line, column) = self.place(start);
+        let is_plain = error.is_data() && !self.text[start..].trim_start().starts_with(['{', '[']);
+        if is_plain || error.line() == 0 {
+            return self.fault_in(message, line, column);
+        }
+        match error.line() {
+            1 => self.fault_in(message, line, column + error.column().saturating_sub(1)),
+            further => self.fault_in(message, line + further - 1, error.column()),
+        }
+    }
+
+    fn fault_at(&self, message: &str, value: &RawValue) -> Error {
+        let (line, column) = self.place(self.offset(value));
+        self.fault_in(message, line, column)
+    }
+
+    fn fault_in(&self, message: &str, line: usize, column: usize) -> Error {
+        Error::failure(format!("{}:{line}:{column}: {message}", self.source))
+            .hint("correct it there; `--setting-sources` says which settings files are read")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ah_provider::openai::Quirks;
+    use ah_provider::route::Api;
+    use ah_work::phase::Phase;
+    use ah_work::settings::PhaseSettings;
+
+    use super::*;
+    use crate::conversation::{Channel, Kind};
+    use crate::tier::SandboxTier;
+
+    #[test]
+    fn known_keys_are_read() {
+        let text = r#"{
+            "$schema": "x",
+            "model": "haiku",
+            "fallbackModel": "opus",
+            "compactionModel": "sonnet",
+            "maxConversationMessages": 40,
+            "toolConcurrency": "serial",
+            "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
+            "effort": "xhigh", "maxThinkingTokens": 4000, "maxOutputTokens": 9000,
+            "temperature": 0.5, "topP": 0.9, "stop": ["END"],
+            "permissions": {
+                "allow": ["Bash(git log:*)"], "ask": ["WebFetch"], "deny": ["Edit"], "defaultMode": "acceptEdits",
+                "additionalDirectories": ["../lib"]
+            },
+            "providers": {"gw": {
+                "api": "openai-responses", "baseUrl": "http://h", "keyEnv": "GW", "keyCommand": "pass gw",
+                "keyHeader": "x-key", "headers": {"a": "b"}, "extraBody": {"c": 1}, "quirks": {"noUsage": true}
+            }},
+            "mcpServers": {
+                "s": {"command": "npx", "args": ["-y"], "more": 1},
+                "bad": {"command": 1}
+            },
+            "sandbox": {
+                "enabled": true, "tier": "landlock", "failIfUnavailable": true, "autoAllowBashIfSandboxed": false,
+                "allowHosts": ["a.example:443"], "allowHttp": ["a.example:80"], "unveil": ["/d:rw"], "env": ["A"],
+                "protect": ["o"], "unconfinedServers": ["s"],
+                "network": {"allowedDomains": ["*.b.example"], "deniedDomains": ["c.example"], "strictAllowlist": true},
+                "filesystem": {"denyRead": ["k"]}
+            },
+            "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "c", "timeout": 2, "sandbox": true}]}]},
+            "env": {"A": "b"},
+            "trustedFolders": ["~/src"],
+            "web": {"reader": "haiku", "privateHosts": ["wiki.lan"], "search": "brave"},
+            "work": {"maxPrs": 2, "phases": {"do": {"timeout": 600}}},
+            "editorMode": "vim",
+            "statusLine": {"type": "command", "command": "line", "padding": 1, "refreshInterval": 5, "more": 1},
+            "notify": {"channel": "osc9", "command": "tell", "after": 3}
+        }"#;
+        let server = NamedServer {
+            api: Some(Api::OpenAiResponses),
+            base_url: Some("http://h".to_owned()),
+            key_env: Some("GW".to_owned()),
+            key_command: Some("pass gw".to_owned()),
+            key_header: Some("x-key".to_owned()),
+            headers: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+            extra_body: serde_json::Map::from_iter([("c".to_owned(), 1.into())]),
+            quirks: Some(Quirks {
+                no_usage: true,
+                ..Quirks::default()
+            }),
+        };
+        let (settings, warnings) = read("s.json", text, false).unwrap();
+        assert_eq!(
+            warnings,
+            [
+                "s.json:21:36: invalid type: integer `1`, expected a string; the MCP server is left out"
+            ]
+        );
+        let mcp_server = ServerEntry {
+            command: Some("npx".to_owned()),
+            args: vec!["-y".to_owned()],
+            ..ServerEntry::default()
+        };
+        let expected = Settings {
+            model: Some("haiku".to_owned()),
+            fallback_model: Some("opus".to_owned()),
+            compaction_model: Some("sonnet".to_owned()),
+            max_conversation_messages: Some(40),
+            tool_concurrency: Some(Concurrency::Serial),
+            max_tool_result_chars: Some(2000),
+            max_tool_output_bytes: Some(1000),
+            effort: Some(Effort::ExtraHigh),
+            max_thinking_tokens: Some(4_000),
+            max_output_tokens: NonZero::new(9_000),
+            temperature: Some(0.5),
+            top_p: Some(0.9),
+            stop: Some(vec!["END".to_owned()]),
+            permissions: PermissionSettings {
+                allow: vec!["Bash(git log:*)".parse().unwrap()],
+                ask: vec!["WebFetch".parse().unwrap()],
+                deny: vec!["Edit".parse().unwrap()],
+                additional_directories: vec!["../lib".into()],
+                default_mode: Some(PermissionMode::AcceptEdits),
+            },
+            sandbox: SandboxSettings {
+                enabled: Some(true),
+                tier: Some(SandboxTier::Landlock),
+                fail_if_unavailable: Some(true),
+                auto_allow: Some(false),
+                allow_hosts: vec!["a.example:443".parse().unwrap()],
+                allow_http: vec!["a.example:80".parse().unwrap()],
+                allow_domains: vec!["*.b.example".parse().unwrap()],
+                deny_domains: vec!["c.example".parse().unwrap()],
+                is_strict: Some(true),
+                unveil: vec!["/d:rw".parse().unwrap()],
+                hide: vec!["k".into()],
+                env: vec!["A".to_owned()],
+                protect: vec!["o".into()],
+                unconfined_servers: vec!["s".to_owned()],
+            },
+            providers: BTreeMap::from([("gw".to_owned(), server)]),
+            mcp_servers: BTreeMap::from([("s".to_owned(), mcp_server)]),
+            hooks: vec![HookSetting {
+                event: HookEvent::PreToolUse,
+                matcher: Some("Bash".to_owned()),
+                command: "c".to_owned(),
+                timeout: Some(2.0),
+                is_async: false,
+                is_confined: true,
+            }],
+            env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
+            trusted_folders: vec!["~/src".into()],
+            web: WebSettings {
+                reader: Some("haiku".to_owned()),
+                private_hosts: vec!["wiki.lan".to_owned()],
+                search: Some("brave".to_owned()),
+            },
+            work: Some(WorkSettings {
+                max_prs: Some(2),
+                phases: BTreeMap::from([(
+                    Phase::Do,
+                    PhaseSettings {
+                        timeout: Some(600),
+                        ..PhaseSettings::default()
+                    },
+                )]),
+                ..WorkSettings::default()
+            }),
+            editor_mode: Some(EditorMode::Vi),
+            status_line: Some(StatusLine {
+                kind: Kind::Command,
+                command: "line".to_owned(),
+                padding: 1,
+                refresh_interval: Some(5),
+            }),
+            notify: Some(Notify {
+                channel: Channel::Osc9,
+                command: Some("tell".to_owned()),
+                after: Some(3),
+            }),
+        };
+        assert_eq!(settings, expected);
+        assert_eq!(read("s.json", " \n", false).unwrap().0, Settings::default());
+    }
+
+    #[test]
+    fn faults_say_where() {
+        for (text, expected) in [
+            (
+                "{\"model\": 3}",
+                "s.json:1:11: invalid type: integer `3`, expected a string",
+            ),
+            (
+                "{\n  \"env\": {\n    \"A\": 1}}",
+                "s.json:3:10: invalid type: integer `1`, expected a string",
+            ),
+            (
+                "{\n  \"permissions\": {\"allow\": \"Bash\"}}",
+                "s.json:2:28: invalid type: string \"Bash\", expected a sequence",
+            ),
+            (
+                "{\"permissions\": {\"allow\": [\"Bash\",\n \"Bash(\"]}}",
+                "s.json:2:2: `Bash(` is not a rule: expected `Tool` or `Tool(content)`",
+            ),
+            (
+                "{\"toolConcurrency\": \"often\"}",
+                "s.json:1:21: unknown variant `often`, expected one of `auto`, `serial`, `parallel`",
+            ),
+            (
+                "{\"maxConversationMessages\": -1}",
+                "s.json:1:29: invalid value: integer `-1`, expected usize",
+            ),
+            (
+                "{\"providers\": {\"gw\": {\n  \"baseURL\": \"x\"}}}",
+                "s.json:2:11: unknown field `baseURL`, expected one of `api`, `baseUrl`, `keyEnv`, `keyCommand`, \
+                 `keyHeader`, `headers`, `extraBody`, `quirks`",
+            ),
+            ("[1]", "s.json:1:1: invalid type: sequence, expected a map"),
+            ("{\"model\": \"x\",}", "s.json:1:15: key must be a string"),
+            ("{\"model\"", "s.json:1:8: EOF while parsing an object"),
+        ] {
+            let error = read("s.json", text, false).expect_err(text);
+            assert_eq!(error.message, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_warned_about_unless_they_are_another_agents() {
+        let text = "{\n \"theme\": 1,\n \"modle\": \"x\",\n \"permissions\": {\n  \"aks\": []}}";
+        for (is_foreign, expected) in [
+            (
+                false,
+                &[
+                    "s.json:2: unknown setting `theme`",
+                    "s.json:3: unknown setting `modle`",
+                    "s.json:5: unknown setting `permissions.aks`",
+                ] as &[_],
+            ),
+            (
+                true,
+                &[
+                    "s.json:3: unknown setting `modle`",
+                    "s.json:5: unknown setting `permissions.aks`",
+                ],
+            ),
+        ] {
+            assert_eq!(read("s.json", text, is_foreign).unwrap().1, expected);
+        }
+    }
+
+    #[test]
+    fn the_schema_names_the_same_keys() {
+        let schema: serde_json::Value =
+            serde_json::from_str(include_str!("../../docs/settings.schema.json")).unwrap();
+        let properties = schema["properties"].as_object().unwrap();
+        // Every key of the schema with a value of a wrong type: what is known complains, what is unknown warns.
+        for (key, value) in properties.iter().filter(|(key, _)| *key != "$schema") {
+            let wrong = if value["type"] == "array" {
+                "{}"
+            } else {
+                "[[]]"
+            };
+            let text = format!("{{\"{key}\": {wrong}}}");
+            assert!(read("s.json", &text, false).is_err(), "{key} is no setting");
+        }
+        let permissions = properties["permissions"]["properties"].as_object().unwrap();
+        for key in permissions.keys() {
+            let text = format!("{{\"permissions\": {{\"{key}\": 7}}}}");
+            assert!(
+                read("s.json", &text, false).is_err(),
+                "permissions.{key} is no setting"
+            );
+        }
+        let sandbox = properties["sandbox"]["properties"].as_object().unwrap();
+        for key in sandbox.keys() {
+            let text = format!("{{\"sandbox\": {{\"{key}\": 7}}}}");
+            assert!(
+                read("s.json", &text, false).is_err(),
+                "sandbox.{key} is no setting"
+            );
+        }
+        assert_eq!(
+            (properties.len(), permissions.len(), sandbox.len()),
+            (26, 5, 12),
+            "a setting is missing in the schema"
+        );
+    }
+}

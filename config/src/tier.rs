@@ -1,0 +1,24 @@
+//! How much of the sandbox must hold.
+
+use ah_sandbox::Tier;
+use serde::Deserialize;
+
+/// How much of the sandbox must hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxTier {
+    /// Everything.
+    #[default]
+    Full,
+    /// Files and system calls only, for machines without user namespaces; there is no network at all.
+    Landlock,
+}
+
+impl From<SandboxTier> for Tier {
+    fn from(tier: SandboxTier) -> Self {
+        match tier {
+            SandboxTier::Full => Self::Full,
+            SandboxTier::Landlock => Self::Landlock,
+        }
+    }
+}

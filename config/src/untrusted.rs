@@ -1,0 +1,100 @@
+//! What the settings of a project may say that is not trusted: what makes a run safer, and what is harmless.
+
+use ah_conversation::PermissionMode;
+
+use crate::settings::{PermissionSettings, Settings};
+use crate::web::WebSettings;
+
+/// What begins the name of a model that is a file, whose words would be the file's.
+const SCRIPT: &str = "script:";
+
+/// Whether a model of this name is a file.
+pub fn is_file(model: &str) -> bool {
+    model.starts_with(SCRIPT)
+}
+
+/// Takes out of `settings` what counts only where the project is trusted; gives the keys.
+pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
+    // Each setting is named here, so that a new one cannot be forgotten.
+    let Settings {
+        model,
+        fallback_model,
+        compaction_model,
+        max_conversation_messages: _,
+        tool_concurrency: _,
+        max_tool_result_chars: _,
+        max_tool_output_bytes: _,
+        effort: _,
+        max_thinking_tokens: _,
+        max_output_tokens: _,
+        temperature: _,
+        top_p: _,
+        stop: _,
+        providers,
+        mcp_servers,
+        permissions:
+            PermissionSettings {
+                allow,
+                ask: _,
+                deny: _,
+                additional_directories,
+                // It counts where it is the stricter one.
+                default_mode: _,
+            },
+        // Of a project, trusted or not, it holds only what tightens.
+        sandbox: _,
+        hooks,
+        env,
+        trusted_folders,
+        web,
+        work,
+        editor_mode: _,
+        status_line,
+        notify,
+    } = settings;
+    let mut taken = Vec::new();
+    for (key, model) in [
+        ("model", model),
+        ("fallbackModel", fallback_model),
+        ("compactionModel", compaction_model),
+    ] {
+        if model.take_if(|name| is_file(name)).is_some() {
+            taken.push(key);
+        }
+    }
+    let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
+    take("providers", !std::mem::take(providers).is_empty());
+    take("mcpServers", !std::mem::take(mcp_servers).is_empty());
+    take("permissions.allow", !std::mem::take(allow).is_empty());
+    take(
+        "permissions.additionalDirectories",
+        !std::mem::take(additional_directories).is_empty(),
+    );
+    take("hooks", !std::mem::take(hooks).is_empty());
+    take("web", std::mem::take(web) != WebSettings::default());
+    take("work", work.take().is_some());
+    take("statusLine", status_line.take().is_some());
+    take("notify", notify.take().is_some());
+    take("env", !std::mem::take(env).is_empty());
+    take(
+        "trustedFolders",
+        !std::mem::take(trusted_folders).is_empty(),
+    );
+    taken
+}
+
+/// The mode that holds where a project that is not trusted asks for `wanted`: none that allows more.
+pub fn stricter(held: PermissionMode, wanted: PermissionMode) -> Option<PermissionMode> {
+    (strictness(wanted) > strictness(held)).then_some(wanted)
+}
+
+fn strictness(mode: PermissionMode) -> u8 {
+    match mode {
+        PermissionMode::BypassPermissions => 0,
+        PermissionMode::AcceptEdits => 1,
+        PermissionMode::Default => 2,
+        PermissionMode::DontAsk => 3,
+        PermissionMode::Plan => 4,
+        PermissionMode::Delegate => 5,
+    }
+}

@@ -1,0 +1,149 @@
+//! The storey below: a model and a store of one's own, and the engine's events.
+//!
+//! `cargo run --example ports`
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ah::conversation::{
+    BlockStart, Branch, Delta, EventStream, Mail, MailKind, Message, Model, OutputPage, Provider,
+    Record, Request, StopReason, Store, StoreError, StreamEvent, ToolUseId, Transcript, Usage,
+};
+use ah::run_agent;
+use async_trait::async_trait;
+
+/// Says back what it hears.
+struct Echo(Model);
+
+impl Provider for Echo {
+    fn model(&self) -> &Model {
+        &self.0
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        let heard = request.messages.last().map(|last| last.text());
+        let text = format!("You said: {}", heard.unwrap_or_default());
+        let usage = Usage {
+            input_tokens: 1,
+            output_tokens: 1,
+            ..Usage::default()
+        };
+        let events = [
+            StreamEvent::Started {
+                id: "echo".to_owned(),
+                usage,
+            },
+            StreamEvent::BlockStarted {
+                index: 0,
+                block: BlockStart::Text(String::new()),
+            },
+            StreamEvent::Delta {
+                index: 0,
+                delta: Delta::Text(text),
+            },
+            StreamEvent::BlockStopped { index: 0 },
+            StreamEvent::Stopping {
+                stop_reason: StopReason::EndTurn,
+                usage,
+            },
+            StreamEvent::Ended,
+        ];
+        Box::pin(futures_util::stream::iter(events.map(Ok)))
+    }
+}
+
+/// Keeps messages for as long as it lives.
+#[derive(Default)]
+pub struct Shelf(Mutex<Vec<Arc<Message>>>);
+
+impl Shelf {
+    /// What is there.
+    pub fn messages(&self) -> MutexGuard<'_, Vec<Arc<Message>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for Shelf {
+    async fn load(&self) -> Result<Transcript, StoreError> {
+        Ok(Transcript::new(self.messages().clone(), HashMap::new()))
+    }
+
+    async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
+        for record in records {
+            if let Record::Message(message) = record {
+                self.messages().push(message);
+            }
+        }
+        Ok(())
+    }
+
+    async fn mail(&self, _: MailKind) -> Result<Vec<Mail>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn output(
+        &self,
+        _: &ToolUseId,
+        _: usize,
+        _: usize,
+    ) -> Result<Option<OutputPage>, StoreError> {
+        Ok(None)
+    }
+
+    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
+        std::env::temp_dir().join(call.as_str())
+    }
+
+    fn branch(self: Arc<Self>, _: Branch) -> Arc<dyn Store> {
+        // For subagents, which are not used here.
+        Arc::new(Self::default())
+    }
+}
+
+/// Runs two prompts on one conversation; gives the answers, the names of the events and the conversation.
+///
+/// # Errors
+///
+/// Where the conversation cannot be kept, which this store always can.
+pub async fn run() -> Result<(Vec<String>, Vec<String>, Arc<Shelf>), StoreError> {
+    let model = Arc::new(Echo(Model {
+        provider: "echo".to_owned(),
+        name: "echo".to_owned(),
+        context_window: 100_000,
+        max_output: 1_000,
+        price: None,
+        long_price: None,
+    }));
+    let (store, events) = (Arc::new(Shelf::default()), Arc::new(Mutex::new(Vec::new())));
+    let mut answers = Vec::new();
+    for prompt in ["Hello", "And again"] {
+        let seen = events.clone();
+        let on_event = move |event: &ah::conversation::Event| {
+            let name = serde_json::to_value(event).map(|event| event["event_type"].to_string());
+            if let (Ok(mut seen), Ok(name)) = (seen.lock(), name) {
+                seen.push(name);
+            }
+        };
+        let outcome = run_agent(
+            store.clone(),
+            model.clone(),
+            Vec::new(),
+            "You are an echo.",
+            prompt,
+            on_event,
+        );
+        answers.push(outcome.await?.answer);
+    }
+    let events = events.lock().map(|events| events.clone());
+    Ok((answers, events.unwrap_or_default(), store))
+}
+
+#[expect(clippy::print_stdout, reason = "what came of it is shown")]
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), StoreError> {
+    let (answers, events, _) = run().await?;
+    println!("{}\n{}", answers.join("\n"), events.join(" "));
+    Ok(())
+}

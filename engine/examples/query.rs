@@ -1,0 +1,140 @@
+//! Runs a prompt with a tool, a permission callback and a hook of one's own, and prints what comes of it. It needs no
+//! key: the model is a scenario.
+//!
+//! `cargo run --example query`
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use ah::Error;
+use ah::conversation::{Access, Context, Input, Output, Tool, ToolSpec, ToolUse, Truncation};
+use ah::{Decision, HookCallback, HookEvent, HookInput, Message, Options, ToolRequest, query};
+use async_trait::async_trait;
+use serde_json::json;
+
+const SCENARIO: &str = r#"{"turns": [
+    {"text": "Two tries.", "tools": [
+        {"name": "weather", "input": {"city": "Oslo"}},
+        {"name": "weather", "input": {"city": "Atlantis"}}
+    ]},
+    {"text": "It rains in Oslo."}
+]}"#;
+
+/// Knows the weather.
+struct Weather(ToolSpec);
+
+impl Weather {
+    fn new() -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        });
+        Self(ToolSpec {
+            name: "weather".to_owned(),
+            description: "Tells the weather of a city.".to_owned(),
+            input_schema: Arc::new(schema),
+            guidance: None,
+            truncation: Truncation::DEFAULT,
+            key: None,
+        })
+    }
+}
+
+#[async_trait]
+impl Tool for Weather {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn access(&self, _: &Input) -> Vec<Access> {
+        vec![Access::Unknown]
+    }
+
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        Output::text(format!(
+            "rain in {}",
+            call.input.text("city").unwrap_or("?")
+        ))
+    }
+}
+
+/// Allows what is about a city that there is.
+async fn decide(request: ToolRequest) -> Decision {
+    match request.input["city"].as_str() {
+        Some("Atlantis") => Decision::Deny {
+            message: "there is no such city".to_owned(),
+            interrupt: false,
+        },
+        _ => Decision::Allow,
+    }
+}
+
+/// Runs it in `folder`; gives what was told, line by line.
+///
+/// # Errors
+///
+/// Where the query cannot begin.
+pub async fn run(folder: &Path) -> Result<Vec<String>, Error> {
+    let scenario = folder.join("weather.json");
+    std::fs::write(scenario, SCENARIO).map_err(|error| Error::failure(error.to_string()))?;
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let tell = |line: String| {
+        if let Ok(mut lines) = lines.lock() {
+            lines.push(line);
+        }
+    };
+    let watched = lines.clone();
+    let watch = HookCallback {
+        event: HookEvent::PostToolUse,
+        matcher: None,
+        ask: Arc::new(move |input: HookInput| {
+            let watched = watched.clone();
+            Box::pin(async move {
+                let response = &input.payload["tool_response"];
+                if let Ok(mut lines) = watched.lock() {
+                    lines.push(format!("hook: {response}"));
+                }
+                json!({})
+            })
+        }),
+    };
+    let mut query = query(
+        "How is the weather?",
+        Options {
+            model: Some("script:weather.json".to_owned()),
+            own_tools: vec![Arc::new(Weather::new())],
+            can_use_tool: Some(Arc::new(|request| Box::pin(decide(request)))),
+            hooks: vec![watch],
+            cwd: Some(folder.to_owned()),
+            ephemeral: true,
+            setting_sources: Some(Vec::new()),
+            ..Options::default()
+        },
+    );
+    while let Some(message) = query.next().await {
+        match message? {
+            Message::Assistant(said) if !said.text().is_empty() => {
+                tell(format!("model: {}", said.text()));
+            }
+            Message::User(told) => tell(format!("told: {}", told.message["content"][0]["content"])),
+            Message::Result(result) => tell(format!(
+                "{}: {} model calls",
+                result.subtype, result.num_turns
+            )),
+            _ => {}
+        }
+    }
+    let lines = lines.lock().map(|lines| lines.clone());
+    Ok(lines.unwrap_or_default())
+}
+
+#[expect(clippy::print_stdout, reason = "what came of it is shown")]
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    for line in run(folder.path()).await? {
+        println!("{line}");
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! Puts an engine together: the one place that names concrete providers, stores and tools.
+
+mod agents;
+mod hooks;
+pub mod model;
+pub mod safety;
+pub mod tools;
+pub mod web;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_agent::hooks::Hook;
+use ah_agent::skills::{Skill, Skills};
+use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, Toolbox};
+use ah_config::rulebook::SettingsFiles;
+use ah_config::{Concurrency, Config, Error};
+use ah_conversation::{Cost, Interface, Limits, Model, Provider, Tool, ToolSpec, estimate_text};
+use ah_mcp::{Confined, RemoteServers, SdkHost, Transport};
+use ah_store::{SessionStore, SystemClock};
+
+use crate::confinement::Standing;
+use crate::instructions::{milliseconds, system_prompt};
+use crate::place::transcript_path;
+pub use agents::{Main, as_main, subagents};
+use model::{connect, sampling, thinking};
+use tools::Sources;
+
+/// How long a request for a host waits for MCP servers that have just been started.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Is told what the user should know once a session is at work.
+pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Returns a [`Warn`] that tells nobody.
+pub fn no_warnings() -> Warn {
+    Arc::new(|_| {})
+}
+
+/// What a session is given besides its model, its store and its configuration.
+pub struct SessionInputs<'a> {
+    /// All skills.
+    pub skills: &'a Arc<Skills>,
+    /// The skill that is in use.
+    pub active: Option<&'a Skill>,
+    /// Where commands run.
+    pub standing: &'a Standing,
+    /// Whether a person can be asked.
+    pub has_person: bool,
+    /// The MCP servers of type `sdk`, if a host drives the session.
+    pub host: Option<SdkHost>,
+    /// Hooks besides those of the settings, asked after them.
+    pub hooks: Vec<Arc<dyn Hook>>,
+    /// The model and the tools of the program that embeds the engine.
+    pub extensions: HostExtensions,
+    /// Is told what the user should know once the session is at work.
+    pub warn: Warn,
+}
+
+/// The model and the tools of a program that embeds the engine.
+#[derive(Clone, Default)]
+pub struct HostExtensions {
+    /// Its model, in the place of that of the settings.
+    pub provider: Option<Arc<dyn Provider>>,
+    /// Its tools, in the place of others of their names.
+    pub tools: Vec<Arc<dyn Tool>>,
+}
+
+/// What a frontend is made for: the session as far as it is shown.
+#[derive(Debug, Clone)]
+pub struct SessionView {
+    /// For whom it is shown.
+    pub interface: Interface,
+    /// The model that is asked, for its window.
+    pub model: Model,
+    /// The tools, for what stands for their calls.
+    pub tools: Arc<[ToolSpec]>,
+    /// Paths are shown relative to this folder.
+    pub cwd: PathBuf,
+    /// The session's id.
+    pub session: String,
+}
+
+/// All that a session on `store` needs, and what the user should know. `make_frontend` makes what shows it.
+///
+/// # Errors
+///
+/// If an option makes no sense with this model, or a file that the prompt needs cannot be read.
+pub async fn session(
+    provider: Arc<dyn Provider>,
+    store: &Arc<SessionStore>,
+    config: &Config,
+    inputs: SessionInputs<'_>,
+    make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
+    warnings: &mut Vec<String>,
+) -> Result<(Ports, Toolbox, SessionSettings), Error> {
+    let subagents = subagents(
+        inputs.skills,
+        config,
+        inputs.standing,
+        &inputs.warn,
+        warnings,
+    )?;
+    let sources = Sources {
+        subagents: subagents.clone(),
+        confined: inputs.standing.confined(),
+        store: store.clone(),
+        skills: inputs.skills,
+        active: inputs.active,
+        has_person: config.run.host.decides_permissions || inputs.has_person,
+        web: web::of(&provider, inputs.standing.confined(), config, warnings)?,
+    };
+    let (layered, more) = tools::layered(sources, config).await;
+    warnings.extend(more);
+    let form = answer_form(config)?;
+    let known = layered.iter().map(|known| known.tool.clone());
+    let own = inputs.extensions.tools.iter().cloned();
+    let asked = form.iter().map(AnswerForm::tool);
+    let mut tools = Toolbox::new(known.chain(own).chain(asked));
+    if let Some(subagents) = subagents {
+        tools = tools.with_subagents(subagents);
+    }
+    let settings = SessionSettings {
+        answer_form: form,
+        ..settings(&*provider, &tools, &inputs, config, warnings)?
+    };
+    let is_driven = inputs.host.is_some();
+    let tools = with_servers(tools, config, inputs.standing, inputs.host, warnings);
+    let frontend = make_frontend(SessionView {
+        interface: config.interface,
+        model: provider.model().clone(),
+        tools: tools.specs().clone(),
+        cwd: config.environment.cwd().to_owned(),
+        session: store.id().to_string(),
+    });
+    let transcript = transcript(store, config).filter(|_| is_driven);
+    let transcript = transcript.unwrap_or_else(|| store.path().to_owned());
+    let summarizer = match &config.compaction_model {
+        Some(name) => connect(config, &name.value, warnings)?,
+        None => provider.clone(),
+    };
+    safety::ask_about_hosts(inputs.standing, &frontend, config);
+    if let Some(text) = safety::notice(inputs.standing, inputs.has_person, config) {
+        frontend.notice(&text);
+    }
+    let hooks = hooks::of(
+        store,
+        transcript,
+        config,
+        inputs.standing,
+        &frontend,
+        inputs.hooks,
+    );
+    let ports = Ports {
+        provider,
+        summarizer,
+        store: store.clone(),
+        clock: Arc::new(SystemClock::default()),
+        frontend,
+        rules: Arc::new(SettingsFiles::of(config)),
+        hooks,
+    };
+    Ok((ports, tools, settings))
+}
+
+/// The tools, and those of the MCP servers, which are started here. On the command line nobody waits for them; programs
+/// expect the tools in the first request.
+fn with_servers(
+    tools: Toolbox,
+    config: &Config,
+    standing: &Standing,
+    host: Option<SdkHost>,
+    warnings: &mut Vec<String>,
+) -> Toolbox {
+    let (mut servers, faults) = config.mcp_servers();
+    warnings.extend(faults);
+    if host.is_none() {
+        servers.retain(|name, server| {
+            let is_reached = server.transport != Transport::Sdk;
+            if !is_reached {
+                warnings.push(format!(
+                    "the MCP server `{name}` is left out: its type is `sdk`, and no program that has it drives this one"
+                ));
+            }
+            is_reached
+        });
+        if servers.is_empty() {
+            return tools;
+        }
+    }
+    let options = ah_mcp::Options {
+        host,
+        ..mcp_options(config, standing)
+    };
+    let servers = RemoteServers::start(servers, options);
+    for status in servers.not_started() {
+        let reason = status.error.unwrap_or_default();
+        warnings.push(format!(
+            "the MCP server `{}` is left out: {reason}",
+            status.name
+        ));
+    }
+    let patience = config.interface.pick(Duration::ZERO, PATIENCE);
+    tools.with_servers(Arc::new(servers), patience)
+}
+
+fn settings(
+    provider: &dyn Provider,
+    tools: &Toolbox,
+    inputs: &SessionInputs<'_>,
+    config: &Config,
+    warnings: &mut Vec<String>,
+) -> Result<SessionSettings, Error> {
+    let model = provider.model();
+    let wanted = &config.run.limits;
+    let (blocks, more) = system_prompt(config, tools.specs(), inputs.skills)?;
+    warnings.extend(more);
+    let system: Vec<_> = blocks
+        .iter()
+        .map(|block| ah_agent::prompt::text(block))
+        .collect();
+    let estimated = system.iter().map(|text| estimate_text(text)).sum::<u64>();
+    if let Some(most) = wanted.max_context_tokens.filter(|most| estimated > *most) {
+        let message = format!(
+            "the system prompt alone has about {estimated} tokens, and --max-context-tokens allows {most}"
+        );
+        return Err(
+            Error::usage(message).hint("`ah prompt` shows it, and where its parts come from")
+        );
+    }
+    Ok(SessionSettings {
+        system: system.into(),
+        limits: Limits {
+            max_turns: wanted.max_turns,
+            max_tokens: wanted.max_tokens,
+            max_context_tokens: wanted.max_context_tokens,
+            max_budget: wanted.max_budget_usd.map(Cost::from_usd),
+            deadline: None,
+            context_window: model.context_window,
+            reserved_output: model.max_output,
+        },
+        timeout_ms: wanted.timeout.map(milliseconds),
+        permissions: safety::permissions(inputs.standing, inputs.has_person, config),
+        concurrency: match config.tool_concurrency.value {
+            Concurrency::Auto => ToolConcurrency::Auto,
+            Concurrency::Serial => ToolConcurrency::Serial,
+            Concurrency::Parallel => ToolConcurrency::Parallel,
+        },
+        max_messages: config
+            .max_conversation_messages
+            .as_ref()
+            .map(|count| count.value),
+        max_result_chars: config
+            .max_tool_result_chars
+            .as_ref()
+            .map(|count| count.value)
+            .filter(|count| *count > 0),
+        answer_form: None,
+        must_produce: config
+            .run
+            .prompt
+            .must_produce
+            .as_ref()
+            .map(|file| config.environment.cwd().join(file)),
+        thinking: thinking(config),
+        sampling: sampling(config),
+    })
+}
+
+/// Returns the file in which the Agent SDKs look for the conversation; `None` if the session leaves nothing behind.
+pub fn transcript(store: &SessionStore, config: &Config) -> Option<PathBuf> {
+    let path = transcript_path(config, store.uuid())?;
+    (!config.run.is_ephemeral).then_some(path)
+}
+
+/// The form that the answer must have.
+fn answer_form(config: &Config) -> Result<Option<AnswerForm>, Error> {
+    let Some(schema) = &config.run.prompt.answer_schema else {
+        return Ok(None);
+    };
+    match AnswerForm::new(schema.clone()) {
+        Ok(form) => Ok(Some(form)),
+        Err(fault) => Err(bad_schema(&fault)),
+    }
+}
+
+/// Returns the error of a JSON Schema for the answer that cannot be used.
+pub fn bad_schema(fault: &str) -> Error {
+    Error::usage(format!("the schema of the answer cannot be used: {fault}"))
+        .hint("give a JSON Schema whose `type` is `object`")
+}
+
+/// How the MCP servers are reached, and how long they are waited for.
+pub fn mcp_options(config: &Config, standing: &Standing) -> ah_mcp::Options {
+    let environment = &config.environment;
+    ah_mcp::Options {
+        environment: environment.clone(),
+        http: ah_http::Options::from_variables(|name| environment.get(name)),
+        host: None,
+        confined: standing.confined().map(|confined| Confined {
+            sandbox: confined.sandbox.clone(),
+            environment: confined.variables.clone(),
+            free: { config.sandbox.unconfined_servers.iter() }
+                .map(|name| name.value.clone())
+                .collect(),
+        }),
+        start_timeout: config.server_patience(),
+        call_timeout: config.call_timeout(),
+        denied: config.deny.iter().map(|rule| rule.value.clone()).collect(),
+        interface: config.interface,
+    }
+}

@@ -1,0 +1,186 @@
+//! The subagents that a session may start, and the one that it may itself run as.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ah_agent::agents::{Agent, MemoryScope};
+use ah_agent::skills::Skills;
+use ah_agent::{SubagentKinds, Subagents};
+use ah_config::overrides::SystemPromptSource;
+use ah_config::{Config, Error, Origin, Sourced, extensions};
+use ah_conversation::{PermissionMode, Servers};
+use ah_mcp::RemoteServers;
+
+use super::model::Catalogued;
+use super::tools::subagent_tool;
+use super::{Warn, mcp_options, no_warnings};
+use crate::confinement::Standing;
+use crate::instructions::surroundings;
+
+/// The model of whoever starts a subagent.
+const INHERIT: &str = "inherit";
+/// The names by which one vendor's models are known; elsewhere they name nothing.
+const ALIASES: [&str; 3] = ["sonnet", "opus", "haiku"];
+/// The variable with which other agents' users keep subagents from running beside the conversation.
+const NONE_BESIDE: &str = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS";
+
+/// The tool that starts subagents, where the profile has it.
+///
+/// # Errors
+///
+/// Where the definitions of the command line cannot be read.
+pub fn subagents(
+    skills: &Arc<Skills>,
+    config: &Config,
+    standing: &Standing,
+    warn: &Warn,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Arc<Subagents>>, Error> {
+    let Some(name) = subagent_tool(config) else {
+        return Ok(None);
+    };
+    let (agents, more) = extensions::agents(config)?;
+    warnings.extend(more);
+    let of_config = config.clone();
+    let is_off = config.environment.get(NONE_BESIDE) == Some("1");
+    let main = config.run.prompt.agent.as_deref();
+    let main = main.and_then(|name| agents.get(name));
+    let allowed = main.and_then(|main| main.may_start()).unwrap_or_default();
+    let kinds = SubagentKinds {
+        agents,
+        skills: skills.clone(),
+        models: Arc::new(Catalogued::new(config.clone(), warn.clone())),
+        surroundings: Box::new(move || surroundings(&of_config)),
+        memory: memory(config),
+        may_run_beside: !is_off,
+        servers: Some(servers(config, standing)),
+    };
+    Ok(Some(Arc::new(Subagents::new(kinds, name, allowed))))
+}
+
+/// Gives servers of a subagent's own, which end with it.
+fn servers(
+    config: &Config,
+    standing: &Standing,
+) -> Box<dyn Fn() -> Arc<dyn Servers> + Send + Sync> {
+    let options = mcp_options(config, standing);
+    Box::new(move || Arc::new(RemoteServers::start(BTreeMap::new(), options.clone())))
+}
+
+/// The options and the configuration of a session whose main agent is the one that `--agent` names, and what its first
+/// prompt begins with. What was typed counts more than its definition.
+///
+/// # Errors
+///
+/// Where there is no such definition.
+pub fn as_main(config: &Config) -> Result<Option<Main>, Error> {
+    let Some(name) = &config.run.prompt.agent else {
+        return Ok(None);
+    };
+    let (agents, _) = extensions::agents(config)?;
+    let Some(agent) = agents.get(name).cloned() else {
+        let known: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
+        let hint = format!("there are {}", known.join(", "));
+        return Err(Error::usage(format!("there is no agent `{name}`")).hint(hint));
+    };
+    let (skills, _) = extensions::skills(config);
+    let mut config = config.clone();
+    let prompt = &mut config.run.prompt;
+    if matches!(&prompt.system_prompt, Some(SystemPromptSource::Text(text)) if text.trim().is_empty())
+    {
+        prompt.system_prompt = None;
+    }
+    if config.run.prompt.system_prompt.is_none() {
+        let of_config = config.clone();
+        let kinds = SubagentKinds {
+            agents,
+            skills: Arc::new(skills),
+            models: Arc::new(Catalogued::new(config.clone(), no_warnings())),
+            surroundings: Box::new(move || surroundings(&of_config)),
+            memory: memory(&config),
+            may_run_beside: true,
+            servers: None,
+        };
+        // To go without the project's instructions is for those who are told what they need.
+        let with_instructions = Agent {
+            omits_instructions: false,
+            ..(*agent).clone()
+        };
+        let text = kinds.system(&with_instructions).join("\n\n");
+        config.run.prompt.system_prompt = Some(SystemPromptSource::Text(text));
+    }
+    of_definition(&agent, &mut config)?;
+    Ok(Some(Main {
+        first_words: agent.initial_prompt.clone(),
+        config,
+    }))
+}
+
+/// A session whose main agent has a definition.
+pub struct Main {
+    /// What its first prompt begins with.
+    pub first_words: Option<String>,
+    /// The configuration with what the definition says.
+    pub config: Config,
+}
+
+/// Takes from a definition what was not typed.
+fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
+    let is_other_vendors = |name: &str| name.contains('/') || name.starts_with("script:");
+    if let Some(model) = agent.model.clone().filter(|model| model != INHERIT)
+        && config.model.origin != Origin::CommandLine
+        && !(ALIASES.contains(&model.as_str()) && is_other_vendors(&config.model.value))
+    {
+        config.model = Sourced::typed(model);
+    }
+    if let Some(value) = agent.permission_mode
+        && config.permission_mode.origin != Origin::CommandLine
+    {
+        if value == PermissionMode::BypassPermissions && !config.may_bypass {
+            let message = format!("the agent `{}` wants mode `bypassPermissions`", agent.name);
+            return Err(Error::failure(message)
+                .hint("agree to it with --allow-dangerously-skip-permissions"));
+        }
+        config.permission_mode = Sourced::typed(value);
+    }
+    if let Some(value) = agent.effort
+        && config
+            .effort
+            .as_ref()
+            .is_none_or(|effort| effort.origin != Origin::CommandLine)
+    {
+        config.effort = Some(Sourced::typed(value));
+    }
+    config
+        .hooks
+        .extend(agent.hooks.iter().cloned().map(Sourced::typed));
+    let limits = &mut config.run.limits;
+    limits.max_turns = limits.max_turns.or(agent.max_turns);
+    if let Some(tools) = &agent.tools
+        && config.run.tools.only.is_none()
+    {
+        let names = tools.iter().filter_map(|tool| tool.split('(').next());
+        config.run.tools.only = Some(names.map(str::to_owned).collect());
+    }
+    for tool in &agent.disallowed_tools {
+        let rule = tool
+            .parse()
+            .map_err(|error| Error::failure(format!("{tool}: {error}")))?;
+        config.deny.push(Sourced::typed(rule));
+    }
+    Ok(())
+}
+
+/// Where subagents keep what they have learned; the folders are those of the other agent, so that both know the same.
+fn memory(config: &Config) -> Vec<(MemoryScope, PathBuf)> {
+    let project = config.project_root.join(".claude");
+    let user = config.foreign_home.as_ref();
+    let user = user.map(|folder| (MemoryScope::User, folder.join("agent-memory")));
+    user.into_iter()
+        .chain([
+            (MemoryScope::Project, project.join("agent-memory")),
+            (MemoryScope::Local, project.join("agent-memory-local")),
+        ])
+        .collect()
+}

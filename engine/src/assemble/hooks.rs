@@ -1,0 +1,117 @@
+//! The hooks of the settings, as the engine asks them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_agent::Frontend;
+use ah_agent::hooks::{CommandHook, Hook, HookSession, HookSetting, Hooks, Matcher};
+use ah_process::Sandbox;
+use ah_store::SessionStore;
+use ah_tools::Shell;
+
+use ah_config::Config;
+
+use crate::confinement::Standing;
+
+/// How long a hook may take where its settings say nothing.
+const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The hooks of the settings, and `more` behind them; `transcript_path` is what they are told of the conversation. One
+/// that is to be confined runs so, or not at all where that cannot be.
+pub fn of(
+    store: &SessionStore,
+    transcript_path: PathBuf,
+    config: &Config,
+    standing: &Standing,
+    frontend: &Arc<dyn Frontend>,
+    more: Vec<Arc<dyn Hook>>,
+) -> Hooks {
+    let subject = HookSession {
+        session_id: store.uuid().to_owned(),
+        transcript_path,
+        cwd: config.environment.cwd().to_owned(),
+    };
+    let maker = Maker::new(config, standing, frontend.clone());
+    let own = config.hooks.iter();
+    let own =
+        own.filter_map(|setting| maker.make(&setting.value, config.plugin_of(&setting.origin)));
+    let hooks = own.chain(more).collect();
+    Hooks::new(hooks, subject).with_maker(move |setting| maker.make(setting, None))
+}
+
+/// What hooks are made with.
+struct Maker {
+    shell: PathBuf,
+    cwd: PathBuf,
+    variables: Vec<(String, String)>,
+    sandbox: Room,
+    /// Is told of a hook that is left out.
+    frontend: Arc<dyn Frontend>,
+}
+
+/// Where a hook runs that is to be confined.
+enum Room {
+    /// In a sandbox, with these variables.
+    Sandbox(Arc<Sandbox>, Vec<(String, String)>),
+    /// Nowhere: there is none.
+    Missing,
+    /// Where all hooks run.
+    Outside,
+}
+
+impl Maker {
+    fn new(config: &Config, standing: &Standing, frontend: Arc<dyn Frontend>) -> Self {
+        let environment = &config.environment;
+        let project = config.project_root.to_string_lossy().into_owned();
+        let project = ("CLAUDE_PROJECT_DIR".to_owned(), project);
+        let children = environment.for_children();
+        let children = children.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self {
+            shell: Shell::new(environment).program,
+            cwd: environment.cwd().to_owned(),
+            sandbox: match standing {
+                Standing::Inside(confined) => {
+                    let seen = confined.variables.iter().chain([&project]);
+                    Room::Sandbox(confined.sandbox.clone(), seen.cloned().collect())
+                }
+                Standing::Missing(_) => Room::Missing,
+                Standing::Outside => Room::Outside,
+            },
+            variables: children.chain([project]).collect(),
+            frontend,
+        }
+    }
+
+    /// A hook; `plugin` is the folder of the plugin that brings it.
+    fn make(&self, setting: &HookSetting, plugin: Option<&Path>) -> Option<Arc<dyn Hook>> {
+        let (sandbox, variables) = match &self.sandbox {
+            _ if !setting.is_confined => (None, &self.variables),
+            Room::Outside => (None, &self.variables),
+            Room::Sandbox(sandbox, variables) => (Some(sandbox.clone()), variables),
+            Room::Missing => {
+                let command = &setting.command;
+                self.frontend.notice(&format!(
+                    "the hook `{command}` is left out: there is no sandbox for it"
+                ));
+                return None;
+            }
+        };
+        let root = plugin.map(|root| {
+            let root = root.to_string_lossy().into_owned();
+            ("CLAUDE_PLUGIN_ROOT".to_owned(), root)
+        });
+        let given = setting.timeout.map(Duration::try_from_secs_f64);
+        Some(Arc::new(CommandHook {
+            event: setting.event,
+            matcher: Matcher::new(setting.matcher.as_deref()),
+            command: setting.command.clone(),
+            timeout: given.and_then(Result::ok).unwrap_or(HOOK_TIMEOUT),
+            is_async: setting.is_async,
+            shell: self.shell.clone(),
+            cwd: self.cwd.clone(),
+            environment: variables.iter().cloned().chain(root).collect(),
+            sandbox,
+        }))
+    }
+}

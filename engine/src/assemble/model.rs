@@ -1,0 +1,181 @@
+//! The models of a configuration, ready to be asked.
+
+use std::sync::Arc;
+
+use ah_config::{Config, Error, ErrorKind};
+use ah_conversation::{
+    Clock as _, ErrorClass, Model, Models, Provider, ProviderError, Sampling, Thinking,
+};
+use ah_provider::exchange::Timeouts;
+use ah_provider::fallback::Fallback;
+use ah_provider::script::normalizer::Normalizer;
+use ah_provider::script::record::Recording;
+use ah_store::SystemClock;
+
+use super::Warn;
+use crate::key_command::KeyCommand;
+
+/// How often a model is asked again at most where another one stands behind it.
+const RETRIES_BEFORE_FALLBACK: u32 = 3;
+
+/// The model that the configuration names, ready to be asked.
+///
+/// # Errors
+///
+/// Where there is no such model, or no key for it.
+pub fn model(config: &Config, warnings: &mut Vec<String>) -> Result<Arc<dyn Provider>, Error> {
+    let provider = match &config.fallback_model {
+        None => connect(config, &config.model.value, warnings)?,
+        Some(name) => with_fallback(config, &name.value, warnings)?,
+    };
+    let Some(path) = &config.run.record else {
+        return Ok(provider);
+    };
+    let normal = Normalizer::of(&config.environment);
+    let recording = Recording::create(path, provider.model(), normal).map_err(|error| {
+        Error::failure(format!("cannot record to `{}`: {error}", path.display()))
+    })?;
+    Ok(Arc::new(recording.of(provider)))
+}
+
+/// The model, and behind it another one, for which the first is not waited long.
+fn with_fallback(
+    config: &Config,
+    name: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<dyn Provider>, Error> {
+    let mut impatient = config.clone();
+    impatient.retry.retries = config.retry.retries.min(RETRIES_BEFORE_FALLBACK);
+    let first = connect(&impatient, &config.model.value, warnings)?;
+    let second = connect(config, name, warnings)?;
+    let (asked, other) = (first.model(), second.model());
+    if (&asked.provider, &asked.name) == (&other.provider, &other.name) {
+        let message = format!("the fallback model is the model itself, {}", other.name);
+        return Err(Error::failure(message).hint("name another one with --fallback-model"));
+    }
+    Ok(Arc::new(Fallback::new(first, second)))
+}
+
+pub(super) fn connect(
+    config: &Config,
+    name: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<dyn Provider>, Error> {
+    let provider = asking(config, &config.run.betas, |options| {
+        ah_provider::connect(name, options)
+    })?;
+    let (thinking, sampling) = (thinking(config), sampling(config));
+    let left_out = asking(config, &config.run.betas, |options| {
+        ah_provider::left_out(name, thinking, &sampling, options)
+    })?;
+    if !left_out.is_empty() {
+        let names = left_out.join("`, `");
+        warnings.push(format!(
+            "{name} is asked without `{names}`, which it does not take"
+        ));
+    }
+    match provider.model() {
+        model if model.price.is_none() && config.run.limits.max_budget_usd.is_some() => {
+            let message = format!(
+                "the price of {} is not known, so `--max-budget-usd` cannot hold",
+                model.name
+            );
+            Err(Error::failure(message).hint(format!(
+                "give its price per million tokens in `.ah/models.json`: \
+                 {{\"models\": {{\"{}\": {{\"price\": {{\"input\": 3, \"output\": 15}}}}}}}}",
+                model.name
+            )))
+        }
+        _ => Ok(provider),
+    }
+}
+
+/// Where the key for the model that the configuration names is set, if there is one.
+///
+/// # Errors
+///
+/// Where there is no such model, or it has no key though it needs one.
+pub fn credentials(config: &Config) -> Result<Option<String>, Error> {
+    asking(config, &[], |options| {
+        ah_provider::credentials(&config.model.value, options)
+    })
+}
+
+pub(super) fn asking<T>(
+    config: &Config,
+    betas: &[String],
+    ask: impl FnOnce(&ah_provider::Options<'_>) -> Result<T, ProviderError>,
+) -> Result<T, Error> {
+    let environment = &config.environment;
+    let servers = config.servers.iter();
+    let servers = servers.map(|(name, server)| (name.clone(), server.value.clone()));
+    let answer = ask(&ah_provider::Options {
+        environment,
+        catalog: &config.catalog()?,
+        servers: &servers.collect(),
+        key_source: &|command, setting| Arc::new(KeyCommand::new(command, setting, environment)),
+        http: &ah_http::Options::from_variables(|name| environment.get(name)),
+        betas,
+        max_output: config
+            .max_output_tokens
+            .as_ref()
+            .map(|count| count.value.get()),
+        timeouts: Timeouts::default(),
+        retry: config.retry,
+        seed: SystemClock::default().now().0.unsigned_abs(),
+    });
+    answer.map_err(|error| {
+        Error::new(ErrorKind::Provider, error.to_string())
+            .maybe_hint(error.hint.clone())
+            .caused_by(error)
+    })
+}
+
+/// The models that the settings and the catalogue know.
+pub struct Catalogued {
+    config: Config,
+    warn: Warn,
+}
+
+impl Catalogued {
+    /// Returns the models that `config` gives access to. `warn` is told what a model connected later does not take.
+    pub fn new(config: Config, warn: Warn) -> Self {
+        Self { config, warn }
+    }
+}
+
+impl Models for Catalogued {
+    fn connect(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ProviderError> {
+        let name = name.unwrap_or(&self.config.model.value);
+        let mut warnings = Vec::new();
+        let connected = connect(&self.config, name, &mut warnings);
+        warnings.iter().for_each(|warning| (self.warn)(warning));
+        connected.map_err(|error| ProviderError {
+            hint: error.hint,
+            ..ProviderError::new(ErrorClass::Unknown, error.message)
+        })
+    }
+
+    fn describe(&self, provider: &str, name: &str) -> Model {
+        let catalog = self.config.catalog().unwrap_or_default();
+        catalog.model(provider, name)
+    }
+}
+
+pub(super) fn thinking(config: &Config) -> Thinking {
+    Thinking {
+        budget: config.max_thinking_tokens.as_ref().map(|count| count.value),
+        effort: config.effort.as_ref().map(|effort| effort.value),
+    }
+}
+
+pub(super) fn sampling(config: &Config) -> Sampling {
+    Sampling {
+        temperature: config.temperature.as_ref().map(|share| share.value),
+        top_p: config.top_p.as_ref().map(|share| share.value),
+        stop: config
+            .stop
+            .as_ref()
+            .map_or_else(Vec::new, |words| words.value.clone()),
+    }
+}

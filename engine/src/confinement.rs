@@ -1,0 +1,478 @@
+//! The policy for commands: from the command line and the user's settings, never from the project.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use ah_config::overrides::SandboxChoice;
+use ah_config::own_folder::OwnFolder;
+use ah_config::{Config, Error, ErrorKind, SandboxTier, Sourced};
+use ah_conversation::{Environment, Interface};
+use ah_sandbox::{Access, Allowlist, Authority, Confinement, Domain, Grant, Proxy, Sandbox, Tier};
+
+/// This program, also where its file was replaced meanwhile.
+pub const LAUNCHER: &str = "/proc/self/exe";
+/// The variable that names further hosts, separated by commas.
+const ALLOW_HOSTS: &str = "AH_ALLOW_HOSTS";
+/// What the names of folders begin with that commands find in the place of `/tmp` and of the home.
+const SCRATCH: &str = "ah-scratch-";
+
+/// What is granted beyond what every command has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// How much must hold.
+    pub tier: Tier,
+    /// The workspace, where it is not the project.
+    pub workspace: Option<PathBuf>,
+    /// Paths, relative ones to the working directory.
+    pub paths: Vec<Grant>,
+    /// Programs that the user has named.
+    pub programs: Vec<PathBuf>,
+    /// Names of variables.
+    pub variables: Vec<String>,
+    /// Hosts.
+    pub hosts: Allowlist,
+}
+
+impl Granted {
+    /// What the options of a run grant, and the settings of its user.
+    fn of(config: &Config, tier: Tier) -> Self {
+        let (typed, set) = (&config.run.sandbox, &config.sandbox);
+        let folders = config.directories.iter().map(|folder| Grant {
+            path: folder.value.clone(),
+            access: Access::ALL,
+        });
+        let unveiled = set.unveil.iter().map(|grant| grant.value.clone());
+        let variables = set.env.iter().map(|name| name.value.clone());
+        let set_tunnels = set.allow_hosts.iter().map(|host| host.value.clone());
+        let set_http = set.allow_http.iter().map(|host| host.value.clone());
+        let mut hosts = Allowlist {
+            tunnels: typed
+                .allow_hosts
+                .iter()
+                .cloned()
+                .chain(set_tunnels)
+                .collect(),
+            http: typed.allow_http.iter().cloned().chain(set_http).collect(),
+            ..Allowlist::default()
+        };
+        let domains = |list: &[Sourced<Domain>]| -> Vec<_> {
+            list.iter().map(|domain| domain.value.clone()).collect()
+        };
+        hosts.domains = domains(&set.allow_domains);
+        hosts.denied = domains(&set.deny_domains);
+        hosts.is_complete = set.is_strict;
+        Self {
+            tier,
+            workspace: None,
+            // A folder that a setting names may not be there any more.
+            paths: folders
+                .chain(unveiled)
+                .filter(|grant| config.environment.cwd().join(&grant.path).exists())
+                .chain(typed.unveil.iter().cloned())
+                .collect(),
+            programs: { config.run.tools.commands.iter() }
+                .filter_map(|tool| Some(tool.split_once('=')?.1.into()))
+                .collect(),
+            variables: variables.chain(typed.env.iter().cloned()).collect(),
+            hosts,
+        }
+    }
+}
+
+/// What is wanted of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// None.
+    No,
+    /// One of this tier, where it can be had.
+    IfPossible(Tier),
+    /// One of this tier, or no run.
+    Insisted(Tier),
+}
+
+impl Wanted {
+    fn of(config: &Config) -> Self {
+        match config.run.sandbox.wanted {
+            Some(SandboxChoice::Off) => return Self::No,
+            Some(SandboxChoice::Required(tier)) => return Self::Insisted(tier.into()),
+            None => {}
+        }
+        let set = &config.sandbox;
+        let tier = set
+            .tier
+            .as_ref()
+            .map_or_else(SandboxTier::default, |tier| tier.value);
+        // In another agent's place, what its settings say holds, and they are silent as a rule.
+        let is_enabled = set.enabled.as_ref().map(|enabled| enabled.value);
+        if !is_enabled.unwrap_or(config.interface == Interface::Native) {
+            Self::No
+        } else if set.must_hold {
+            Self::Insisted(tier.into())
+        } else {
+            Self::IfPossible(tier.into())
+        }
+    }
+}
+
+/// Where the commands of a run are, as it turned out.
+pub enum Standing {
+    /// In a sandbox.
+    Inside(Confined),
+    /// Outside, and nobody wants it otherwise.
+    Outside,
+    /// Outside, since there is no sandbox here: why, and what to do.
+    Missing(Obstacle),
+}
+
+/// What is in the way of a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Why there is none.
+    pub reason: String,
+    /// What the user can do.
+    pub remedy: String,
+}
+
+impl Obstacle {
+    fn of(reason: String) -> Self {
+        Self {
+            reason,
+            remedy: ah_sandbox::remedy(),
+        }
+    }
+}
+
+impl Standing {
+    /// The sandbox, if there is one.
+    pub fn confined(&self) -> Option<&Confined> {
+        match self {
+            Self::Inside(confined) => Some(confined),
+            Self::Outside | Self::Missing(_) => None,
+        }
+    }
+}
+
+/// Where the commands of a run are confined.
+#[derive(Clone)]
+pub struct Confined {
+    /// The sandbox.
+    pub sandbox: Arc<Sandbox>,
+    /// All variables that they see.
+    pub variables: Vec<(String, String)>,
+    /// Whether it is the lesser tier that holds, within another sandbox.
+    pub is_inner: bool,
+}
+
+/// The sandbox of a run, tried out beside all else that a run begins with.
+pub struct Attempt {
+    outcome: OnceLock<Standing>,
+    thread: Mutex<Option<JoinHandle<Standing>>>,
+}
+
+impl Attempt {
+    /// Begins to build what the options and settings of a run want.
+    ///
+    /// # Errors
+    ///
+    /// Where they insist on a sandbox that cannot be built here, or say what makes no sense.
+    pub fn begin(config: &Config) -> Result<Self, Error> {
+        let no_sandbox = |obstacle: Obstacle| {
+            let further = "`ah sandbox check` says more; `--no-sandbox` goes on without";
+            Error::failure(obstacle.reason)
+                .hint(format!("{}; {further}", obstacle.remedy))
+                .with_kind(ErrorKind::SandboxUnavailable)
+        };
+        let built = |tier| Building::of(config, Granted::of(config, tier));
+        match Wanted::of(config) {
+            Wanted::No => Ok(Standing::Outside.into()),
+            Wanted::Insisted(tier) => {
+                let standing = built(tier)?.finish().map_err(no_sandbox)?;
+                Ok(Standing::Inside(standing).into())
+            }
+            Wanted::IfPossible(tier) => {
+                let wanted = built(tier)?;
+                let lesser = built(Tier::Landlock)?;
+                let attempt = move || match (wanted.finish(), tier) {
+                    (Ok(confined), _) => Standing::Inside(confined),
+                    // Around us is one already, in which no other can be built.
+                    (Err(obstacle), Tier::Full) if ah_sandbox::is_confined() => {
+                        match lesser.finish() {
+                            Ok(confined) => Standing::Inside(Confined {
+                                is_inner: true,
+                                ..confined
+                            }),
+                            Err(_) => Standing::Missing(obstacle),
+                        }
+                    }
+                    (Err(obstacle), _) => Standing::Missing(obstacle),
+                };
+                Ok(Self {
+                    outcome: OnceLock::new(),
+                    thread: Mutex::new(Some(thread::spawn(attempt))),
+                })
+            }
+        }
+    }
+
+    /// Returns what the user should know of grants that have no meaning without a sandbox.
+    pub fn warning(config: &Config) -> Option<String> {
+        let typed = &config.run.sandbox;
+        let has_hosts = !typed.allow_hosts.is_empty() || !typed.allow_http.is_empty();
+        let has_grants = !typed.unveil.is_empty() || !typed.env.is_empty() || has_hosts;
+        let is_off = matches!(Wanted::of(config), Wanted::No);
+        (is_off && has_grants).then(|| {
+            "commands run with your full permissions, so the grants for the sandbox have no effect"
+                .to_owned()
+        })
+    }
+
+    /// What came of it; waits for that.
+    pub fn standing(&self) -> &Standing {
+        self.outcome.get_or_init(|| {
+            let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            let joined = thread.take().map(JoinHandle::join);
+            let fault = || Standing::Missing(Obstacle::of("the attempt failed".to_owned()));
+            joined.and_then(Result::ok).unwrap_or_else(fault)
+        })
+    }
+}
+
+impl From<Standing> for Attempt {
+    fn from(standing: Standing) -> Self {
+        Self {
+            outcome: OnceLock::from(standing),
+            thread: Mutex::new(None),
+        }
+    }
+}
+
+/// A sandbox that was not tried yet.
+struct Building {
+    confinement: Confinement,
+    hosts: Allowlist,
+    granted: Granted,
+    environment: Environment,
+}
+
+impl Building {
+    fn of(config: &Config, granted: Granted) -> Result<Self, Error> {
+        let (confinement, hosts) = policy(config, &granted)?;
+        Ok(Self {
+            confinement,
+            hosts,
+            granted,
+            environment: config.environment.clone(),
+        })
+    }
+
+    /// Builds it.
+    fn finish(self) -> Result<Confined, Obstacle> {
+        if let Err(reason) = self.confinement.validate() {
+            let remedy = "work in a folder of its own for the project".to_owned();
+            return Err(Obstacle { reason, remedy });
+        }
+        let sandbox = look_around(self.confinement, self.hosts);
+        let kept = OwnFolder::make(SCRATCH).and_then(|folder| {
+            let path = folder.path().to_owned();
+            sandbox.with_scratch(&path, folder)
+        });
+        let sandbox = kept.map_err(|error| Obstacle {
+            reason: format!("cannot make a temporary folder: {error}"),
+            remedy: "TMPDIR says where".to_owned(),
+        })?;
+        let probed = sandbox.probe();
+        probed.map_err(|error| Obstacle::of(error.to_string()))?;
+        Ok(Confined {
+            variables: variables(&self.environment, &self.granted, &sandbox),
+            sandbox: Arc::new(sandbox),
+            is_inner: false,
+        })
+    }
+}
+
+/// A sandbox by this policy, in which this program starts commands.
+///
+/// # Errors
+///
+/// Where the workspace is no folder, or `AH_ALLOW_HOSTS` names no hosts.
+pub fn sandbox(config: &Config, granted: &Granted) -> Result<Sandbox, Error> {
+    let (confinement, hosts) = policy(config, granted)?;
+    Ok(look_around(confinement, hosts))
+}
+
+/// Builds it when the project was looked through, which may take a while.
+fn look_around(mut confinement: Confinement, hosts: Allowlist) -> Sandbox {
+    confinement.protect_repositories();
+    Sandbox::new(confinement, Proxy::new(hosts), LAUNCHER.into())
+}
+
+/// What is confined how, and which hosts may be reached.
+fn policy(config: &Config, granted: &Granted) -> Result<(Confinement, Allowlist), Error> {
+    let environment = &config.environment;
+    let cwd = environment.cwd();
+    let workspace = match &granted.workspace {
+        Some(folder) => fs::canonicalize(cwd.join(folder)).map_err(|error| {
+            Error::failure(format!("cannot work in `{}`: {error}", folder.display()))
+        })?,
+        None => project(config),
+    };
+    let mut confinement = Confinement::new(workspace, environment.home());
+    confinement.tier = granted.tier;
+    confinement.grant_tool_chains(|name| environment.get(name));
+    let paths = granted.paths.iter().map(|grant| Grant {
+        path: cwd.join(&grant.path),
+        ..grant.clone()
+    });
+    let folders = config.layer_folders().into_iter();
+    let own = {
+        folders
+            .map(|folder| folder.path)
+            .chain(config.unpacked.clone())
+    }
+    .flat_map(|folder| ["bin", "tools", "skills"].map(|name| folder.join(name)));
+    let plugins = config.plugins.iter().map(|plugin| plugin.root.clone());
+    let own = own.chain(plugins);
+    let own = own.filter(|path| path.is_dir()).map(|path| Grant {
+        path,
+        access: Access::RUN,
+    });
+    let workspace = &confinement.workspace;
+    let programs = granted.programs.iter();
+    let programs = programs.filter_map(|path| fs::canonicalize(cwd.join(path)).ok());
+    let programs = programs.filter(|path| path.is_file() && !path.starts_with(workspace));
+    let programs = programs.map(|path| Grant {
+        path,
+        access: Access::RUN,
+    });
+    let further: Vec<_> = own.chain(programs).chain(paths).collect();
+    confinement.grants.extend(further);
+    confinement.protect_settings_down_to(&fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned()));
+    let named = config
+        .protected_folders()
+        .into_iter()
+        .map(|path| cwd.join(path));
+    let set = config.sandbox.protect.iter().map(|path| path.value.clone());
+    for path in named.chain(set) {
+        // What lies elsewhere is not written anyway.
+        if let Ok(name) = real(&path).strip_prefix(&confinement.workspace) {
+            confinement.protected.push(name.to_owned());
+        }
+    }
+    let hidden = config.sandbox.hide.iter().map(|path| &path.value);
+    // What is not there needs not be hidden.
+    confinement.hidden = hidden
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .collect();
+    let mut hosts = granted.hosts.clone();
+    for host in environment
+        .get(ALLOW_HOSTS)
+        .into_iter()
+        .flat_map(|list| list.split(','))
+    {
+        let host = host.trim().parse::<Authority>();
+        hosts
+            .tunnels
+            .push(host.map_err(|error| Error::usage(format!("{ALLOW_HOSTS}: {error}")))?);
+    }
+    Ok((confinement, hosts))
+}
+
+/// The path without links on the way to its last name, which need not be there.
+fn real(path: &Path) -> PathBuf {
+    let Some((folder, name)) = path.parent().zip(path.file_name()) else {
+        return path.to_owned();
+    };
+    fs::canonicalize(folder)
+        .unwrap_or_else(|_| real(folder))
+        .join(name)
+}
+
+/// The project, for a commit writes to its top also where the work is done below; but never what is somebody else's,
+/// or holds the home directory.
+fn project(config: &Config) -> PathBuf {
+    let cwd = config.environment.cwd();
+    let owner = |folder: &Path| fs::metadata(folder).ok().map(|metadata| metadata.uid());
+    let home = config.environment.home();
+    let holds_home = home.is_some_and(|home| home.starts_with(&config.project_root));
+    let folder = match !holds_home && owner(cwd) == owner(&config.project_root) {
+        true => &config.project_root,
+        false => cwd,
+    };
+    fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
+}
+
+/// The variables that a command sees in the sandbox.
+pub fn variables(
+    environment: &Environment,
+    granted: &Granted,
+    sandbox: &Sandbox,
+) -> Vec<(String, String)> {
+    let seen = environment
+        .for_children()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let has_network = granted.tier == Tier::Full;
+    let mut variables = ah_sandbox::variables(seen, &granted.variables, has_network);
+    let own = sandbox.confinement().variables();
+    variables.retain(|(name, _)| !own.iter().any(|(own, _)| own == name));
+    variables.extend(own);
+    if let Some((name, address)) = environment.home().and_then(|home| git_identity(&home)) {
+        for role in ["AUTHOR", "COMMITTER"] {
+            for (what, value) in [("NAME", &name), ("EMAIL", &address)] {
+                let variable = format!("GIT_{role}_{what}");
+                if !variables.iter().any(|(known, _)| *known == variable) {
+                    variables.push((variable, value.clone()));
+                }
+            }
+        }
+    }
+    variables
+}
+
+/// Who commits, as the user has told git: its own settings are in the home, which commands do not see.
+fn git_identity(home: &Path) -> Option<(String, String)> {
+    let places = [".gitconfig", ".config/git/config"];
+    let text = places
+        .iter()
+        .find_map(|place| fs::read_to_string(home.join(place)).ok())?;
+    let lines = text.lines().map(str::trim);
+    let section = lines
+        .skip_while(|line| !line.eq_ignore_ascii_case("[user]"))
+        .skip(1);
+    let pairs: Vec<_> = section
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split_once('='))
+        .map(|(key, value)| {
+            (
+                key.trim().to_ascii_lowercase(),
+                value.trim().trim_matches('"').to_owned(),
+            )
+        })
+        .collect();
+    let value = |key| {
+        pairs
+            .iter()
+            .find(|(known, _)| known == key)
+            .map(|(_, value)| value.clone())
+    };
+    Some((value("name")?, value("email")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_commits_is_read_as_git_writes_it() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(git_identity(home.path()), None);
+        let text = "[core]\n\teditor = vi\n[user]\n\tname = A B\n\temail = \"a@b.example\"\n[alias]\n\tname = x\n";
+        fs::write(home.path().join(".gitconfig"), text).unwrap();
+        assert_eq!(
+            git_identity(home.path()),
+            Some(("A B".to_owned(), "a@b.example".to_owned()))
+        );
+    }
+}

@@ -1,0 +1,320 @@
+//! From a prompt as it was typed to what the model is asked.
+
+mod ruled;
+
+use std::borrow::Cow;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_agent::commands::{Piece, SlashCommand, call, pieces};
+use ah_agent::skills::{Skill, Skills, escaped};
+use ah_conversation::{Content, Embedded, EmbeddedEntry, split_words};
+use ah_process::{Ending, Keep};
+use ah_tools::Shell;
+
+use ah_config::{Config, Error, Origin, Sourced, extensions, untrusted};
+
+use crate::confinement::Attempt;
+use ruled::Ruled;
+
+/// How long a command of a template may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How much of its output, or of a file, comes into the prompt.
+const MAX_BYTES: usize = 100_000;
+
+/// A prompt with what it calls by name in its place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expanded {
+    /// What the model is asked.
+    pub text: String,
+    /// The skill that is in use.
+    pub skill: Option<Arc<Skill>>,
+    /// Calls that need no permission, as rules, and the file that says so.
+    pub allowed_tools: Vec<(String, PathBuf)>,
+    /// The model that is to be asked.
+    pub model: Option<(String, PathBuf)>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+impl Expanded {
+    /// Returns the configuration for this prompt, and warnings about rules that cannot be read. The command line still
+    /// counts before what a file says.
+    pub fn applied_to<'a>(&self, config: &'a Config) -> (Cow<'a, Config>, Vec<String>) {
+        let mut warnings = Vec::new();
+        let mut applied = Cow::Borrowed(config);
+        if let Some((model, location)) = &self.model
+            && config.model.origin != Origin::CommandLine
+        {
+            applied.to_mut().model = Sourced {
+                value: model.clone(),
+                origin: Origin::File(location.clone()),
+            };
+        }
+        for (rule, location) in &self.allowed_tools {
+            match rule.parse() {
+                Ok(value) => applied.to_mut().allow.push(Sourced {
+                    value,
+                    origin: Origin::File(location.clone()),
+                }),
+                Err(fault) => warnings.push(format!("{}: {fault}", location.display())),
+            }
+        }
+        (applied, warnings)
+    }
+}
+
+/// Puts what `prompt` calls by name (`/name`, `/skill:name`), or the skill `given` by an option, in its place. What is
+/// no name stays as it is.
+///
+/// # Errors
+///
+/// Where there is no such skill as the option names.
+pub async fn expand(
+    prompt: &str,
+    given: Option<&str>,
+    skills: &Skills,
+    config: &Config,
+    attempt: &Attempt,
+) -> Result<Expanded, Error> {
+    if let Some(name) = given {
+        let skill = skills.get(name).ok_or_else(|| unknown(name, skills))?;
+        return Ok(with_skill(skill, prompt, config));
+    }
+    let Some((name, arguments)) = call(prompt) else {
+        return Ok(plain(prompt));
+    };
+    if let Some(skill) = name
+        .strip_prefix("skill:")
+        .and_then(|name| skills.get(name))
+    {
+        return Ok(with_skill(skill, arguments, config));
+    }
+    let (commands, warnings) = extensions::commands(config);
+    let mut expanded = match (commands.get(name), skills.get(name)) {
+        (Some(command), _) => with_command(command, arguments, config, attempt).await,
+        (None, Some(skill)) if skill.is_command => with_skill(skill, arguments, config),
+        (None, _) => plain(prompt),
+    };
+    expanded.warnings.extend(warnings);
+    Ok(expanded)
+}
+
+fn plain(prompt: &str) -> Expanded {
+    Expanded {
+        text: prompt.to_owned(),
+        ..Expanded::default()
+    }
+}
+
+fn unknown(name: &str, skills: &Skills) -> Error {
+    let known: Vec<_> = skills.iter().map(|skill| skill.name.as_str()).collect();
+    Error::usage(format!("there is no skill `{name}`"))
+        .hint(format!("the skills are {}", known.join(", ")))
+}
+
+fn with_skill(skill: &Arc<Skill>, arguments: &str, config: &Config) -> Expanded {
+    let counts = !skill.layer.is_of_project() || config.trust.is_given();
+    let rules = skill.allowed_tools.iter().filter(|_| counts);
+    Expanded {
+        text: skill.prompt(arguments),
+        skill: Some(skill.clone()),
+        allowed_tools: rules
+            .map(|rule| (rule.clone(), skill.location.clone()))
+            .collect(),
+        ..Expanded::default()
+    }
+}
+
+async fn with_command(
+    command: &SlashCommand,
+    arguments: &str,
+    config: &Config,
+    attempt: &Attempt,
+) -> Expanded {
+    let is_trusted = !command.layer.is_of_project() || config.trust.is_given();
+    let mut expanded = Expanded::default();
+    if let Some(model) = &command.model {
+        let location = command.location.clone();
+        match is_trusted || !untrusted::is_file(model) {
+            true => expanded.model = Some((model.clone(), location)),
+            false => expanded.warnings.push(format!(
+                "{}: the model `{model}` does not answer: the project is not trusted",
+                location.display()
+            )),
+        }
+    }
+    if is_trusted {
+        let rules = command.allowed_tools.iter();
+        expanded.allowed_tools = rules
+            .map(|rule| (rule.clone(), command.location.clone()))
+            .collect();
+    }
+    let filling = Filling {
+        command,
+        arguments,
+        config,
+        is_trusted,
+        ruled: Ruled::of(config),
+        attempt,
+    };
+    let mut files = String::new();
+    for piece in pieces(&command.body, arguments) {
+        match piece {
+            Piece::Text(text) => expanded.text.push_str(&text),
+            Piece::Shell(line) => {
+                let output = filling.run(&line, &mut expanded.warnings).await;
+                expanded.text.push_str(&output);
+            }
+            Piece::File(path) => {
+                expanded.text.push('@');
+                expanded.text.push_str(&path);
+                if let Some(content) = filling.file(&path, &mut expanded.warnings) {
+                    let content = content.trim_end();
+                    let path = escaped(&path);
+                    files.push_str(&format!("\n\n<file path=\"{path}\">\n{content}\n</file>"));
+                }
+            }
+        }
+    }
+    expanded.text.push_str(&files);
+    expanded
+}
+
+/// What the places of a command are filled from.
+struct Filling<'a> {
+    command: &'a SlashCommand,
+    arguments: &'a str,
+    config: &'a Config,
+    is_trusted: bool,
+    ruled: Ruled,
+    attempt: &'a Attempt,
+}
+
+impl Filling<'_> {
+    /// The output of a command line. What was typed reaches it as arguments of the shell, never as a part of the line.
+    async fn run(&self, line: &str, warnings: &mut Vec<String>) -> String {
+        let location = self.command.location.display();
+        let why_not = match self.is_trusted {
+            true => self.ruled.refusal_of_line(line),
+            false => Some("the project is not trusted".to_owned()),
+        };
+        if let Some(why) = why_not {
+            warnings.push(format!("{location}: `{line}` is not run: {why}"));
+            return format!("[`{line}` was not run: {why}]");
+        }
+        let environment = &self.config.environment;
+        let shell = Shell::new(environment);
+        let mut arguments = vec!["-c".into(), line.into(), "ah".into()];
+        arguments.extend(split_words(self.arguments).into_iter().map(Into::into));
+        let confined = self.attempt.standing().confined();
+        let mut variables = match confined {
+            Some(confined) => confined.variables.clone(),
+            None => shell.environment,
+        };
+        variables.push(("ARGUMENTS".to_owned(), self.arguments.trim().to_owned()));
+        // The folder, with what is too long for a prompt in it, is gone afterwards.
+        let folder = tempfile::tempdir();
+        let spool = folder.as_ref().map(|folder| folder.path().join("output"));
+        let child = ah_process::Command {
+            program: shell.program,
+            arguments,
+            cwd: environment.cwd().to_owned(),
+            environment: variables,
+            stdin: Vec::new(),
+            deadline: Some(PATIENCE),
+            keep: Keep::new(spool.unwrap_or_default(), 0),
+            sandbox: confined.map(|confined| confined.sandbox.clone()),
+            note: |_| None,
+        };
+        let outcome = match child.run().await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                warnings.push(format!("{location}: {error}"));
+                return String::new();
+            }
+        };
+        if outcome.ending != Ending::Exited(0) {
+            let code = outcome.ending.code();
+            warnings.push(format!("{location}: `{line}` failed with exit code {code}"));
+        }
+        match outcome.output {
+            Content::Bytes(bytes) => shown(&bytes, bytes.len() as u64),
+            Content::Spool(spool) => shown(&spool.head, spool.len),
+            Content::Blocks(_) => String::new(),
+        }
+    }
+
+    /// What is in the file, or the names in the folder; nothing, where there is none.
+    fn file(&self, path: &str, warnings: &mut Vec<String>) -> Option<String> {
+        let environment = &self.config.environment;
+        let location = self.command.location.display();
+        if let Some(why) = self.ruled.refusal_of_file(path) {
+            warnings.push(format!("{location}: `{path}` is not read: {why}"));
+            return None;
+        }
+        let full = match (path.strip_prefix("~/"), environment.home()) {
+            (Some(below), Some(home)) => home.join(below),
+            _ => environment.cwd().join(path),
+        };
+        if Embedded::covers(&full) {
+            return match self.config.embedded.at(&full)? {
+                EmbeddedEntry::File(file) => Some(shown(&file.content, file.content.len() as u64)),
+                EmbeddedEntry::Folder(names) => Some(names.join("\n")),
+            };
+        }
+        let real = fs::canonicalize(&full).ok()?;
+        let root = &self.config.project_root;
+        let root = fs::canonicalize(root).unwrap_or_else(|_| root.clone());
+        if !self.is_trusted && !real.starts_with(root) {
+            warnings.push(format!(
+                "{location}: `{path}` is not read: it lies outside of a project that is not trusted"
+            ));
+            return None;
+        }
+        match read(&real) {
+            Ok(content) => Some(content),
+            Err(error) => {
+                warnings.push(format!("{location}: cannot read `{path}`: {error}"));
+                None
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    if path.is_dir() {
+        let entries = fs::read_dir(path)?.flatten();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        return Ok(names.join("\n"));
+    }
+    if !path.is_file() {
+        return Err(std::io::Error::other("it is no file"));
+    }
+    let file = fs::File::open(path)?;
+    let all = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.contains(&0) {
+        return Err(std::io::Error::other("it is no text"));
+    }
+    Ok(shown(&bytes, all))
+}
+
+/// As text, and no more than fits. The bytes are the first of `all`.
+fn shown(bytes: &[u8], all: u64) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    match text.len() <= MAX_BYTES {
+        true => text.into_owned(),
+        false => format!(
+            "{}\n[cut after {MAX_BYTES} of {all} bytes]",
+            &text[..text.floor_char_boundary(MAX_BYTES)],
+        ),
+    }
+}

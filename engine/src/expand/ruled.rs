@@ -1,0 +1,77 @@
+//! What the user's rules say of what a command's text brings along: lines that would run, files that would be read.
+//!
+//! Nobody is asked here, and the line is the command's own and not the model's. So what no rule speaks of may happen,
+//! and what would be asked may not.
+
+use std::sync::Arc;
+
+use ah_conversation::{Decision, Interface, PermissionMode, Permissions, Tool, ToolUse};
+use ah_tools::{Bash, Read, Shell, Workspace};
+use serde_json::{Value, json};
+
+use ah_config::Config;
+
+/// The rules, and the tools that say what a call would touch.
+pub struct Ruled {
+    permissions: Permissions,
+    bash: Bash,
+    read: Read,
+}
+
+impl Ruled {
+    /// Those of the configuration. The modes that run no commands still do not.
+    pub fn of(config: &Config) -> Self {
+        let environment = &config.environment;
+        let workspace = Workspace::new(environment.cwd(), environment.home(), &[]);
+        let workspace = Arc::new(workspace.with_embedded(config.embedded.clone()));
+        let mut permissions = config.permissions();
+        permissions.mode = match permissions.mode {
+            mode @ (PermissionMode::Plan | PermissionMode::Delegate) => mode,
+            PermissionMode::Default
+            | PermissionMode::AcceptEdits
+            | PermissionMode::DontAsk
+            | PermissionMode::BypassPermissions => PermissionMode::BypassPermissions,
+        };
+        Self {
+            permissions,
+            bash: Bash::new(
+                workspace.clone(),
+                Shell::new(environment),
+                Interface::Native,
+            ),
+            read: Read::new(workspace, Interface::Native),
+        }
+    }
+
+    /// Why the command `line` does not run, if it does not.
+    pub fn refusal_of_line(&self, line: &str) -> Option<String> {
+        refusal(&self.permissions, &self.bash, json!({ "command": line }))
+    }
+
+    /// Why the file `path` is not read, if it is not.
+    pub fn refusal_of_file(&self, path: &str) -> Option<String> {
+        // Reading by the user's own words is no work that a mode hands to others.
+        let permissions = Permissions {
+            mode: PermissionMode::BypassPermissions,
+            ..self.permissions.clone()
+        };
+        refusal(&permissions, &self.read, json!({ "path": path }))
+    }
+}
+
+fn refusal(permissions: &Permissions, tool: &dyn Tool, input: Value) -> Option<String> {
+    let call = ToolUse {
+        id: "".into(),
+        name: tool.spec().name.clone(),
+        input: input.into(),
+    };
+    match permissions.decide(&call, &tool.access(&call.input)) {
+        Decision::Allow => None,
+        Decision::Deny(why) => Some(why),
+        Decision::Ask(inquiry) => {
+            let why = inquiry.reason;
+            let why = why.unwrap_or_else(|| "it needs to be allowed".to_owned());
+            Some(format!("{why}, and nobody can be asked here"))
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The system prompt of a run, from options, files and the place it runs in.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use ah_agent::project::InstructionSources;
+use ah_agent::prompt::{CONDUCT, ProjectFile, Prompt, PromptContext, PromptPart, SYSTEM};
+use ah_agent::skills::Skills;
+use ah_agent::{git, project};
+use ah_config::overrides::{PromptOptions, SystemPromptSource};
+use ah_config::{Config, Error};
+use ah_conversation::{Embedded, Interface, ToolSpec};
+
+/// The system prompt of a host that gives an empty one.
+const SHORTEST: &str = "You are an agent that works with the tools it is given.";
+
+/// The system prompt, block by block and part by part, and what the user should know of the files that it is made
+/// from. A prompt given on the command line replaces all of it; what is to be appended still comes last.
+///
+/// # Errors
+///
+/// Where the file that is to replace it cannot be read.
+pub fn system_prompt(
+    config: &Config,
+    tools: &[ToolSpec],
+    skills: &Skills,
+) -> Result<(Vec<Vec<PromptPart>>, Vec<String>), Error> {
+    let options = &config.run.prompt;
+    let append = options.append_system_prompt.as_deref();
+    if let Some(given) = given(options)? {
+        let parts = [
+            ("--system-prompt", given.as_str()),
+            ("--append-system-prompt", append.unwrap_or_default()),
+        ];
+        let mut parts: Vec<_> = parts
+            .into_iter()
+            .filter(|(_, text)| !text.trim().is_empty())
+            .collect();
+        // Hosts give an empty one where their user has said nothing.
+        if parts.is_empty() && config.interface == Interface::AgentSdk {
+            parts.push(("built in", SHORTEST));
+        }
+        // Each is sent as it was given.
+        let block = |(source, text): (&str, &str)| {
+            vec![PromptPart {
+                source: source.to_owned(),
+                text: text.to_owned(),
+            }]
+        };
+        return Ok((parts.into_iter().map(block).collect(), Vec::new()));
+    }
+    let (files, warnings) = project_files(config);
+    let place = Place::of(config);
+    let must_produce = options
+        .must_produce
+        .as_ref()
+        .map(|file| file.to_string_lossy());
+    let base = embedded(config, "system.md");
+    let conduct = embedded(config, "claude.md");
+    let prompt = Prompt {
+        base: base.as_deref().unwrap_or(SYSTEM),
+        conduct: conduct.as_deref().unwrap_or(CONDUCT),
+        tools,
+        project: &files,
+        context: place.context(),
+        skills: &skills.layer(),
+        must_produce: must_produce.as_deref(),
+        timeout_seconds: { config.run.limits.timeout }
+            .map(|timeout| milliseconds(timeout).div_ceil(1_000)),
+        append,
+    };
+    Ok((prompt.assemble(), warnings))
+}
+
+/// The project's instructions, and where and when the run is: what a subagent is told besides its own prompt. Who is
+/// given a system prompt of their own has no instructions of a project.
+pub fn surroundings(config: &Config) -> (String, String) {
+    let is_given = config.run.prompt.system_prompt.is_some();
+    let files = match is_given {
+        true => Vec::new(),
+        false => project_files(config).0,
+    };
+    let place = Place::of(config);
+    let instructions = Prompt {
+        project: &files,
+        ..Prompt::default()
+    };
+    let place = Prompt {
+        context: place.context(),
+        ..Prompt::default()
+    };
+    let text = |prompt: &Prompt<'_>| {
+        let blocks = prompt.assemble();
+        blocks
+            .first()
+            .map_or_else(String::new, |block| ah_agent::prompt::text(block))
+    };
+    (text(&instructions), text(&place))
+}
+
+/// The project's instructions, and what the user should know of them.
+fn project_files(config: &Config) -> (Vec<ProjectFile>, Vec<String>) {
+    let environment = &config.environment;
+    let user_folders = match config.sources.user {
+        true => config.user_folders(),
+        false => Vec::new(),
+    };
+    let project = (config.project_root.as_path(), environment.cwd());
+    let home = environment.home();
+    project::instructions(&InstructionSources {
+        user_folders: &user_folders,
+        project: config.sources.project.then_some(project),
+        local: config.sources.local,
+        home: home.as_deref(),
+        is_trusted: config.trust.is_given(),
+    })
+}
+
+/// Where and when a run is.
+struct Place<'a> {
+    repository: git::Repository,
+    cwd: Cow<'a, str>,
+    date: String,
+}
+
+impl<'a> Place<'a> {
+    fn of(config: &'a Config) -> Self {
+        let cwd = config.environment.cwd();
+        Self {
+            repository: git::repository(cwd).unwrap_or_default(),
+            cwd: cwd.to_string_lossy(),
+            date: jiff::Zoned::now().date().to_string(),
+        }
+    }
+
+    fn context(&self) -> PromptContext<'_> {
+        PromptContext {
+            date: &self.date,
+            cwd: &self.cwd,
+            branch: self.repository.branch.as_deref(),
+            commit: self.repository.commit.as_deref(),
+            remote: self.repository.remote.as_deref(),
+        }
+    }
+}
+
+/// Returns a span of time in whole milliseconds.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    time.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+/// The text of an embedded file.
+fn embedded<'a>(config: &'a Config, name: &str) -> Option<Cow<'a, str>> {
+    let file = config
+        .embedded
+        .file(&Path::new(Embedded::ROOT).join(name))?;
+    Some(String::from_utf8_lossy(&file.content))
+}
+
+fn given(options: &PromptOptions) -> Result<Option<String>, Error> {
+    let path = match &options.system_prompt {
+        None => return Ok(None),
+        Some(SystemPromptSource::Text(text)) => return Ok(Some(text.clone())),
+        Some(SystemPromptSource::File(path)) => path,
+    };
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) => Err(Error::failure(format!(
+            "cannot read the system prompt `{}`: {error}",
+            path.display()
+        ))),
+    }
+}

@@ -1,0 +1,67 @@
+//! Opens a session: finds it, takes it, puts all together that it needs.
+
+use std::sync::Arc;
+
+use ah_agent::{Frontend, Session};
+use ah_config::{Config, Error, ErrorKind};
+use ah_store::{Holder, OpenError, SessionStore};
+
+use crate::assemble::{self, SessionInputs, SessionView};
+use crate::place::Place;
+use crate::plan::SessionPlan;
+
+/// A session ready to run, its store, and what the user should know.
+pub struct Opened {
+    /// The session.
+    pub session: Session,
+    /// Its store.
+    pub store: Arc<SessionStore>,
+    /// Warnings about what was left out, one line each.
+    pub warnings: Vec<String>,
+}
+
+/// Opens the session that `plan` chooses, at the message with the number `fork_at` if that is given.
+///
+/// # Errors
+///
+/// If there is no such session or message, another process holds it ([`ErrorKind::SessionBusy`]), the model cannot be
+/// asked ([`ErrorKind::Provider`]), or an option makes no sense.
+pub async fn open(
+    plan: &SessionPlan,
+    config: &Config,
+    fork_at: Option<u32>,
+    inputs: SessionInputs<'_>,
+    make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
+) -> Result<Opened, Error> {
+    let mut warnings = Vec::new();
+    // A model that cannot be asked must not leave an empty session behind, so it comes first.
+    let model = match &inputs.extensions.provider {
+        Some(own) => own.clone(),
+        None => assemble::model::model(config, &mut warnings)?,
+    };
+    let place = Place::find(plan, config)?;
+    let store = match place.open() {
+        Ok(store) => Arc::new(store),
+        Err(OpenError::Busy(holder)) => return Err(busy(&holder)),
+        Err(OpenError::Store(error)) => return Err(error.into()),
+    };
+    place.prepare(&store, plan, fork_at).await?;
+    let (ports, tools, settings) =
+        assemble::session(model, &store, config, inputs, make_frontend, &mut warnings).await?;
+    let session = Session::open(ports, tools, settings).await?;
+    Ok(Opened {
+        session,
+        store,
+        warnings,
+    })
+}
+
+/// Another process holds the session.
+fn busy(holder: &Holder) -> Error {
+    let holder = match holder.pid {
+        Some(pid) => format!("this session is open in another ah (process {pid})"),
+        None => "this session is open in another ah".to_owned(),
+    };
+    Error::new(ErrorKind::SessionBusy, holder)
+        .hint("start a new one with `ah -n`, or queue a message with `ah --followup MESSAGE`")
+}

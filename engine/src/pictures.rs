@@ -1,0 +1,145 @@
+//! Pictures that a person shows the model: files that a prompt names, and what is pasted or dropped into the conversation.
+
+use std::path::{Path, PathBuf};
+
+use ah_conversation::{ContentBlock, Environment, Image};
+
+use ah_config::found_file;
+
+/// The ends of the names of files that are pictures.
+const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+/// A larger file is not read.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The file that a pasted or dropped text names, if it looks like that of a picture and nothing else: as a terminal quotes
+/// what is dropped on it, or as a file manager names what is copied there.
+pub fn path_in(text: &str) -> Option<PathBuf> {
+    let text = text.trim();
+    if text.contains('\n') {
+        return None;
+    }
+    let is_quoted = |quote: char| {
+        text.strip_prefix(quote)
+            .and_then(|text| text.strip_suffix(quote))
+    };
+    let path = if let Some(address) = text.strip_prefix("file://") {
+        unescaped(address, '%', |code| {
+            let digits = code.get(..2)?;
+            Some((u8::from_str_radix(digits, 16).ok()?, 2))
+        })?
+    } else if let Some(quoted) = is_quoted('\'').or_else(|| is_quoted('"')) {
+        quoted.to_owned()
+    } else if text.split(char::is_whitespace).count() == 1 || text.contains("\\ ") {
+        unescaped(text, '\\', |code| Some((*code.as_bytes().first()?, 1)))?
+    } else {
+        return None;
+    };
+    let path = PathBuf::from(path);
+    (path.components().count() > 1 && is_picture(&path)).then_some(path)
+}
+
+/// The text with what stands behind each `sign` in the place of the byte that it means.
+fn unescaped(text: &str, sign: char, byte: impl Fn(&str) -> Option<(u8, usize)>) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((before, code)) = rest.split_once(sign) {
+        bytes.extend_from_slice(before.as_bytes());
+        let (value, length) = byte(code)?;
+        bytes.push(value);
+        rest = code.get(length..)?;
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8(bytes).ok()
+}
+
+fn is_picture(path: &Path) -> bool {
+    let end = path.extension().and_then(|end| end.to_str());
+    end.is_some_and(|end| ENDS.iter().any(|known| known.eq_ignore_ascii_case(end)))
+}
+
+/// A picture file, as the model takes it.
+///
+/// # Errors
+///
+/// Where it cannot be read, or is no picture that a model takes; the text says what to do.
+pub fn read(path: &Path, environment: &Environment) -> Result<Image, String> {
+    let full = match (path.strip_prefix("~"), environment.home()) {
+        (Ok(below), Some(home)) => home.join(below),
+        _ => environment.cwd().join(path),
+    };
+    let shown = path.display();
+    let content = found_file::bytes(&full, MAX_BYTES)
+        .map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+    ah_tools::picture(&content).map_err(|fault| format!("`{shown}` {fault}"))
+}
+
+/// What a prompt shows the model: the pictures that it names as `@PATH`, behind those that are given, and its words. A name
+/// that no file has stays a word.
+///
+/// # Errors
+///
+/// Where a file is no picture that a model takes.
+pub fn blocks(
+    text: String,
+    mut images: Vec<Image>,
+    environment: &Environment,
+) -> Result<Vec<ContentBlock>, String> {
+    for path in mentioned(&text) {
+        if environment.cwd().join(path).is_file() || path.starts_with("~") {
+            images.push(read(path, environment)?);
+        }
+    }
+    let images = images.into_iter().map(ContentBlock::Image);
+    Ok(images.chain([ContentBlock::Text { text }]).collect())
+}
+
+/// The pictures that a text names behind an `@`.
+fn mentioned(text: &str) -> impl Iterator<Item = &Path> {
+    let words = text.split_whitespace().filter_map(|word| {
+        let word = word
+            .trim_start_matches(['(', '"', '\''])
+            .strip_prefix('@')?;
+        Some(Path::new(word.trim_end_matches([
+            '.', ',', ';', ':', '!', '?', ')', '"', '\'',
+        ])))
+    });
+    words.filter(|path| is_picture(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_file_is_known_by_its_path_alone() {
+        for (text, expected) in [
+            ("/tmp/a.png", "/tmp/a.png"),
+            (" /tmp/My\\ shot\\ (1).PNG \n", "/tmp/My shot (1).PNG"),
+            ("'/tmp/My shot.jpg'", "/tmp/My shot.jpg"),
+            ("\"/tmp/a b.webp\"", "/tmp/a b.webp"),
+            ("file:///tmp/My%20sh%C3%B6t.gif", "/tmp/My shöt.gif"),
+            ("./a.jpeg", "./a.jpeg"),
+            ("a.png", "-"),
+            ("look at /tmp/a.png", "-"),
+            ("/tmp/a.png\n/tmp/b.png", "-"),
+            ("/tmp/a.txt", "-"),
+            ("file:///tmp/%zz.png", "-"),
+            ("/tmp/é\\é.png", "-"),
+            ("file:///tmp/%é.png", "-"),
+            ("\\", "-"),
+            ("'", "-"),
+            ("", "-"),
+        ] {
+            let path = path_in(text);
+            let path = path.as_deref().map_or("-", |path| path.to_str().unwrap());
+            assert_eq!(path, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn pictures_are_named_behind_an_at() {
+        let text = "see @a.png, (@b/c.JPG) and @d.txt, mail@e.png, @~/f.gif.";
+        let found: Vec<_> = mentioned(text).map(|path| path.to_str().unwrap()).collect();
+        assert_eq!(found, ["a.png", "b/c.JPG", "~/f.gif"]);
+    }
+}

@@ -1,0 +1,226 @@
+//! Where a run's session is, and what is done with it before the run.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ah_conversation::{
+    Clock as _, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError,
+};
+use ah_protocol::{is_of, read_transcript};
+use ah_store::{OpenError, Paths, SessionStore, Sessions, SystemClock, Tree, message_of, uuid_of};
+
+use ah_config::places::SESSIONS;
+use ah_config::{Config, Error};
+
+use crate::plan::{At, SessionChoice, SessionPlan, is_uuid};
+
+/// Where a session is.
+#[derive(Debug)]
+pub struct Place {
+    paths: Paths,
+    is_ephemeral: bool,
+    /// The transcript that the session is made of, where it stands nowhere else.
+    transcript: Option<Transcript>,
+}
+
+/// A session that only the SDKs know.
+#[derive(Debug)]
+struct Transcript {
+    path: PathBuf,
+    uuid: String,
+}
+
+impl Place {
+    /// The session that `plan` chooses; where it is to be copied, the copy.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such session, several are meant, or the copy cannot be made.
+    pub fn find(plan: &SessionPlan, config: &Config) -> Result<Self, Error> {
+        let sessions = sessions(config);
+        let fresh = || sessions.fresh();
+        let mut transcript = None;
+        let paths = match &plan.choice {
+            SessionChoice::New => fresh()?,
+            SessionChoice::Newest => match sessions.newest()? {
+                Some(paths) => paths,
+                None => fresh()?,
+            },
+            SessionChoice::LastUsed => sessions.last_written()?.ok_or_else(|| {
+                Error::failure("there is no session to go on with")
+                    .hint("leave `-c` or `-r` out to begin one")
+            })?,
+            SessionChoice::Find(wanted) => match sessions.find(wanted) {
+                Ok(paths) => paths,
+                Err(error) => {
+                    transcript = Transcript::find(wanted, config);
+                    match &transcript {
+                        Some(_) => fresh()?,
+                        None => return Err(error.into()),
+                    }
+                }
+            },
+            SessionChoice::Named(name) => match sessions.named(name)? {
+                Some(paths) => paths,
+                None => fresh()?,
+            },
+            SessionChoice::File(path) => Paths::of(config.environment.cwd().join(path)),
+        };
+        let paths = match plan.fork && transcript.is_none() {
+            true => copy(&sessions, &paths)?,
+            false => paths,
+        };
+        Ok(Self {
+            paths,
+            is_ephemeral: plan.ephemeral,
+            transcript,
+        })
+    }
+
+    /// Its files.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// Takes the session for writing.
+    pub fn open(&self) -> Result<SessionStore, OpenError> {
+        match self.is_ephemeral {
+            true => Ok(SessionStore::in_memory(&std::env::temp_dir())?),
+            false => take(&self.paths),
+        }
+    }
+
+    /// Names the session, and goes to the message that the run forks at.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such message, or the session cannot be written.
+    pub async fn prepare(
+        &self,
+        session: &SessionStore,
+        plan: &SessionPlan,
+        fork_at: Option<u32>,
+    ) -> Result<(), Error> {
+        if let SessionChoice::Named(name) = &plan.choice {
+            session.set_name(name.clone()).await?;
+        }
+        if let Some(transcript) = &self.transcript {
+            transcript.write_to(session).await?;
+        }
+        let known = self.transcript.as_ref().filter(|_| !plan.fork);
+        let known = known.map(|transcript| &transcript.uuid);
+        if let Some(uuid) = plan.uuid.as_ref().or(known) {
+            session.set_uuid(uuid.clone()).await?;
+        }
+        if let Some(at) = &plan.at {
+            let at = at.clone();
+            let message = session.read(move |tree| found(tree, &at)).await??;
+            session.checkout(message).await?;
+        }
+        if let Some(seq) = fork_at {
+            let message: Option<MessageId> = session.read(move |tree| tree.numbered(seq)).await?;
+            let message = message.ok_or_else(|| {
+                Error::failure(format!("message not found: @{seq}"))
+                    .hint("`ah scan` lists the messages")
+            })?;
+            session.checkout(message).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Transcript {
+    fn find(wanted: &str, config: &Config) -> Option<Self> {
+        let uuid = is_uuid(wanted).then(|| wanted.to_ascii_lowercase())?;
+        let path = transcript_path(config, &uuid).filter(|path| path.is_file())?;
+        Some(Self { path, uuid })
+    }
+
+    /// Writes what it says into a session that is empty.
+    async fn write_to(&self, session: &SessionStore) -> Result<(), Error> {
+        let text = fs::read(&self.path).map_err(|error| {
+            Error::failure(format!("cannot read `{}`: {error}", self.path.display()))
+        })?;
+        let text = String::from_utf8_lossy(&text);
+        let clock = SystemClock::default();
+        let messages = read_transcript(&text, message_of, || clock.message_id());
+        let records = messages.into_iter().map(Arc::new).map(Record::Message);
+        Ok(session.append(records.collect()).await?)
+    }
+}
+
+/// The message that a host means, on the current branch or elsewhere in the tree.
+fn found(tree: &Tree, at: &At) -> Result<Result<MessageId, Error>, StoreError> {
+    let is = |id: &MessageId, name: &str| is_of(&uuid_of(&SessionId::from(id.as_str())), name);
+    let branch = match tree.current()? {
+        Some(current) => tree.branch(&current)?,
+        None => Vec::new(),
+    };
+    let Some(kept) = branch.iter().position(|message| is(&message.id, &at.name)) else {
+        let heads = tree.heads()?;
+        let of_main = heads.iter().filter(|head| head.agent_id.is_none());
+        let mut named = of_main.filter(|head| is(&head.message.id, &at.name));
+        let kept = named.next().map(|head| head.message.id.clone());
+        let name = &at.name;
+        return Ok(kept.ok_or_else(|| {
+            Error::failure(format!("No message found with message.uuid of: {name}"))
+        }));
+    };
+    if let Some(turn) = &at.drops
+        && !is_all_of(&branch, kept, |id| is(id, turn))
+    {
+        return Ok(Err(Error::failure(format!(
+            "Resume rejected by --resume-drops-turn: more would be left out than the turn of {turn}"
+        ))));
+    }
+    Ok(Ok(branch[kept].id.clone()))
+}
+
+/// Whether all that a branch has behind its message `kept` is of the turn whose prompt `is_meant`. What the calls of
+/// that message gave stays with it.
+fn is_all_of(branch: &[Message], kept: usize, is_meant: impl Fn(&MessageId) -> bool) -> bool {
+    let mut turn = None;
+    let is_behind = |at: usize, message: &Message| {
+        at > kept + usize::from(message.origin == Origin::Results && at == kept + 1)
+    };
+    branch.iter().enumerate().all(|(at, message)| {
+        match message.origin {
+            Origin::Prompt | Origin::FollowUp => turn = Some(&message.id),
+            // Words of somebody who did not know of that.
+            Origin::Steering | Origin::Task if at > kept => return false,
+            _ => {}
+        }
+        !is_behind(at, message) || turn.is_some_and(&is_meant)
+    })
+}
+
+fn copy(sessions: &Sessions, original: &Paths) -> Result<Paths, Error> {
+    Ok(sessions.copy(original)?)
+}
+
+/// Returns the sessions of the working directory.
+pub fn sessions(config: &Config) -> Sessions {
+    Sessions::in_folder(config.environment.cwd().join(SESSIONS))
+}
+
+/// Returns the file in which the Agent SDKs look for the transcript of the session with this UUID.
+pub fn transcript_path(config: &Config, uuid: &str) -> Option<PathBuf> {
+    let cwd = config.environment.cwd();
+    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+    let home = config.foreign_home.as_ref()?;
+    Some(ah_protocol::transcript_path(home, &cwd, uuid))
+}
+
+/// Takes a session for writing. Commands that a killed holder has left running are ended first.
+///
+/// # Errors
+///
+/// If another process holds it, or it cannot be read.
+pub fn take(paths: &Paths) -> Result<SessionStore, OpenError> {
+    let session = SessionStore::open(paths)?;
+    if let Some(killed) = session.predecessor() {
+        ah_process::finish_orphans(killed);
+    }
+    Ok(session)
+}

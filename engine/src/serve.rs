@@ -1,0 +1,379 @@
+//! Runs for programs: they get the messages of the Agent SDK, all of them or the result alone, and may drive the
+//! session by its protocol.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use ah_agent::Session;
+use ah_agent::agents::Agents;
+use ah_agent::skills::Skills;
+use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
+use ah_config::{Config, Error, Overrides, extensions, parse_rules};
+use ah_conversation::{Clock, MessageId, SessionId, Time};
+use ah_mcp::{SdkHost, SdkPipe};
+use ah_protocol::stream_json::{Asks, Initialize, Pipe, Pipes, Served, Streams, Wanted, serve};
+use ah_protocol::{AgentInfo, Engaged, Engine, Ids, Introduction, Refusal, Setting};
+use ah_store::{Paths, SessionStore, SystemClock, uuid_of};
+use async_trait::async_trait;
+use futures_util::SinkExt as _;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::assemble::{self, HostExtensions, SessionInputs, Warn, model::Catalogued};
+use crate::confinement::Attempt;
+use crate::expand::expand;
+use crate::open::{Opened, open};
+use crate::place::sessions;
+use crate::plan::{SessionChoice, SessionPlan};
+
+/// The version of the program that the official SDKs know: what it does is what we do, and they read the digits.
+const STANDS_IN_FOR: &str = "2.1.329";
+
+/// A conversation with a host.
+pub struct ServeRequest<'a> {
+    /// Both directions of it.
+    pub streams: Streams,
+    /// The session that the host wants.
+    pub plan: SessionPlan,
+    /// The number of the message at which the session is forked.
+    pub fork_at: Option<u32>,
+    /// What holds until the host says more.
+    pub config: &'a Config,
+    /// Ends it when it is cancelled.
+    pub stop: &'a CancellationToken,
+    /// The model and the tools of the program that embeds the engine.
+    pub extensions: HostExtensions,
+    /// Is told what the user should know.
+    pub warn: Warn,
+}
+
+/// Serves a host to the end. Returns how it ended, and why there was no session if there was none.
+///
+/// # Errors
+///
+/// If the required sandbox is unavailable.
+pub async fn serve_host(request: ServeRequest<'_>) -> Result<(Served, Error), Error> {
+    let config = request.config;
+    if let Some(warning) = Attempt::warning(config) {
+        (request.warn)(&warning);
+    }
+    let workshop = Arc::new(Workshop {
+        attempt: Attempt::begin(config)?,
+        config: config.clone(),
+        plan: request.plan,
+        fork_at: request.fork_at,
+        extensions: request.extensions,
+        warn: request.warn,
+        refusal: OnceLock::new(),
+        first_words: Mutex::new(None),
+        held: OnceLock::new(),
+        begun: Mutex::new(None),
+    });
+    let reads_state = config
+        .environment
+        .get("CLAUDE_CODE_SDK_READS_SESSION_STATE");
+    let host = config.run.host;
+    let wanted = Wanted {
+        partial_messages: host.partial_messages,
+        replays: host.replays,
+        hooks: host.hook_events,
+        mirror: host.mirror,
+        session_state: reads_state == Some("1"),
+        asks: if host.decides_permissions {
+            Asks::Host
+        } else {
+            Asks::Nobody
+        },
+    };
+    let ids = Arc::new(SystemIds::default());
+    let served = serve(request.streams, workshop.clone(), ids, wanted, request.stop);
+    let served = served.await;
+    workshop.clear_away().await;
+    Ok((served, workshop.refusal()))
+}
+
+/// Puts the session together once the program has said what it wants.
+struct Workshop {
+    attempt: Attempt,
+    config: Config,
+    plan: SessionPlan,
+    fork_at: Option<u32>,
+    extensions: HostExtensions,
+    warn: Warn,
+    /// Why there is no session, with its exit code.
+    refusal: OnceLock<Error>,
+    /// What the first prompt begins with, until it has come.
+    first_words: Mutex<Option<String>>,
+    /// What holds once the host has said what it wants.
+    held: OnceLock<Config>,
+    /// A session that is new.
+    begun: Mutex<Option<Arc<SessionStore>>>,
+}
+
+impl Workshop {
+    fn config(&self) -> &Config {
+        self.held.get().unwrap_or(&self.config)
+    }
+
+    /// Removes a new session in which nobody has said anything.
+    async fn clear_away(&self) {
+        let Some(store) = lock(&self.begun).take() else {
+            return;
+        };
+        let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
+        let paths = Paths::of(store.path());
+        // It is still held, so nobody else has begun to use it.
+        drop(store);
+        if is_empty.is_ok_and(|is_empty| is_empty) {
+            // What cannot be removed now is cleared away by `ah gc`.
+            let _ = sessions(&self.config).remove(&paths);
+        }
+    }
+
+    fn refusal(&self) -> Error {
+        let refusal = self.refusal.get().cloned();
+        refusal.unwrap_or_else(|| Error::failure("the session could not be opened"))
+    }
+
+    fn refuse(&self, error: Error) -> Refusal {
+        let text = match &error.hint {
+            Some(hint) => format!("{} ({hint})", error.message),
+            None => error.message.clone(),
+        };
+        // The first one is told.
+        let _ = self.refusal.set(error);
+        Refusal { text }
+    }
+
+    async fn opened(&self, setting: Setting<'_>) -> Result<Engaged, Error> {
+        let mut config = self.config.clone();
+        let wishes = setting.wishes;
+        config.apply(overrides(wishes)?);
+        // It is opened once.
+        let _ = self.held.set(config.clone());
+        if let Some(main) = assemble::as_main(&config)? {
+            config = main.config;
+            if let Some(words) = main.first_words {
+                *lock(&self.first_words) = Some(words);
+            }
+        }
+        let (mut skills, notices) = extensions::skills(&config);
+        if let Some(wanted) = &wishes.skills {
+            skills.retain(|skill| wanted.contains(&skill.name));
+        }
+        let skills = Arc::new(skills);
+        let plan = &self.plan;
+        let inputs = SessionInputs {
+            skills: &skills,
+            active: None,
+            standing: self.attempt.standing(),
+            has_person: false,
+            host: Some(host(setting.pipes)),
+            hooks: setting.hooks,
+            extensions: self.extensions.clone(),
+            warn: self.warn.clone(),
+        };
+        let frontend = setting.frontend.clone();
+        let opened = open(plan, &config, self.fork_at, inputs, |_| frontend).await?;
+        let Opened {
+            session,
+            store,
+            warnings,
+        } = opened;
+        warnings.iter().for_each(|warning| (self.warn)(warning));
+        if plan.choice == SessionChoice::New && !plan.ephemeral {
+            *lock(&self.begun) = Some(store.clone());
+        }
+        for notice in notices {
+            setting.frontend.notice(&notice);
+        }
+        for notice in store.take_notices().await {
+            setting.frontend.notice(&notice.to_string());
+        }
+        if let Some(title) = &wishes.title
+            && session.transcript().last().is_none()
+        {
+            store.set_name(title.clone()).await?;
+        }
+        Ok(self.engaged(session, &store, &skills, config))
+    }
+
+    fn engaged(
+        &self,
+        session: Session,
+        store: &SessionStore,
+        skills: &Skills,
+        config: Config,
+    ) -> Engaged {
+        let source = assemble::model::credentials(&config).ok().flatten();
+        let subagents = session.tools().subagents();
+        let agents = subagents.map(|subagents| told(subagents.agents()));
+        let agents = agents.unwrap_or_default();
+        Engaged {
+            session_id: store.uuid().to_owned(),
+            cwd: config.environment.cwd().to_owned(),
+            transcript_path: assemble::transcript(store, &config),
+            servers: session.tools().servers().cloned(),
+            session,
+            max_turns: config.run.limits.max_turns,
+            max_budget_usd: config.run.limits.max_budget_usd,
+            max_retries: config.retry.retries,
+            api_key_source: source.unwrap_or_else(|| "none".to_owned()),
+            skills: skills.iter().map(|skill| skill.name.clone()).collect(),
+            plugins: { config.plugins.iter() }
+                .map(|plugin| (plugin.name.clone(), plugin.root.clone()))
+                .collect(),
+            agents,
+            models: Arc::new(Catalogued::new(config, self.warn.clone())),
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for Workshop {
+    fn introduction(&self) -> Introduction {
+        let config = self.config();
+        let (commands, _) = extensions::commands(config);
+        let (skills, _) = extensions::skills(config);
+        let skills = skills.iter().filter(|skill| skill.is_command);
+        let compact = (
+            "compact".to_owned(),
+            "Put a summary in the place of all that was said".to_owned(),
+            "[what it is to heed]".to_owned(),
+        );
+        let commands = { commands.iter() }
+            .map(|command| {
+                let hint = command.argument_hint.clone().unwrap_or_default();
+                (command.name.clone(), command.description.clone(), hint)
+            })
+            .chain(skills.map(|skill| {
+                let none = String::new();
+                (skill.name.clone(), skill.description.clone(), none)
+            }))
+            .chain([compact]);
+        Introduction {
+            version: format!("{STANDS_IN_FOR} (ah {})", env!("CARGO_PKG_VERSION")),
+            commands: commands.collect(),
+            models: models(config),
+            agents: extensions::agents(config)
+                .map_or_else(|_| Vec::new(), |(agents, _)| told(&agents)),
+            account: json!({
+                "apiKeySource": assemble::model::credentials(config).ok().flatten(),
+            }),
+        }
+    }
+
+    async fn open(&self, setting: Setting<'_>) -> Result<Engaged, Refusal> {
+        self.opened(setting)
+            .await
+            .map_err(|error| self.refuse(error))
+    }
+
+    async fn expand(&self, prompt: &str) -> Result<String, Refusal> {
+        let config = self.config();
+        let (skills, _) = extensions::skills(config);
+        let given = self.config.run.prompt.skill.as_deref();
+        let expanded = expand(prompt, given, &skills, config, &self.attempt).await;
+        match expanded {
+            Ok(expanded) => Ok(match lock(&self.first_words).take() {
+                Some(words) => format!("{words}\n\n{}", expanded.text),
+                None => expanded.text,
+            }),
+            Err(error) => Err(self.refuse(error)),
+        }
+    }
+}
+
+/// Returns the overrides that a host's `initialize` request asks for.
+fn overrides(wishes: &Initialize) -> Result<Overrides, Error> {
+    let mut overrides = Overrides {
+        deny: parse_rules(wishes.disallowed_tools.as_deref().unwrap_or_default())?,
+        ..Overrides::default()
+    };
+    let prompt = &mut overrides.run.prompt;
+    prompt.system_prompt =
+        { wishes.system_prompt.as_ref() }.map(|given| SystemPromptSource::Text(given.joined()));
+    prompt
+        .append_system_prompt
+        .clone_from(&wishes.append_system_prompt);
+    prompt.answer_schema.clone_from(&wishes.json_schema);
+    prompt.agents = wishes.agents.clone().unwrap_or_default();
+    let mut servers = wishes.mcp_servers.clone().unwrap_or_default();
+    for name in &wishes.sdk_mcp_servers {
+        servers.insert(name.clone(), json!({"type": "sdk", "name": name}));
+    }
+    overrides.mcp_servers = vec![McpSource::of_values("initialize", &servers)];
+    let plugins = wishes.plugins.iter().map(|plugin| PluginFolder {
+        path: plugin.path.clone(),
+        has_servers: !plugin.skip_mcp_discovery,
+    });
+    overrides.plugins = plugins.collect();
+    Ok(overrides)
+}
+
+/// The definitions, as hosts are told of them.
+fn told(agents: &Agents) -> Vec<AgentInfo> {
+    let agents = agents.iter().map(|agent| AgentInfo {
+        name: agent.name.clone(),
+        description: agent.description.clone(),
+        model: agent.model.clone(),
+    });
+    agents.collect()
+}
+
+/// The MCP servers that live in the program that drives this one.
+fn host(pipes: Pipes) -> SdkHost {
+    SdkHost::new(move |name| {
+        let Pipe { outbound, inbound } = pipes.pipe(name);
+        SdkPipe {
+            to_host: Box::pin(outbound.sink_map_err(io::Error::other)),
+            from_host: inbound,
+        }
+    })
+}
+
+/// The models that have a short name, and what they stand for.
+fn models(config: &Config) -> Vec<(String, String, String)> {
+    let default = config.model.value.clone();
+    let mut models = vec![(
+        "default".to_owned(),
+        "Default".to_owned(),
+        format!("the model of the settings, {default}"),
+    )];
+    if let Ok(catalog) = config.catalog() {
+        let aliases = catalog.aliases();
+        models.extend(aliases.map(|(alias, model)| {
+            let description = format!("{model}, by its short name");
+            (alias.to_owned(), alias.to_owned(), description)
+        }));
+    }
+    models
+}
+
+/// Time and ids of the system.
+#[derive(Default)]
+struct SystemIds(SystemClock);
+
+impl Clock for SystemIds {
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+
+    fn message_id(&self) -> MessageId {
+        self.0.message_id()
+    }
+}
+
+impl Ids for SystemIds {
+    fn fresh(&self) -> String {
+        self.of(&self.message_id())
+    }
+
+    fn of(&self, message: &MessageId) -> String {
+        uuid_of(&SessionId::from(message.as_str()))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,30 @@
+//! The built-in tools' descriptions, without a session.
+
+use std::sync::Arc;
+
+use ah_config::Error;
+use ah_conversation::{Environment, Interface, ToolSpec};
+use ah_store::SessionStore;
+use ah_tools::{Profile, Shell, Surroundings, Web, Workspace};
+
+/// Returns the descriptions of the built-in tools of `profile`, under the names of `interface`.
+///
+/// # Errors
+///
+/// If no store in memory can be made for them.
+pub fn specs(
+    environment: &Environment,
+    profile: Profile,
+    interface: Interface,
+) -> Result<Vec<ToolSpec>, Error> {
+    let around = Surroundings {
+        workspace: Arc::new(Workspace::new(environment.cwd(), environment.home(), &[])),
+        shell: Shell::new(environment),
+        store: Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
+        has_person: true,
+        web: Web::default(),
+        tasks: None,
+    };
+    let tools = ah_tools::builtin(profile, interface, around);
+    Ok(tools.iter().map(|tool| tool.spec().clone()).collect())
+}

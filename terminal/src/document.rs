@@ -1,0 +1,296 @@
+//! A session as a document: Markdown, a page for browsers, JSON lines. Secrets of the environment are replaced by their
+//! names in the latter two; for Markdown the caller does that.
+
+mod html;
+
+use ah_conversation::{ContentBlock, Environment, Message};
+use serde_json::Value;
+
+use crate::message::{Keys, role};
+
+/// Returns the messages as a page for browsers, which fetches nothing and runs nothing. Secrets are replaced.
+pub fn html(name: &str, messages: &[Message], environment: &Environment, keys: &Keys) -> String {
+    let redacted = messages
+        .iter()
+        .map(|message| redacted(message, environment));
+    let messages: Vec<Message> = redacted.map(read_back).collect();
+    html::page(&environment.redact(name), &messages, keys)
+}
+
+/// Returns the messages as JSON, one per line. Secrets are replaced. Texts are redacted before they are encoded, since encoding may change how a secret looks.
+pub fn jsonl(messages: &[Message], environment: &Environment) -> String {
+    let line = |message: &Message| format!("{}\n", redacted(message, environment));
+    messages.iter().map(line).collect()
+}
+
+fn redacted(message: &Message, environment: &Environment) -> Value {
+    let mut value = serde_json::to_value(message).expect("a message has only names as keys");
+    redact(&mut value, environment);
+    value
+}
+
+fn read_back(message: Value) -> Message {
+    serde_json::from_value(message).expect("texts stay texts where secrets are replaced")
+}
+
+fn redact(value: &mut Value, environment: &Environment) {
+    match value {
+        Value::String(text) => *text = environment.redact(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, environment)),
+        Value::Object(entries) => entries
+            .values_mut()
+            .for_each(|value| redact(value, environment)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The messages as a page for people.
+pub fn markdown(name: &str, messages: &[Message]) -> String {
+    let mut page = format!("# {name}\n");
+    for message in messages {
+        let model = message
+            .response
+            .as_ref()
+            .map_or_else(String::new, |response| format!(" ({})", response.model));
+        page.push_str(&format!(
+            "\n## @{} {}{model}\n",
+            message.seq,
+            role(message.role)
+        ));
+        for block in &message.content {
+            page.push('\n');
+            page.push_str(&paragraph(block));
+        }
+    }
+    page
+}
+
+fn paragraph(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text { text } => format!("{}\n", text.trim_end()),
+        ContentBlock::Thinking { thinking, .. } => {
+            thinking.lines().map(|line| format!("> {line}\n")).collect()
+        }
+        ContentBlock::RedactedThinking { .. } => {
+            "> (thinking that the vendor keeps to itself)\n".to_owned()
+        }
+        ContentBlock::Image(image) => format!("*a picture: {}*\n", image.media_type),
+        ContentBlock::ToolUse(call) => {
+            let input = call.input.to_value();
+            format!(
+                "**{}**\n\n{}",
+                call.name,
+                fenced("json", &format!("{input:#}"))
+            )
+        }
+        ContentBlock::ToolResult(result) => {
+            let state = if result.is_error { "error" } else { "result" };
+            format!(
+                "*{state} of {}*\n\n{}",
+                result.tool_name,
+                fenced("", &result.text())
+            )
+        }
+        ContentBlock::Other { raw } => fenced("json", &format!("{raw:#}")),
+    }
+}
+
+/// `text` as a code block, whose fence is longer than any in the text.
+fn fenced(language: &str, text: &str) -> String {
+    let longest = text
+        .lines()
+        .map(|line| line.trim_start().chars().take_while(|c| *c == '`').count())
+        .max();
+    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    format!(
+        "{fence}{language}\n{}\n{fence}\n",
+        text.trim_end_matches('\n')
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use ah_conversation::{
+        Origin, Response, ResultBlock, Role, StopReason, Time, ToolResult, ToolUse, Usage,
+    };
+    use serde_json::json;
+
+    use super::*;
+
+    fn conversation() -> Vec<Message> {
+        let message = |seq: u32, role, origin, content, response| Message {
+            id: format!("m{seq}").into(),
+            parent: seq.checked_sub(1).map(|seq| format!("m{seq}").into()),
+            seq,
+            role,
+            origin,
+            created_at: Time(0),
+            content,
+            response,
+        };
+        let response = Response {
+            stop_reason: StopReason::ToolUse,
+            usage: Usage::default(),
+            cost: None,
+            model: "m".to_owned(),
+            provider: "script".to_owned(),
+            latency_ms: 1,
+        };
+        let call = ToolUse {
+            id: "t".into(),
+            name: "bash".to_owned(),
+            input: json!({"command": "cat README.md"}).into(),
+        };
+        let result = ToolResult {
+            tool_use_id: "t".into(),
+            tool_name: "bash".to_owned(),
+            content: vec![ResultBlock::Text {
+                text: "```sh\nexport KEY=\"quite \\secret\"\n```\n".to_owned(),
+            }],
+            is_error: false,
+            duration_ms: 3,
+            details: None,
+        };
+        vec![
+            message(
+                0,
+                Role::User,
+                Origin::Prompt,
+                vec![ContentBlock::text("Look.")],
+                None,
+            ),
+            message(
+                1,
+                Role::Assistant,
+                Origin::Model,
+                vec![
+                    ContentBlock::Thinking {
+                        thinking: "Hm.\nSo.".to_owned(),
+                        signature: None,
+                    },
+                    ContentBlock::ToolUse(call),
+                ],
+                Some(response),
+            ),
+            message(
+                2,
+                Role::User,
+                Origin::Results,
+                vec![ContentBlock::ToolResult(result)],
+                None,
+            ),
+        ]
+    }
+
+    fn environment() -> Environment {
+        let variables = [("MY_SECRET".to_owned(), "quite \\secret".to_owned())];
+        Environment::new(variables, std::path::PathBuf::new())
+    }
+
+    #[test]
+    fn people_get_a_page() {
+        let page = markdown("Session", &conversation());
+        insta::assert_snapshot!(environment().redact(&page), @r#"
+# Session
+
+## @0 user
+
+Look.
+
+## @1 assistant (m)
+
+> Hm.
+> So.
+
+**bash**
+
+```json
+{
+  "command": "cat README.md"
+}
+```
+
+## @2 user
+
+*result of bash*
+
+````
+```sh
+export KEY="[MY_SECRET]"
+```
+````
+"#);
+    }
+
+    #[test]
+    fn browsers_get_a_page_that_needs_nothing_and_does_nothing() {
+        let mut messages = conversation();
+        messages[0].content = vec![
+            ContentBlock::text("<script>alert(1)</script> **Look** ![x](http://a.b/c.png)"),
+            ContentBlock::Image(ah_conversation::Image {
+                media_type: "image/png".to_owned(),
+                data: "QUJD".to_owned(),
+            }),
+            ContentBlock::Image(ah_conversation::Image {
+                media_type: "image/png".to_owned(),
+                data: "\"><script>".to_owned(),
+            }),
+        ];
+        let messages = { messages.iter() }
+            .map(|message| read_back(redacted(message, &environment())))
+            .collect::<Vec<_>>();
+        let page = html::page("<b>Session</b>", &messages, &Keys::none());
+        let body = &page[page.find("<body>").unwrap()..];
+        insta::assert_snapshot!(body, @r#"
+<body>
+<h1>&lt;b&gt;Session&lt;/b&gt;</h1>
+<section class="user" id="m0">
+<div class="meta">@0 user · <time>1970-01-01T00:00:00</time></div>
+<p>&lt;script&gt;alert(1)&lt;/script&gt; **Look** ![x](http://a.b/c.png)</p>
+<p><img alt="a picture" src="data:image/png;base64,QUJD"></p>
+<p class="dim">a picture: image/png</p>
+</section>
+<section class="assistant" id="m1">
+<div class="meta">@1 assistant · m · <time>1970-01-01T00:00:00</time></div>
+<details><summary class="dim">thinking</summary>
+<p>Hm.
+So.</p>
+</details>
+<details><summary><span class="accent">✓</span> bash cat README.md <span class="dim">(0.0s)</span></summary>
+<pre>{
+  <span class="quoted">&quot;command&quot;</span>: <span class="quoted">&quot;cat README.md&quot;</span>
+}
+</pre>
+<pre>```sh
+export KEY=&quot;[MY_SECRET]&quot;
+```
+</pre>
+</details>
+</section>
+<footer>Written by ah 0.1.0.</footer>
+</body>
+</html>
+"#);
+        let head = &page[..page.len() - body.len()];
+        assert!(head.contains("default-src 'none'"), "{head}");
+        assert!(!page.contains("<script") && !page.contains("src=\"http"));
+    }
+
+    #[test]
+    fn programs_get_the_messages_back_but_for_the_secrets() {
+        let lines = jsonl(&conversation(), &environment());
+        let read: Vec<Message> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(read[..2], conversation()[..2]);
+        assert!(
+            read[2]
+                .tool_results()
+                .next()
+                .unwrap()
+                .text()
+                .contains("export KEY=\"[MY_SECRET]\"")
+        );
+    }
+}

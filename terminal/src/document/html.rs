@@ -1,0 +1,137 @@
+//! A session as one page that needs nothing else: no network, no script, no file beside it.
+
+use std::collections::HashMap;
+
+use ah_conversation::{
+    ContentBlock, Message, Origin, ResultBlock, Role, ToolResult, ToolUse, ToolUseId,
+};
+use ah_render::html::{STYLE, code, escape, lines, markdown};
+use ah_render::tool;
+
+use crate::line::utc;
+use crate::message::{Keys, role};
+
+/// The results of calls, by the calls' ids.
+type Results<'a> = HashMap<&'a ToolUseId, &'a ToolResult>;
+
+/// What every page begins with: it may fetch nothing and run nothing.
+const HEAD: &str = include_str!("head.html");
+/// Columns of what is drawn as a terminal would show it.
+const WIDTH: usize = 120;
+/// So much of a call stands in the line that opens it.
+const KEY_WIDTH: usize = 120;
+
+/// The page. The messages must not hold secrets any more.
+pub fn page(name: &str, messages: &[Message], keys: &Keys) -> String {
+    let results: Results<'_> = messages
+        .iter()
+        .flat_map(Message::tool_results)
+        .map(|result| (&result.tool_use_id, result))
+        .collect();
+    let sections: String = messages
+        .iter()
+        .map(|message| section(message, &results, keys))
+        .collect();
+    let title = escape(name);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n{HEAD}\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{sections}\
+         <footer>Written by ah {}.</footer>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+fn section(message: &Message, results: &Results<'_>, keys: &Keys) -> String {
+    let blocks = message
+        .content
+        .iter()
+        .map(|block| shown(block, results, keys));
+    let blocks: String = blocks.collect();
+    // Results stand below their calls.
+    if blocks.is_empty() && message.origin == Origin::Results {
+        return String::new();
+    }
+    let model = message
+        .response
+        .as_ref()
+        .map_or_else(String::new, |response| {
+            format!(" · {}", escape(&response.model))
+        });
+    let class = match message.role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    };
+    format!(
+        "<section class=\"{class}\" id=\"m{seq}\">\n<div class=\"meta\">@{seq} {}{model} · <time>{}</time></div>\n{blocks}</section>\n",
+        role(message.role),
+        utc(message.created_at),
+        seq = message.seq,
+    )
+}
+
+fn shown(block: &ContentBlock, results: &Results<'_>, keys: &Keys) -> String {
+    match block {
+        ContentBlock::Text { text } => markdown(text),
+        ContentBlock::Thinking { thinking, .. } => {
+            format!(
+                "<details><summary class=\"dim\">thinking</summary>\n{}</details>\n",
+                markdown(thinking)
+            )
+        }
+        ContentBlock::RedactedThinking { .. } => {
+            "<p class=\"dim\">thinking that the vendor keeps to itself</p>\n".to_owned()
+        }
+        ContentBlock::Image(image) => picture(&image.media_type, &image.data),
+        ContentBlock::ToolUse(call) => called(call, results.get(&call.id).copied(), keys),
+        ContentBlock::ToolResult(_) => String::new(),
+        ContentBlock::Other { raw } => {
+            format!("<pre>{}</pre>\n", code("json", &format!("{raw:#}")))
+        }
+    }
+}
+
+/// A call with what came of it.
+fn called(call: &ToolUse, result: Option<&ToolResult>, keys: &Keys) -> String {
+    let key = escape(&keys.show(call, KEY_WIDTH));
+    let input = code("json", &format!("{:#}", call.input.to_value()));
+    let Some(result) = result else {
+        return format!("<details><summary>… {key}</summary>\n<pre>{input}</pre></details>\n");
+    };
+    let (sign, class) = match result.is_error {
+        true => ("✗", "warning"),
+        false => ("✓", "accent"),
+    };
+    let time = tool::duration(result.duration_ms);
+    let changes = result.details.as_ref().filter(|_| !result.is_error);
+    let changes = changes.and_then(|details| tool::changes(details, WIDTH));
+    let body = match changes {
+        Some(rows) => format!("<pre>{}</pre>\n", lines(&rows)),
+        None => format!("<pre>{input}</pre>\n{}", said(&result.content)),
+    };
+    format!(
+        "<details><summary><span class=\"{class}\">{sign}</span> {key} <span class=\"dim\">({time})</span></summary>\n{body}</details>\n"
+    )
+}
+
+fn said(content: &[ResultBlock]) -> String {
+    let block = |block: &ResultBlock| match block {
+        ResultBlock::Text { text } => format!("<pre>{}</pre>\n", escape(text)),
+        ResultBlock::Image(image) => picture(&image.media_type, &image.data),
+    };
+    content.iter().map(block).collect()
+}
+
+/// A picture, within the page.
+fn picture(kind: &str, data: &str) -> String {
+    let is_known = matches!(
+        kind,
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp"
+    );
+    let is_base64 = data
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
+    match is_known && is_base64 {
+        true => format!("<p><img alt=\"a picture\" src=\"data:{kind};base64,{data}\"></p>\n"),
+        false => format!("<p class=\"dim\">a picture: {}</p>\n", escape(kind)),
+    }
+}

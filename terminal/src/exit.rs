@@ -1,0 +1,119 @@
+//! Exit codes: why a run ended, as the program that started us learns it.
+
+use std::io;
+
+use ah_config::{Error, ErrorKind};
+use ah_conversation::{ExitReason, Interface};
+
+/// Exit code of a failure that has no code of its own.
+pub const FAILURE: u8 = 1;
+/// Exit code of a usage error.
+const USAGE: u8 = 2;
+/// Exit code after standard output was closed by its reader.
+pub const OUTPUT_CLOSED: u8 = 141;
+/// Exit code if the same may succeed later: another process holds the session.
+pub const TRY_AGAIN: u8 = 75;
+/// Exit code if a required sandbox cannot be built.
+pub const NO_SANDBOX: u8 = 78;
+/// Stopped by a limit.
+const LIMIT: u8 = 3;
+/// Ended by a signal: this and the signal's number.
+const SIGNAL: u8 = 128;
+
+/// What ended the run from outside, where something did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    /// Ctrl-C.
+    Interrupt,
+    /// The terminal has gone.
+    Hangup,
+    /// Whoever rules the machine wants us gone.
+    Terminate,
+}
+
+/// The exit code of a run that ended for `reason`.
+pub fn code(interface: Interface, reason: &ExitReason, interrupt: Option<Interrupt>) -> u8 {
+    let own = match (reason, interrupt) {
+        (ExitReason::Interrupted | ExitReason::Aborted, Some(interrupt)) => match interrupt {
+            Interrupt::Hangup => SIGNAL + 1,
+            // Programs that start another agent stop it so, and take it for a clean end.
+            Interrupt::Interrupt if interface == Interface::AgentSdk => return 0,
+            Interrupt::Interrupt => SIGNAL + 2,
+            Interrupt::Terminate => SIGNAL + 15,
+        },
+        (ExitReason::Interrupted, None) => SIGNAL + 2,
+        (ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_), _) => 0,
+        (
+            ExitReason::MaxTurns
+            | ExitReason::MaxBudget
+            | ExitReason::BudgetExceeded
+            | ExitReason::MaxTokens
+            | ExitReason::Timeout
+            | ExitReason::LoopDetected
+            | ExitReason::MaxStructuredOutputRetries,
+            _,
+        ) => LIMIT,
+        (ExitReason::Refusal | ExitReason::Error | ExitReason::Aborted, _) => FAILURE,
+    };
+    match interface {
+        Interface::AgentSdk if own == LIMIT => FAILURE,
+        Interface::Native | Interface::AgentSdk => own,
+    }
+}
+
+/// Returns the exit code of an error. Programs that speak the Agent SDKs' protocol know no code of its own for usage
+/// errors.
+pub fn of_error(error: &Error, interface: Interface) -> u8 {
+    match error.kind {
+        ErrorKind::Usage => interface.pick(USAGE, FAILURE),
+        ErrorKind::SessionBusy => TRY_AGAIN,
+        ErrorKind::SandboxUnavailable => NO_SANDBOX,
+        ErrorKind::OutputClosed => OUTPUT_CLOSED,
+        _ => FAILURE,
+    }
+}
+
+/// Returns the error of an output that cannot be written. A reader that went away is nothing to complain of.
+pub fn output_error(error: &io::Error) -> Error {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Error::new(ErrorKind::OutputClosed, "");
+    }
+    Error::failure(format!("cannot write to standard output: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_ending_has_its_code() {
+        use Interrupt::{Hangup, Interrupt as Int, Terminate};
+        for (reason, interrupt, own, drop_in) in [
+            (ExitReason::EndTurn, None, 0, 0),
+            (ExitReason::EndTurn, Some(Int), 0, 0),
+            (ExitReason::Other("later".to_owned()), None, 0, 0),
+            (ExitReason::MaxTurns, None, 3, 1),
+            (ExitReason::MaxBudget, None, 3, 1),
+            (ExitReason::Timeout, None, 3, 1),
+            (ExitReason::LoopDetected, None, 3, 1),
+            (ExitReason::MaxStructuredOutputRetries, None, 3, 1),
+            (ExitReason::MaxTokens, None, 3, 1),
+            (ExitReason::Error, None, 1, 1),
+            (ExitReason::Refusal, None, 1, 1),
+            (ExitReason::Interrupted, Some(Int), 130, 0),
+            (ExitReason::Interrupted, Some(Hangup), 129, 129),
+            (ExitReason::Interrupted, Some(Terminate), 143, 143),
+        ] {
+            assert_eq!(
+                code(Interface::Native, &reason, interrupt),
+                own,
+                "{reason} {interrupt:?}"
+            );
+            assert_eq!(
+                code(Interface::AgentSdk, &reason, interrupt),
+                drop_in,
+                "{reason} {interrupt:?}"
+            );
+        }
+    }
+}

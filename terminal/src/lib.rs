@@ -1,0 +1,18 @@
+//! A run as people see it.
+//!
+//! [`print`] writes a run to the streams, [`repl`] has a conversation at a terminal; both show the same events of the
+//! engine (`ah`). Questions, signals, exit codes and documents made of a session are here too. Only this crate and the
+//! command line above it write to the terminal.
+
+pub mod document;
+pub mod exit;
+pub mod line;
+pub mod message;
+pub mod print;
+pub mod repl;
+pub mod signals;
+pub mod trust;
+pub mod undo;
+mod warn;
+
+pub use warn::{note, report, tell_notices, warn};

@@ -1,0 +1,135 @@
+//! A message in a line or two, as the commands on the conversation tree list it.
+
+use std::collections::HashMap;
+
+use ah_conversation::{Input, Interface, Message, Origin, Role, ToolUse};
+use ah_store::Head;
+use ah_tools::Profile;
+use serde_json::{Value, json};
+
+use ah_config::{Config, Error};
+
+use crate::line::preview;
+
+/// Which argument of a tool stands for its call.
+pub struct Keys(HashMap<String, String>);
+
+impl Keys {
+    /// Those of the built-in tools, under both their names.
+    pub fn of(config: &Config) -> Result<Self, Error> {
+        let mut keys = HashMap::new();
+        for (profile, interface) in [
+            (Profile::Default, Interface::Native),
+            (Profile::Sdk, Interface::AgentSdk),
+        ] {
+            for spec in ah::specs::specs(&config.environment, profile, interface)? {
+                if let Some(key) = spec.key {
+                    keys.insert(spec.name, key.argument().to_owned());
+                }
+            }
+        }
+        Ok(Self(keys))
+    }
+
+    /// Those of no tool.
+    #[cfg(test)]
+    pub fn none() -> Self {
+        Self(HashMap::new())
+    }
+
+    /// `bash make test`: the call in at most so many characters, behind the tool's name.
+    pub fn show(&self, call: &ToolUse, width: usize) -> String {
+        let key = preview(&self.key(&call.name, &call.input), width);
+        format!("{} {key}", preview(&call.name, 40))
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Of a tool that is not known, the first text among its arguments.
+    fn key(&self, tool: &str, input: &Input) -> String {
+        if let Some(text) = self.0.get(tool).and_then(|key| input.text(key)) {
+            return text.to_owned();
+        }
+        let Input::Object(arguments) = input else {
+            return String::new();
+        };
+        arguments
+            .values()
+            .find_map(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    }
+}
+
+/// `U` or `A`.
+pub fn letter(role: Role) -> char {
+    match role {
+        Role::User => 'U',
+        Role::Assistant => 'A',
+    }
+}
+
+/// Who speaks, in a word.
+pub fn role(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    }
+}
+
+/// Whether a message holds tool results and nothing that a person said.
+pub fn is_only_results(head: &Head) -> bool {
+    head.message.origin == Origin::Results && head.preview.trim().is_empty()
+}
+
+/// What a message says, or asks for where it says nothing, in at most so many characters.
+pub fn summary(head: &Head, keys: &Keys, width: usize) -> String {
+    match &head.agent_id {
+        Some(agent_id) => format!("[{agent_id}] {}", said(head, keys, width)),
+        None => said(head, keys, width),
+    }
+}
+
+fn said(head: &Head, keys: &Keys, width: usize) -> String {
+    let text = preview(&head.preview, width);
+    if !text.is_empty() {
+        return text;
+    }
+    if is_only_results(head) {
+        return "← results".to_owned();
+    }
+    let calls: Vec<_> = head
+        .tool_uses
+        .iter()
+        .map(|call| keys.show(call, width))
+        .collect();
+    match calls.is_empty() {
+        true => String::new(),
+        false => preview(&format!("→ {}", calls.join(", ")), width),
+    }
+}
+
+/// A message of a list, as JSON.
+pub fn to_json(head: &Head) -> Value {
+    let Message {
+        id,
+        parent,
+        seq,
+        origin,
+        created_at,
+        response,
+        ..
+    } = &head.message;
+    json!({
+        "id": id,
+        "parent": parent,
+        "agent_id": head.agent_id,
+        "seq": seq,
+        "role": role(head.message.role),
+        "origin": origin,
+        "created_at": created_at.seconds(),
+        "stop_reason": response.as_ref().map(|response| response.stop_reason.as_str()),
+        "preview": head.preview,
+        "tool_uses": head.tool_uses,
+    })
+}

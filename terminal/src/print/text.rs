@@ -1,0 +1,563 @@
+//! A run for people: the model's words on standard output, all else on standard error.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ah_agent::{Frontend, SessionUpdate};
+use ah_conversation::{
+    Cost, DisplayKey, Event, EventKind, ExitReason, Host, HostPermission, Interface, LoopAction,
+    Model, PermissionAnswer, PermissionRequest, Progress, ToolSpec, ToolUseId, Usage,
+};
+use async_trait::async_trait;
+
+use ah::assemble::SessionView;
+use ah_config::{Config, Keeping};
+
+use super::question;
+use super::tool_block::{Block, Paint, cut, seconds};
+use super::{Screen, count, neutralise};
+
+/// So much of a session's id is shown, here and by `ah sessions`.
+const SESSION_WIDTH: usize = 11;
+
+/// What a run is shown by.
+pub struct View {
+    /// For people every text is shown as it arrives; as a drop-in the last one, once it is whole.
+    pub interface: Interface,
+    /// The model that is asked, for its window.
+    pub model: Model,
+    /// The tools, for what stands for their calls.
+    pub tools: Arc<[ToolSpec]>,
+    /// Paths are shown relative to this folder.
+    pub cwd: PathBuf,
+    /// The session's id, of which the beginning is shown, to find it again.
+    pub session: Option<String>,
+    /// What the run is called in the log of a GitHub workflow; `None` outside of one.
+    pub group: Option<String>,
+    /// Whether a person can be asked, and where an answer that is meant for good is kept.
+    pub asks: Option<Keeping>,
+}
+
+impl View {
+    /// Returns the view of a session; `asks` says where an answer for good is kept, if a person can be asked.
+    pub fn of(session: SessionView, config: &Config, asks: Option<Keeping>) -> Self {
+        let is_on_github = config.environment.get("GITHUB_ACTIONS") == Some("true");
+        let skill = config.run.prompt.skill.clone();
+        Self {
+            interface: session.interface,
+            model: session.model,
+            tools: session.tools,
+            cwd: session.cwd,
+            session: Some(session.session),
+            group: skill.filter(|_| is_on_github),
+            asks,
+        }
+    }
+}
+
+/// Shows a run to people.
+pub struct Text {
+    view: View,
+    screen: Screen,
+    paint: Paint,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The text of the present answer; kept only where it is shown later.
+    answer: String,
+    /// Whether any text of the present answer was shown.
+    has_shown: bool,
+    /// Whether a blank line is owed before the next tool's block.
+    owes_blank: bool,
+    /// The last answer that was whole.
+    last: String,
+    /// An error that the end of the run may repeat.
+    error: Option<String>,
+    usage: Usage,
+    cost: Option<Cost>,
+    /// Tokens of the last call.
+    context: u64,
+    /// What stands for the call that has ended last, where it is drawn.
+    ended_key: String,
+    /// What stands for the calls of subagents that run.
+    keys_below: HashMap<ToolUseId, String>,
+    /// The number of the last answer that was stored.
+    answer_number: Option<u32>,
+    /// Whether something stands on the terminal, from which the next thing is to be set apart.
+    has_content: bool,
+}
+
+impl Text {
+    /// Shows a run on `screen`.
+    pub fn new(view: View, screen: Screen) -> Self {
+        let paint = Paint {
+            colours: screen.look.colours,
+            // Whoever is read to hears no picture.
+            sign: screen.look.err_is_terminal && screen.look.colours,
+            width: screen.look.size.width,
+        };
+        Self {
+            view,
+            screen,
+            paint,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Writes all that waits.
+    pub fn flush(&self) {
+        self.screen.flush();
+    }
+
+    /// Sets what comes next apart from what stands there, also where it comes another way.
+    pub fn set_apart(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.part(&mut state);
+    }
+
+    fn show_text(&self, state: &mut State, text: &str) {
+        match self.view.interface {
+            Interface::Native if self.is_drawn() => {
+                if !std::mem::replace(&mut state.has_shown, true) {
+                    self.part(state);
+                }
+                self.screen.draw(text);
+            }
+            Interface::Native => {
+                state.has_shown = true;
+                self.write_answer(text);
+            }
+            Interface::AgentSdk => state.answer.push_str(text),
+        }
+    }
+
+    fn write_answer(&self, text: &str) {
+        // A program that reads the answer gets it as it is.
+        match self.screen.look.out_is_terminal {
+            true => self.screen.answer(neutralise(text).as_bytes()),
+            false => self.screen.answer(text.as_bytes()),
+        }
+    }
+
+    fn end_answer(&self, state: &mut State) {
+        if std::mem::take(&mut state.has_shown) {
+            self.end_lines();
+            state.owes_blank = true;
+        }
+        let answer = std::mem::take(&mut state.answer);
+        if !answer.is_empty() {
+            state.last = answer;
+        }
+    }
+
+    fn void_answer(&self, state: &mut State) {
+        state.answer.clear();
+        if std::mem::take(&mut state.has_shown) {
+            self.end_lines();
+            self.note(
+                &self
+                    .paint
+                    .warn("the answer above was cut off and begins anew"),
+            );
+        }
+    }
+
+    fn end_lines(&self) {
+        match self.is_drawn() {
+            true => self.screen.end_drawing(),
+            false => self.screen.end_line(),
+        }
+    }
+
+    /// Shows that something goes on; a drop-in has nobody who waits before a terminal.
+    fn spin(&self, label: &str) {
+        if self.view.interface == Interface::Native {
+            self.screen.spin(label);
+        }
+    }
+
+    fn note(&self, text: &str) {
+        self.screen.note(&format!("{text}\n"));
+    }
+
+    fn dim(&self, text: &str) {
+        self.note(&self.paint.dim(&neutralise(text)));
+    }
+
+    /// What stands for a call, as a person would write it, and what kind of thing that is.
+    fn key<'a>(&self, tool: &str, key: &'a str) -> (&'a str, Option<&DisplayKey>) {
+        let spec = self.view.tools.iter().find(|spec| spec.name == tool);
+        let kind = spec.and_then(|spec| spec.key.as_ref());
+        let relative = match kind {
+            Some(DisplayKey::Path(_)) => {
+                let cwd = self.view.cwd.to_str();
+                cwd.and_then(|cwd| key.strip_prefix(cwd)?.strip_prefix('/'))
+            }
+            Some(DisplayKey::Command(_) | DisplayKey::Text(_)) | None => None,
+        };
+        (relative.unwrap_or(key), kind)
+    }
+
+    fn start(&self, prompt: &str) {
+        if let Some(group) = &self.view.group {
+            self.screen.answer(format!("::group::{group}\n").as_bytes());
+        }
+        if !self.screen.look.err_is_terminal {
+            self.note(&format!(">>> {}", neutralise(prompt)));
+        }
+    }
+
+    fn end(&self, state: &mut State, reason: &ExitReason, error: Option<&String>) {
+        self.screen.rest();
+        self.end_answer(state);
+        let is_whole = reason.is_end_of_turn() || matches!(reason, ExitReason::Other(_));
+        if self.view.interface == Interface::AgentSdk && is_whole {
+            let last = std::mem::take(&mut state.last);
+            self.write_answer(&last);
+            self.screen.answer(b"\n");
+        }
+        if let Some(stopped) = stopped(reason) {
+            self.note(&self.paint.warn(stopped));
+        }
+        if state.usage.total() > 0 {
+            let summary = self.summary(state);
+            match self.is_drawn() {
+                true => self.draw_words(state, &summary),
+                false => self.dim(&summary),
+            }
+        }
+        if self.view.group.is_some() {
+            self.screen.answer(b"::endgroup::\n");
+            if let Some(error) = error {
+                self.screen
+                    .answer(format!("::error::{}\n", error.replace('\n', "%0A")).as_bytes());
+            }
+        }
+        self.screen.flush();
+    }
+
+    /// `12.3k in (10.0k cached) / 1.2k out (13.5k total), $0.0123, 7% of 200.0k [01ARZ3ND]`
+    fn summary(&self, state: &State) -> String {
+        let usage = &state.usage;
+        let mut line = format!("{} in", count(usage.effective_input()));
+        if usage.cache_read_input_tokens > 0 {
+            line.push_str(&format!(
+                " ({} cached)",
+                count(usage.cache_read_input_tokens)
+            ));
+        }
+        line.push_str(&format!(
+            " / {} out ({} total)",
+            count(usage.output_tokens),
+            count(usage.total())
+        ));
+        if let Some(cost) = state.cost {
+            line.push_str(&format!(", {cost}"));
+        }
+        let window = self.view.model.context_window;
+        if let Some(percent) = (state.context * 100).checked_div(window) {
+            line.push_str(&format!(", {percent}% of {}", count(window)));
+        }
+        if let Some(session) = &self.view.session {
+            line.push_str(&format!(" [{}]", cut(session, SESSION_WIDTH)));
+        }
+        line
+    }
+
+    fn show_event(&self, state: &mut State, kind: &EventKind) {
+        match kind {
+            EventKind::TextDelta { text } => {
+                self.tell_error(state);
+                return self.show_text(state, text);
+            }
+            EventKind::AgentEnd {
+                stop_reason, error, ..
+            } => {
+                // The end repeats what ended the run, and the program says it last, with advice.
+                state.error.take_if(|held| Some(&*held) == error.as_ref());
+                self.tell_error(state);
+                return self.end(state, stop_reason, error.as_ref());
+            }
+            EventKind::StateChange { .. } => return,
+            EventKind::Error { .. } => {}
+            _ => self.tell_error(state),
+        }
+        match kind {
+            EventKind::AgentStart { prompt, .. } => {
+                // Another run may have been shown before.
+                (state.owes_blank, state.has_content) = (false, false);
+                (state.usage, state.cost) = (Usage::default(), None);
+                self.start(prompt);
+            }
+            EventKind::ApiCallStart { .. } => self.spin("thinking"),
+            EventKind::ApiCallEnd { .. } => {
+                self.end_answer(state);
+                self.add_usage(state, kind);
+            }
+            EventKind::ToolCallStart {
+                tool_name,
+                tool_key,
+                ..
+            } => {
+                let key = neutralise(tool_key).replace('\n', " ");
+                let (key, _) = self.key(tool_name, &key);
+                self.spin(&format!("{} {key}", neutralise(tool_name)));
+            }
+            EventKind::ToolCallEnd {
+                tool_name,
+                tool_output,
+                is_error,
+                duration_ms,
+                tool_key,
+                ..
+            } => {
+                if self.is_drawn() {
+                    // What came of it follows at once, with its details.
+                    state.ended_key = tool_key.clone();
+                    return;
+                }
+                let (key, kind) = self.key(tool_name, tool_key);
+                let block = Block {
+                    name: tool_name,
+                    key,
+                    is_command: matches!(kind, Some(DisplayKey::Command(_))),
+                    output: tool_output,
+                    is_error: *is_error,
+                    duration_ms: *duration_ms,
+                };
+                self.show_block(state, &block);
+            }
+            EventKind::Error { error } => state.error = Some(error.clone()),
+            EventKind::Retry {
+                delay_ms,
+                status,
+                error,
+                ..
+            } => self.show_retry(state, error, *status, *delay_ms),
+            _ => self.tell(kind),
+        }
+    }
+
+    fn show_block(&self, state: &mut State, block: &Block<'_>) {
+        let blank = match std::mem::take(&mut state.owes_blank) {
+            true => "\n",
+            false => "",
+        };
+        let block = block.render(self.paint);
+        self.screen.note(&format!("{blank}{block}"));
+    }
+
+    fn show_retry(&self, state: &mut State, error: &str, status: u16, delay_ms: u64) {
+        self.void_answer(state);
+        let status = match status {
+            0 => String::new(),
+            status => format!(" ({status})"),
+        };
+        let wait = seconds(delay_ms);
+        self.dim(&format!("{error}{status}, asking again in {wait}"));
+        self.spin("waiting");
+    }
+
+    /// The events that are no more than a line.
+    fn tell(&self, kind: &EventKind) {
+        match kind {
+            EventKind::SteeringReceived { content, .. } => {
+                self.dim(&format!("steering: {content}"));
+            }
+            EventKind::FollowupReceived { content, .. } => {
+                self.dim(&format!("follow-up: {content}"));
+            }
+            EventKind::LoopDetected {
+                consecutive_count,
+                turn_signature,
+                action,
+            } => {
+                let signature = neutralise(turn_signature);
+                let signature = cut(&signature, self.paint.width).replace('\n', " ");
+                let then = match action {
+                    LoopAction::Warn => "the model is told",
+                    LoopAction::Break => "the run ends",
+                };
+                self.note(&self.paint.warn(&format!(
+                    "the same {consecutive_count} times in a row, {then}: {signature}"
+                )));
+            }
+            EventKind::CompactionTriggered {
+                input_tokens,
+                context_limit,
+            } => {
+                self.dim(&format!(
+                    "{} of {} tokens used, summing up the conversation",
+                    count(*input_tokens),
+                    count(*context_limit)
+                ));
+                self.spin("summing up");
+            }
+            EventKind::CompactionComplete { output_tokens, .. } => {
+                self.dim(&format!("summed up in {} tokens", count(*output_tokens)));
+            }
+            EventKind::BudgetExceeded {
+                total_input_tokens,
+                total_output_tokens,
+                max_tokens,
+            } => {
+                let used = count(total_input_tokens + total_output_tokens);
+                self.note(&self.paint.warn(&format!(
+                    "{used} tokens used, {} allowed",
+                    count(*max_tokens)
+                )));
+            }
+            EventKind::Fallback {
+                from_model,
+                to_model,
+                error,
+            } => {
+                let line = format!("{to_model} answers in place of {from_model}: {error}");
+                self.note(&self.paint.warn(&neutralise(&line)));
+            }
+            EventKind::PayloadWarn { payload_bytes, .. } => {
+                self.dim(&format!(
+                    "the request is large: {} kB",
+                    payload_bytes / 1000
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells an error that the run survived.
+    fn tell_error(&self, state: &mut State) {
+        if let Some(error) = state.error.take() {
+            self.note(&self.paint.warn(&neutralise(&error)));
+        }
+    }
+
+    fn add_usage(&self, state: &mut State, kind: &EventKind) {
+        let EventKind::ApiCallEnd {
+            input_tokens,
+            output_tokens,
+            cache_creation_input_tokens,
+            cache_read_input_tokens,
+            cost_usd,
+            ..
+        } = kind
+        else {
+            return;
+        };
+        let usage = Usage {
+            input_tokens: *input_tokens,
+            output_tokens: *output_tokens,
+            cache_creation_input_tokens: *cache_creation_input_tokens,
+            cache_read_input_tokens: *cache_read_input_tokens,
+            cache_creation_1h_input_tokens: 0,
+        };
+        state.usage += usage;
+        state.context = usage.total();
+        if let Some(cost) = cost_usd {
+            let cost = Cost::from_usd(*cost);
+            state.cost = Some(state.cost.unwrap_or_default() + cost);
+        }
+    }
+}
+
+/// Which limit has stopped the run, where no event of its own has said so.
+fn stopped(reason: &ExitReason) -> Option<&'static str> {
+    match reason {
+        ExitReason::MaxTurns => Some("stopped by --max-turns"),
+        ExitReason::MaxBudget => Some("stopped by --max-budget-usd"),
+        ExitReason::Timeout => Some("stopped by --timeout"),
+        ExitReason::MaxTokens => {
+            Some("stopped: the answer was too long for the model, again and again")
+        }
+        ExitReason::MaxStructuredOutputRetries => {
+            Some("stopped: the answer did not fit the schema, again and again")
+        }
+        ExitReason::BudgetExceeded
+        | ExitReason::LoopDetected
+        | ExitReason::EndTurn
+        | ExitReason::StopSequence
+        | ExitReason::Interrupted
+        | ExitReason::Aborted
+        | ExitReason::Refusal
+        | ExitReason::Error
+        | ExitReason::Other(_) => None,
+    }
+}
+
+#[async_trait]
+impl Host for Text {
+    async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
+        let Some(keeping) = self.view.asks.clone() else {
+            return PermissionAnswer::nobody(question);
+        };
+        self.screen.flush();
+        self.screen.rest();
+        let asked = question.clone();
+        // Where the run is stopped meanwhile, the thread waits for a line that nobody heeds, until the program ends.
+        let answer = tokio::task::spawn_blocking(move || {
+            let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
+            question::ask(&asked, &keeping, &mut input, &mut output)
+        });
+        match answer.await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => PermissionAnswer::nobody(question),
+        }
+    }
+
+    async fn new_host(&self, host: &str) -> HostPermission {
+        if self.view.asks.is_none() {
+            return HostPermission::No;
+        }
+        self.screen.flush();
+        self.screen.rest();
+        let host = host.to_owned();
+        let answer = tokio::task::spawn_blocking(move || {
+            let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
+            question::ask_host(&host, &mut input, &mut output)
+        });
+        { answer.await }.map_or(HostPermission::No, |answer| {
+            answer.unwrap_or(HostPermission::No)
+        })
+    }
+}
+
+impl Frontend for Text {
+    fn show(&self, event: &Event) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.show_event(&mut state, &event.kind);
+    }
+
+    fn notice(&self, text: &str) {
+        self.dim(text);
+    }
+
+    fn update(&self, update: SessionUpdate<'_>) {
+        if let SessionUpdate::Progress { call, progress, .. } = update {
+            let label = format!("{}: {}", call.name, measure(progress));
+            self.screen.relabel(neutralise(&label).replace('\n', " "));
+        }
+        if self.is_drawn() {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            self.draw_part(&mut state, update);
+        }
+    }
+}
+
+/// How far something is, in a few words.
+pub(crate) fn measure(progress: &Progress) -> String {
+    let mut words = progress.done.to_string();
+    if let Some(total) = progress.total {
+        words.push_str(&format!("/{total}"));
+    }
+    match &progress.message {
+        Some(message) => format!("{message} ({words})"),
+        None => words,
+    }
+}
+
+mod drawing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Commands that the user runs from the conversation. They run outside of the sandbox and unasked: the user has typed them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ah_conversation::Content;
+use ah_process::{Ending, Keep, Outcome};
+use ah_tools::Shell;
+use tokio_util::sync::CancellationToken;
+
+use ah_config::Config;
+
+/// So much of an output is shown, and told.
+const MAX_BYTES: usize = 100_000;
+/// A larger picture is not taken.
+const MAX_PICTURE: usize = 64 * 1024 * 1024;
+
+/// The command that a line runs, and whether the model is told of it.
+pub fn read(typed: &str) -> Option<(String, bool)> {
+    let rest = typed.strip_prefix('!')?;
+    let (rest, is_told) = match rest.strip_prefix('!') {
+        Some(rest) => (rest, false),
+        None => (rest, true),
+    };
+    let command = rest.trim();
+    (!command.is_empty()).then(|| (command.to_owned(), is_told))
+}
+
+/// Runs a command line; gives what it has put out, and how it ended where that was not well.
+///
+/// # Errors
+///
+/// Where it could not be run, or was stopped.
+pub async fn run(line: &str, config: &Config, stop: &CancellationToken) -> Result<String, String> {
+    // The folder, with what is too long to be shown in it, is gone afterwards.
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let child = command(line, config, folder.path());
+    let outcome = tokio::select! {
+        () = stop.cancelled() => return Err("stopped".to_owned()),
+        outcome = child.run() => outcome.map_err(|error| error.to_string())?,
+    };
+    let mut text = output(&outcome);
+    match outcome.ending.code() {
+        0 => {}
+        code => text.push_str(&format!("\n[exit code {code}]")),
+    }
+    Ok(text)
+}
+
+/// Tells a command line something on its standard input; gives what it has put out.
+///
+/// # Errors
+///
+/// Where it could not be run, has failed, or has taken longer than `deadline`.
+pub async fn tell(
+    line: &str,
+    told: String,
+    config: &Config,
+    deadline: Duration,
+) -> Result<String, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let child = ah_process::Command {
+        stdin: told.into_bytes(),
+        ..command(line, config, folder.path())
+    };
+    Ok(output(&ended(child, deadline).await?))
+}
+
+/// Runs a command line; gives the bytes that it has put out.
+///
+/// # Errors
+///
+/// As [`tell`], and where there are too many.
+pub async fn bytes(line: &str, config: &Config, deadline: Duration) -> Result<Vec<u8>, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut child = command(line, config, folder.path());
+    child.keep.in_memory = MAX_PICTURE;
+    match ended(child, deadline).await?.output {
+        Content::Bytes(bytes) => Ok(bytes),
+        Content::Spool(_) | Content::Blocks(_) => Err(format!("more than {MAX_PICTURE} bytes")),
+    }
+}
+
+/// What came of a child that has ended well.
+async fn ended(mut child: ah_process::Command, deadline: Duration) -> Result<Outcome, String> {
+    child.deadline = Some(deadline);
+    let outcome = child.run().await.map_err(|error| error.to_string())?;
+    match outcome.ending {
+        Ending::Exited(0) => Ok(outcome),
+        Ending::TimedOut(_) => Err(format!("took longer than {}s", deadline.as_secs())),
+        ending => Err(format!("exit code {}", ending.code())),
+    }
+}
+
+fn command(line: &str, config: &Config, folder: &Path) -> ah_process::Command {
+    let shell = Shell::new(&config.environment);
+    ah_process::Command {
+        program: shell.program,
+        arguments: vec!["-c".into(), line.into()],
+        cwd: config.environment.cwd().to_owned(),
+        environment: shell.environment,
+        stdin: Vec::new(),
+        deadline: None,
+        keep: Keep::new(folder.join("output"), 0),
+        sandbox: None,
+        note: |_| None,
+    }
+}
+
+/// As much of an output as is shown.
+fn output(outcome: &Outcome) -> String {
+    let (bytes, all) = match &outcome.output {
+        Content::Bytes(bytes) => (bytes.as_slice(), bytes.len() as u64),
+        Content::Spool(spool) => (spool.head.as_slice(), spool.len),
+        Content::Blocks(_) => (&[][..], 0),
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let mut text = text[..text.floor_char_boundary(MAX_BYTES)].to_owned();
+    if all > text.len() as u64 {
+        text.push_str(&format!("\n[the first part of {all} bytes]"));
+    }
+    text
+}
+
+/// What the model is told of it.
+pub fn told(line: &str, output: &str) -> String {
+    format!(
+        "I have run `{line}`:\n\n```\n{}\n```\n\n",
+        output.trim_end()
+    )
+}

@@ -1,0 +1,118 @@
+//! Lists to choose from: sessions of the folder, messages of the session, models.
+
+use ah_conversation::{Role, Time};
+use ah_store::{Head, SessionHead};
+
+use super::picker::{Entry, Picker, Subject};
+use crate::print::count;
+use ah_config::Config;
+use ah_config::Error;
+
+/// So much of a text is shown.
+const PREVIEW: usize = 60;
+
+/// The sessions of the folder, the one written last first.
+///
+/// # Errors
+///
+/// Where they cannot be listed.
+pub fn sessions(config: &Config, now: Time) -> Result<Picker, Error> {
+    let mut heads = ah::place::sessions(config).list()?;
+    heads.retain(|head| head.problem.is_none());
+    heads.sort_by_key(|head| std::cmp::Reverse(head.last_written.0));
+    let entries = heads.iter().map(|head| session(head, now));
+    Ok(Picker::new(Subject::Session, entries.collect()))
+}
+
+/// `2h ago    12 messages   31.5k tokens  [name] the first words`
+fn session(head: &SessionHead, now: Time) -> Entry {
+    let name = head
+        .name
+        .as_ref()
+        .map_or_else(String::new, |name| format!("[{name}] "));
+    Entry {
+        label: format!(
+            "{:>9}  {:>3} messages {:>7} tokens  {name}{}",
+            age(now.since(head.last_written)),
+            head.messages,
+            count(head.tokens),
+            preview(&head.first_text)
+        ),
+        value: head.id.to_string(),
+    }
+}
+
+/// How long ago something was.
+fn age(milliseconds: u64) -> String {
+    match milliseconds / 60_000 {
+        0 => "now".to_owned(),
+        minutes @ 1..60 => format!("{minutes}min ago"),
+        minutes @ 60..1_440 => format!("{}h ago", minutes / 60),
+        minutes => format!("{}d ago", minutes / 1_440),
+    }
+}
+
+/// What was said by people and by the model, on all branches, the newest first.
+pub fn messages(heads: &[Head]) -> Picker {
+    let entries = heads
+        .iter()
+        .rev()
+        .filter(|head| !head.preview.trim().is_empty());
+    let entries = entries.map(|head| {
+        let who = match head.message.role {
+            Role::User => "you  ",
+            Role::Assistant => "model",
+        };
+        let seq = head.message.seq;
+        Entry {
+            label: format!(
+                "{:>5}  {who}  {}",
+                format!("@{seq}"),
+                preview(&head.preview)
+            ),
+            value: head.message.id.to_string(),
+        }
+    });
+    Picker::new(Subject::Message, entries.collect())
+}
+
+/// The models that have a short name, and the one that is asked.
+///
+/// # Errors
+///
+/// Where the catalogue cannot be read.
+pub fn models(config: &Config) -> Result<Picker, Error> {
+    let catalog = config.catalog()?;
+    let aliases = catalog.aliases();
+    let entries = aliases.map(|(alias, model)| Entry {
+        label: format!("{alias:<12} {model}"),
+        value: alias.to_owned(),
+    });
+    Ok(Picker::new(Subject::Model, entries.collect()))
+}
+
+fn preview(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(PREVIEW) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_in_the_largest_unit() {
+        for (minutes, expected) in [
+            (0, "now"),
+            (59, "59min ago"),
+            (60, "1h ago"),
+            (1_439, "23h ago"),
+            (3_000, "2d ago"),
+        ] {
+            assert_eq!(age(minutes * 60_000), expected);
+        }
+    }
+}

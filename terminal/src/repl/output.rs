@@ -1,0 +1,94 @@
+//! What the last tool calls have given, whole: above, long outputs stand with their head and tail only.
+
+use std::io::{self, Write};
+
+use ah_conversation::StoreError;
+use ah_store::Tree;
+
+use crate::message::Keys;
+use crate::print::neutralise;
+
+/// So much of an output is shown, in bytes. It all goes into the scrollback.
+const MOST: usize = 256 * 1024;
+/// So much of a call is shown, in characters.
+const CALL: usize = 100;
+
+/// The outputs of the calls that the model has asked for last, each below its call.
+///
+/// # Errors
+///
+/// Where the session cannot be read.
+pub fn last(tree: &Tree, keys: &Keys) -> Result<String, StoreError> {
+    let mut next = tree.current()?;
+    while let Some(id) = next {
+        let Some(message) = tree.message(&id)? else {
+            break;
+        };
+        let mut text = String::new();
+        for call in message.tool_uses() {
+            let mut head = Head::default();
+            // Of a call that is still at work there is none.
+            if let Some(length) = tree.copy_output(&call.id, &mut head)? {
+                text.push_str(&section(
+                    &keys.show(call, CALL),
+                    &head.0,
+                    length,
+                    message.seq,
+                ));
+            }
+        }
+        if !text.is_empty() {
+            return Ok(text);
+        }
+        next = message.parent;
+    }
+    Ok("  no tool has given anything yet\n\n".to_owned())
+}
+
+fn section(call: &str, head: &[u8], length: u64, number: u32) -> String {
+    let output = String::from_utf8_lossy(head);
+    let lines = neutralise(&output);
+    let lines: String = lines.lines().map(|line| format!("  {line}\n")).collect();
+    let rest = match length > head.len() as u64 {
+        true => format!("  … the first {MOST} of {length} bytes: ah show {number} --output\n"),
+        false => String::new(),
+    };
+    format!("{call}\n{lines}{rest}\n")
+}
+
+/// The beginning of what is written to it.
+#[derive(Default)]
+struct Head(Vec<u8>);
+
+impl Write for Head {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = MOST - self.0.len();
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_output_says_where_the_rest_is() {
+        let mut head = Head::default();
+        let long = vec![b'x'; MOST + 5];
+        assert_eq!(head.write(&long).unwrap(), long.len());
+        let text = section("bash yes", &head.0, long.len() as u64, 4);
+        assert!(text.starts_with("bash yes\n  xxx"));
+        assert!(text.ends_with("… the first 262144 of 262149 bytes: ah show 4 --output\n\n"));
+        assert_eq!(
+            section("bash", b"\x1b[2Jone\n", 8, 4)
+                .matches('\x1b')
+                .count(),
+            0
+        );
+    }
+}

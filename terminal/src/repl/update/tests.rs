@@ -1,0 +1,464 @@
+//! What follows from a key or an event, state by state. A case is a list of steps and what it comes to: what is to be done
+//! after the last step, and what the terminal knows then.
+
+use ah_conversation::{Model, PermissionMode};
+
+use super::super::app::Opened;
+use super::super::history::History;
+use super::super::question::News;
+use super::*;
+use ah_config::conversation::EditorMode;
+
+/// The terminal of a session that is open and idle.
+fn idle() -> App {
+    let history = ["first", "second\nof two lines"].map(str::to_owned);
+    let mut app = App::new(EditorMode::Emacs, History::default(), (80, 24), false);
+    for line in history {
+        app.history.keep(&line);
+    }
+    app.session = Some(Opened {
+        session: "01".to_owned(),
+        model: Model {
+            provider: "script".to_owned(),
+            name: "m".to_owned(),
+            context_window: 1_000,
+            max_output: 100,
+            price: None,
+            long_price: None,
+        },
+        mode: PermissionMode::Default,
+        may_bypass: false,
+        context: 0,
+        messages: 0,
+        facts: None,
+    });
+    app.files = Some(vec!["src/main.rs".to_owned(), "src/more.rs".to_owned()]);
+    app
+}
+
+fn queued(words: &str, kind: MailKind) -> Queued {
+    Queued {
+        id: words.into(),
+        kind,
+        text: words.to_owned(),
+    }
+}
+
+/// Takes a step: what has happened in a word and what it is about, a key by its name, or `'` and what is typed.
+fn take(app: &mut App, step: &str) -> Vec<Effect> {
+    let now = Instant::now();
+    let (word, about) = step.split_once(' ').unwrap_or((step, ""));
+    let input = match word {
+        "work" => {
+            app.work = Some(Work::begin("working", now));
+            return Vec::new();
+        }
+        "sent" => Input::Sent(queued(about, MailKind::Steer)),
+        "later" => Input::Sent(queued(about, MailKind::FollowUp)),
+        "heard" => Input::Event(Box::new(EventKind::SteeringReceived {
+            content: about.to_owned(),
+            message_count: 1,
+        })),
+        "back" => Input::Withdrawn(vec![queued(about, MailKind::Steer)], Then::GiveBack),
+        "unread" => Input::Withdrawn(vec![queued(about, MailKind::Steer)], Then::Prompt),
+        "gone" => Input::Withdrawn(Vec::new(), Then::GiveBack),
+        "asks" => {
+            let (lines, _) = std::sync::mpsc::channel();
+            update(app, Input::Question(News::Put(1, lines)), now);
+            Input::Question(News::Says(1, "May it?\nAllow? ".to_owned()))
+        }
+        "answered" => Input::Question(News::Over(1)),
+        "well" => Input::Ended(Ending::Well),
+        "stopped" => Input::Ended(Ending::Interrupted),
+        "failed" => Input::Ended(Ending::Failed("no".to_owned(), None)),
+        "pick" => {
+            let entry = |name: &str| Entry {
+                label: name.to_owned(),
+                value: name.to_uppercase(),
+            };
+            let entries = about.split(' ').map(entry).collect();
+            Input::Pick(Picker::new(Subject::Session, entries))
+        }
+        "paste" => Input::Key(Event::Paste(about.to_owned())),
+        "shown" => Input::Written(about.replace('|', "\n")),
+        typed if typed.starts_with('\'') => {
+            let press = |c: char| key(app, KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
+            return step[1..].chars().flat_map(press).collect();
+        }
+        name => Input::Key(Event::Key(named(name))),
+    };
+    update(app, input, now)
+}
+
+fn key(app: &mut App, key: KeyEvent) -> Vec<Effect> {
+    update(app, Input::Key(Event::Key(key)), Instant::now())
+}
+
+/// A key by the name that people know it by.
+fn named(name: &str) -> KeyEvent {
+    let (modifiers, name) = match name.split_once('-').or_else(|| name.split_once('+')) {
+        Some(("Ctrl", name)) => (KeyModifiers::CONTROL, name),
+        Some(("Alt", name)) => (KeyModifiers::ALT, name),
+        Some(("Shift", name)) => (KeyModifiers::SHIFT, name),
+        _ => (KeyModifiers::NONE, name),
+    };
+    let code = match name {
+        "Enter" => KeyCode::Enter,
+        "Esc" => KeyCode::Esc,
+        "Tab" => KeyCode::Tab,
+        "Up" => KeyCode::Up,
+        "Down" => KeyCode::Down,
+        "Backspace" => KeyCode::Backspace,
+        letter => KeyCode::Char(letter.to_lowercase().chars().next().unwrap()),
+    };
+    KeyEvent::new(code, modifiers)
+}
+
+/// What is to be done, in short.
+fn done(effects: &[Effect]) -> String {
+    let short = |effect: &Effect| match effect {
+        Effect::Print(lines) => format!("print {:?}", lines.trim_end()),
+        Effect::Task(Task::Prompt(text)) => format!("run {text:?}"),
+        Effect::Task(Task::Send(MailKind::Steer, text)) => format!("steer {text:?}"),
+        Effect::Task(Task::Send(MailKind::FollowUp, text)) => format!("follow up {text:?}"),
+        Effect::Task(Task::Withdraw(queued, then)) => {
+            let texts: Vec<_> = queued.iter().map(|queued| queued.text.as_str()).collect();
+            format!("withdraw {texts:?} to {then:?}")
+        }
+        Effect::Task(Task::Interrupt) => "interrupt".to_owned(),
+        Effect::Task(Task::Mode(mode)) => format!("mode {mode:?}"),
+        Effect::Task(task) => format!("{task:?}"),
+        Effect::Quit => "quit".to_owned(),
+        other => format!("{other:?}"),
+    };
+    effects.iter().map(short).collect::<Vec<_>>().join(", ")
+}
+
+/// What the terminal knows, in short: the line with its cursor, and what else is not as at rest.
+fn known(app: &App) -> String {
+    let (before, after) = app.editor.text().split_at(app.editor.cursor());
+    let mut words = vec![format!("{before}_{after}").replace('\n', "⏎")];
+    if let Some(work) = &app.work {
+        let word = if work.is_stopping {
+            "stopping"
+        } else {
+            "working"
+        };
+        words.push(word.to_owned());
+    }
+    for queued in &app.queued {
+        words.push(format!("waits:{}", queued.text));
+    }
+    let flags = [
+        (app.is_leaving, "leaving"),
+        (!app.questions.is_empty(), "asked"),
+        (app.is_answering, "answering"),
+        (app.picker.is_some(), "choosing"),
+        (app.menu.is_some(), "suggesting"),
+        (app.hint.is_some(), "hinting"),
+    ];
+    let flags = flags.iter().filter(|(is_so, _)| *is_so);
+    words.extend(flags.map(|(_, word)| (*word).to_owned()));
+    if let Some(mode) = app.session.as_ref().map(|session| session.mode)
+        && mode != PermissionMode::Default
+    {
+        words.push(format!("{mode:?}"));
+    }
+    words.join(" ")
+}
+
+/// Fails unless these steps, separated by bars, come to that.
+#[track_caller]
+fn check(steps: &str, expected: &str) {
+    let mut app = idle();
+    let mut effects = Vec::new();
+    for step in steps.split(" | ").filter(|step| !step.is_empty()) {
+        effects = take(&mut app, step);
+    }
+    let (done, known) = (done(&effects), known(&app));
+    let found = match done.is_empty() {
+        true => known,
+        false => format!("{known}  →  {done}"),
+    };
+    assert_eq!(found, expected, "{steps}");
+}
+
+#[test]
+fn enter_says_what_is_typed() {
+    for (steps, expected) in [
+        ("Enter", "_"),
+        ("'  | Enter", " _"),
+        ("'hi | Enter", r#"_ working  →  print "> hi", run "hi""#),
+        ("'a\\ | Enter | 'b", "a⏎b_"),
+        (
+            "'a | Ctrl-J | 'b | Enter",
+            r#"_ working  →  print "> a\n  b", run "a\nb""#,
+        ),
+        ("'a | Alt+Enter", "a⏎_"),
+        ("'a | Shift+Enter", "a⏎_"),
+        ("work | 'hi | Enter", r#"_ working  →  steer "hi""#),
+        ("work | 'hi | Alt+Enter", r#"_ working  →  follow up "hi""#),
+        ("work | Enter", "_ working"),
+        ("work | 'hi | Enter | sent hi", "_ working waits:hi"),
+        ("work | sent hi | heard hi", "_ working"),
+        ("work | sent hi | heard other", "_ working waits:hi"),
+        // What the terminal does itself is not said.
+        (
+            "'!ls | Enter",
+            r#"_ working  →  print "!ls", Shell("ls", true)"#,
+        ),
+        (
+            "'!!ls | Enter",
+            r#"_ working  →  print "!!ls", Shell("ls", false)"#,
+        ),
+        ("work | '!ls | Enter", r#"_ working  →  steer "!ls""#),
+        ("'!  | Enter", r#"_ working  →  print "> !", run "!""#),
+        ("'/exit | Esc | Enter", "_  →  quit"),
+        (
+            "'/compact | Esc | Enter",
+            r#"_ working  →  print "> /compact", Compact("")"#,
+        ),
+        (
+            "work | '/compact | Esc | Enter",
+            "/compact_ working hinting",
+        ),
+        ("work | '/steer go | Enter", r#"_ working  →  steer "go""#),
+        (
+            "'/steer go | Enter",
+            r#"_ working  →  print "> go", run "go""#,
+        ),
+        // A word that only looks like a command.
+        (
+            "'/usr/bin is full | Enter",
+            r#"_ working  →  print "> /usr/bin is full", run "/usr/bin is full""#,
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn escape_takes_back_what_waits_before_it_interrupts() {
+    for (steps, expected) in [
+        ("Esc", "_"),
+        ("'a | Esc", "a_"),
+        ("work | Esc", "_ stopping  →  interrupt"),
+        ("work | Esc | Esc", "_ stopping"),
+        ("work | 'a | Esc", "a_ stopping  →  interrupt"),
+        (
+            "work | sent a | later b | Esc",
+            r#"_ working waits:a waits:b  →  withdraw ["a", "b"] to GiveBack"#,
+        ),
+        ("work | sent a | Esc | back a", "a_ working"),
+        ("work | sent a | 'typed | Esc | back a", "a⏎⏎typed_ working"),
+        // The agent was quicker.
+        ("work | sent a | Esc | heard a | gone", "_ working"),
+        (
+            "work | sent a | Esc | back a | Esc",
+            "a_ stopping  →  interrupt",
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn ctrl_c_stops_then_clears_then_leaves() {
+    for (steps, expected) in [
+        ("Ctrl-C", "_ leaving"),
+        ("Ctrl-C | Ctrl-C", "_  →  quit"),
+        ("Ctrl-C | 'a", "a_"),
+        ("Ctrl-C | 'a | Ctrl-C", "_"),
+        ("'a | Ctrl-C", "_"),
+        ("'a | Ctrl-C | Ctrl-C | Ctrl-C", "_  →  quit"),
+        ("work | Ctrl-C", "_ stopping leaving  →  interrupt"),
+        ("work | 'a | Ctrl-C", "a_ stopping leaving  →  interrupt"),
+        ("work | Ctrl-C | Ctrl-C", "_ stopping  →  interrupt, quit"),
+        ("work | Esc | Ctrl-C", "_ stopping leaving"),
+        (
+            "work | Ctrl-C | stopped",
+            r#"_ leaving  →  print "interrupted", print """#,
+        ),
+        ("Ctrl-D", "_  →  quit"),
+        ("'ab | Ctrl-A | Ctrl-D", "_b"),
+        ("work | Ctrl-D", "_ working  →  interrupt, quit"),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn words_that_were_not_read_are_said_next_or_typed_again() {
+    for (steps, expected) in [
+        ("work | well", r#"_  →  print """#),
+        (
+            "work | sent a | well",
+            r#"_ waits:a  →  print "", withdraw ["a"] to Prompt"#,
+        ),
+        (
+            "work | sent a | well | unread a",
+            r#"_ working  →  print "> a", run "a""#,
+        ),
+        (
+            "work | sent a | stopped",
+            r#"_ waits:a  →  print "interrupted", print "", withdraw ["a"] to GiveBack"#,
+        ),
+        ("work | sent a | stopped | back a", "a_"),
+        (
+            "work | sent a | failed",
+            r#"_ waits:a  →  print "error: no", print "", withdraw ["a"] to GiveBack"#,
+        ),
+        // What was begun of a line is not lost.
+        (
+            "work | shown half a line | well",
+            r#"_  →  print "half a line", print """#,
+        ),
+        (
+            "work | shown one|two|thr",
+            r#"_ working  →  print "one\ntwo""#,
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn a_question_waits_for_who_is_typing() {
+    for (steps, expected) in [
+        ("work | asks", "_ working asked answering"),
+        ("work | 'half | asks", "half_ working asked"),
+        (
+            "work | 'half | asks | Enter",
+            r#"_ working asked answering  →  steer "half""#,
+        ),
+        ("work | 'half | asks | Tab", "_ working asked answering"),
+        (
+            "work | 'half | asks | Tab | 'y | Tab",
+            "half_ working asked",
+        ),
+        (
+            "work | 'half | asks | Tab | 'y | Tab | Tab",
+            "y_ working asked answering",
+        ),
+        (
+            "work | 'half | asks | Tab | 'y | Enter | answered",
+            r#"half_ working  →  print "May it?\nAllow? y""#,
+        ),
+        ("work | asks | 'y | Enter", "_ working asked answering"),
+        (
+            "work | asks | 'y | Enter | answered",
+            r#"_ working  →  print "May it?\nAllow? y""#,
+        ),
+        (
+            "work | asks | Esc",
+            "_ stopping asked answering  →  interrupt",
+        ),
+        (
+            "work | asks | Ctrl-C | answered",
+            r#"_ stopping leaving  →  print "May it?\nAllow?""#,
+        ),
+        // Nothing is suggested in an answer.
+        ("work | asks | '/", "/_ working asked answering"),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn what_is_chosen_from_leaves_what_was_typed_alone() {
+    for (steps, expected) in [
+        ("'half | pick one two", "_ choosing"),
+        ("'half | pick one two | Esc", "half_"),
+        ("'half | pick one two | Ctrl-C", "half_"),
+        ("pick one two | Enter", r#"_ working  →  Resume("ONE")"#),
+        (
+            "pick one two | Down | Enter",
+            r#"_ working  →  Resume("TWO")"#,
+        ),
+        (
+            "pick one two | Down | Down | Up | Enter",
+            r#"_ working  →  Resume("ONE")"#,
+        ),
+        (
+            "'half | pick one two | 'tw | Enter",
+            r#"half_ working  →  Resume("TWO")"#,
+        ),
+        ("pick one two | 'none | Enter", "none_ choosing"),
+        ("Ctrl-R", "_ choosing"),
+        ("'fir | Ctrl-R | Enter", "first_"),
+        ("'/co", "/co_ suggesting"),
+        ("'/co | Esc", "/co_"),
+        ("'/co | Down | Tab", "/cost _"),
+        ("'see @mor | Tab", "see @src/more.rs _"),
+        ("'see @mor | Enter", "see @src/more.rs _"),
+        (
+            "'see @nothing | Enter",
+            r#"_ working  →  print "> see @nothing", run "see @nothing""#,
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn up_and_down_go_through_lines_and_then_through_what_was_typed() {
+    for (steps, expected) in [
+        ("Up", "second⏎of two lines_"),
+        ("'half | Up", "second⏎of two lines_"),
+        ("'half | Up | Down", "half_"),
+        ("Up | Up | Up", "first_"),
+        ("Up | Up | Up | Up", "first_"),
+        ("Down", "_"),
+        ("'a | Ctrl-J | 'b | Up | 'c", "ac_⏎b"),
+        (
+            "work | Up | Enter",
+            r#"_ working  →  steer "second\nof two lines""#,
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn outputs_are_shown_whole_at_any_time() {
+    check("Ctrl-O", "_  →  Output");
+    check("'half | work | Ctrl-O", "half_ working  →  Output");
+}
+
+#[test]
+fn modes_go_around() {
+    for (steps, expected) in [
+        ("Shift+Tab", "_ AcceptEdits  →  mode AcceptEdits"),
+        ("Shift+Tab | Shift+Tab", "_ Plan  →  mode Plan"),
+        ("Shift+Tab | Shift+Tab | Shift+Tab", "_  →  mode Default"),
+        (
+            "work | Shift+Tab",
+            "_ working AcceptEdits  →  mode AcceptEdits",
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn pastes_are_typed_or_folded() {
+    let many = "line\n".repeat(9);
+    for (steps, expected) in [
+        ("paste a\r\nb", "a⏎b_".to_owned()),
+        (
+            &format!("'see | paste {many}"),
+            "see[pasted #1, 9 lines]_".to_owned(),
+        ),
+        (
+            &format!("paste {many} | Enter"),
+            format!("_ working  →  print \"> [pasted #1, 9 lines]\", run {many:?}"),
+        ),
+        // A paste that is taken away is gone, also for the next one's number.
+        (
+            &format!("paste {many} | Ctrl-C | paste {many}"),
+            "[pasted #1, 9 lines]_".to_owned(),
+        ),
+    ] {
+        check(steps, &expected);
+    }
+}

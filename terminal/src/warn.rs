@@ -1,0 +1,37 @@
+//! Lines for the user besides what a run shows: errors, warnings, notes.
+
+use std::io::Write as _;
+
+use ah_config::Error;
+use ah_conversation::neutralise;
+use ah_store::SessionStore;
+
+use crate::print::tell;
+
+/// Prints why the program stops, with its hint. If standard error is closed, the exit code has to say it all.
+pub fn report(error: &Error) {
+    let mut stderr = anstream::stderr().lock();
+    if !error.message.is_empty() {
+        let _ = writeln!(stderr, "error: {}", neutralise(&error.message));
+    }
+    if let Some(hint) = &error.hint {
+        let _ = writeln!(stderr, "hint: {}", neutralise(hint));
+    }
+}
+
+/// Prints a warning; the program goes on.
+pub fn warn(text: &str) {
+    tell(&format!("warning: {}", neutralise(text)));
+}
+
+/// Prints a note.
+pub fn note(text: &str) {
+    tell(&neutralise(text));
+}
+
+/// Warns of what the store has to tell: damage that was found and repaired.
+pub async fn tell_notices(store: &SessionStore) {
+    for notice in store.take_notices().await {
+        warn(&notice.to_string());
+    }
+}
