@@ -1,40 +1,40 @@
-//! A child as its owner holds it.
+//! The caller's handle to a child.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::living::Entry;
-use crate::watch::{Ends, Stage, Watch};
-use crate::{Command, Ending, Outcome, StartError};
+use crate::command::{Command, CommandOutcome, Ending, StartError};
+use crate::living::StopHandle;
+use crate::watch::{ChildEnds, ChildStage, Watch};
 
-/// A running child. To drop it is to end the child and all that it started: TERM, and KILL a second later.
+/// A running child. Dropping it ends the child and its descendants: SIGTERM, and SIGKILL a second later.
 #[derive(Debug)]
 pub struct Child {
-    stage: watch::Receiver<Stage>,
-    entry: Entry,
+    stage: watch::Receiver<ChildStage>,
+    stop: StopHandle,
 }
 
-/// The owner's ends of a child's standard streams. What the child writes is not kept by us, and has to be read.
+/// The caller's ends of a child's standard streams. The caller has to read the output, which is not recorded.
 #[derive(Debug)]
 pub struct Pipes {
-    /// What the child reads.
+    /// Standard input of the child.
     pub stdin: PipeWriter,
-    /// What it answers.
+    /// Standard output of the child.
     pub stdout: PipeReader,
-    /// What it says besides.
+    /// Standard error of the child.
     pub stderr: PipeReader,
 }
 
 impl Command {
-    /// Starts the program.
+    /// Starts the program with its output recorded.
     pub async fn start(self) -> Result<Child, StartError> {
         let child = self.launch(None)?;
         child.started().await
     }
 
-    /// Starts the program for a conversation: `stdin` and `keep` count for nothing, the pipes are the caller's.
+    /// Starts the program with pipes that the caller reads and writes; `stdin` and `keep` are ignored.
     pub async fn converse(self) -> Result<(Child, Pipes), StartError> {
         let (ends, pipes) = pipes().map_err(|error| StartError {
             program: self.program.clone(),
@@ -45,24 +45,24 @@ impl Command {
         Ok((child.started().await?, pipes))
     }
 
-    /// Runs the program to its end. It is ended when the future is dropped.
-    pub async fn run(self) -> Result<Outcome, StartError> {
+    /// Runs the program to its end. Dropping the future stops it.
+    pub async fn run(self) -> Result<CommandOutcome, StartError> {
         let child = self.launch(None)?;
         child.ended().await.map(Arc::unwrap_or_clone)
     }
 
-    fn launch(self, ends: Option<Ends>) -> Result<Child, StartError> {
-        let (stages, stage) = watch::channel(Stage::Starting);
-        let entry = Watch::launch(self, ends, stages)?;
-        Ok(Child { stage, entry })
+    fn launch(self, ends: Option<ChildEnds>) -> Result<Child, StartError> {
+        let (stages, stage) = watch::channel(ChildStage::Starting);
+        let stop = Watch::launch(self, ends, stages)?;
+        Ok(Child { stage, stop })
     }
 }
 
-fn pipes() -> io::Result<(Ends, Pipes)> {
+fn pipes() -> io::Result<(ChildEnds, Pipes)> {
     let (child_stdin, stdin) = io::pipe()?;
     let (stdout, child_stdout) = io::pipe()?;
     let (stderr, child_stderr) = io::pipe()?;
-    let ends = Ends {
+    let ends = ChildEnds {
         stdin: child_stdin,
         stdout: child_stdout,
         stderr: child_stderr,
@@ -76,37 +76,37 @@ fn pipes() -> io::Result<(Ends, Pipes)> {
 }
 
 impl Child {
-    /// Waits for the end of the program. May be given up and asked again.
-    pub async fn wait(&self) -> Arc<Outcome> {
+    /// Waits for the end of the program. Cancel safe: the future may be dropped and called again.
+    pub async fn wait(&self) -> Arc<CommandOutcome> {
         self.ended().await.expect("it was started")
     }
 
-    /// What came of the program, if it has ended.
-    pub fn outcome(&self) -> Option<Arc<Outcome>> {
+    /// Returns the outcome, if the program has ended.
+    pub fn outcome(&self) -> Option<Arc<CommandOutcome>> {
         match &*self.stage.borrow() {
-            Stage::Ended(outcome) => Some(outcome.clone()),
-            Stage::Starting | Stage::Running | Stage::Failed(_) => None,
+            ChildStage::Ended(outcome) => Some(outcome.clone()),
+            ChildStage::Starting | ChildStage::Running | ChildStage::Failed(_) => None,
         }
     }
 
-    /// How the program ends, for who only wants to hear of it: to wait here keeps nothing running.
+    /// Returns a future of the program's end that does not keep the child running.
     pub fn end(&self) -> impl Future<Output = Ending> + Send + 'static {
         let stage = self.stage.clone();
         async move { ended(stage).await.expect("it was started").ending }
     }
 
-    /// Asks for the end of the program, as dropping does.
+    /// Stops the program, as dropping does.
     pub fn stop(&self) {
-        self.entry.stop();
+        self.stop.stop();
     }
 
     async fn started(mut self) -> Result<Self, StartError> {
         let started = self
             .stage
-            .wait_for(|stage| !matches!(stage, Stage::Starting))
+            .wait_for(|stage| !matches!(stage, ChildStage::Starting))
             .await;
         match started.as_deref() {
-            Ok(Stage::Failed(error)) => Err(error.clone()),
+            Ok(ChildStage::Failed(error)) => Err(error.clone()),
             _ => {
                 drop(started);
                 Ok(self)
@@ -114,20 +114,20 @@ impl Child {
         }
     }
 
-    async fn ended(&self) -> Result<Arc<Outcome>, StartError> {
+    async fn ended(&self) -> Result<Arc<CommandOutcome>, StartError> {
         ended(self.stage.clone()).await
     }
 }
 
-async fn ended(mut stage: watch::Receiver<Stage>) -> Result<Arc<Outcome>, StartError> {
+async fn ended(mut stage: watch::Receiver<ChildStage>) -> Result<Arc<CommandOutcome>, StartError> {
     let last = stage
-        .wait_for(|stage| matches!(stage, Stage::Ended(_) | Stage::Failed(_)))
+        .wait_for(|stage| matches!(stage, ChildStage::Ended(_) | ChildStage::Failed(_)))
         .await;
     match last.as_deref() {
-        Ok(Stage::Ended(outcome)) => Ok(outcome.clone()),
-        Ok(Stage::Failed(error)) => Err(error.clone()),
-        Ok(Stage::Starting | Stage::Running) | Err(_) => {
-            unreachable!("the watching thread tells the end before it leaves")
+        Ok(ChildStage::Ended(outcome)) => Ok(outcome.clone()),
+        Ok(ChildStage::Failed(error)) => Err(error.clone()),
+        Ok(ChildStage::Starting | ChildStage::Running) | Err(_) => {
+            unreachable!("the watching thread reports the end before it exits")
         }
     }
 }

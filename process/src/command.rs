@@ -1,4 +1,4 @@
-//! What is to be run, and what came of it.
+//! A command to run, and its outcome.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,42 +8,42 @@ use std::time::Duration;
 use ah_conversation::Content;
 use ah_sandbox::Sandbox;
 
-/// A program to be run.
+/// A program to run.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// The program, as a path: nothing is searched for.
+    /// Path of the program; `PATH` is not searched.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: Vec<OsString>,
-    /// Where it runs.
+    /// Working directory.
     pub cwd: PathBuf,
-    /// All variables that it sees, but for a mark of our own.
+    /// All environment variables, except for `AH_CALL`, which is added.
     pub environment: Vec<(String, String)>,
-    /// What it reads from its standard input, before the end.
+    /// All of standard input.
     pub stdin: Vec<u8>,
-    /// After which time it is ended.
+    /// Time limit.
     pub deadline: Option<Duration>,
-    /// How its output is kept.
+    /// How its output is recorded.
     pub keep: Keep,
-    /// What it runs in; without it, it may do what we may.
+    /// Sandbox; without one it has the permissions of this process.
     pub sandbox: Option<Arc<Sandbox>>,
-    /// A line to be added to the output, given how it ended.
+    /// Returns a line that is appended to the output, from how the program ended.
     pub note: fn(Ending) -> Option<String>,
 }
 
-/// How output is kept.
+/// Limits for the recording of output.
 #[derive(Debug, Clone)]
 pub struct Keep {
-    /// Up to so many bytes are given back as they are; more go to the file, from the first byte on.
+    /// Maximum number of bytes kept in memory; longer output goes to the file, all of it.
     pub in_memory: usize,
-    /// The file, replaced if it exists; its folder is made where it is missing.
+    /// Path of the file, which is replaced if it exists; its folder is created if missing.
     pub path: PathBuf,
-    /// How many bytes the file may have, at least 128 KiB. Of longer output it has the head and the last 64 KiB.
+    /// Maximum size of the file in bytes, at least 128 KiB. Longer output is cut before the last 64 KiB.
     pub cap: u64,
 }
 
 impl Keep {
-    /// A file at `path` of at most `cap` bytes, for output of more than 256 KiB.
+    /// Records output of more than 256 KiB in a file at `path` of at most `cap` bytes.
     pub fn new(path: PathBuf, cap: u64) -> Self {
         Self {
             in_memory: 256 * 1024,
@@ -52,7 +52,7 @@ impl Keep {
         }
     }
 
-    /// The same file from the first byte on, to be read while the child runs.
+    /// Records all output in the file, so that it can be read while the child runs.
     #[must_use]
     pub fn at_once(self) -> Self {
         Self {
@@ -62,30 +62,30 @@ impl Keep {
     }
 }
 
-/// What came of a command.
+/// Outcome of a command.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct CommandOutcome {
     /// How the program ended.
     pub ending: Ending,
-    /// What it wrote; a file is synced.
+    /// Its output; if that is a file, it is synced.
     pub output: Content,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal, which was not ours.
+    /// It was killed by this signal, from outside.
     Killed(i32),
-    /// By us, for its time was over: so much it had.
+    /// It was stopped at its deadline, after this time.
     TimedOut(Duration),
-    /// By us, as it was asked for.
+    /// It was stopped by the caller.
     Stopped,
 }
 
 impl Ending {
-    /// The exit code that a shell would tell.
+    /// Returns the exit code as a shell reports it.
     pub fn code(self) -> i32 {
         match self {
             Self::Exited(code) => code,
@@ -96,14 +96,14 @@ impl Ending {
     }
 }
 
-/// Why a program could not be started.
+/// Error of a program that could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot start `{}` in `{}`: {reason}", program.display(), cwd.display())]
 pub struct StartError {
-    /// The program.
+    /// Path of the program.
     pub program: PathBuf,
-    /// Where it should have run.
+    /// Working directory.
     pub cwd: PathBuf,
-    /// Why not.
+    /// Cause.
     pub reason: String,
 }

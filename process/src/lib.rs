@@ -1,10 +1,10 @@
-//! The one place that starts a child process, so that every child behaves alike: it leads a group of its own, what
-//! it writes to stdout and stderr is kept in the order in which it came, it has a deadline, and nothing that it
-//! started outlives it.
+//! Starts child processes: the only crate that does, so that all children behave alike. A child leads its own process
+//! group, its stdout and stderr are recorded in the order of writing, it may have a deadline, and none of its
+//! descendants outlives it.
 //!
-//! Each child is owned by one thread, from its start to the death of its last descendant. What a caller
-//! holds is a handle: to drop it is to stop the child, also while the runtime shuts down. What a command means, and
-//! whether it may run at all, is for others to say.
+//! One thread owns each child, from its start to the end of its last descendant. The caller holds a handle; dropping
+//! it stops the child, even while the runtime shuts down. What a command means, and whether it may run, is decided by
+//! the caller.
 
 mod child;
 mod command;
@@ -18,6 +18,6 @@ pub use ah_sandbox::{
     Allowlist, Authority, Confinement, ConnectionPermit, Egress, Sandbox, is_public,
 };
 pub use child::{Child, Pipes};
-pub use command::{Command, Ending, Keep, Outcome, StartError};
+pub use command::{Command, CommandOutcome, Ending, Keep, StartError};
 pub use living::finish_all;
 pub use orphans::finish_orphans;

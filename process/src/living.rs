@@ -1,5 +1,5 @@
-//! Which children there are: so that they can be ended before the program leaves, and so that a child of ours is
-//! never taken for an orphan that was handed to us.
+//! Registry of all running children, so that they can be ended before the program exits, and so that a child is never
+//! taken for an adopted orphan.
 
 use std::collections::HashMap;
 use std::io::{self, PipeReader, PipeWriter};
@@ -8,90 +8,90 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-/// How long a child may take to die: a second until KILL, and a second for the kernel, which may be busy.
-const LONGEST_DEATH: Duration = Duration::from_millis(2_500);
+/// Time a child has to end: a second until SIGKILL, and a second for the kernel, which may be busy.
+const LONGEST_END: Duration = Duration::from_millis(2_500);
 
-// Children belong to the process and not to any value in it, and so does the list of them.
+// Children belong to the process and not to a value in it, and so does their registry.
 static LIVING: LazyLock<Mutex<Living>> = LazyLock::new(Mutex::default);
 static LEFT: Condvar = Condvar::new();
 
 #[derive(Default)]
 struct Living {
     next: u64,
-    children: HashMap<u64, Slot>,
+    children: HashMap<u64, RegisteredChild>,
 }
 
-struct Slot {
-    /// The process group, once there is one.
+struct RegisteredChild {
+    /// Process group, once the child has started.
     group: Option<Pid>,
-    /// Closing it is the request to stop.
+    /// Closing it requests the child to stop.
     stop: Option<PipeWriter>,
 }
 
+/// Locks the registry, ignoring poison: every change is a single insertion, removal or assignment, so a panic leaves
+/// nothing half done.
 fn living() -> MutexGuard<'static, Living> {
-    // Every change is a single insertion, removal or assignment, so a panic leaves nothing half done.
     LIVING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A child's place in the list, as its owner holds it; dropped, it asks for the child's end.
+/// The caller's means to stop a registered child; dropping it stops the child.
 #[derive(Debug)]
-pub(crate) struct Entry(u64);
+pub(crate) struct StopHandle(u64);
 
-/// A child's place in the list, as its thread holds it; dropped, the place is free.
+/// The registration of a child, held by its thread; dropping it removes the child.
 pub(crate) struct Registration(u64);
 
-/// Registers a child that is about to be started. The pipe ends when it is to be stopped.
-pub(crate) fn register() -> io::Result<(Entry, Registration, PipeReader)> {
+/// Registers a child that is about to be started. The pipe closes when it shall stop.
+pub(crate) fn register() -> io::Result<(StopHandle, Registration, PipeReader)> {
     let (request, stop) = io::pipe()?;
     let mut living = living();
     living.next += 1;
     let id = living.next;
-    let slot = Slot {
+    let child = RegisteredChild {
         group: None,
         stop: Some(stop),
     };
-    living.children.insert(id, slot);
-    Ok((Entry(id), Registration(id), request))
+    living.children.insert(id, child);
+    Ok((StopHandle(id), Registration(id), request))
 }
 
-/// The groups of all children.
+/// Returns the process groups of all children.
 pub(crate) fn groups() -> Vec<Pid> {
-    let living = living();
-    living
+    living()
         .children
         .values()
-        .filter_map(|slot| slot.group)
+        .filter_map(|child| child.group)
         .collect()
 }
 
-/// Ends all children and what they started, and returns when they are gone: for the last moment of the program,
-/// when no runtime need be there any more. Blocks, for two and a half seconds at most.
+/// Ends all children with their descendants and waits until they are gone, at most two and a half seconds. Blocks;
+/// called before the program exits, when there may be no runtime.
 pub fn finish_all() {
     let mut living = living();
-    for slot in living.children.values_mut() {
-        slot.stop = None;
+    for child in living.children.values_mut() {
+        child.stop = None;
     }
-    let gone = LEFT.wait_timeout_while(living, LONGEST_DEATH, |living| !living.children.is_empty());
+    let gone = LEFT.wait_timeout_while(living, LONGEST_END, |living| !living.children.is_empty());
     drop(gone);
 }
 
-impl Entry {
+impl StopHandle {
     pub(crate) fn stop(&self) {
-        if let Some(slot) = living().children.get_mut(&self.0) {
-            slot.stop = None;
+        if let Some(child) = living().children.get_mut(&self.0) {
+            child.stop = None;
         }
     }
 }
 
-impl Drop for Entry {
+impl Drop for StopHandle {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
 impl Registration {
-    /// A word that no other child of any process has, for its mark. It begins with the number of this process, by
-    /// which another one finds what we left if we are killed.
+    /// Returns a name for the child's mark that no other child of any process has. It begins with the pid of this
+    /// process, by which a later process finds the orphans if this one is killed.
     pub(crate) fn name(&self) -> String {
         let since_epoch = std::time::SystemTime::UNIX_EPOCH
             .elapsed()
@@ -101,8 +101,8 @@ impl Registration {
     }
 
     pub(crate) fn started(&self, group: Pid) {
-        if let Some(slot) = living().children.get_mut(&self.0) {
-            slot.group = Some(group);
+        if let Some(child) = living().children.get_mut(&self.0) {
+            child.group = Some(group);
         }
     }
 }

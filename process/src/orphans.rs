@@ -1,7 +1,7 @@
-//! What a program of ours has left running that was killed before it could end its children itself.
+//! Ends the orphans of an `ah` process that was killed before it could end its children itself.
 //!
-//! Nobody is told when a process dies by `kill -9`, so its children go on. Whoever takes its work up ends them first:
-//! they carry its number in their mark.
+//! Children outlive a parent that dies by SIGKILL. The process that resumes its session ends them first; their mark
+//! holds the pid of the dead parent.
 
 use std::collections::HashSet;
 use std::thread;
@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use crate::tree::{GRACE, LOOK_EVERY, Process, marks, processes};
+use crate::tree::{GRACE, POLL_INTERVAL, Process, marks, processes, with_descendants};
 
-/// Ends what the dead process `owner` has left running: asks, and kills what is still there after a second. Returns
-/// when all is gone. If a process of that number lives, nothing is done: what runs is its own.
+/// Ends the orphans of the dead process `owner`: SIGTERM, and SIGKILL after a second. Returns when all are gone. Does
+/// nothing if a process with that pid is alive, since its children are not orphans.
 pub fn finish_orphans(owner: u32) {
     let kill_at = Instant::now() + GRACE;
     let mut asked = HashSet::new();
@@ -29,7 +29,7 @@ pub fn finish_orphans(owner: u32) {
                 let _ = kill_process(pid, Signal::TERM);
             }
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -39,20 +39,18 @@ fn orphans(owner: u32) -> Vec<Pid> {
     let is_alive = all
         .iter()
         .any(|process| is_owner(process) && !process.is_dead);
-    // We may be one of them ourselves: a command that runs this program.
+    // This process may itself be such an orphan: a command that runs this program.
     if is_alive || is_marked(getpid(), owner) {
         return Vec::new();
     }
-    let (mut members, mut others): (Vec<_>, Vec<_>) = all
+    let (marked, others) = all
         .into_iter()
         .filter(|process| !process.is_dead)
         .partition(|process| is_marked(process.pid, owner));
-    let mut next = 0;
-    while let Some(parent) = members.get(next).map(|process| process.pid) {
-        members.extend(others.extract_if(.., |process| process.parent == Some(parent)));
-        next += 1;
-    }
-    members.into_iter().map(|process| process.pid).collect()
+    with_descendants(marked, others)
+        .into_iter()
+        .map(|process| process.pid)
+        .collect()
 }
 
 fn is_marked(pid: Pid, owner: u32) -> bool {

@@ -1,4 +1,5 @@
-//! Keeps what a child writes: little of it in memory, all of it in a file up to a cap, its head and tail always.
+//! Records the output of a child: in memory while it is short, else in a file up to a size limit. Head and tail stay in
+//! memory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,27 +9,27 @@ use std::path::Path;
 use ah_conversation::{Content, Spool};
 use sha2::{Digest, Sha256};
 
-use crate::Keep;
+use crate::command::Keep;
 
-/// How many bytes of head and of tail are at hand when the rest is in a file; twice what any tool shows a model.
+/// Bytes of head and of tail that stay in memory when the output is in a file; twice what any tool shows a model.
 const ENDS: usize = 64 * 1024;
 
-/// Output as it comes in.
+/// Records output as it is read.
 pub(crate) struct Recorder {
     keep: Keep,
-    place: Place,
-    /// All there is, as long as it is in memory; then the first bytes.
+    target: RecordTarget,
+    /// All output while it is in memory, then its first bytes.
     head: Vec<u8>,
-    /// The last bytes that are not in the head, sometimes more than are kept in the end.
+    /// The last bytes that are not in the head, sometimes more than are returned in the end.
     tail: Vec<u8>,
     total: u64,
 }
 
-enum Place {
+enum RecordTarget {
     Memory,
     File(SpoolFile),
-    /// The file could not be written: the ends are all there is.
-    Nowhere(io::Error),
+    /// The file could not be written, so only head and tail are kept.
+    EndsOnly(io::Error),
 }
 
 struct SpoolFile {
@@ -41,17 +42,17 @@ impl Recorder {
     pub(crate) fn new(keep: Keep) -> Self {
         Self {
             keep,
-            place: Place::Memory,
+            target: RecordTarget::Memory,
             head: Vec::new(),
             tail: Vec::new(),
             total: 0,
         }
     }
 
-    /// Takes the next bytes.
+    /// Appends output of the child.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        if let Place::Memory = self.place {
+        if let RecordTarget::Memory = self.target {
             self.head.extend_from_slice(bytes);
             if self.head.len() > self.keep.in_memory {
                 self.spill();
@@ -64,7 +65,7 @@ impl Recorder {
         self.store(bytes);
     }
 
-    /// Adds a line of our own.
+    /// Appends a line that the child has not written.
     pub(crate) fn note(&mut self, line: &str) {
         let last = self.tail.last().or(self.head.last());
         if last.is_some_and(|last| *last != b'\n') {
@@ -78,59 +79,61 @@ impl Recorder {
         let (head, rest) = all.split_at(all.len().min(ENDS));
         self.head = head.to_vec();
         push_tail(&mut self.tail, rest);
-        self.place = match SpoolFile::create(&self.keep.path) {
-            Ok(file) => Place::File(file),
-            Err(error) => Place::Nowhere(error),
+        self.target = match SpoolFile::create(&self.keep.path) {
+            Ok(file) => RecordTarget::File(file),
+            Err(error) => RecordTarget::EndsOnly(error),
         };
         self.store(&all);
     }
 
-    /// Writes as much of `bytes` as the file has room for before the tail.
+    /// Writes as much of `bytes` to the file as fits before the space for the tail.
     fn store(&mut self, bytes: &[u8]) {
-        let Place::File(file) = &mut self.place else {
+        let RecordTarget::File(file) = &mut self.target else {
             return;
         };
         let limit = self.keep.cap.max(2 * ENDS as u64) - ENDS as u64;
         let room = usize::try_from(limit - file.written).unwrap_or(usize::MAX);
         if let Err(error) = file.write(&bytes[..bytes.len().min(room)]) {
-            self.place = Place::Nowhere(discard(&self.keep.path, error));
+            self.target = RecordTarget::EndsOnly(discard(&self.keep.path, error));
         }
     }
 
-    /// Ends the output; a file is complete and synced.
+    /// Completes the recording; a file is complete and synced.
     pub(crate) fn finish(mut self) -> Content {
         let surplus = self.tail.len().saturating_sub(ENDS);
         self.tail.drain(..surplus);
-        let fault = match self.place {
-            Place::Memory => return Content::Bytes(self.head),
-            Place::Nowhere(error) => error,
-            Place::File(mut file) => match file.complete(&self.tail, self.total, &self.keep.path) {
-                Ok(left_out) => {
-                    return Content::Spool(Spool {
-                        path: self.keep.path,
-                        len: self.total,
-                        left_out,
-                        sha256: hexadecimal(&file.hash.finalize()),
-                        head: self.head,
-                        tail: self.tail,
-                    });
+        let error = match self.target {
+            RecordTarget::Memory => return Content::Bytes(self.head),
+            RecordTarget::EndsOnly(error) => error,
+            RecordTarget::File(mut file) => {
+                match file.complete(&self.tail, self.total, &self.keep.path) {
+                    Ok(left_out) => {
+                        return Content::Spool(Spool {
+                            path: self.keep.path,
+                            len: self.total,
+                            left_out,
+                            sha256: hexadecimal(&file.hash.finalize()),
+                            head: self.head,
+                            tail: self.tail,
+                        });
+                    }
+                    Err(error) => discard(&self.keep.path, error),
                 }
-                Err(error) => discard(&self.keep.path, error),
-            },
+            }
         };
         let left_out = self.total - (self.head.len() + self.tail.len()) as u64;
         let path = self.keep.path.display();
-        let notice = format!("\n[{left_out} bytes left out: cannot write `{path}`: {fault}]\n");
+        let notice = format!("\n[{left_out} bytes left out: cannot write `{path}`: {error}]\n");
         self.head.extend_from_slice(notice.as_bytes());
         self.head.append(&mut self.tail);
         Content::Bytes(self.head)
     }
 }
 
-/// Removes a file that could not be written: half an output is of no use, and the disk may be full.
-fn discard(path: &Path, fault: io::Error) -> io::Error {
+/// Removes a file that could not be written, since half an output is useless and the disk may be full; returns `error`.
+fn discard(path: &Path, error: io::Error) -> io::Error {
     let _ = fs::remove_file(path);
-    fault
+    error
 }
 
 impl SpoolFile {
@@ -161,19 +164,19 @@ impl SpoolFile {
         Ok(())
     }
 
-    /// Writes what of `total` bytes is missing, as far as the tail has it, and syncs file and name. Gives the number
-    /// of bytes that are in neither.
+    /// Appends the missing end of `total` bytes as far as `tail` holds it, and syncs the file and its folder. Returns
+    /// the number of bytes left out between file and tail.
     fn complete(&mut self, tail: &[u8], total: u64, path: &Path) -> io::Result<u64> {
         let missing = total - self.written;
-        let at_hand = tail
+        let available = tail
             .len()
             .min(usize::try_from(missing).unwrap_or(usize::MAX));
-        self.write(&tail[tail.len() - at_hand..])?;
+        self.write(&tail[tail.len() - available..])?;
         self.file.sync_data()?;
         if let Some(folder) = path.parent() {
             File::open(folder)?.sync_data()?;
         }
-        Ok(missing - at_hand as u64)
+        Ok(missing - available as u64)
     }
 }
 
@@ -202,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn output_is_kept_however_it_comes(
+        fn output_is_recorded_the_same_for_any_sequence_of_writes(
             pieces in prop::collection::vec(0usize..150_000, 0..8),
             in_memory in prop::sample::select(vec![0, 1_000, 256 * 1024]),
             cap in prop::sample::select(vec![0, 200_000, 500_000, 64 << 20]),

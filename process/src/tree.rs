@@ -1,9 +1,9 @@
-//! A child and all that came from it, also what left its process group or became a daemon.
+//! The process tree of a child: all its descendants, including those that left its process group or became daemons.
 //!
-//! This process adopts orphans (it is a child subreaper), so whatever a child started is either below the child or
-//! below an orphan among our own children. Such an orphan is the child's if it is in its group, or has its mark in
-//! the environment. A process that leaves its group, drops its environment and loses its parent is not found; where
-//! that must not be, a process namespace helps.
+//! This process adopts orphans (it is a child subreaper), so every descendant is either below the child or below an
+//! orphan among the children of this process. Such an orphan belongs to the child if it is in its group or has its mark
+//! in the environment. A process that leaves its group, drops its environment and loses its parent is not found; only a
+//! process namespace prevents that.
 
 use std::collections::HashSet;
 use std::fs;
@@ -19,19 +19,19 @@ use rustix::process::{
 
 use crate::living;
 
-/// The variable that marks a child and all that it starts: the names of the children from the outermost on, joined
-/// by colons, for one of them may be such a program as this.
+/// Environment variable that marks a child and its descendants: the names of nested children, outermost first, joined
+/// by colons, since a child may run this program again.
 pub(crate) const MARK: &str = "AH_CALL";
 
-/// How long a process may take to end once it was asked to.
+/// Time a process has to end after SIGTERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Makes this process the parent of its children's orphans.
 pub(crate) fn adopt_orphans() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Where it fails, daemons go unnoticed and all else works.
+        // If it fails, only daemons go unnoticed.
         let _ = set_child_subreaper(Some(getpid()));
     });
 }
@@ -41,29 +41,29 @@ pub(crate) struct Tree {
     leader: Pid,
     name: String,
     is_reaped: bool,
-    /// Who was asked to end already; a second TERM means haste to many.
-    asked: HashSet<Pid>,
+    /// Processes that were sent SIGTERM; many programs take a second one as a request to hurry.
+    terminated: HashSet<Pid>,
 }
 
 impl Tree {
-    /// The tree of the child `leader`, marked with `name`.
+    /// Creates the tree of the child `leader`, marked with `name`.
     pub(crate) fn new(leader: Pid, name: String) -> Self {
         Self {
             leader,
             name,
             is_reaped: false,
-            asked: HashSet::new(),
+            terminated: HashSet::new(),
         }
     }
 
-    /// Asks all that were not asked yet to end.
+    /// Sends SIGTERM to all processes that have not been sent one yet.
     pub(crate) fn terminate(&mut self) {
         self.terminate_group();
         let members = self.members(processes());
         self.terminate_each(&members);
     }
 
-    /// Ends all that is there.
+    /// Kills all processes.
     pub(crate) fn kill(&self) {
         if !self.is_reaped {
             let _ = kill_process_group(self.leader, Signal::KILL);
@@ -71,14 +71,14 @@ impl Tree {
         kill_each(&self.members(processes()));
     }
 
-    /// Asks the group to end and says goodbye to the dead leader, which the caller reaps next: its number may be
-    /// given to another process then, and what is left of the tree descends from orphans among our children.
+    /// Terminates the group and forgets the dead leader, which the caller reaps next: its pid may be reused then, and
+    /// the rest of the tree descends from orphans among the children of this process.
     pub(crate) fn leave_leader(&mut self) {
         self.terminate_group();
         self.is_reaped = true;
     }
 
-    /// Ends what the leader has left behind: asks, and kills at `kill_at`. Blocks until nothing is left.
+    /// Ends the descendants that the leader has left: SIGTERM, and SIGKILL at `kill_at`. Blocks until none is left.
     pub(crate) fn clear(&mut self, kill_at: Instant) {
         let give_up_at = kill_at + GRACE;
         while has_children() {
@@ -94,38 +94,37 @@ impl Tree {
             } else {
                 kill_each(&survivors);
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
     fn terminate_group(&mut self) {
-        if !self.is_reaped && self.asked.insert(self.leader) {
+        if !self.is_reaped && self.terminated.insert(self.leader) {
             let _ = kill_process_group(self.leader, Signal::TERM);
         }
     }
 
     fn terminate_each(&mut self, members: &[Process]) {
         for member in members {
-            let had_it_with_the_group = member.group == Some(self.leader);
-            if self.asked.insert(member.pid) && !had_it_with_the_group {
+            let is_in_group = member.group == Some(self.leader);
+            if self.terminated.insert(member.pid) && !is_in_group {
                 let _ = kill_process(member.pid, Signal::TERM);
             }
         }
     }
 
-    /// The processes of the tree that are alive.
+    /// Returns the processes of the tree that are alive.
     fn members(&self, all: Vec<Process>) -> Vec<Process> {
         let leaders = living::groups();
-        let is_root = |process: &Process| match process.pid == self.leader {
-            true => !self.is_reaped,
-            false => process.is_orphan(&leaders) && self.owns(process),
+        let is_root = |process: &Process| {
+            if process.pid == self.leader {
+                !self.is_reaped
+            } else {
+                process.is_orphan(&leaders) && self.owns(process)
+            }
         };
-        let (mut members, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_root);
-        let mut next = 0;
-        while let Some(parent) = members.get(next).map(|process| process.pid) {
-            members.extend(others.extract_if(.., |process| process.parent == Some(parent)));
-            next += 1;
-        }
+        let (roots, others) = all.into_iter().partition(is_root);
+        let mut members = with_descendants(roots, others);
         members.retain(|process| !process.is_dead);
         members
     }
@@ -134,9 +133,8 @@ impl Tree {
         orphan.group == Some(self.leader) || marks(orphan.pid).contains(&self.name)
     }
 
-    /// Takes dead orphans off the list of processes. A dead one has no environment any more, so whose it was is told
-    /// by its group, or by a session that is not ours: other children of this process stay with those who wait for
-    /// them.
+    /// Reaps dead orphans. A dead process has no environment any more, so it is recognised by its group, or by a
+    /// session other than that of this process: other children are reaped by the code that waits for them.
     fn reap_orphans(&self, all: &[Process]) {
         let leaders = living::groups();
         let own = all.iter().find(|process| process.pid == getpid());
@@ -155,7 +153,7 @@ impl Tree {
     }
 }
 
-/// The names of the children that the process descends from, as far as it can be seen.
+/// Returns the names of the children that the process descends from, as its environment tells.
 pub(crate) fn marks(pid: Pid) -> Vec<String> {
     let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).unwrap_or_default();
     environment
@@ -172,7 +170,18 @@ fn kill_each(members: &[Process]) {
     }
 }
 
-/// Whether this process has any child, dead or alive, its own or adopted. Far cheaper than to look at them all.
+/// Returns `roots` with all their descendants among `others`.
+pub(crate) fn with_descendants(roots: Vec<Process>, mut others: Vec<Process>) -> Vec<Process> {
+    let mut members = roots;
+    let mut next = 0;
+    while let Some(parent) = members.get(next).map(|process| process.pid) {
+        members.extend(others.extract_if(.., |process| process.parent == Some(parent)));
+        next += 1;
+    }
+    members
+}
+
+/// Returns whether this process has any child, dead or alive, its own or adopted. Far cheaper than listing them.
 fn has_children() -> bool {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
@@ -182,17 +191,16 @@ fn has_children() -> bool {
 pub(crate) struct Process {
     pub(crate) pid: Pid,
     pub(crate) parent: Option<Pid>,
-    /// `None` where it was made outside of our process namespace, as that of a container's first program can be; so
-    /// for the session.
+    /// Process group; `None` if it was created outside of this process namespace, as the first program of a container
+    /// can be. The same goes for the session.
     group: Option<Pid>,
     session: Option<Pid>,
     pub(crate) is_dead: bool,
 }
 
 impl Process {
-    /// Reads a line of `/proc/PID/stat`: the number, the name in parentheses, which may hold anything, the state,
-    /// and the numbers of parent, group and session. `None` also for a process that the kernel is taking down just
-    /// now, whose group and session it gives as -1.
+    /// Parses `/proc/PID/stat`: pid, name in parentheses, which may hold anything, state, and the ids of parent, group
+    /// and session. Returns `None` also for a process that the kernel is just removing, whose group and session are -1.
     fn parse(stat: &str) -> Option<Self> {
         let (pid, _) = stat.split_once(' ')?;
         let (_, rest) = stat.rsplit_once(") ")?;
@@ -208,19 +216,19 @@ impl Process {
         })
     }
 
-    /// Whether it is a child of this process that we did not start.
+    /// Returns whether it is an adopted child of this process.
     fn is_orphan(&self, leaders: &[Pid]) -> bool {
         self.parent == Some(getpid()) && !leaders.contains(&self.pid)
     }
 }
 
-/// The process that a field names, if 0 does not say that there is none.
+/// Parses a pid field; the inner value is `None` for 0, which means no process.
 fn number(field: &str) -> Option<Option<Pid>> {
     let number = field.parse().ok().filter(|number| *number >= 0)?;
     Some(Pid::from_raw(number))
 }
 
-/// All processes that there are.
+/// Returns all processes of the machine.
 pub(crate) fn processes() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -228,7 +236,7 @@ pub(crate) fn processes() -> Vec<Process> {
     entries
         .flatten()
         .filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit())
-        // A process that ends meanwhile is no fault. Its name need not be text.
+        // A process may end meanwhile, and its name need not be UTF-8.
         .filter_map(|entry| fs::read(entry.path().join("stat")).ok())
         .filter_map(|stat| Process::parse(&String::from_utf8_lossy(&stat)))
         .collect()
@@ -239,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_kernel_is_read() {
+    fn a_stat_line_is_parsed() {
         let dead = Process::parse("12 (a) b) Z 1 12 0 0 -1 4194304").unwrap();
         assert_eq!(dead.pid, Pid::from_raw(12).unwrap());
         assert_eq!(dead.parent, Pid::from_raw(1));
@@ -248,15 +256,15 @@ mod tests {
         assert!(!Process::parse("12 (sh) S 1 12 12 0").unwrap().is_dead);
     }
 
-    /// So it is for all that `docker exec` starts in a container.
+    /// As for processes that `docker exec` starts in a container.
     #[test]
-    fn a_group_and_a_session_of_another_namespace_have_no_number() {
+    fn a_group_and_a_session_of_another_namespace_are_none() {
         let foreign = Process::parse("12 (ah) S 0 0 0 0").unwrap();
         assert_eq!((foreign.group, foreign.session), (None, None));
     }
 
     #[test]
-    fn a_process_that_is_being_taken_down_is_none() {
+    fn a_process_that_is_being_removed_is_ignored() {
         for stat in [
             "12 (sh) X 0 -1 -1 0",
             "12 (sh) Z 1 12 -1 0",

@@ -1,8 +1,8 @@
-//! The thread that owns a child: starts it, reads what it writes, ends it when its time is over or nobody waits for
-//! it any more, tells what came of it, and stays until all that it started is gone.
+//! The thread that owns a child: starts it, reads its output, ends it at its deadline or when its handle is dropped,
+//! reports the outcome, and runs until all descendants are gone.
 //!
-//! It waits for the process and not for the end of its output, since a grandchild may hold the pipe for ever. That it
-//! is a thread and no task keeps disk and hash away from the runtime, and lets it finish when there is no runtime.
+//! It waits for the process and not for the end of its output, since a grandchild may hold the pipe open for ever. It
+//! is a thread and not a task, which keeps disk I/O and hashing off the runtime and works when there is no runtime.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,67 +19,67 @@ use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 use tokio::sync::watch;
 
-use crate::living::{self, Entry, Registration};
+use crate::command::{Command, CommandOutcome, Ending, StartError};
+use crate::living::{self, Registration, StopHandle};
 use crate::output::Recorder;
 use crate::tree::{self, GRACE, MARK, Tree};
-use crate::{Command, Ending, Outcome, StartError};
 
-/// How long the output of others is still taken after the program has ended.
+/// Time in which output of descendants is still read after the program has ended.
 const DRAIN: Duration = Duration::from_millis(100);
-/// As much as the kernel allows without privileges: fewer switches between a chatty child and us.
+/// Size of the output pipe, the maximum without privileges: fewer context switches for a child that writes much.
 const PIPE: usize = 1024 * 1024;
 const BUFFER: usize = 256 * 1024;
-/// How often to look for the end where the kernel does not tell.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Interval of checking for the end where the kernel has no pidfd.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How far a child has come.
+/// Stage in the life of a child.
 #[derive(Debug)]
-pub(crate) enum Stage {
+pub(crate) enum ChildStage {
     Starting,
     Failed(StartError),
     Running,
-    Ended(Arc<Outcome>),
+    Ended(Arc<CommandOutcome>),
 }
 
 /// A running child, as its thread sees it.
 pub(crate) struct Watch {
     child: process::Child,
-    /// Keeps it alive in its sandbox, where it has one.
+    /// Keeps a sandboxed child alive.
     guard: Option<ChildGuard>,
     tree: Tree,
-    /// Becomes readable when the program ends.
+    /// Readable when the program has ended.
     exit: Option<OwnedFd>,
-    /// Ends when the child is to be stopped.
-    request: PipeReader,
+    /// Closed when the child shall stop.
+    stop_request: PipeReader,
     output: Option<PipeReader>,
     input: Option<Input>,
     recorder: Recorder,
     buffer: Vec<u8>,
     deadline: Option<(Instant, Duration)>,
-    /// Why and since when it is being ended.
+    /// Reason and time of its termination by this thread.
     ended: Option<(Ending, Instant)>,
 }
 
-/// A child's ends of the pipes by which its owner talks with it.
-pub(crate) struct Ends {
+/// The child's ends of the pipes to its caller.
+pub(crate) struct ChildEnds {
     pub(crate) stdin: PipeReader,
     pub(crate) stdout: PipeWriter,
     pub(crate) stderr: PipeWriter,
 }
 
-/// What the thread waits for.
-enum News {
-    /// The child has written, or closed its end.
+/// Events that the thread waits for.
+enum WatchEvent {
+    /// The child has written output or closed the pipe.
     Output,
-    /// The child has room for more.
+    /// The child can take more input.
     Input,
     /// The child has ended.
     Exit,
-    /// The child is to be stopped.
-    Request,
+    /// The child shall stop.
+    StopRequest,
 }
 
-/// What the child has yet to read.
+/// Input that the child has not read yet.
 struct Input {
     pipe: PipeWriter,
     bytes: Vec<u8>,
@@ -87,18 +87,18 @@ struct Input {
 }
 
 impl Watch {
-    /// Starts `command` on a thread of its own, which tells in `stages` how far it is.
+    /// Starts `command` on a new thread, which publishes the stages of the child in `stages`.
     pub(crate) fn launch(
         command: Command,
-        ends: Option<Ends>,
-        stages: watch::Sender<Stage>,
-    ) -> Result<Entry, StartError> {
+        ends: Option<ChildEnds>,
+        stages: watch::Sender<ChildStage>,
+    ) -> Result<StopHandle, StartError> {
         let (program, cwd) = (command.program.clone(), command.cwd.clone());
-        let launched = living::register().and_then(|(entry, registration, request)| {
+        let launched = living::register().and_then(|(stop, registration, stop_request)| {
             thread::Builder::new()
                 .name("child".into())
-                .spawn(move || own(command, ends, request, &registration, &stages))?;
-            Ok(entry)
+                .spawn(move || own(command, ends, stop_request, &registration, &stages))?;
+            Ok(stop)
         });
         launched.map_err(|error| StartError {
             program,
@@ -108,23 +108,23 @@ impl Watch {
     }
 }
 
-/// The whole life of a child.
+/// Runs a child from its start to the end of its last descendant.
 fn own(
     command: Command,
-    ends: Option<Ends>,
-    request: PipeReader,
+    ends: Option<ChildEnds>,
+    stop_request: PipeReader,
     registration: &Registration,
-    stages: &watch::Sender<Stage>,
+    stages: &watch::Sender<ChildStage>,
 ) {
     let note = command.note;
-    let mut watch = match Watch::start(command, ends, request, registration) {
+    let mut watch = match Watch::start(command, ends, stop_request, registration) {
         Ok(watch) => watch,
         Err(error) => {
-            stages.send_replace(Stage::Failed(error));
+            stages.send_replace(ChildStage::Failed(error));
             return;
         }
     };
-    stages.send_replace(Stage::Running);
+    stages.send_replace(ChildStage::Running);
     watch.until_exit();
     watch.drain();
     watch.tree.leave_leader();
@@ -135,14 +135,17 @@ fn own(
     };
     for path in watch.guard.take().iter().flat_map(ChildGuard::quarantine) {
         let path = path.display();
-        let line = format!("note: what nothing in the sandbox may make was moved to {path}\n");
+        let line = format!("note: moved a file that sandboxed commands may not create to {path}\n");
         watch.recorder.note(&line);
     }
     if let Some(line) = note(ending) {
         watch.recorder.note(&line);
     }
     let output = watch.recorder.finish();
-    stages.send_replace(Stage::Ended(Arc::new(Outcome { ending, output })));
+    stages.send_replace(ChildStage::Ended(Arc::new(CommandOutcome {
+        ending,
+        output,
+    })));
     watch.tree.clear(kill_at);
 }
 
@@ -153,7 +156,7 @@ impl From<io::Result<ExitStatus>> for Ending {
                 Some(code) => Self::Exited(code),
                 None => Self::Killed(status.signal().unwrap_or_default()),
             },
-            // Somebody else in this process has taken the status of our child.
+            // Other code in this process has reaped the child.
             Err(_) => Self::Exited(-1),
         }
     }
@@ -162,15 +165,15 @@ impl From<io::Result<ExitStatus>> for Ending {
 impl Watch {
     fn start(
         command: Command,
-        ends: Option<Ends>,
-        request: PipeReader,
+        ends: Option<ChildEnds>,
+        stop_request: PipeReader,
         registration: &Registration,
     ) -> Result<Self, StartError> {
         tree::adopt_orphans();
         let name = registration.name();
         let started = match ends {
-            Some(ends) => converse(&command, &name, ends),
-            None => spawn(&command, &name),
+            Some(ends) => spawn_with_pipes(&command, &name, ends),
+            None => spawn_recorded(&command, &name),
         };
         let Spawned {
             child,
@@ -178,9 +181,10 @@ impl Watch {
             output,
             input,
         } = started.map_err(|reason| StartError {
-            reason: match command.cwd.is_dir() {
-                true => reason,
-                false => "no such directory".into(),
+            reason: if command.cwd.is_dir() {
+                reason
+            } else {
+                "no such directory".into()
             },
             program: command.program,
             cwd: command.cwd,
@@ -192,7 +196,7 @@ impl Watch {
             guard,
             tree: Tree::new(leader, name),
             exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
-            request,
+            stop_request,
             output,
             input: input.map(|pipe| Input {
                 pipe,
@@ -206,15 +210,15 @@ impl Watch {
         })
     }
 
-    /// Moves bytes until the program has ended, and ends it when it must.
+    /// Moves input and output until the program has ended; ends it at its deadline and on request.
     fn until_exit(&mut self) {
         loop {
-            for news in self.wait() {
-                match news {
-                    News::Output => _ = self.read(),
-                    News::Input => self.feed(),
-                    News::Exit => return,
-                    News::Request => self.end(Ending::Stopped),
+            for event in self.wait() {
+                match event {
+                    WatchEvent::Output => _ = self.read(),
+                    WatchEvent::Input => self.feed(),
+                    WatchEvent::Exit => return,
+                    WatchEvent::StopRequest => self.end(Ending::Stopped),
                 }
             }
             if self.exit.is_none() && has_ended(&self.child) {
@@ -235,30 +239,34 @@ impl Watch {
         self.tree.terminate();
     }
 
-    /// Waits until there is something to do.
-    fn wait(&self) -> Vec<News> {
-        let request = self.ended.is_none().then_some(&self.request);
+    /// Waits for events until the next time limit.
+    fn wait(&self) -> Vec<WatchEvent> {
+        let stop_request = self.ended.is_none().then_some(&self.stop_request);
         let input = self.input.as_ref().map(|input| &input.pipe);
         let mut sources = Vec::with_capacity(4);
-        sources.extend(watched(News::Output, self.output.as_ref(), PollFlags::IN));
-        sources.extend(watched(News::Input, input, PollFlags::OUT));
-        sources.extend(watched(News::Exit, self.exit.as_ref(), PollFlags::IN));
-        sources.extend(watched(News::Request, request, PollFlags::IN));
-        let (kinds, mut polled): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
-        // An interrupted wait has no news.
-        let _ = poll_for(&mut polled, self.patience());
-        kinds
+        sources.extend(source(
+            WatchEvent::Output,
+            self.output.as_ref(),
+            PollFlags::IN,
+        ));
+        sources.extend(source(WatchEvent::Input, input, PollFlags::OUT));
+        sources.extend(source(WatchEvent::Exit, self.exit.as_ref(), PollFlags::IN));
+        sources.extend(source(WatchEvent::StopRequest, stop_request, PollFlags::IN));
+        let (events, mut polled): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
+        // An interrupted poll reports no events.
+        let _ = poll_for(&mut polled, self.poll_timeout());
+        events
             .into_iter()
             .zip(polled)
             .filter(|(_, source)| !source.revents().is_empty())
-            .map(|(kind, _)| kind)
+            .map(|(event, _)| event)
             .collect()
     }
 
-    /// How long to wait at most.
-    fn patience(&self) -> Option<Duration> {
+    /// Returns the time until the next thing to do without an event; `None` if there is none.
+    fn poll_timeout(&self) -> Option<Duration> {
         let due = match (self.ended, self.deadline) {
-            (Some((_, since)), _) => Some((since + GRACE, LOOK_EVERY)),
+            (Some((_, since)), _) => Some((since + GRACE, POLL_INTERVAL)),
             (None, Some((at, _))) => Some((at, Duration::ZERO)),
             (None, None) => None,
         };
@@ -266,11 +274,11 @@ impl Watch {
             due.map(|(at, least)| at.saturating_duration_since(Instant::now()).max(least));
         match self.exit {
             Some(_) => until_due,
-            None => Some(until_due.map_or(LOOK_EVERY, |time| time.min(LOOK_EVERY))),
+            None => Some(until_due.map_or(POLL_INTERVAL, |time| time.min(POLL_INTERVAL))),
         }
     }
 
-    /// Takes some of what is in the pipe, and says how many bytes.
+    /// Reads once from the output pipe and returns the number of bytes.
     fn read(&mut self) -> usize {
         let Some(pipe) = &mut self.output else {
             return 0;
@@ -293,7 +301,7 @@ impl Watch {
         match input.pipe.write(&input.bytes[input.written..]) {
             Ok(length) => input.written += length,
             Err(error) if is_transient(&error) => {}
-            // It does not want to read it all.
+            // The child has closed its input without reading all of it.
             Err(_) => input.written = input.bytes.len(),
         }
         if input.written == input.bytes.len() {
@@ -301,16 +309,17 @@ impl Watch {
         }
     }
 
-    /// Takes what is in the pipe, however long that takes on a busy machine, and what others still write for a moment.
+    /// Reads all that is in the output pipe, however long that takes on a busy machine, and for [`DRAIN`] what
+    /// descendants still write.
     fn drain(&mut self) {
         let end = Instant::now() + DRAIN;
-        let mut taken = 0;
+        let mut total = 0;
         while let Some(pipe) = &self.output {
             let rest = end.saturating_duration_since(Instant::now());
             let mut polled = [PollFd::new(pipe, PollFlags::IN)];
             match poll_for(&mut polled, Some(rest)) {
-                // What the program wrote itself is among the first bytes that fill a pipe.
-                Ok(1..) if !rest.is_zero() || taken < PIPE => taken += self.read(),
+                // The program's own output is no longer than the pipe.
+                Ok(1..) if !rest.is_zero() || total < PIPE => total += self.read(),
                 Err(Errno::INTR) => {}
                 Ok(_) | Err(_) => return,
             }
@@ -318,18 +327,18 @@ impl Watch {
     }
 }
 
-fn watched<'fd, Fd: AsFd>(
-    kind: News,
+fn source<'fd, Fd: AsFd>(
+    event: WatchEvent,
     fd: Option<&'fd Fd>,
     flags: PollFlags,
-) -> Option<(News, PollFd<'fd>)> {
-    fd.map(|fd| (kind, PollFd::new(fd, flags)))
+) -> Option<(WatchEvent, PollFd<'fd>)> {
+    fd.map(|fd| (event, PollFd::new(fd, flags)))
 }
 
 fn poll_for(fds: &mut [PollFd<'_>], time: Option<Duration>) -> Result<usize, Errno> {
-    // A time that the kernel cannot tell is as good as none.
-    let time = time.and_then(|time| Timespec::try_from(time).ok());
-    poll(fds, time.as_ref())
+    // A time too long for the kernel's type means no limit.
+    let timeout = time.and_then(|time| Timespec::try_from(time).ok());
+    poll(fds, timeout.as_ref())
 }
 
 fn is_transient(error: &io::Error) -> bool {
@@ -339,13 +348,13 @@ fn is_transient(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the child has ended; it stays for its status to be read.
+/// Returns whether the child has ended, without reaping it.
 fn has_ended(child: &process::Child) -> bool {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::Pid(Pid::from_child(child)), look), Ok(None))
 }
 
-/// A program that was started.
+/// A started program with its pipes.
 struct Spawned {
     child: process::Child,
     guard: Option<ChildGuard>,
@@ -353,10 +362,11 @@ struct Spawned {
     input: Option<PipeWriter>,
 }
 
-/// Starts the program with one pipe behind stdout and stderr, which alone keeps the order between the two.
-fn spawn(command: &Command, name: &str) -> Result<Spawned, String> {
-    let mut program = Program::of(command, name)?;
-    let (output, input) = furnish(program.command(), command).map_err(|error| error.to_string())?;
+/// Starts the program with one pipe for stdout and stderr, which alone keeps their order.
+fn spawn_recorded(command: &Command, name: &str) -> Result<Spawned, String> {
+    let mut program = PreparedProgram::new(command, name)?;
+    let (output, input) =
+        attach_streams(program.command(), command).map_err(|error| error.to_string())?;
     let (child, guard) = program.spawn()?;
     Ok(Spawned {
         child,
@@ -366,12 +376,13 @@ fn spawn(command: &Command, name: &str) -> Result<Spawned, String> {
     })
 }
 
-fn furnish(
+/// Sets the program's standard streams and returns the other ends of output and input.
+fn attach_streams(
     program: &mut process::Command,
     command: &Command,
 ) -> io::Result<(PipeReader, Option<PipeWriter>)> {
     let (output, writer) = io::pipe()?;
-    // A user who has many large pipes already gets the usual size.
+    // It fails if the user's limit for large pipes is reached; the default size works too.
     let _ = fcntl_setpipe_size(&output, PIPE);
     program.stdout(writer.try_clone()?).stderr(writer);
     if command.stdin.is_empty() {
@@ -384,11 +395,11 @@ fn furnish(
     Ok((output, Some(writer)))
 }
 
-/// Starts the program with the ends of pipes that its owner holds the others of.
-fn converse(command: &Command, name: &str, ends: Ends) -> Result<Spawned, String> {
-    let mut program = Program::of(command, name)?;
-    let streams = program.command();
-    streams
+/// Starts the program with pipes to the caller.
+fn spawn_with_pipes(command: &Command, name: &str, ends: ChildEnds) -> Result<Spawned, String> {
+    let mut program = PreparedProgram::new(command, name)?;
+    program
+        .command()
         .stdin(ends.stdin)
         .stdout(ends.stdout)
         .stderr(ends.stderr);
@@ -401,24 +412,24 @@ fn converse(command: &Command, name: &str, ends: Ends) -> Result<Spawned, String
     })
 }
 
-/// A program about to be started: by ourselves, or in its sandbox.
-enum Program<'a> {
-    Free(process::Command),
-    Confined(Prepared<'a>),
+/// A program ready to be started, directly or in its sandbox.
+enum PreparedProgram<'a> {
+    Direct(process::Command),
+    Sandboxed(Prepared<'a>),
 }
 
-impl<'a> Program<'a> {
-    fn of(command: &'a Command, name: &str) -> Result<Self, String> {
+impl<'a> PreparedProgram<'a> {
+    fn new(command: &'a Command, name: &str) -> Result<Self, String> {
         let mut program = match &command.sandbox {
             None => {
-                let mut program = process::Command::new(&command.program);
-                program.args(&command.arguments).current_dir(&command.cwd);
-                Self::Free(program)
+                let mut direct = process::Command::new(&command.program);
+                direct.args(&command.arguments).current_dir(&command.cwd);
+                Self::Direct(direct)
             }
             Some(sandbox) => {
                 let (program, arguments) = (command.program.as_os_str(), &command.arguments);
                 let prepared = sandbox.prepare(program, arguments, &command.cwd, Terminal::None);
-                Self::Confined(prepared.map_err(|error| error.to_string())?)
+                Self::Sandboxed(prepared.map_err(|error| error.to_string())?)
             }
         };
         let variables = command.environment.iter();
@@ -433,18 +444,18 @@ impl<'a> Program<'a> {
 
     fn command(&mut self) -> &mut process::Command {
         match self {
-            Self::Free(program) => program,
-            Self::Confined(prepared) => &mut prepared.command,
+            Self::Direct(program) => program,
+            Self::Sandboxed(prepared) => &mut prepared.command,
         }
     }
 
     fn spawn(self) -> Result<(process::Child, Option<ChildGuard>), String> {
         match self {
-            Self::Free(mut program) => {
+            Self::Direct(mut program) => {
                 let child = program.spawn().map_err(|error| error.to_string())?;
                 Ok((child, None))
             }
-            Self::Confined(prepared) => {
+            Self::Sandboxed(prepared) => {
                 let child = prepared.spawn().map_err(|error| error.to_string())?;
                 Ok((child.process, Some(child.guard)))
             }
@@ -452,7 +463,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The child's name behind those of the children that this process itself runs in.
+/// Returns the mark of a child: its name after those of the children that this process itself runs in.
 fn mark(environment: &[(String, String)], name: &str) -> String {
     match environment
         .iter()

@@ -324,7 +324,7 @@ fn the_tools_of_a_confined_run_share_what_they_may_see() {
         (10, "unreachable"),
         (11, "405 Method Not Allowed"),
         (13, "no file"),
-        (14, "moved to"),
+        (14, "moved a file"),
     ] {
         assert!(
             results[at].contains(expected),

@@ -1,4 +1,4 @@
-//! Children as their callers see them, run for real.
+//! Child processes through the public interface, with real programs.
 #![expect(clippy::unwrap_used, reason = "a test says what must be there")]
 
 mod ending;

@@ -1,18 +1,18 @@
-//! Runs shell scripts, and waits for what they do.
+//! Runs shell scripts and waits for their effects.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ah_conversation::Content;
-use ah_process::{Command, Ending, Keep, Outcome};
+use ah_process::{Command, CommandOutcome, Ending, Keep};
 
 /// A folder in which scripts run.
-pub struct Place {
+pub struct Scratch {
     pub folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Scratch {
     pub fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
@@ -37,15 +37,15 @@ impl Place {
         }
     }
 
-    /// Runs a script to its end and gives what it wrote.
+    /// Runs a script to its end and returns its output.
     pub async fn run(&self, script: &str) -> (Ending, String) {
         text(self.command(script).run().await.unwrap())
     }
 
-    /// The process that a script has written its number of to a file, once it is there whole.
+    /// Returns the pid that a script has written to a file, once the file is complete.
     pub async fn pid(&self, name: &str) -> i32 {
         let path = self.path(name);
-        eventually("a process number", || {
+        eventually("a pid", || {
             fs::read_to_string(&path)
                 .ok()?
                 .strip_suffix('\n')?
@@ -56,14 +56,14 @@ impl Place {
     }
 }
 
-pub fn text(outcome: Outcome) -> (Ending, String) {
+pub fn text(outcome: CommandOutcome) -> (Ending, String) {
     let Content::Bytes(bytes) = outcome.output else {
         panic!("a short output: {:?}", outcome.output);
     };
     (outcome.ending, String::from_utf8(bytes).unwrap())
 }
 
-/// Waits until `look` finds something.
+/// Waits until `look` returns a value.
 pub async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -75,7 +75,7 @@ pub async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// Whether there is a process `pid`, dead ones that nobody has reaped included.
+/// Returns whether there is a process `pid`, zombies included.
 pub fn exists(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }

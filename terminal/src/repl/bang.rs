@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ah_conversation::Content;
-use ah_process::{Ending, Keep, Outcome};
+use ah_process::{CommandOutcome, Ending, Keep};
 use ah_tools::Shell;
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +82,10 @@ pub async fn bytes(line: &str, config: &Config, deadline: Duration) -> Result<Ve
 }
 
 /// What came of a child that has ended well.
-async fn ended(mut child: ah_process::Command, deadline: Duration) -> Result<Outcome, String> {
+async fn ended(
+    mut child: ah_process::Command,
+    deadline: Duration,
+) -> Result<CommandOutcome, String> {
     child.deadline = Some(deadline);
     let outcome = child.run().await.map_err(|error| error.to_string())?;
     match outcome.ending {
@@ -108,7 +111,7 @@ fn command(line: &str, config: &Config, folder: &Path) -> ah_process::Command {
 }
 
 /// As much of an output as is shown.
-fn output(outcome: &Outcome) -> String {
+fn output(outcome: &CommandOutcome) -> String {
     let (bytes, all) = match &outcome.output {
         Content::Bytes(bytes) => (bytes.as_slice(), bytes.len() as u64),
         Content::Spool(spool) => (spool.head.as_slice(), spool.len),

@@ -1,7 +1,7 @@
 //! What is told of a command that has ended.
 
 use ah_conversation::{CommandLine, Content, Interface, Output};
-use ah_process::{Ending, Outcome};
+use ah_process::{CommandOutcome, Ending};
 use bstr::ByteSlice;
 use serde_json::json;
 
@@ -32,8 +32,8 @@ pub(super) fn shown(output: Content) -> Content {
 }
 
 /// The result of the command `line`, with details in the shape that the hosts of the official SDKs know.
-pub(super) fn report(outcome: Outcome, line: &CommandLine, interface: Interface) -> Output {
-    let Outcome { ending, output } = outcome;
+pub(super) fn report(outcome: CommandOutcome, line: &CommandLine, interface: Interface) -> Output {
+    let CommandOutcome { ending, output } = outcome;
     let output = match (output, interface) {
         (Content::Bytes(bytes), Interface::AgentSdk) => Content::Bytes(code_first(&bytes, ending)),
         (output, _) => output,

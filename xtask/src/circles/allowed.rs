@@ -55,17 +55,6 @@ pub const ALLOWED: &[Allowed] = &[
         reason: "to be broken: `Asking` and `Inquiry` move to a file that the port and the rules both use",
     },
     Allowed {
-        folder: "mcp",
-        files: &[
-            "overview.rs",
-            "remote_tool.rs",
-            "resources.rs",
-            "server.rs",
-            "servers.rs",
-        ],
-        reason: "to be broken: the options, and the state of a connection, move to files of their own",
-    },
-    Allowed {
         folder: "provider",
         files: &["auth.rs", "exchange.rs", "server.rs"],
         reason: "to be broken: `header_name` moves to `auth.rs`",
