@@ -1,7 +1,7 @@
-//! Ids of sessions and messages: ULIDs whose 128 bits are also a UUID of version 7, so that programs which know
-//! sessions by UUID see the same id written otherwise.
+//! Ids of sessions and messages: ULIDs whose 128 bits are also a version 7 UUID, so that programs that identify
+//! sessions by UUID see the same id in another notation.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ah_conversation::{Clock, MessageId, SessionId, Time};
@@ -9,23 +9,23 @@ use ulid::Ulid;
 
 /// The length of a ULID as text.
 pub(crate) const ULID_LEN: usize = 26;
-/// What must stand in the 80 bits behind the time to make them those of a UUIDv7: version and variant.
+/// Version and variant of a UUIDv7, within the 80 bits after the time.
 const UUID_MARKS: u128 = (0x7 << 76) | (0b10 << 62);
-/// The random bits on both sides of the variant.
+/// Masks of the random bits before and after the variant.
 const HIGH_BITS: u128 = (1 << 12) - 1;
 const LOW_BITS: u128 = (1 << 62) - 1;
-/// How many random bits an id has.
+/// Number of random bits of an id.
 const RANDOM_BITS: u32 = 74;
 
-/// The system's clock; its ids increase, also within a millisecond and when the clock is set back.
+/// The system clock. Its ids increase even within a millisecond and when the clock is set back.
 #[derive(Debug, Default)]
 pub struct SystemClock {
-    last: Mutex<Last>,
+    last: Mutex<LastId>,
 }
 
-/// The time and the random bits of the last id.
+/// Time and random bits of the last id.
 #[derive(Debug, Default, Clone, Copy)]
-struct Last {
+struct LastId {
     milliseconds: u64,
     random: u128,
 }
@@ -33,10 +33,8 @@ struct Last {
 impl SystemClock {
     fn next(&self) -> Ulid {
         let now = u64::try_from(now().0).unwrap_or(0);
-        let mut last = self
-            .last
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        // The only change is one assignment, so a panic leaves nothing half done.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = last.after(now, random_bits());
         last.ulid()
     }
@@ -52,8 +50,9 @@ impl Clock for SystemClock {
     }
 }
 
-impl Last {
-    /// What follows at the time `now`: a fresh id if time has passed, else the last one plus a random step.
+impl LastId {
+    /// Returns the next id at the time `now`: a new random one if time has passed, else the last one plus a random
+    /// step.
     fn after(self, now: u64, random: u128) -> Self {
         if now > self.milliseconds {
             return Self {
@@ -82,7 +81,7 @@ impl Last {
     }
 }
 
-/// The present moment.
+/// Returns the current time.
 pub(crate) fn now() -> Time {
     let elapsed = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -90,12 +89,11 @@ pub(crate) fn now() -> Time {
     Time(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A fresh session id, greater than `newest`: the order of ids is the order of sessions even where the clock was
-/// set back.
+/// Returns a new session id that is greater than `newest`, so that ids sort by age even if the clock was set back.
 pub(crate) fn fresh_session_id(newest: Option<&SessionId>) -> SessionId {
     let last = newest
         .and_then(|newest| Ulid::from_string(newest.as_str()).ok())
-        .map_or_else(Last::default, |newest| Last {
+        .map_or_else(LastId::default, |newest| LastId {
             milliseconds: newest.timestamp_ms(),
             random: (1 << RANDOM_BITS) - 1,
         });
@@ -105,7 +103,7 @@ pub(crate) fn fresh_session_id(newest: Option<&SessionId>) -> SessionId {
     SessionId::from(clock.next().to_string())
 }
 
-/// The id of a session in the form of a UUID: the same 128 bits. Ids that are no ULID stay as they are.
+/// Returns a session id as a UUID of the same 128 bits; an id that is not a ULID is returned unchanged.
 pub fn uuid_of(id: &SessionId) -> String {
     let Ok(ulid) = Ulid::from_string(id.as_str()) else {
         return id.to_string();
@@ -121,7 +119,7 @@ pub fn uuid_of(id: &SessionId) -> String {
     parts.join("-")
 }
 
-/// The session whose id has the 128 bits of `uuid`; `None` if it is no UUID.
+/// Returns the session id of the same 128 bits as `uuid`; `None` if that is not a UUID.
 pub(crate) fn session_of(uuid: &str) -> Option<SessionId> {
     let groups: Vec<_> = uuid.split('-').map(str::len).collect();
     let is_hex = uuid
@@ -134,23 +132,23 @@ pub(crate) fn session_of(uuid: &str) -> Option<SessionId> {
     Some(SessionId::from(Ulid(bits).to_string()))
 }
 
-/// The message whose id has the 128 bits of `uuid`; `None` if it is no UUID.
+/// Returns the message id of the same 128 bits as `uuid`; `None` if that is not a UUID.
 pub fn message_of(uuid: &str) -> Option<MessageId> {
     session_of(uuid).map(|id| MessageId::from(id.as_str()))
 }
 
-/// When the session `id` was made, as its first bits say.
+/// Returns the creation time of the session `id`, which its first bits hold.
 pub(crate) fn created_at(id: &SessionId) -> Time {
     let milliseconds = Ulid::from_string(id.as_str()).map_or(0, |ulid| ulid.timestamp_ms());
     Time(i64::try_from(milliseconds).unwrap_or(i64::MAX))
 }
 
-/// Whether `text` is a ULID as we write it.
+/// Returns whether `text` is a ULID in the canonical notation.
 pub(crate) fn is_ulid(text: &str) -> bool {
     text.len() == ULID_LEN && Ulid::from_string(text).is_ok_and(|ulid| ulid.to_string() == text)
 }
 
-/// Random bits for an id. Where the system gives none, the time and the process make collisions unlikely.
+/// Returns random bits for an id. If the system has none, time and pid make collisions unlikely.
 fn random_bits() -> u128 {
     let mut bytes = [0; 16];
     if getrandom::fill(&mut bytes).is_err() {
@@ -182,10 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn ids_increase_when_the_clock_is_set_back_and_when_the_random_bits_are_used_up() {
+    fn ids_increase_when_the_clock_is_set_back_and_when_the_random_bits_overflow() {
         let full = (1 << RANDOM_BITS) - 1;
         for (milliseconds, random, now) in [(5, 1, 3), (5, full, 5), (5, full, 3), (5, 7, 6)] {
-            let last = Last {
+            let last = LastId {
                 milliseconds,
                 random,
             };
@@ -196,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_uuids_name_a_session_by_uuid() {
+    fn text_that_is_not_a_uuid_or_ulid_is_rejected() {
         for text in ["", "0192", "----", "0192d3e0-7e1f-7abc-8def-0123456789zz"] {
             assert_eq!(session_of(text), None);
         }

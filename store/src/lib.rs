@@ -1,20 +1,24 @@
-//! Keeps conversations: one SQLite database per session, so that nothing that was said is ever lost.
+//! Stores conversations durably, each session in a SQLite database of its own.
 //!
-//! [`SessionStore`] is a session held for writing, the [`Store`](ah_conversation::Store) of a run. [`Tree`] reads a
-//! session, also one that another process holds. [`Sessions`] knows the sessions of a folder, and [`Queue`] sends
-//! words to one. Whatever happens to the process or to the file, opening a session gives back all that an
-//! [`append`](ah_conversation::Store::append) has acknowledged, or says what was lost ([`Notice`]).
+//! [`SessionStore`] is a session open for writing, the [`Store`](ah_conversation::Store) of a run. [`Tree`] reads a
+//! session, even while another process has it open. [`Sessions`] lists and finds the sessions of a folder, and
+//! [`Queue`] queues messages for a session. After a crash or damage to the file, opening a session returns everything
+//! that an [`append`](ah_conversation::Store::append) has acknowledged, or reports what was lost ([`Notice`]).
 //!
-//! SQL stays in here. What the messages mean, and what is done next, is decided elsewhere.
+//! No other crate knows SQL. What messages mean and what happens next is decided elsewhere.
 
 mod id;
+mod notice;
+mod open_error;
 mod paths;
 mod sqlite;
 
 pub use id::{SystemClock, message_of, uuid_of};
+pub use notice::Notice;
+pub use open_error::OpenError;
 pub use paths::Paths;
 pub use sqlite::lock::Holder;
 pub use sqlite::queue::Queue;
-pub use sqlite::session::{Notice, OpenError, SessionStore};
+pub use sqlite::session::SessionStore;
 pub use sqlite::sessions::{Collected, SessionHead, Sessions};
 pub use sqlite::tree::{ApiCall, Diff, Head, Tree};

@@ -1,4 +1,4 @@
-//! Where the files of a session are: four names with one stem.
+//! Paths of a session's files: database, queue, lock and outputs, which share one stem.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,15 +10,17 @@ use sha2::{Digest, Sha256};
 
 use crate::id;
 
-/// Only its owner may look into a session.
+/// Name of a project's folder of sessions.
+pub(crate) const SESSIONS_FOLDER: &str = ".ah";
+/// Sessions are only accessible to their owner.
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// What of the sessions' folder is no part of the project; `tools/`, `skills/` and their like are.
+/// Ignores the files of sessions; the rest of the folder, such as `tools/` and `skills/`, belongs to the project.
 const IGNORED: &str = "/.gitignore\n/*.db\n/*.db-*\n/*.db.*\n/*.lock\n/*.out/\n";
-/// The longest tool_use id that names a file as it is.
+/// Maximum length of a tool use id that is used as a file name unchanged.
 const LONGEST_NAME: usize = 64;
 
-/// The files of one session.
+/// Paths of the files of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Paths {
     folder: PathBuf,
@@ -27,7 +29,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The files of the session whose database is `database`; the others stand beside it.
+    /// Returns the paths for the session with this database; the other files are in the same folder.
     pub fn of(database: impl Into<PathBuf>) -> Self {
         let database = database.into();
         let name = database
@@ -47,32 +49,32 @@ impl Paths {
         Self::of(folder.join(format!("{id}.db")))
     }
 
-    /// The conversation.
+    /// Returns the path of the database, which holds the conversation.
     pub fn database(&self) -> &Path {
         &self.database
     }
 
-    /// The mail that waits for the session, made by the first who sends some.
+    /// Returns the path of the database of queued messages, which the first sender creates.
     pub fn queue(&self) -> PathBuf {
         self.beside(".queue.db")
     }
 
-    /// The file whose lock says that a process holds the session.
+    /// Returns the path of the file that the process locks which has the session open.
     pub fn lock(&self) -> PathBuf {
         self.beside(".lock")
     }
 
-    /// The folder of outputs that are too big for the database.
+    /// Returns the folder of outputs that are too large for the database.
     pub fn outputs(&self) -> PathBuf {
         self.beside(".out")
     }
 
-    /// The session's id, if the database is named by one.
+    /// Returns the session's id, if the database is named after it.
     pub fn id(&self) -> Option<SessionId> {
         id::is_ulid(&self.stem).then(|| SessionId::from(self.stem.as_str()))
     }
 
-    /// The folder that all of them are in.
+    /// Returns the folder of all files.
     pub(crate) fn folder(&self) -> &Path {
         if self.folder.as_os_str().is_empty() {
             Path::new(".")
@@ -86,14 +88,14 @@ impl Paths {
     }
 }
 
-/// A file like `database` with `ending` behind its whole name.
+/// Returns the path of `database` with `ending` appended to the file name.
 pub(crate) fn with_ending(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
 }
 
-/// Makes `folder` for its owner alone, where it is missing; tells whether it did.
+/// Creates `folder` if it is missing, accessible to its owner only; returns whether it was created.
 pub(crate) fn create_folder(folder: &Path) -> io::Result<bool> {
     if folder.is_dir() {
         return Ok(false);
@@ -105,7 +107,7 @@ pub(crate) fn create_folder(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Keeps the sessions' folder out of the project's repository, unless the project has said something itself.
+/// Writes a `.gitignore` that keeps sessions out of the project's repository, unless there already is one.
 pub(crate) fn write_gitignore(folder: &Path) -> io::Result<()> {
     match new_file(&folder.join(".gitignore")) {
         Ok(mut file) => file.write_all(IGNORED.as_bytes()),
@@ -114,7 +116,7 @@ pub(crate) fn write_gitignore(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the file `path`, which must not exist, for its owner alone.
+/// Creates the file `path`, which must not exist, accessible to its owner only.
 pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -124,7 +126,7 @@ pub(crate) fn new_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens the file `path` for writing and makes it, for its owner alone, where it is missing.
+/// Opens the file `path` for reading and writing; creates it, accessible to its owner only, if it is missing.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -135,18 +137,26 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Makes a file that another part of the program has written its owner's alone.
+/// Makes a file that another crate has written accessible to its owner only.
 pub(crate) fn restrict(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(FILE_MODE))
 }
 
-/// Makes the names in `folder` durable.
+/// Syncs the directory entries of `folder` to disk.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// A file name for the output of `call`, the `attempt`th one of that id. Ids come from the model: one that is not
-/// plain is written as far as it is, with a hash behind it.
+/// Returns the last component of `path` as text.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Returns a file name for the output of `call`; `attempt` tells outputs of the same id apart. Ids come from the model,
+/// so only the plain characters of an id are used, followed by its hash if there are others.
 pub(crate) fn output_name(call: &ToolUseId, attempt: usize) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let id = call.as_str();
@@ -162,7 +172,7 @@ pub(crate) fn output_name(call: &ToolUseId, attempt: usize) -> String {
     name
 }
 
-/// `bytes` in lower-case hexadecimal.
+/// Returns `bytes` in lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -185,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_stays_in_its_folder_whatever_its_call_is_called() {
+    fn an_output_stays_in_its_folder_for_any_call_id() {
         let names = [
             "toolu_01",
             "../../etc/passwd",

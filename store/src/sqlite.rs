@@ -1,6 +1,7 @@
-//! The store on SQLite: connections, and what can go wrong with them.
+//! The store on SQLite: connections and their failures.
 //!
-//! Each part below knows one group of tables or one file; only [`session`] decides in which order they are used.
+//! Each module knows one group of tables or one file; only [`session`] and [`database`] decide the order in which they
+//! are used.
 
 mod blocks;
 mod calls;
@@ -15,6 +16,7 @@ mod lease;
 pub(crate) mod lock;
 mod log;
 mod messages;
+mod number;
 mod outputs;
 mod prune;
 pub(crate) mod queue;
@@ -32,28 +34,28 @@ use std::time::Duration;
 use ah_conversation::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
-/// How long to wait for another process that writes the same database.
+/// Maximum wait for another process that writes the same database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// More than all statements that a run uses.
+/// Capacity of the statement cache, larger than the number of statements that a run uses.
 const CACHED_STATEMENTS: usize = 64;
 
-/// Codes that a sound database never gives: it ends before the end of a text, or a row points at one that is not there
-/// though it was read just now.
+/// Error codes that an intact database never returns: the file ends within a record, or a row references one that is
+/// missing although it was just read.
 const DAMAGE: [i32; 2] = [
     ffi::SQLITE_IOERR_SHORT_READ,
     ffi::SQLITE_CONSTRAINT_FOREIGNKEY,
 ];
 
-/// What went wrong, before it is said with which file.
+/// A failure before action and file are known; [`Failure::at`] adds them.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// SQLite says so.
+    /// An error of SQLite.
     Sqlite(rusqlite::Error),
-    /// The file system says so.
+    /// An error of the file system.
     Io(io::Error),
-    /// The database holds what this program does not write.
+    /// The database has content that this program never writes.
     Damaged(String),
-    /// All is well with the file, but it must not be used so.
+    /// The database is intact, but the operation is not allowed.
     Refused {
         reason: String,
         hint: Option<String>,
@@ -85,7 +87,7 @@ impl From<serde_json::Error> for Failure {
 }
 
 impl Failure {
-    /// Whether the database is broken, so that saving what can be read is the way on.
+    /// Returns whether the database is damaged, and should be salvaged.
     fn is_damage(&self) -> bool {
         match self {
             Self::Damaged(_) => true,
@@ -108,14 +110,15 @@ impl Failure {
         }
     }
 
-    /// The failure of a queue, which must not be taken for one of the conversation.
+    /// Converts the failure of a queue, whose damage must not be taken for damage of the conversation.
     fn of_queue(self) -> Self {
-        match self.is_damage() {
-            true => Self::Refused {
-                reason: "its queue of mail is damaged beyond help".to_owned(),
-                hint: Some("remove the file that ends in `.queue.db`".to_owned()),
-            },
-            false => self,
+        if self.is_damage() {
+            Self::Refused {
+                reason: "the queue is damaged and cannot be recovered".to_owned(),
+                hint: Some("remove the file ending in `.queue.db`".to_owned()),
+            }
+        } else {
+            self
         }
     }
 
@@ -127,14 +130,15 @@ impl Failure {
         }
     }
 
-    /// Whether a full disk may be behind it: SQLite says so of the database, but not of the files beside it.
+    /// Returns whether a full disk may be the cause: SQLite reports it for the database, but for the files beside it
+    /// only as an I/O error.
     fn may_be_full_disk(&self) -> bool {
         let is_io =
             |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
         self.is_full_disk() || matches!(self, Self::Sqlite(error) if is_io(error))
     }
 
-    /// The error as the user reads it: what was being done with which file.
+    /// Converts to the error shown to the user: `action` on `path` failed.
     pub(crate) fn at(self, action: &'static str, path: &Path) -> StoreError {
         let is_full = self.is_full_disk();
         let free = self.may_be_full_disk().then(|| free_bytes(path)).flatten();
@@ -143,22 +147,22 @@ impl Failure {
             Self::Sqlite(rusqlite::Error::SqliteFailure(failure, message)) => {
                 (message.unwrap_or_else(|| failure.to_string()), None)
             }
-            // Its own text would show the whole statement.
+            // The text of the error itself contains the SQL statement.
             Self::Sqlite(rusqlite::Error::SqlInputError { msg, .. }) => (msg, None),
             Self::Sqlite(error) => (error.to_string(), None),
             Self::Io(error) => (error.to_string(), None),
-            Self::Damaged(reason) => (format!("it is damaged: {reason}"), None),
+            Self::Damaged(reason) => (format!("the database is damaged: {reason}"), None),
             Self::Refused { reason, hint } => (reason, hint),
         };
         if let Some(free) = free {
             reason = format!("{reason} ({free} bytes free)");
         }
         if is_full {
-            hint = Some("free some space; everything said so far is stored".to_owned());
+            hint = Some("free some disk space; nothing stored so far is lost".to_owned());
         }
         if is_damage {
             hint = Some(
-                "a run on this session keeps the damaged file aside and saves what can be read"
+                "start a run on this session: it recovers what can be read and keeps the damaged file"
                     .to_owned(),
             );
         }
@@ -171,7 +175,7 @@ impl Failure {
     }
 }
 
-/// Whether SQLite misses a table or column that every database of this version has.
+/// Returns whether SQLite reports a missing table or column, which every database of this version has.
 fn is_about_schema(message: &str) -> bool {
     message.starts_with("no such table")
         || message.starts_with("no such column")
@@ -179,8 +183,8 @@ fn is_about_schema(message: &str) -> bool {
 }
 
 fn free_bytes(path: &Path) -> Option<u64> {
-    let there = path.ancestors().find(|path| path.exists())?;
-    let volume = rustix::fs::statvfs(there).ok()?;
+    let existing = path.ancestors().find(|path| path.exists())?;
+    let volume = rustix::fs::statvfs(existing).ok()?;
     Some(volume.f_bavail.saturating_mul(volume.f_frsize))
 }
 
@@ -194,10 +198,10 @@ fn connect(path: &Path) -> Result<Connection, Failure> {
     )?)
 }
 
-/// Opens an existing database that will only be read.
+/// Opens an existing database for reading.
 ///
-/// Not by `SQLITE_OPEN_READ_ONLY`: such a connection leaves the files of the write-ahead log behind when it was the
-/// last one. Where nothing can be written the database is read as it stands.
+/// `SQLITE_OPEN_READ_ONLY` is avoided, since the last such connection leaves the files of the write-ahead log behind. If
+/// nothing can be written, the database is opened as immutable.
 fn connect_to_read(path: &Path) -> Result<Connection, Failure> {
     let path = std::path::absolute(path)?;
     let is_writable = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK).is_ok()
@@ -216,7 +220,7 @@ fn connect_to_read(path: &Path) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-/// The URI of a file that nobody writes.
+/// Returns the URI that opens a file as immutable.
 fn as_immutable(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -236,14 +240,14 @@ fn configured(connection: Connection) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-/// When a commit has reached the disk.
+/// When a commit is durable.
 #[derive(Debug, Clone, Copy)]
 enum Durability {
     /// When it returns.
     Full,
-    /// With the next full one: for what is found again, or not missed, after a power loss.
+    /// With the next full commit: for writes that are repeated, or not missed, after a power loss.
     Deferred,
-    /// Likewise, and not even the start of a new log is synced on its own.
+    /// As `Deferred`; in addition the header of a new log is not synced.
     DeferredInNewLog,
 }
 

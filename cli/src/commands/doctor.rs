@@ -277,11 +277,10 @@ fn sessions(config: &Config) -> Vec<Check> {
 
 /// What is wrong with a session, if anything is.
 fn session(head: &SessionHead) -> Option<Check> {
-    let faults = || Tree::open(&head.paths)?.faults();
+    let faults = || Tree::open(&head.paths)?.integrity_errors();
     let (fault, hint) = match head.problem.clone().map_or_else(faults, Err) {
         Ok(faults) => {
-            let hint =
-                "a run on this session keeps the damaged file aside and saves what can be read";
+            let hint = "start a run on this session: it recovers what can be read and keeps the damaged file";
             (faults.into_iter().next()?, Some(hint.to_owned()))
         }
         Err(error) => (error.reason, error.hint),

@@ -159,8 +159,8 @@ hint: leave one of them out
 exit code 2
 
 stderr:
-error: cannot choose a session in `<project>/.ah`: `0` may be any of 2 sessions: <id>, <id>
-hint: give more of the id
+error: cannot choose a session in `<project>/.ah`: `0` matches 2 sessions: <id>, <id>
+hint: give more characters of the id
 exit code 1
 
 stderr:

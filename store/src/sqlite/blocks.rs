@@ -1,4 +1,4 @@
-//! Content blocks: to rows and back.
+//! Conversion of content blocks to rows and back.
 
 use ah_conversation::{ContentBlock, Image, Input, Message, ToolResult, ToolUse, ToolUseId};
 use rusqlite::{Connection, Row, params};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::Failure;
 use super::details::Details;
-use super::messages::{signed, unsigned};
-use super::outputs::{ResultColumns, Whole};
+use super::number::{signed, unsigned};
+use super::outputs::{FullOutput, ResultColumns};
 
-/// What [`block`] reads, in this order. Outputs are left alone where the model saw something else.
+/// Columns that [`block`] reads, in this order. Full outputs are only read where the model saw them unchanged.
 pub(super) const BLOCK: &str = "message_id, seq, block_type, tool_id, tool_name, is_error, duration_ms, details,
     tool_input, content, CASE WHEN content IS NULL AND block_type = 'tool_result' THEN tool_output END";
 const TEXT: &str = "text";
@@ -20,7 +20,7 @@ const TOOL_USE: &str = "tool_use";
 pub(super) const TOOL_RESULT: &str = "tool_result";
 const OTHER: &str = "other";
 
-/// A block's columns, but for the ids of row and message.
+/// Columns of a block, except for the ids of row and message.
 pub(super) struct BlockColumns {
     block_type: &'static str,
     tool_id: Option<String>,
@@ -30,10 +30,10 @@ pub(super) struct BlockColumns {
     pub details: Details,
     tool_input: Option<String>,
     content: Option<String>,
-    tool_output: Option<Whole>,
+    tool_output: Option<FullOutput>,
 }
 
-/// Stores a block as the `seq`th of `message`.
+/// Inserts a block at position `seq` of `message`.
 pub(super) fn insert(
     connection: &Connection,
     message: &Message,
@@ -62,12 +62,11 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// A content block, from the columns [`BLOCK`].
+/// Reads a content block from the columns [`BLOCK`].
 pub(super) fn block(row: &Row<'_>) -> Result<ContentBlock, Failure> {
-    let details = row.get_ref(7)?.as_str_or_null()?;
-    let details = Details::decode(details)?;
+    let details = Details::decode(row.get_ref(7)?.as_str_or_null()?)?;
     let content = || row.get::<_, String>(9);
-    let said = |name: &str| {
+    let detail = |name: &str| {
         let own = details.own.as_ref()?;
         own.get(name)?.as_str().map(str::to_owned)
     };
@@ -75,11 +74,11 @@ pub(super) fn block(row: &Row<'_>) -> Result<ContentBlock, Failure> {
         TEXT => ContentBlock::Text { text: content()? },
         THINKING => ContentBlock::Thinking {
             thinking: content()?,
-            signature: said("signature"),
+            signature: detail("signature"),
         },
         REDACTED_THINKING => ContentBlock::RedactedThinking { data: content()? },
         IMAGE => ContentBlock::Image(Image {
-            media_type: said("media_type").unwrap_or_default(),
+            media_type: detail("media_type").unwrap_or_default(),
             data: content()?,
         }),
         TOOL_USE => ContentBlock::ToolUse(ToolUse {
@@ -100,13 +99,13 @@ pub(super) fn block(row: &Row<'_>) -> Result<ContentBlock, Failure> {
         },
         unknown => {
             return Err(Failure::Damaged(format!(
-                "a content block is of the type `{unknown}`"
+                "a content block has the unknown type `{unknown}`"
             )));
         }
     })
 }
 
-/// A call's arguments, as the column has them.
+/// Reads the arguments of a call from its column.
 pub(super) fn input(text: Option<&str>) -> Result<Input, Failure> {
     Ok(match text {
         None => Input::default(),
@@ -114,7 +113,7 @@ pub(super) fn input(text: Option<&str>) -> Result<Input, Failure> {
     })
 }
 
-/// The columns of a block that is no tool result.
+/// Returns the columns of a block; a tool result is its own full output.
 pub(super) fn columns(block: &ContentBlock) -> Result<BlockColumns, Failure> {
     let plain = |block_type, content: &str| BlockColumns {
         content: Some(content.to_owned()),
@@ -150,12 +149,12 @@ pub(super) fn columns(block: &ContentBlock) -> Result<BlockColumns, Failure> {
     })
 }
 
-/// The columns of a tool result whose whole output is `whole`, where that is known.
+/// Returns the columns of a tool result; without `full_output`, the result itself is the full output.
 pub(super) fn result_columns(
     result: &ToolResult,
-    whole: Option<Whole>,
+    full_output: Option<FullOutput>,
 ) -> Result<BlockColumns, Failure> {
-    let columns = ResultColumns::new(result, whole)?;
+    let columns = ResultColumns::new(result, full_output)?;
     Ok(BlockColumns {
         tool_id: Some(result.tool_use_id.to_string()),
         tool_name: Some(result.tool_name.clone()),

@@ -1,4 +1,4 @@
-//! The journal of tool calls: what was about to run, and what it gave, until the message of results has it.
+//! The journal of tool calls: started calls, and the results of finished ones until a message stores them.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Failure;
 use super::details::Details;
-use super::outputs::{ResultColumns, Whole};
+use super::outputs::{FullOutput, ResultColumns};
 
-/// What a call touches that may be repeated: the word of [`Access::Read`](ah_conversation::Access::Read).
+/// Word for [`Access::Read`](ah_conversation::Access::Read), the access of calls that may be repeated.
 const READ: &str = "read";
 
-/// Notes that a call is about to run. A model may use an id again in a later message; the newer call counts.
+/// Records the start of a call. A model may reuse an id in a later message; the newer call replaces the older one.
 pub(super) fn start(connection: &Connection, call: &CallStart) -> Result<(), Failure> {
     connection
         .prepare_cached(
@@ -27,8 +27,7 @@ pub(super) fn start(connection: &Connection, call: &CallStart) -> Result<(), Fai
     Ok(())
 }
 
-/// Notes that a call has ended, with its result; or, where the message of results comes in the same transaction,
-/// without.
+/// Records the end of a call, with its result; without it if the same transaction stores the message of results.
 pub(super) fn finish(
     connection: &Connection,
     call: &CallFinish,
@@ -59,7 +58,7 @@ pub(super) fn finish(
             call.result.tool_name,
             call.at.seconds(),
             call.result.is_error,
-            super::messages::signed(call.result.duration_ms),
+            super::number::signed(call.result.duration_ms),
             details,
             content,
             tool_output
@@ -67,29 +66,29 @@ pub(super) fn finish(
     Ok(())
 }
 
-/// Takes the whole output of a finished call of `asking` out of the journal.
+/// Removes the full output of a finished call from the journal and returns it. `asking` is the message with the call.
 pub(super) fn take(
     connection: &Connection,
     call: &ToolUseId,
     asking: &MessageId,
-) -> Result<Option<Whole>, Failure> {
-    let whole = whole(connection, call, Some(asking))?;
-    if whole.is_some() {
+) -> Result<Option<FullOutput>, Failure> {
+    let full_output = full_output(connection, call, Some(asking))?;
+    if full_output.is_some() {
         connection
             .prepare_cached(
                 "UPDATE tool_calls SET details = NULL, content = NULL, tool_output = NULL WHERE tool_use_id = ?",
             )?
             .execute([call.as_str()])?;
     }
-    Ok(whole)
+    Ok(full_output)
 }
 
-/// The whole output of a finished call that no message has yet.
-pub(super) fn whole(
+/// Returns the full output of a finished call whose result is not in a message yet.
+pub(super) fn full_output(
     connection: &Connection,
     call: &ToolUseId,
     asking: Option<&MessageId>,
-) -> Result<Option<Whole>, Failure> {
+) -> Result<Option<FullOutput>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT details, tool_output FROM tool_calls
          WHERE tool_use_id = ?1 AND finished_at IS NOT NULL AND message_id = ifnull(?2, message_id)",
@@ -99,13 +98,13 @@ pub(super) fn whole(
         Some(row) => {
             let details: Option<String> = row.get("details")?;
             let spool = Details::decode(details.as_deref())?.spool;
-            Whole::read(row.get_ref("tool_output")?, spool)
+            FullOutput::read(row.get_ref("tool_output")?, spool)
         }
         None => Ok(None),
     }
 }
 
-/// The message that asked for `call`, as far as the journal knows.
+/// Returns the id of the message with `call`, if the call is in the journal.
 pub(super) fn asking(connection: &Connection, call: &ToolUseId) -> Result<Option<String>, Failure> {
     let asking = connection
         .prepare_cached("SELECT message_id FROM tool_calls WHERE tool_use_id = ?")?
@@ -114,7 +113,7 @@ pub(super) fn asking(connection: &Connection, call: &ToolUseId) -> Result<Option
     Ok(asking)
 }
 
-/// How far the calls of the message `asking` have come.
+/// Returns the states of all calls of the message `asking`.
 pub(super) fn states(
     connection: &Connection,
     asking: &MessageId,
@@ -138,10 +137,9 @@ pub(super) fn states(
 }
 
 fn state(row: &Row<'_>, id: &ToolUseId) -> Result<CallState, Failure> {
-    let details: Option<String> = row.get("details")?;
-    let details = Details::decode(details.as_deref())?;
+    let details = Details::decode(row.get::<_, Option<String>>("details")?.as_deref())?;
     let is_finished = row.get::<_, Option<i64>>("finished_at")?.is_some();
-    // A finished call without its result gave it to a message that has been deleted since.
+    // The result of a finished call is missing if the message that stored it was deleted.
     let has_result = row.get("is_whole")? || details.spool.is_some();
     if !is_finished || !has_result {
         let access: String = row.get("access")?;
@@ -165,7 +163,7 @@ fn state(row: &Row<'_>, id: &ToolUseId) -> Result<CallState, Failure> {
             details.is_blocks,
         )?,
         is_error: row.get::<_, Option<bool>>("is_error")?.unwrap_or(false),
-        duration_ms: super::messages::unsigned(row.get("duration_ms")?),
+        duration_ms: super::number::unsigned(row.get("duration_ms")?),
         details: details.own,
     }))
 }

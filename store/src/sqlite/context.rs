@@ -1,19 +1,19 @@
-//! What is known of a session besides its messages: single values under the original work's names.
+//! Key-value pairs of a session; the keys are those of the original program.
 
 use rusqlite::{Connection, OptionalExtension};
 
 use super::Failure;
 
-/// The id of the current message.
+/// Id of the current message.
 pub(super) const CURRENT_MESSAGE: &str = "current_message";
-/// What people call the session.
+/// Name of the session.
 pub(super) const NAME: &str = "session_name";
-/// `idle`, `processing` or `closed`.
+/// State of the session: `idle`, `processing` or `closed`.
 pub(super) const STATE: &str = "session_state";
-/// What other programs call the session, where it is not the bits of its id.
+/// UUID of the session, if it is not the bits of its id.
 pub(super) const UUID: &str = "session_uuid";
 
-/// The value of a context key.
+/// Returns the value of a context key.
 pub(super) fn get(connection: &Connection, key: &str) -> Result<Option<String>, Failure> {
     let value = connection
         .prepare_cached("SELECT value FROM context WHERE key = ?")?

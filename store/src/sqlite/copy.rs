@@ -1,4 +1,4 @@
-//! Copies of whole sessions: a fork that leaves the original as it is.
+//! Copies sessions, for forks that leave the original unchanged.
 
 use std::fs;
 use std::io;
@@ -12,18 +12,18 @@ use super::sessions::Sessions;
 use super::{Failure, connect, connect_to_read, context};
 use crate::paths::{Paths, create_folder, new_file, sync_folder};
 
-/// Pages that are copied at a time: more than any session has, so that a copy is of one moment.
+/// Copies all pages in one step, so that the copy is a consistent snapshot.
 const ALL_PAGES: i32 = -1;
 
 impl Sessions {
-    /// Copies a session, also one that a process holds, as it is at this moment. The copy has an id of its own and
-    /// neither the original's name nor the UUID that it was given; mail that waits for the original stays there.
+    /// Copies the current state of a session, even while a process has it open. The copy has an id of its own, and
+    /// neither the name nor the assigned UUID of the original; queued messages stay with the original.
     pub fn copy(&self, original: &Paths) -> Result<Paths, StoreError> {
         let copy = self.fresh()?;
         match copy_files(original, &copy) {
             Ok(()) => Ok(copy),
             Err(failure) => {
-                // Half a copy would look like a session; the original is whole whatever becomes of it.
+                // A partial copy would look like a session.
                 let _ = fs::remove_file(copy.database());
                 Err(failure.at("cannot copy", original.database()))
             }
@@ -43,7 +43,7 @@ fn copy_files(original: &Paths, copy: &Paths) -> Result<(), Failure> {
     Ok(sync_folder(copy.folder())?)
 }
 
-/// Two sessions of one name could not be told apart, and nobody works on the copy even if the original is held.
+/// Removes name, UUID and state: names should be unique, and no process works on the copy.
 fn forget_names(connection: &Connection) -> Result<(), Failure> {
     connection.execute(
         "DELETE FROM context WHERE key IN (?, ?, ?)",
@@ -52,7 +52,7 @@ fn forget_names(connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Outputs never change, so both sessions may name the same bytes.
+/// Links the output files, or copies them if links are not possible. Outputs never change, so they can be shared.
 fn copy_outputs(from: &Path, to: &Path) -> io::Result<()> {
     if !from.exists() {
         return Ok(());

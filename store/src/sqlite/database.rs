@@ -1,4 +1,4 @@
-//! What the writer owns: the connection, the epoch under which it may write, and the mailbox.
+//! The writer's side of a session: the connection, the epoch under which it writes, and the mailbox.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -11,35 +11,35 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::lock::Lock;
-use super::outputs::{ResultColumns, Whole};
+use super::outputs::{FullOutput, ResultColumns};
 use super::queue::Mailbox;
 use super::schema::CONVERSATION;
-use super::session::Notice;
 use super::tree::Tree;
 use super::{
     Durability, Failure, calls, connect, context, events, fault, files, lease, log, messages,
     prune, salvage, set_durability, transcript,
 };
 use crate::id::{self, uuid_of};
+use crate::notice::Notice;
 use crate::paths::{Paths, sync_folder};
 
-/// The state of a session that a run works on, and of one that nothing works on.
+/// States of a session: with a run in progress, without one, and closed.
 const PROCESSING: &str = "processing";
 const IDLE: &str = "idle";
 const CLOSED: &str = "closed";
 
-/// A conversation that this process may write.
+/// A conversation open for writing.
 pub(super) struct Database {
     tree: Tree,
     epoch: i64,
     mailbox: Mailbox,
     notices: Vec<Notice>,
-    place: Place,
-    /// Whether commits are durable: the file's beginnings are, and the connection is set to wait for the disk.
-    is_settled: bool,
+    location: DatabaseLocation,
+    /// Whether commits are durable: a new file and its folder are synced, and the connection waits for the disk.
+    is_durable: bool,
 }
 
-enum Place {
+enum DatabaseLocation {
     Disk {
         paths: Paths,
         is_new_folder: bool,
@@ -48,16 +48,16 @@ enum Place {
     Memory,
 }
 
-/// An opened database, and what opening it showed.
-struct Begun {
+/// A database that was opened for writing, and the notices about it.
+struct OpenedDatabase {
     connection: Connection,
     epoch: i64,
     notices: Vec<Notice>,
-    is_settled: bool,
+    is_durable: bool,
 }
 
 impl Database {
-    /// Opens the session at `paths`, whose lock is held, and makes it where it is missing.
+    /// Opens the session at `paths`, whose lock the caller holds, or creates it.
     pub(super) fn open(paths: &Paths, lock: Lock, is_new_folder: bool) -> Result<Self, Failure> {
         let path = paths.database();
         let mut notices = Vec::new();
@@ -65,46 +65,46 @@ impl Database {
         if !path.exists() {
             CONVERSATION.create(path, |_| Ok(()))?;
         } else if log::is_missing_or_empty(path) {
-            notices.push(save(path)?);
+            notices.push(salvage(path)?);
         }
-        let begun = match begin(paths) {
+        let opened = match open_for_writing(paths) {
             Err(failure) if failure.is_damage() => {
-                notices.push(save(path)?);
-                begin(paths)?
+                notices.push(salvage(path)?);
+                open_for_writing(paths)?
             }
-            begun => begun?,
+            opened => opened?,
         };
-        notices.extend(begun.notices);
+        notices.extend(opened.notices);
         Ok(Self {
-            tree: Tree::on(begun.connection, path, paths.outputs()),
-            epoch: begun.epoch,
+            tree: Tree::on(opened.connection, path, paths.outputs()),
+            epoch: opened.epoch,
             mailbox: Mailbox::at(paths.queue()),
             notices,
-            place: Place::Disk {
+            location: DatabaseLocation::Disk {
                 paths: paths.clone(),
                 is_new_folder,
                 _lock: lock,
             },
-            is_settled: begun.is_settled,
+            is_durable: opened.is_durable,
         })
     }
 
-    /// A conversation in memory, whose big outputs go below `outputs`.
+    /// Creates a conversation in memory, with large outputs in the folder `outputs`.
     pub(super) fn in_memory(outputs: &Path) -> Result<Self, Failure> {
         let mut connection = super::configured(Connection::open_in_memory()?)?;
-        CONVERSATION.bring_up_to_date(&mut connection)?;
+        CONVERSATION.migrate(&mut connection)?;
         let epoch = lease::take(&connection)?;
         Ok(Self {
             tree: Tree::on(connection, Path::new(":memory:"), outputs.to_owned()),
             epoch,
             mailbox: Mailbox::in_memory()?,
             notices: Vec::new(),
-            place: Place::Memory,
-            is_settled: true,
+            location: DatabaseLocation::Memory,
+            is_durable: true,
         })
     }
 
-    /// The conversation, to be read.
+    /// Returns the conversation for reading.
     pub(super) fn tree(&self) -> &Tree {
         &self.tree
     }
@@ -115,30 +115,30 @@ impl Database {
         notices
     }
 
-    /// Makes the beginnings of a new session durable. The writer does so first of all, while the rest of the program
-    /// is still starting; the first append waits for it.
-    pub(super) fn settle(&mut self) -> Result<(), Failure> {
-        if self.is_settled {
+    /// Syncs the files of a new session. The writer does this first, while the rest of the program is still starting;
+    /// the first append waits for it.
+    pub(super) fn make_durable(&mut self) -> Result<(), Failure> {
+        if self.is_durable {
             return Ok(());
         }
-        if let Place::Disk {
+        if let DatabaseLocation::Disk {
             paths,
             is_new_folder,
             ..
-        } = &self.place
+        } = &self.location
         {
             File::open(paths.database())?.sync_all()?;
             sync_folder(paths.folder())?;
-            if let (true, Some(parent)) = (is_new_folder, paths.folder().parent()) {
-                let parent = match parent.as_os_str().is_empty() {
-                    true => Path::new("."),
-                    false => parent,
-                };
-                sync_folder(parent)?;
+            if *is_new_folder && let Some(parent) = paths.folder().parent() {
+                sync_folder(if parent.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    parent
+                })?;
             }
             set_durability(&self.tree.connection, Durability::Full)?;
         }
-        self.is_settled = true;
+        self.is_durable = true;
         Ok(())
     }
 
@@ -150,8 +150,8 @@ impl Database {
         transcript::load_agent(&self.tree.connection, agent_id)
     }
 
-    /// Stores `records` in one transaction, in the conversation of a subagent or in the main one. Big outputs are
-    /// durable in files of their own before it begins.
+    /// Appends `records` in one transaction to the conversation of a subagent or the main one. Large outputs are written
+    /// to files, durably, before it starts.
     pub(super) fn append(
         &mut self,
         records: &[Record],
@@ -160,8 +160,8 @@ impl Database {
         let mut outputs = HashMap::new();
         for finish in finishes(records) {
             let call = &finish.result.tool_use_id;
-            let whole = Whole::keep(&finish.output, call, &self.tree.outputs)?;
-            outputs.insert(call.clone(), whole);
+            let full_output = FullOutput::store(&finish.output, call, &self.tree.outputs)?;
+            outputs.insert(call.clone(), full_output);
         }
         self.write(|transaction| append(transaction, records, branch, outputs))?;
         let stored: HashSet<_> = new_messages(records).map(|message| &message.id).collect();
@@ -217,55 +217,55 @@ impl Database {
     }
 
     pub(super) fn delete(&mut self, id: &MessageId) -> Result<bool, Failure> {
-        let doomed = [id.clone()];
-        let count = self.delete_all(&doomed, |transaction| {
-            prune::hang_children_higher(transaction, id)
+        let ids = [id.clone()];
+        let count = self.delete_all(&ids, |transaction| {
+            prune::reparent_children(transaction, id)
         })?;
         Ok(count == 1)
     }
 
     pub(super) fn delete_subtree(&mut self, id: &MessageId) -> Result<usize, Failure> {
-        let doomed = prune::subtree(&self.tree.connection, id)?;
-        self.delete_all(&doomed, |_| Ok(()))
+        let ids = prune::subtree(&self.tree.connection, id)?;
+        self.delete_all(&ids, |_| Ok(()))
     }
 
-    /// Keeps a damaged database aside and goes on with what can be read of it.
+    /// Salvages the damaged database and reopens it.
     pub(super) fn salvage(&mut self) -> Result<(), Failure> {
-        let Place::Disk { paths, .. } = &self.place else {
-            return Err(Failure::Damaged("it is in memory alone".to_owned()));
+        let DatabaseLocation::Disk { paths, .. } = &self.location else {
+            return Err(Failure::Damaged("it exists in memory only".to_owned()));
         };
         let paths = paths.clone();
-        // The damaged file must be closed before another takes its place.
+        // The damaged file must be closed before it is replaced.
         drop(std::mem::replace(
             &mut self.tree.connection,
             Connection::open_in_memory()?,
         ));
-        self.notices.push(save(paths.database())?);
-        let begun = begin(&paths)?;
-        self.tree.connection = begun.connection;
-        self.epoch = begun.epoch;
-        self.notices.extend(begun.notices);
-        self.is_settled = begun.is_settled;
+        self.notices.push(salvage(paths.database())?);
+        let opened = open_for_writing(&paths)?;
+        self.tree.connection = opened.connection;
+        self.epoch = opened.epoch;
+        self.notices.extend(opened.notices);
+        self.is_durable = opened.is_durable;
         Ok(())
     }
 
-    /// Shows that the session is held. That this fails now and then is no reason to stop.
-    pub(super) fn beat(&mut self) {
-        let _ = lease::beat(&self.tree.connection, self.epoch);
-        let _ = self.mailbox.beat();
+    /// Updates the heartbeats; errors are ignored, since the next one may succeed.
+    pub(super) fn heartbeat(&mut self) {
+        let _ = lease::heartbeat(&self.tree.connection, self.epoch);
+        let _ = self.mailbox.heartbeat();
     }
 
-    /// Leaves the session to others.
+    /// Closes the session and releases it.
     pub(super) fn close(mut self) {
         let _ = self.release();
         self.mailbox.release();
-        if let Place::Memory = self.place {
+        if let DatabaseLocation::Memory = self.location {
             let _ = fs::remove_dir_all(&self.tree.outputs);
         }
     }
 
     fn release(&mut self) -> Result<(), Failure> {
-        // The log is synced when it is written into the database.
+        // The checkpoint on close syncs the log.
         keep_log_on_close(&self.tree.connection, false)?;
         set_durability(&self.tree.connection, Durability::Deferred)?;
         let epoch = self.epoch;
@@ -277,12 +277,12 @@ impl Database {
         Ok(())
     }
 
-    /// Writes in one durable transaction, if this process still may.
+    /// Writes in one durable transaction; fails if another process has taken over the session.
     fn write<T>(
         &mut self,
         write: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        self.settle()?;
+        self.make_durable()?;
         let epoch = self.epoch;
         let transaction = self.transaction()?;
         lease::check(&transaction, epoch)?;
@@ -298,43 +298,46 @@ impl Database {
 
     fn delete_all(
         &mut self,
-        doomed: &[MessageId],
+        ids: &[MessageId],
         prepare: impl FnOnce(&Connection) -> Result<(), Failure>,
     ) -> Result<usize, Failure> {
         let (count, files) = self.write(|transaction| {
             prepare(transaction)?;
-            let files = prune::spooled(transaction, doomed)?;
-            Ok((prune::delete(transaction, doomed)?, files))
+            let files = prune::spooled(transaction, ids)?;
+            Ok((prune::delete(transaction, ids)?, files))
         })?;
         for file in files {
-            // What stays behind is found by the next collection.
+            // A file that remains is removed by the next garbage collection.
             let _ = fs::remove_file(self.tree.outputs.join(file));
         }
         Ok(count)
     }
 }
 
-/// Connects to an existing database, brings it up to date and begins a new epoch.
-fn begin(paths: &Paths) -> Result<Begun, Failure> {
+/// Opens an existing database for writing: migrates it, removes empty messages and starts a new epoch.
+fn open_for_writing(paths: &Paths) -> Result<OpenedDatabase, Failure> {
     let path = paths.database();
     let is_new_log = log::is_new(path);
     let mut connection = connect(path)?;
     keep_log_on_close(&connection, true)?;
-    CONVERSATION.bring_up_to_date(&mut connection)?;
+    CONVERSATION.migrate(&mut connection)?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    // Nothing in here is missed after a power loss, so it need not wait for the disk.
-    let durability = match is_new_log {
-        true => Durability::DeferredInNewLog,
-        false => Durability::Deferred,
-    };
-    set_durability(&connection, durability)?;
+    // A power loss may undo all of this without harm, so it need not wait for the disk.
+    set_durability(
+        &connection,
+        if is_new_log {
+            Durability::DeferredInNewLog
+        } else {
+            Durability::Deferred
+        },
+    )?;
     let mut notices = Vec::new();
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let was_released = lease::was_released(&transaction)?;
     let epoch = lease::take(&transaction)?;
-    match prune::remove_orphans(&transaction)? {
+    match prune::remove_empty(&transaction)? {
         0 => {}
-        orphans => notices.push(Notice::Orphans(orphans)),
+        count => notices.push(Notice::EmptyMessages(count)),
     }
     if context::get(&transaction, context::STATE)?.as_deref() == Some(PROCESSING) {
         context::set(&transaction, context::STATE, IDLE)?;
@@ -348,22 +351,22 @@ fn begin(paths: &Paths) -> Result<Begun, Failure> {
     if was_released {
         set_durability(&connection, Durability::Full)?;
     }
-    Ok(Begun {
+    Ok(OpenedDatabase {
         connection,
         epoch,
         notices,
-        is_settled: was_released,
+        is_durable: was_released,
     })
 }
 
-/// Whether closing leaves the log as it is. Only a session that ends in order writes its log into the database: a
-/// damaged database must not be written to once more.
+/// Sets whether closing leaves the log as it is. Only a clean close writes the log into the database, since a damaged
+/// database must not be written to again.
 fn keep_log_on_close(connection: &Connection, keep: bool) -> Result<(), Failure> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)?;
     Ok(())
 }
 
-fn save(path: &Path) -> Result<Notice, Failure> {
+fn salvage(path: &Path) -> Result<Notice, Failure> {
     let saved = salvage::conversation(path)?;
     Ok(Notice::Salvaged {
         kept: saved.kept,
@@ -375,10 +378,10 @@ fn append(
     connection: &Connection,
     records: &[Record],
     branch: Option<&Branch>,
-    mut outputs: HashMap<ToolUseId, Whole>,
+    mut outputs: HashMap<ToolUseId, FullOutput>,
 ) -> Result<(), Failure> {
-    // Results that go into a message at once need not go through the journal.
-    let taken: HashSet<_> = new_messages(records)
+    // Results that a message of the same transaction stores are left out of the journal.
+    let in_messages: HashSet<_> = new_messages(records)
         .flat_map(|message| message.tool_results())
         .map(|result| &result.tool_use_id)
         .collect();
@@ -393,9 +396,10 @@ fn append(
             Record::CallStarted(call) => calls::start(connection, call)?,
             Record::CallFinished(call) => {
                 let id = &call.result.tool_use_id;
-                let columns = match taken.contains(id) {
-                    true => None,
-                    false => Some(ResultColumns::new(&call.result, outputs.remove(id))?),
+                let columns = if in_messages.contains(id) {
+                    None
+                } else {
+                    Some(ResultColumns::new(&call.result, outputs.remove(id))?)
                 };
                 calls::finish(connection, call, columns)?;
             }
@@ -403,7 +407,7 @@ fn append(
             Record::Event(_) => {}
         }
     }
-    // Events come last: they may be about a message that comes after them.
+    // Events come last, since they may reference a later message.
     for record in records {
         if let Record::Event(event) = record {
             events::insert(connection, event)?;

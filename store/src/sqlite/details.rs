@@ -1,7 +1,7 @@
-//! The `details` columns: what a block or result says of itself, and what the store notes beside it.
+//! The `details` columns: details of a block or result, and metadata of the store.
 //!
-//! Both stand in one JSON object, so that `details ->> 'exit_code'` finds what a tool said. Where a tool's own words
-//! would be taken for the store's, or are no object, they stand under `details` in it.
+//! Both are in one JSON object, so that `details ->> 'exit_code'` finds a tool's detail. If a tool's details are not an
+//! object, or use a name of the store, they are nested under `details`.
 
 use ah_conversation::{MessageId, Origin};
 use serde::{Deserialize, Serialize};
@@ -9,40 +9,40 @@ use serde_json::{Map, Value};
 
 use super::Failure;
 
-/// The names that the store uses.
+/// Names used by the store.
 const RESERVED: [&str; 5] = ["origin", "kept_from", "spool", "blocks", "details"];
 
-/// The content of a `details` column.
+/// Content of a `details` column.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Details {
-    /// What the block or the tool says.
+    /// Details of the block or the tool.
     pub own: Option<Value>,
-    /// Why the message is there, on its first block, where it is not plain from role and content.
+    /// Origin of the message, on its first block, if it does not follow from role and content.
     pub origin: Option<Origin>,
-    /// The file that holds the whole output.
+    /// File with the full output.
     pub spool: Option<SpoolNote>,
-    /// Whether what the model saw is a list of blocks and not a text.
+    /// Whether the model saw a list of blocks rather than a text.
     pub is_blocks: bool,
 }
 
-/// An output in a file of its own.
+/// Reference to an output in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SpoolNote {
-    /// Its name in the session's folder of outputs.
+    /// File name in the session's folder of outputs.
     pub file: String,
-    /// How many bytes the tool gave.
+    /// Length of the output in bytes.
     pub len: u64,
-    /// How many of them the file leaves out.
+    /// Number of bytes missing from the file.
     pub left_out: u64,
-    /// After how many bytes of the file they are missing.
+    /// Offset in the file at which they are missing.
     #[serde(default)]
     pub left_out_at: u64,
-    /// The hash of the file.
+    /// SHA-256 of the file.
     pub sha256: String,
 }
 
 impl Details {
-    /// Only what the block says of itself.
+    /// Returns details without metadata of the store.
     pub(super) fn own(own: Value) -> Self {
         Self {
             own: Some(own),
@@ -50,7 +50,7 @@ impl Details {
         }
     }
 
-    /// The text of the column; `None` if there is nothing to say.
+    /// Returns the text of the column; `None` if the details are empty.
     pub(super) fn encode(self) -> Result<Option<String>, Failure> {
         let mut object = match self.own {
             None => Map::new(),
@@ -81,7 +81,7 @@ impl Details {
         Ok(Some(serde_json::to_string(&object)?))
     }
 
-    /// What the text of a column says.
+    /// Parses the text of a column.
     pub(super) fn decode(text: Option<&str>) -> Result<Self, Failure> {
         let Some(text) = text else {
             return Ok(Self::default());
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_tool_says_is_found_under_its_own_name_unless_the_store_uses_it() {
+    fn details_of_a_tool_keep_their_names_unless_the_store_uses_them() {
         for (own, expected) in [
             (json!({"exit_code": 1}), r#"{"exit_code":1,"blocks":true}"#),
             (json!({}), r#"{"details":{},"blocks":true}"#),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_names_the_tail_that_it_keeps() {
+    fn a_summary_records_the_first_kept_message() {
         let summary = |kept_from| Details {
             origin: Some(Origin::Summary { kept_from }),
             ..Details::default()

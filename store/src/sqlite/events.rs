@@ -1,5 +1,4 @@
-//! The event log: what happened besides what was said. Only events that cannot be told again from the messages are
-//! kept, each with its fields as JSON.
+//! The event log. Only events that cannot be derived from the messages are stored, each with its fields as JSON.
 
 use ah_conversation::{Event, EventKind};
 use rusqlite::{Connection, params};
@@ -7,11 +6,11 @@ use serde_json::{Map, Value};
 
 use super::{Failure, context};
 
-/// Where an event names its kind and its time; both have columns of their own.
+/// Fields for kind and time of an event, which have columns of their own.
 const KIND: &str = "event_type";
 const TIMESTAMP: &str = "timestamp";
 
-/// Stores `event`, if it is of a kind that is stored. A change of state is noted in the session's context as well.
+/// Inserts `event` if its kind is stored. A change of state also updates the session's context.
 pub(super) fn insert(connection: &Connection, event: &Event) -> Result<(), Failure> {
     if !event.kind.is_stored() {
         return Ok(());
@@ -26,7 +25,7 @@ pub(super) fn insert(connection: &Connection, event: &Event) -> Result<(), Failu
     fields.shift_remove(KIND);
     fields.shift_remove(TIMESTAMP);
     if let EventKind::ToolCallEnd { .. } = event.kind {
-        // The output is in the conversation already.
+        // The output is already in the conversation.
         fields.insert("tool_output".to_owned(), "".into());
     }
     connection
@@ -43,7 +42,7 @@ pub(super) fn insert(connection: &Connection, event: &Event) -> Result<(), Failu
     Ok(())
 }
 
-/// All stored events, oldest first. One of a kind that this version does not know is left out.
+/// Returns all stored events, oldest first, without those of kinds unknown to this version.
 pub(super) fn all(connection: &Connection) -> Result<Vec<Event>, Failure> {
     let mut statement = connection
         .prepare_cached("SELECT event_type, created_at, details FROM events ORDER BY id")?;

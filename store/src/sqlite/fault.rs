@@ -1,20 +1,20 @@
-//! Faults on request, around each commit, for the tests that kill the program at every one of them.
+//! Fault injection around each commit, for tests that kill the program at every one of them.
 //!
-//! Without the feature `fault-injection` there is nothing here. With it, and there alone in this crate, an
-//! environment variable is read, since a test has no other way into the program that it runs:
-//! `AH_FAULT=before:3` fails just before the third commit of the process, `after:3` just after it. A third word says
-//! how: `kill` (the default, as by `kill -9`), `abort`, or `error`.
+//! Without the feature `fault-injection` it does nothing. With it, an environment variable is read, the only one in this
+//! crate, since a test has no other way to control the program it runs: `AH_FAULT=before:3` fails just before the third
+//! commit of the process, `after:3` just after it. An optional third part chooses the fault: `kill` (SIGKILL, the
+//! default), `abort` or `error`.
 
 use super::Failure;
 
-/// Which side of a commit.
+/// Position relative to a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Before,
     After,
 }
 
-/// Passes, or fails as it was asked to.
+/// Does nothing without the feature.
 #[cfg(not(feature = "fault-injection"))]
 #[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
 pub(super) fn point(_side: Side) -> Result<(), Failure> {
@@ -43,7 +43,7 @@ mod injected {
         Error,
     }
 
-    /// Passes, or fails as it was asked to.
+    /// Fails if a fault was requested for this point.
     pub(in crate::sqlite) fn point(side: Side) -> Result<(), Failure> {
         static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
         static COMMITS: AtomicU64 = AtomicU64::new(0);
@@ -88,14 +88,14 @@ mod injected {
             }
             Action::Abort => std::process::abort(),
             Action::Error => Err(Failure::Refused {
-                reason: "a fault was asked for".to_owned(),
+                reason: "injected fault".to_owned(),
                 hint: None,
             }),
         }
     }
 }
 
-/// Commits, with the faults asked for on both sides.
+/// Commits, with the injected faults before and after.
 pub(super) fn commit(transaction: rusqlite::Transaction<'_>) -> Result<(), Failure> {
     point(Side::Before)?;
     transaction.commit()?;

@@ -1,8 +1,7 @@
-//! What files were before they changed: the steps of a session, and the contents that they name, each kept once.
+//! States of files before they were changed, grouped in steps. Each content is stored once.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
@@ -11,13 +10,15 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest as _, Sha256};
 
 use super::Failure;
+use crate::paths::hex;
 
-/// How a file's state is called in its row.
+/// Words for the kinds of file states.
 const ABSENT: &str = "absent";
 const FILE: &str = "file";
 const UNKEPT: &str = "unkept";
 
-/// Stores what files were. Of a run the first state of each file counts; a rewind is always a step of its own.
+/// Inserts the states of files before a change. All changes of a run are one step, in which the first state of each file
+/// counts; each rewind is a step of its own.
 pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(), Failure> {
     let step = step_of(connection, change)?;
     for (path, state) in &change.before {
@@ -29,7 +30,7 @@ pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(),
             FileState::File { content, mode } => (FILE, Some(*mode), None, Some(content)),
             FileState::Unkept => (UNKEPT, None, None, None),
         };
-        let hash = content.map(|content| hash_of(content));
+        let hash = content.map(|content| hex(&Sha256::digest(content)));
         connection
             .prepare_cached(
                 "INSERT INTO file_states (step, path, kind, mode, folders, hash, content)
@@ -49,7 +50,7 @@ pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(),
     Ok(())
 }
 
-/// The number of the step that the change belongs to.
+/// Returns the number of the step that the change belongs to; creates the step if necessary.
 fn step_of(connection: &Connection, change: &FileChange) -> Result<i64, Failure> {
     let (run, target) = match &change.cause {
         FileCause::Run(message) => (Some(message.as_str()), None),
@@ -72,17 +73,7 @@ fn step_of(connection: &Connection, change: &FileChange) -> Result<i64, Failure>
     Ok(connection.last_insert_rowid())
 }
 
-/// What stands for a content.
-fn hash_of(content: &[u8]) -> String {
-    let mut hash = String::with_capacity(64);
-    for byte in Sha256::digest(content) {
-        // Writing to a string cannot fail.
-        let _ = write!(hash, "{byte:02x}");
-    }
-    hash
-}
-
-/// All steps, oldest first.
+/// Returns all steps, oldest first.
 pub(super) fn steps(connection: &Connection) -> Result<Vec<FileStep>, Failure> {
     let mut statement = connection
         .prepare_cached("SELECT id, message_id, target, at_ms FROM file_steps ORDER BY id")?;
@@ -124,20 +115,19 @@ fn state(row: &Row<'_>) -> Result<FileState<String>, Failure> {
     let content: Option<String> = row.get(4)?;
     Ok(match (kind.as_str(), content) {
         (ABSENT, _) => {
-            let folders: Option<i64> = row.get(3)?;
-            let folders = usize::try_from(folders.unwrap_or(0)).unwrap_or(0);
+            let count: Option<i64> = row.get(3)?;
+            let folders = usize::try_from(count.unwrap_or(0)).unwrap_or(0);
             FileState::Absent { folders }
         }
         (FILE, Some(content)) => {
-            let mode: Option<u32> = row.get(2)?;
-            let mode = mode.unwrap_or(0o644);
+            let mode = row.get::<_, Option<u32>>(2)?.unwrap_or(0o644);
             FileState::File { content, mode }
         }
         _ => FileState::Unkept,
     })
 }
 
-/// The content of that hash.
+/// Returns the content with this hash.
 pub(super) fn content(connection: &Connection, hash: &str) -> Result<Option<Vec<u8>>, Failure> {
     let content = connection
         .prepare_cached("SELECT content FROM file_states WHERE hash = ? AND content NOT NULL")?

@@ -1,21 +1,22 @@
-//! Who writes the session: an epoch that grows with each opening and that every append names, so that a writer whose
-//! time is over cannot write. On one machine the file lock keeps writers apart; here it is also shown who holds it.
+//! The lease of the writer: an epoch that increases with each opening and is checked by every append, so that a writer
+//! that has been replaced cannot write. On one machine the file lock already excludes a second writer; the lease also
+//! shows which process has the session open.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Failure;
 use crate::id;
 
-/// The session's one row.
+/// Key of the only row.
 const KEY: &str = "session";
 
-/// Whether the last holder left the session in order, so that all it wrote is in the database and on the disk.
+/// Returns whether the last holder closed the session cleanly, so that all its writes are durable in the database.
 pub(super) fn was_released(connection: &Connection) -> Result<bool, Failure> {
     let mut statement = connection.prepare("SELECT 1 FROM lease WHERE owner IS NULL")?;
     Ok(statement.exists([])?)
 }
 
-/// Begins a new epoch, held by this process.
+/// Starts a new epoch, held by this process, and returns it.
 pub(super) fn take(connection: &Connection) -> Result<i64, Failure> {
     let epoch = connection.query_row(
         "INSERT INTO lease (key, epoch, owner, heartbeat_at) VALUES (?, 1, ?, ?)
@@ -28,7 +29,7 @@ pub(super) fn take(connection: &Connection) -> Result<i64, Failure> {
     Ok(epoch)
 }
 
-/// Refuses if another epoch has begun.
+/// Fails if another epoch has started.
 pub(super) fn check(connection: &Connection, epoch: i64) -> Result<(), Failure> {
     let current: Option<i64> = connection
         .prepare_cached("SELECT epoch FROM lease WHERE key = ?")?
@@ -38,20 +39,20 @@ pub(super) fn check(connection: &Connection, epoch: i64) -> Result<(), Failure> 
         return Ok(());
     }
     Err(Failure::Refused {
-        reason: "another process has taken the session over".to_owned(),
-        hint: Some("run it again to go on from what that process has stored".to_owned()),
+        reason: "another process has taken over the session".to_owned(),
+        hint: Some("run again to continue from what that process has stored".to_owned()),
     })
 }
 
-/// Shows that the holder of `epoch` is alive.
-pub(super) fn beat(connection: &Connection, epoch: i64) -> Result<(), Failure> {
+/// Updates the heartbeat of the holder of `epoch`.
+pub(super) fn heartbeat(connection: &Connection, epoch: i64) -> Result<(), Failure> {
     connection
         .prepare_cached("UPDATE lease SET heartbeat_at = ? WHERE key = ? AND epoch = ?")?
         .execute(params![id::now().seconds(), KEY, epoch])?;
     Ok(())
 }
 
-/// Shows that nobody holds the session any more.
+/// Clears the holder of `epoch`.
 pub(super) fn release(connection: &Connection, epoch: i64) -> Result<(), Failure> {
     connection
         .prepare_cached("UPDATE lease SET owner = NULL WHERE key = ? AND epoch = ?")?

@@ -1,4 +1,4 @@
-//! Messages: to rows and back. Their content is the matter of [`blocks`], how they hang together that of
+//! Conversion of messages to rows and back. Their content is handled by [`blocks`], branches by
 //! [`transcript`](super::transcript).
 
 use std::collections::{HashMap, HashSet};
@@ -10,21 +10,23 @@ use ah_conversation::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Failure;
-use super::outputs::Whole;
+use super::number::{signed, unsigned};
+use super::outputs::FullOutput;
 use super::{blocks, calls, context};
 
-/// What [`head`] reads, in this order.
+/// Columns that [`head`] reads, in this order.
 pub(super) const HEAD: &str = "id, parent_id, seq, role, created_at, created_ms, stop_reason, model, provider,
     api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
     cache_creation_1h_input_tokens, cost";
-/// Stores a message that is not there yet, in the conversation of a subagent or in the main one; tells whether it was
-/// not. `outputs` are the whole outputs of calls that ended in this transaction; those of earlier ones are taken out of
-/// the journal.
+
+/// Inserts a message into the conversation of a subagent or the main one, unless it is already stored; returns whether
+/// it was inserted. `outputs` are the full outputs of calls that ended in this transaction; those of earlier calls are
+/// taken from the journal.
 pub(super) fn insert(
     connection: &Connection,
     message: &Message,
     branch: Option<&Branch>,
-    outputs: &mut HashMap<ToolUseId, Whole>,
+    outputs: &mut HashMap<ToolUseId, FullOutput>,
 ) -> Result<bool, Failure> {
     if !insert_row(connection, message)? {
         return Ok(false);
@@ -38,11 +40,11 @@ pub(super) fn insert(
     for (seq, block) in message.content.iter().enumerate() {
         let mut columns = match block {
             ContentBlock::ToolResult(result) => {
-                let whole = match (outputs.remove(&result.tool_use_id), &message.parent) {
+                let full_output = match (outputs.remove(&result.tool_use_id), &message.parent) {
                     (None, Some(asking)) => calls::take(connection, &result.tool_use_id, asking)?,
-                    (whole, _) => whole,
+                    (full_output, _) => full_output,
                 };
-                blocks::result_columns(result, whole)?
+                blocks::result_columns(result, full_output)?
             }
             other => blocks::columns(other)?,
         };
@@ -91,7 +93,8 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
     Ok(inserted == 1)
 }
 
-/// Makes a message one of a subagent. The first hangs below the message of the call, and depths count on from there.
+/// Assigns a message to a subagent. Its first message becomes a child of the message with the call, and depths continue
+/// from there.
 fn assign(connection: &Connection, message: &Message, branch: &Branch) -> Result<(), Failure> {
     connection
         .prepare_cached(
@@ -113,7 +116,7 @@ fn assign(connection: &Connection, message: &Message, branch: &Branch) -> Result
     Ok(())
 }
 
-/// The last message of a subagent.
+/// Returns the last message of a subagent.
 pub(super) fn last_of(
     connection: &Connection,
     agent_id: &str,
@@ -125,7 +128,7 @@ pub(super) fn last_of(
     Ok(id.map(MessageId::from))
 }
 
-/// Which messages are of which subagent.
+/// Returns the subagent of each message that belongs to one.
 pub(super) fn of_agents(connection: &Connection) -> Result<HashMap<MessageId, String>, Failure> {
     let mut statement = connection
         .prepare_cached("SELECT id, agent_id FROM messages WHERE agent_id IS NOT NULL")?;
@@ -138,7 +141,7 @@ pub(super) fn of_agents(connection: &Connection) -> Result<HashMap<MessageId, St
     Ok(agents)
 }
 
-/// The current message of the main conversation: the one noted, or, if it is gone, the newest leaf.
+/// Returns the current message of the main conversation: the recorded one or, if that is missing, the newest leaf.
 pub(super) fn current(connection: &Connection) -> Result<Option<MessageId>, Failure> {
     let id: Option<String> = connection
         .prepare_cached(
@@ -156,7 +159,7 @@ pub(super) fn set_current(connection: &Connection, id: &MessageId) -> Result<(),
     context::set(connection, context::CURRENT_MESSAGE, id.as_str())
 }
 
-/// Those of `ids` that are messages of the conversation.
+/// Returns those of `ids` that are messages of the conversation.
 pub(super) fn known<'a>(
     connection: &Connection,
     ids: impl Iterator<Item = &'a MessageId>,
@@ -171,17 +174,17 @@ pub(super) fn known<'a>(
     Ok(known)
 }
 
-/// A message without its content, from the columns [`HEAD`]. Its origin is what its role alone says.
+/// Reads a message without its content from the columns [`HEAD`]; its origin is derived from the role alone.
 pub(super) fn head(row: &Row<'_>) -> Result<Message, Failure> {
     let role = match row.get_ref(3)?.as_str() {
         Ok("user") => Role::User,
         Ok("assistant") => Role::Assistant,
-        _ => return Err(Failure::Damaged("a message has no role".to_owned())),
+        _ => return Err(Failure::Damaged("a message has no valid role".to_owned())),
     };
-    // The model also writes summaries, which stand in the user's place.
-    let was_asked = row.get_ref(7)?.as_str_or_null()?.is_some();
+    // The model also writes summaries, which have the role `user`.
+    let has_model = row.get_ref(7)?.as_str_or_null()?.is_some();
     let response = match role {
-        Role::User if !was_asked => None,
+        Role::User if !has_model => None,
         Role::User | Role::Assistant => Some(response(row)?),
     };
     let seconds: i64 = row.get(4)?;
@@ -221,7 +224,7 @@ fn response(row: &Row<'_>) -> Result<Response, Failure> {
     })
 }
 
-/// Why a message is there if nothing else is noted.
+/// Returns the origin of a message for which none is stored.
 pub(super) fn plain_origin(role: Role, begins_with_result: bool) -> Origin {
     match role {
         Role::Assistant => Origin::Model,
@@ -235,13 +238,4 @@ fn role_word(role: Role) -> &'static str {
         Role::User => "user",
         Role::Assistant => "assistant",
     }
-}
-
-/// SQLite's integers are signed; what does not fit is as good as infinite.
-pub(super) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-pub(super) fn unsigned(number: Option<i64>) -> u64 {
-    u64::try_from(number.unwrap_or(0)).unwrap_or(0)
 }

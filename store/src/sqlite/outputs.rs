@@ -1,6 +1,6 @@
-//! Whole outputs of tool calls: in the database up to a size, in files beside it above.
+//! Full outputs of tool calls: small ones in the database, large ones in files beside it.
 //!
-//! Bytes are kept as they came. What the model saw is kept as well, but only where it is not the same.
+//! Outputs are stored byte for byte. The text that the model saw is stored only if it differs.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
@@ -14,32 +14,32 @@ use sha2::{Digest, Sha256};
 
 use super::Failure;
 use super::details::{Details, SpoolNote};
-use crate::paths::{create_folder, hex, new_file, output_name, restrict, sync_folder};
+use crate::paths::{create_folder, file_name, hex, new_file, output_name, restrict, sync_folder};
 
-/// Bigger outputs get a file of their own.
+/// Maximum size of an output in the database, in bytes; larger ones go to files.
 const LARGEST_IN_DATABASE: usize = 256 * 1024;
-/// Marks an output that is pictures and text for the model, as the original work has it.
+/// Marks an output of images and text, as in the original program.
 const ENVELOPE_MARK: &str = "__image__";
 
-/// A whole output, as it is stored.
+/// A full output in its stored form.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Whole {
-    /// Text, or an envelope of pictures and text.
+pub(super) enum FullOutput {
+    /// Text, or an envelope of images and text.
     Text(String),
-    /// Bytes that are no text.
+    /// Bytes that are not UTF-8.
     Bytes(Vec<u8>),
-    /// In a file.
+    /// Output in a file.
     Spooled(SpoolNote),
 }
 
-/// The columns of a tool result, in the journal and among the content blocks alike.
+/// Columns of a tool result, the same in the journal and among the content blocks.
 pub(super) struct ResultColumns {
     pub content: Option<String>,
     pub details: Details,
-    pub tool_output: Whole,
+    pub tool_output: FullOutput,
 }
 
-impl ToSql for Whole {
+impl ToSql for FullOutput {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
@@ -49,9 +49,9 @@ impl ToSql for Whole {
     }
 }
 
-impl Whole {
-    /// Makes `content` durable as far as it does not go into the database.
-    pub(super) fn keep(
+impl FullOutput {
+    /// Converts `content` to its stored form; large output is written to a file in `folder`, durably.
+    pub(super) fn store(
         content: &Content,
         call: &ToolUseId,
         folder: &Path,
@@ -69,7 +69,7 @@ impl Whole {
         }
     }
 
-    /// The output of a call that left nothing but its result.
+    /// Converts the content of a result, for calls without any other output.
     fn of_result(content: &[ResultBlock]) -> Self {
         match content {
             [ResultBlock::Text { text }] => Self::Text(text.clone()),
@@ -77,7 +77,7 @@ impl Whole {
         }
     }
 
-    /// What a `tool_output` column and the note beside it hold; `None` if they hold nothing.
+    /// Reads a `tool_output` column and the reference to a file; `None` if both are empty.
     pub(super) fn read(
         value: ValueRef<'_>,
         spool: Option<SpoolNote>,
@@ -87,12 +87,12 @@ impl Whole {
             ValueRef::Text(_) => Some(Self::Text(value.as_str()?.to_owned())),
             ValueRef::Blob(bytes) => Some(Self::Bytes(bytes.to_vec())),
             ValueRef::Integer(_) | ValueRef::Real(_) => {
-                return Err(Failure::Damaged("an output is a number".to_owned()));
+                return Err(Failure::Damaged("a tool output is a number".to_owned()));
             }
         })
     }
 
-    /// The output, to be read from its start. Where a part of it was not kept, a line says so in its place.
+    /// Opens the output for reading. A line marks the place where a part was left out.
     pub(super) fn open(self, folder: &Path) -> io::Result<Box<dyn BufRead>> {
         Ok(match self {
             Self::Text(text) => Box::new(Cursor::new(text)),
@@ -105,7 +105,7 @@ impl Whole {
                 }
                 let mut tail = BufReader::new(File::open(folder.join(name))?);
                 tail.seek(SeekFrom::Start(note.left_out_at))?;
-                let notice = format!("\n[{} bytes were not kept]\n", note.left_out);
+                let notice = format!("\n[{} bytes left out]\n", note.left_out);
                 Box::new(
                     head.take(note.left_out_at)
                         .chain(Cursor::new(notice))
@@ -117,18 +117,21 @@ impl Whole {
 }
 
 impl ResultColumns {
-    /// The columns of `result`, whose whole output is `whole` where that is known.
-    pub(super) fn new(result: &ToolResult, whole: Option<Whole>) -> Result<Self, Failure> {
-        let whole = whole.unwrap_or_else(|| Whole::of_result(&result.content));
-        let (content, is_blocks) = match (&whole, result.content.as_slice()) {
-            (Whole::Text(all), [ResultBlock::Text { text }]) if all == text => (None, false),
+    /// Returns the columns of `result`; without `full_output`, the result itself is the full output.
+    pub(super) fn new(
+        result: &ToolResult,
+        full_output: Option<FullOutput>,
+    ) -> Result<Self, Failure> {
+        let full_output = full_output.unwrap_or_else(|| FullOutput::of_result(&result.content));
+        let (content, is_blocks) = match (&full_output, result.content.as_slice()) {
+            (FullOutput::Text(all), [ResultBlock::Text { text }]) if all == text => (None, false),
             (_, [ResultBlock::Text { text }]) => (Some(text.clone()), false),
-            (Whole::Text(all), blocks) if *all == envelope(blocks) => (None, true),
+            (FullOutput::Text(all), blocks) if *all == envelope(blocks) => (None, true),
             (_, blocks) => (Some(serde_json::to_string(blocks)?), true),
         };
-        let spool = match &whole {
-            Whole::Spooled(note) => Some(note.clone()),
-            Whole::Text(_) | Whole::Bytes(_) => None,
+        let spool = match &full_output {
+            FullOutput::Spooled(note) => Some(note.clone()),
+            FullOutput::Text(_) | FullOutput::Bytes(_) => None,
         };
         Ok(Self {
             content,
@@ -138,11 +141,11 @@ impl ResultColumns {
                 is_blocks,
                 origin: None,
             },
-            tool_output: whole,
+            tool_output: full_output,
         })
     }
 
-    /// What the model saw: what the `content` column has or, where that is NULL, the whole output.
+    /// Returns what the model saw: the `content` column or, if that is NULL, the full output.
     pub(super) fn seen(
         content: Option<String>,
         tool_output: ValueRef<'_>,
@@ -160,16 +163,16 @@ impl ResultColumns {
     }
 }
 
-/// A place for the output of `call` that no file has yet.
+/// Returns an unused path for the output of `call`.
 pub(super) fn free_path(folder: &Path, call: &ToolUseId) -> PathBuf {
     (0..)
         .map(|attempt| folder.join(output_name(call, attempt)))
         .find(|path| !path.exists())
-        .expect("the names do not end")
+        .expect("there are infinitely many names")
 }
 
-/// Lines `offset` (from 1) to `offset + limit - 1`, and how many there are. No more of the output than the lines
-/// asked for is held at a time.
+/// Returns the lines `offset` (1-based) to `offset + limit - 1` and the total number of lines. Only the requested lines
+/// are held in memory.
 pub(super) fn page(
     mut output: impl BufRead,
     offset: usize,
@@ -219,7 +222,7 @@ fn spool(bytes: &[u8], call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote>
     })
 }
 
-/// Notes a file that a tool has written and synced; one that stands elsewhere is brought home.
+/// Returns a reference to a file that a tool has written and synced; a file outside of `folder` is moved there.
 fn adopt(spool: &Spool, call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote> {
     create_folder(folder)?;
     let path = if spool.path.parent() == Some(folder) {
@@ -245,14 +248,7 @@ fn adopt(spool: &Spool, call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote
     })
 }
 
-fn file_name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
-}
-
-/// Pictures and text as one text, in the form of the Messages API.
+/// Encodes images and text as JSON in the format of the Messages API.
 fn envelope(blocks: &[ResultBlock]) -> String {
     let content: Vec<_> = blocks.iter().map(wire).collect();
     json!({ ENVELOPE_MARK: true, "content": content }).to_string()
@@ -268,16 +264,18 @@ fn wire(block: &ResultBlock) -> Value {
     }
 }
 
-/// The content of an envelope.
+/// Decodes an envelope.
 fn opened(envelope: &str) -> Result<Vec<ResultBlock>, Failure> {
     let mut envelope: Value = serde_json::from_str(envelope)?;
     let Some(Value::Array(content)) = envelope.get_mut("content").map(Value::take) else {
-        return Err(Failure::Damaged("a picture has no content".to_owned()));
+        return Err(Failure::Damaged(
+            "an image output has no content".to_owned(),
+        ));
     };
     let text = |value: &Value, name: &str| {
         let text = value.get(name).and_then(Value::as_str);
         text.map(str::to_owned)
-            .ok_or_else(|| Failure::Damaged(format!("a picture has no `{name}`")))
+            .ok_or_else(|| Failure::Damaged(format!("an image output has no `{name}`")))
     };
     let block = |value: &Value| match value.get("source") {
         Some(source) => Ok(ResultBlock::Image(Image {
@@ -296,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_some_lines_and_says_how_many_there_are() {
+    fn a_page_has_the_requested_lines_and_the_total() {
         for (output, offset, limit, expected, lines) in [
             ("", 1, 10, "", 0),
             ("a", 1, 10, "a", 1),
@@ -317,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_the_same_however_the_output_is_cut() {
+    fn a_page_does_not_depend_on_the_size_of_reads() {
         let output = "first\nsecond, longer\n\nlast \u{fc}";
         for capacity in 1..40 {
             let reader = BufReader::with_capacity(capacity, Cursor::new(output));

@@ -1,4 +1,4 @@
-//! Taking messages out of the tree: at a person's wish, because they say nothing, or because they cannot be read.
+//! Removes messages from the tree: on request, because they are empty, or because they are unreadable.
 
 use ah_conversation::MessageId;
 use rusqlite::{Connection, Row};
@@ -7,7 +7,7 @@ use super::details::Details;
 use super::messages::{self, HEAD};
 use super::{Failure, blocks};
 
-/// The message `root` and all that follow it.
+/// Returns the message `root` and all its descendants, parents before children.
 pub(super) fn subtree(
     connection: &Connection,
     root: &MessageId,
@@ -23,8 +23,8 @@ pub(super) fn subtree(
     ids.map(|id| Ok(MessageId::from(id?))).collect()
 }
 
-/// Makes the children of `id` children of its parent.
-pub(super) fn hang_children_higher(connection: &Connection, id: &MessageId) -> Result<(), Failure> {
+/// Moves the children of `id` to its parent.
+pub(super) fn reparent_children(connection: &Connection, id: &MessageId) -> Result<(), Failure> {
     connection.execute(
         "UPDATE messages SET parent_id = (SELECT parent_id FROM messages WHERE id = ?1) WHERE parent_id = ?1",
         [id.as_str()],
@@ -32,21 +32,21 @@ pub(super) fn hang_children_higher(connection: &Connection, id: &MessageId) -> R
     Ok(())
 }
 
-/// Deletes messages with their blocks. The current message is left open if it was one of them.
-pub(super) fn delete(connection: &Connection, doomed: &[MessageId]) -> Result<usize, Failure> {
+/// Deletes messages with their blocks, and returns how many existed. If the current message is among them, it is unset.
+pub(super) fn delete(connection: &Connection, ids: &[MessageId]) -> Result<usize, Failure> {
     let mut current = connection
         .prepare_cached("DELETE FROM context WHERE key = 'current_message' AND value = ?")?;
     let mut message = connection.prepare_cached("DELETE FROM messages WHERE id = ?")?;
     let mut count = 0;
-    // A message follows its parent in the list and must go before it.
-    for id in doomed.iter().rev() {
+    // A message comes after its parent in the list and must be deleted before it.
+    for id in ids.iter().rev() {
         current.execute([id.as_str()])?;
         count += message.execute([id.as_str()])?;
     }
     Ok(count)
 }
 
-/// The files with outputs of the messages `ids`.
+/// Returns the names of the output files of the messages `ids`.
 pub(super) fn spooled(connection: &Connection, ids: &[MessageId]) -> Result<Vec<String>, Failure> {
     let mut files = Vec::new();
     for id in ids {
@@ -56,7 +56,7 @@ pub(super) fn spooled(connection: &Connection, ids: &[MessageId]) -> Result<Vec<
     Ok(files)
 }
 
-/// The files with outputs of all messages, and of calls that no message has yet.
+/// Returns the names of the output files of all messages and of calls in the journal.
 pub(super) fn all_spooled(connection: &Connection) -> Result<Vec<String>, Failure> {
     let sql = "SELECT details FROM content_blocks UNION ALL SELECT details FROM tool_calls";
     spooled_by(connection, sql, [])
@@ -71,16 +71,18 @@ fn spooled_by(
     let mut rows = statement.query(params)?;
     let mut files = Vec::new();
     while let Some(row) = rows.next()? {
-        let details = row.get_ref(0)?.as_str_or_null()?;
-        let details = details.filter(|details| details.contains("\"spool\""));
+        let details = row
+            .get_ref(0)?
+            .as_str_or_null()?
+            .filter(|details| details.contains("\"spool\""));
         files.extend(Details::decode(details)?.spool.map(|note| note.file));
     }
     Ok(files)
 }
 
-/// Removes messages that nothing follows and that say nothing, and gives how many there were. An answer of the model
-/// is none of them, even without content: how it ended and what it cost still count.
-pub(super) fn remove_orphans(connection: &Connection) -> Result<usize, Failure> {
+/// Removes messages without content and without children, and returns how many there were. Responses of the model stay
+/// even without content, since their stop reason and cost count.
+pub(super) fn remove_empty(connection: &Connection) -> Result<usize, Failure> {
     let mut statement = connection.prepare(
         "SELECT id, parent_id FROM (SELECT rowid, * FROM messages ORDER BY rowid DESC LIMIT 100) m
          WHERE stop_reason IS NULL
@@ -89,33 +91,35 @@ pub(super) fn remove_orphans(connection: &Connection) -> Result<usize, Failure> 
     )?;
     let mut removed = 0;
     loop {
-        let orphans = statement
+        let empty = statement
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<Result<Vec<(String, Option<String>)>, _>>()?;
-        if orphans.is_empty() {
+        if empty.is_empty() {
             return Ok(removed);
         }
-        let now = messages::current(connection)?;
-        for (id, parent) in orphans {
+        let current = messages::current(connection)?;
+        for (id, parent) in empty {
             let id = MessageId::from(id);
-            // An index that does not know what its table holds would keep us here for ever.
+            // With an index that contradicts its table, the loop would not end.
             match delete(connection, std::slice::from_ref(&id))? {
                 0 => {
                     return Err(Failure::Damaged(format!(
-                        "message {id} is there and is not"
+                        "index and table disagree about message {id}"
                     )));
                 }
                 count => removed += count,
             }
-            if let (true, Some(parent)) = (now.as_ref() == Some(&id), parent) {
+            if let Some(parent) = parent
+                && current.as_ref() == Some(&id)
+            {
                 messages::set_current(connection, &MessageId::from(parent))?;
             }
         }
     }
 }
 
-/// Removes blocks and messages that say what no version of this program writes; returns nothing that fails to be read
-/// afterwards.
+/// Removes blocks and messages that cannot be parsed, and references to missing messages, so that all that remains is
+/// readable.
 pub(super) fn delete_unreadable(connection: &Connection) -> Result<(), Failure> {
     let unreadable = |select: &str, is_readable: fn(&Row<'_>) -> bool| {
         let mut statement = connection.prepare(select)?;

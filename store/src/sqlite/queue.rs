@@ -1,8 +1,8 @@
-//! Mail to a session from other processes: steering and follow-ups.
+//! Messages queued for a session by other processes: steering and follow-ups.
 //!
-//! The queue is a database of its own, so that a sender never waits for the writer. It comes into being with the first
-//! letter; a session without mail has none. Two databases share no transaction, so a letter is delivered exactly once
-//! by its id: it becomes the id of the message, and the mark in the queue only saves looking again.
+//! The queue is a database of its own, so that a sender never waits for the writer; the first queued message creates it.
+//! Two databases share no transaction, so delivery exactly once depends on the id: that of the queued message becomes
+//! the id of the message in the conversation. The mark in the queue only saves a lookup.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use ah_conversation::{Clock, Mail, MailKind, MessageId, StoreError, Time};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::schema::QUEUE;
-use super::session::Notice;
 use super::{Durability, Failure, connect, salvage, set_durability};
 use crate::id::{self, SystemClock};
+use crate::notice::Notice;
 use crate::paths::{Paths, create_folder, sync_folder};
 
-/// Sends words to a session, whoever holds it.
+/// Queues messages for a session, which any process may have open.
 #[derive(Debug)]
 pub struct Queue {
     connection: Connection,
@@ -26,8 +26,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Opens the queue of a session, and makes it where it is missing. A damaged one is kept aside and what can be
-    /// read of it is saved (see [`Queue::notice`]).
+    /// Opens the queue of a session, or creates it. A damaged queue is salvaged (see [`Queue::notice`]).
     pub fn open(paths: &Paths) -> Result<Self, StoreError> {
         let path = paths.queue();
         let (connection, notice) = open_to_send(&path, paths.folder())
@@ -40,12 +39,12 @@ impl Queue {
         })
     }
 
-    /// What there is to tell of the queue.
+    /// Returns the notice about a damaged queue.
     pub fn notice(&self) -> Option<&Notice> {
         self.notice.as_ref()
     }
 
-    /// Sends `text`; durable when it returns. The id will be that of the message.
+    /// Queues `text`, durably, and returns the id that the message will have.
     pub fn send(&self, kind: MailKind, text: &str) -> Result<MessageId, StoreError> {
         let id = self.clock.message_id();
         insert(&self.connection, &id, kind, text)
@@ -54,24 +53,24 @@ impl Queue {
     }
 }
 
-/// The receiving end, with the session's writer.
+/// The receiving end of the queue, used by the session's writer.
 pub(super) struct Mailbox {
     /// `None` for a session in memory.
     path: Option<PathBuf>,
-    open: Option<Open>,
+    open: Option<OpenQueue>,
     notices: Vec<Notice>,
 }
 
-struct Open {
+struct OpenQueue {
     connection: Connection,
-    /// The state of the database in which nothing was waiting.
+    /// State of the database in which the queue was empty.
     empty_at: Option<i64>,
-    /// What was handed out and not marked yet.
+    /// Ids of messages that were handed out and not marked yet.
     pending: Vec<MessageId>,
 }
 
 impl Mailbox {
-    /// The mailbox of a session on disk. Nothing is opened before there is mail.
+    /// Returns the mailbox of a session on disk. The queue is opened when its file exists.
     pub(super) fn at(path: PathBuf) -> Self {
         Self {
             path: Some(path),
@@ -80,13 +79,13 @@ impl Mailbox {
         }
     }
 
-    /// A mailbox in memory.
+    /// Creates a mailbox in memory.
     pub(super) fn in_memory() -> Result<Self, Failure> {
         let mut connection = Connection::open_in_memory()?;
-        QUEUE.bring_up_to_date(&mut connection)?;
+        QUEUE.migrate(&mut connection)?;
         Ok(Self {
             path: None,
-            open: Some(Open::new(connection)),
+            open: Some(OpenQueue::new(connection)),
             notices: Vec::new(),
         })
     }
@@ -95,7 +94,7 @@ impl Mailbox {
         std::mem::take(&mut self.notices)
     }
 
-    /// Sends mail to the own session.
+    /// Queues a message for this session.
     pub(super) fn send(
         &mut self,
         id: &MessageId,
@@ -116,7 +115,7 @@ impl Mailbox {
         }
     }
 
-    /// Removes mail that is not marked as read; gives whether it was there.
+    /// Removes a queued message that is not marked as read; returns whether it was there.
     pub(super) fn withdraw(&mut self, id: &MessageId) -> Result<bool, Failure> {
         let Some(open) = self.opened()? else {
             return Ok(false);
@@ -125,8 +124,7 @@ impl Mailbox {
         Ok(open.connection.execute(sql, [id.as_str()])? > 0)
     }
 
-    /// The mail of `kind` that is not marked as read, oldest first. A damaged queue is replaced by what can be read of
-    /// it.
+    /// Returns the queued messages of `kind` that are not marked as read, oldest first. A damaged queue is salvaged.
     pub(super) fn waiting(&mut self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
         let mut waiting = self.look(kind);
         if let (Err(failure), Some(path)) = (&waiting, &self.path)
@@ -139,7 +137,7 @@ impl Mailbox {
         waiting.map_err(Failure::of_queue)
     }
 
-    /// Hands out what of the `waiting` mail is not in the conversation yet, and marks what is `known` there.
+    /// Returns those of the `waiting` messages that are not in the conversation yet, and marks the `known` ones as read.
     pub(super) fn hand_out(&mut self, waiting: Vec<Mail>, known: &HashSet<MessageId>) -> Vec<Mail> {
         if let Some(open) = &mut self.open {
             open.pending = waiting.iter().map(|mail| mail.id.clone()).collect();
@@ -149,8 +147,8 @@ impl Mailbox {
         waiting.into_iter().filter(is_fresh).collect()
     }
 
-    /// Marks the mail that was handed out and is in the conversation now. That this failed is no failure of the append:
-    /// the ids keep the mail from being read twice.
+    /// Marks messages as read that were handed out and are in the conversation now. Errors are ignored, since the ids
+    /// already prevent a second delivery.
     pub(super) fn consume(&mut self, is_stored: impl Fn(&MessageId) -> bool) {
         let Some(open) = &mut self.open else {
             return;
@@ -162,15 +160,15 @@ impl Mailbox {
         let _ = open.mark(&stored);
     }
 
-    /// Shows in the queue, where there is one, who holds the session.
-    pub(super) fn beat(&mut self) -> Result<(), Failure> {
+    /// Updates the heartbeat of this process in the queue, if there is one.
+    pub(super) fn heartbeat(&mut self) -> Result<(), Failure> {
         if let Some(open) = self.opened()? {
             open.show_holder()?;
         }
         Ok(())
     }
 
-    /// Shows that nobody holds the session any more.
+    /// Removes this process as the holder of the session.
     pub(super) fn release(&mut self) {
         if let Some(open) = &self.open {
             let _ = open.connection.execute("DELETE FROM session_lock", []);
@@ -181,7 +179,7 @@ impl Mailbox {
         let Some(open) = self.opened()? else {
             return Ok(Vec::new());
         };
-        // The state from before the look: mail that comes meanwhile changes it.
+        // The state is read first: messages queued meanwhile change it.
         let state = open.state()?;
         if open.empty_at == Some(state) {
             return Ok(Vec::new());
@@ -193,15 +191,15 @@ impl Mailbox {
         Ok(waiting)
     }
 
-    fn opened(&mut self) -> Result<Option<&mut Open>, Failure> {
+    fn opened(&mut self) -> Result<Option<&mut OpenQueue>, Failure> {
         if let (None, Some(path)) = (&self.open, &self.path)
             && path.exists()
         {
             let (connection, notice) = open_existing(path)?;
             self.notices.extend(notice);
-            // A mark that a power loss undoes is set again by the id.
+            // A mark lost in a power failure is set again because of the id.
             set_durability(&connection, Durability::Deferred)?;
-            let open = Open::new(connection);
+            let open = OpenQueue::new(connection);
             open.show_holder()?;
             self.open = Some(open);
         }
@@ -209,7 +207,7 @@ impl Mailbox {
     }
 }
 
-impl Open {
+impl OpenQueue {
     fn new(connection: Connection) -> Self {
         Self {
             connection,
@@ -218,13 +216,13 @@ impl Open {
         }
     }
 
-    /// A number that changes when another connection changes the database, or when this one adds to it.
+    /// Returns a number that changes when another connection changes the database or this one inserts a row.
     fn state(&self) -> Result<i64, Failure> {
-        let state = self
+        let version = self
             .connection
             .prepare_cached("PRAGMA data_version")?
             .query_row([], |row| row.get::<_, i64>(0))?;
-        Ok(state.wrapping_add(self.connection.last_insert_rowid()))
+        Ok(version.wrapping_add(self.connection.last_insert_rowid()))
     }
 
     fn waiting(&self, kind: MailKind) -> Result<Vec<Mail>, Failure> {
@@ -324,19 +322,19 @@ fn save(path: &Path) -> Result<Notice, Failure> {
     let saved = salvage::queue(path)?;
     Ok(Notice::QueueSalvaged {
         kept: saved.kept,
-        letters: saved.messages,
+        messages: saved.messages,
     })
 }
 
 fn try_open(path: &Path) -> Result<Connection, Failure> {
     let mut connection = connect(path)?;
-    QUEUE.bring_up_to_date(&mut connection)?;
+    QUEUE.migrate(&mut connection)?;
     set_durability(&connection, Durability::Full)?;
     connection.prepare("SELECT id FROM queue_messages")?;
     Ok(connection)
 }
 
-/// The kind's word in the database.
+/// Returns the word for the kind in the database.
 fn word(kind: MailKind) -> &'static str {
     match kind {
         MailKind::Steer => "steer",

@@ -1,8 +1,8 @@
-//! Saves what can be read of a damaged database into a fresh one, and keeps the damaged one aside.
+//! Recovers what can be read of a damaged database into a new one, and keeps the damaged file.
 //!
-//! Nothing is read through an index, and every row by itself, so that a page that cannot be read costs its own rows
-//! and no others. Where not even the first page says what the file holds, that of a fresh database takes its place:
-//! tables made by the same steps begin at the same pages. What was read and does not make sense is left out.
+//! No index is used and each row is read by itself, so that an unreadable page loses only its own rows. If the first
+//! page, with the schema, is unreadable, that of a new database replaces it: tables created by the same steps begin at
+//! the same pages. Rows that were read but are invalid are left out.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,25 +19,25 @@ use super::{Failure, connect, context, prune};
 use crate::id;
 use crate::paths::{open_or_create, sync_folder, with_ending};
 
-/// What the names of the two halves of a database in WAL mode end in.
+/// Endings of the log and of the shared memory file of a database in WAL mode.
 const WAL: &str = "-wal";
 const SHM: &str = "-shm";
-/// After so many rows in a row that are not there, there are no more.
+/// Number of consecutive missing rows after which the table is taken to end.
 const MOST_MISSES: usize = 5_000;
-/// The first page, and where in it stands how many pages the file has.
+/// Size of the first page, and the position in it of the number of pages.
 const PAGE: usize = 4096;
 const PAGE_COUNT: std::ops::Range<usize> = 28..32;
 
-/// What was saved.
+/// Result of salvaging a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Salvaged {
-    /// The damaged file.
+    /// Path of the damaged file.
     pub kept: PathBuf,
-    /// How many messages, or letters of a queue, are in the fresh database.
+    /// Number of recovered messages, or queued messages of a queue.
     pub messages: usize,
 }
 
-/// A row by the names of its columns, in their order.
+/// A table with the names of its columns.
 struct Table {
     name: &'static str,
     columns: Vec<String>,
@@ -49,7 +49,7 @@ struct Row {
     values: Vec<Value>,
 }
 
-/// Saves a conversation. The caller holds the session's lock and has no connection open.
+/// Salvages a conversation. The caller holds the session's lock and has no connection open.
 pub(super) fn conversation(path: &Path) -> Result<Salvaged, Failure> {
     let mut saved = 0;
     let kept = replace(&CONVERSATION, path, |damaged, fresh| {
@@ -62,12 +62,12 @@ pub(super) fn conversation(path: &Path) -> Result<Salvaged, Failure> {
     })
 }
 
-/// Saves the mail of a queue.
+/// Salvages a queue.
 pub(super) fn queue(path: &Path) -> Result<Salvaged, Failure> {
     let mut saved = 0;
     let kept = replace(&QUEUE, path, |damaged, fresh| {
         let table = Table::of(fresh, "queue_messages")?;
-        // A letter that is no text, or whose id is there twice, is beyond help.
+        // Queued messages that are not text or have a duplicate id are lost.
         let rows = table.rows(damaged)?;
         saved = rows
             .iter()
@@ -81,29 +81,29 @@ pub(super) fn queue(path: &Path) -> Result<Salvaged, Failure> {
     })
 }
 
-/// Fills a fresh database from the damaged one at `path` and puts it in its place. Gives the name under which the
-/// damaged one is kept. A crash in between leaves the damaged database, to be saved again.
+/// Fills a new database from the damaged one at `path` and replaces that. Returns the path under which the damaged one
+/// is kept. A crash in between leaves the damaged database, to be salvaged again.
 fn replace(
     schema: &Schema,
     path: &Path,
     copy: impl FnOnce(&Connection, &Connection) -> Result<(), Failure>,
 ) -> Result<PathBuf, Failure> {
-    let kept = keep_aside(path)?;
-    let patient = with_ending(path, ".salvage");
-    remove_database(&patient)?;
+    let kept = keep_damaged(path)?;
+    let work_copy = with_ending(path, ".salvage");
+    remove_database(&work_copy)?;
     for ending in ["", WAL] {
         let from = with_ending(path, ending);
         if from.exists() {
-            fs::copy(from, with_ending(&patient, ending))?;
+            fs::copy(from, with_ending(&work_copy, ending))?;
         }
     }
     let draft = with_ending(path, ".saved");
-    let filled = open_damaged(schema, &patient)
+    let filled = open_damaged(schema, &work_copy)
         .and_then(|damaged| schema.create(&draft, |fresh| copy(&damaged, fresh)));
-    remove_database(&patient)?;
+    remove_database(&work_copy)?;
     filled?;
     fs::File::open(&draft)?.sync_all()?;
-    // The log of the damaged database must not be replayed over the fresh one.
+    // The log of the damaged database must not be replayed into the new one.
     for ending in [WAL, SHM] {
         remove_if_exists(&with_ending(path, ending))?;
     }
@@ -112,8 +112,8 @@ fn replace(
     Ok(kept)
 }
 
-/// Gives the damaged files a second name, or copies them where the file system knows no links.
-fn keep_aside(path: &Path) -> io::Result<PathBuf> {
+/// Links the damaged files to a new name, or copies them if links are not possible; returns the new path.
+fn keep_damaged(path: &Path) -> io::Result<PathBuf> {
     let seconds = id::now().seconds();
     let kept = (0..)
         .map(|attempt| match attempt {
@@ -121,7 +121,7 @@ fn keep_aside(path: &Path) -> io::Result<PathBuf> {
             _ => with_ending(path, &format!(".corrupt-{seconds}-{attempt}")),
         })
         .find(|kept| !kept.exists())
-        .expect("the names do not end");
+        .expect("there are infinitely many names");
     for ending in ["", WAL] {
         let (from, to) = (with_ending(path, ending), with_ending(&kept, ending));
         if from.exists() && fs::hard_link(&from, &to).is_err() {
@@ -131,29 +131,29 @@ fn keep_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(kept)
 }
 
-/// Opens a copy of the damaged database as far as it goes; its first page is mended if need be.
-fn open_damaged(schema: &Schema, patient: &Path) -> Result<Connection, Failure> {
-    if let Ok(connection) = open_leniently(patient)
+/// Opens a copy of the damaged database; replaces its first page if that is unreadable.
+fn open_damaged(schema: &Schema, work_copy: &Path) -> Result<Connection, Failure> {
+    if let Ok(connection) = open_leniently(work_copy)
         && schema.try_tables(&connection).is_ok()
     {
         return Ok(connection);
     }
-    let template = with_ending(patient, "-template");
+    let template = with_ending(work_copy, "-template");
     schema.create(&template, |_| Ok(()))?;
     let mut pages = fs::read(&template)?;
     fs::remove_file(&template)?;
-    // The file's own length counts, not the template's.
+    // With 0, SQLite derives the number of pages from the length of the file, not of the template.
     pages[PAGE_COUNT].fill(0);
-    let file = open_or_create(patient)?;
+    let file = open_or_create(work_copy)?;
     let is_short = file.metadata()?.len() < pages.len() as u64;
-    let mended = if is_short { &pages } else { &pages[..PAGE] };
-    file.write_all_at(mended, 0)?;
-    open_leniently(patient)
+    let replacement = if is_short { &pages } else { &pages[..PAGE] };
+    file.write_all_at(replacement, 0)?;
+    open_leniently(work_copy)
 }
 
 fn open_leniently(path: &Path) -> Result<Connection, Failure> {
     let connection = connect(path)?;
-    // Lets SQLite read a file that is shorter than it says.
+    // Lets SQLite read a file that is shorter than its header claims.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
     Ok(connection)
 }
@@ -162,7 +162,7 @@ fn copy_conversation(damaged: &Connection, fresh: &Connection) -> Result<usize, 
     fresh.execute_batch("PRAGMA foreign_keys = OFF")?;
     let table = Table::of(fresh, "messages")?;
     let mut rows = table.rows(damaged)?;
-    table.mend_parents(&mut rows);
+    table.reattach_orphans(&mut rows);
     for row in &rows {
         let _ = table.insert(fresh, row);
     }
@@ -211,7 +211,7 @@ impl Table {
             .expect("the schema has the column")
     }
 
-    /// All rows that can be read, each by its number.
+    /// Returns all readable rows, each read by its rowid.
     fn rows(&self, connection: &Connection) -> Result<Vec<Row>, Failure> {
         let sql = format!(
             "SELECT {} FROM {} NOT INDEXED WHERE rowid = ?",
@@ -221,8 +221,11 @@ impl Table {
         let Ok(mut statement) = connection.prepare(&sql) else {
             return Ok(Vec::new());
         };
-        let newest = format!("SELECT max(rowid) FROM {}", self.name);
-        let newest = connection.query_row(&newest, [], |row| row.get(0));
+        let newest = connection.query_row(
+            &format!("SELECT max(rowid) FROM {}", self.name),
+            [],
+            |row| row.get(0),
+        );
         let (mut rows, mut misses) = (Vec::new(), 0);
         for rowid in 1..=newest.unwrap_or(i64::MAX) {
             let values = statement.query_row([rowid], |row| {
@@ -256,9 +259,9 @@ impl Table {
         Ok(())
     }
 
-    /// Hangs messages whose parent is lost below the newest older message that is not deeper than the lost one was,
-    /// so that the conversation stays in one piece.
-    fn mend_parents(&self, rows: &mut Vec<Row>) {
+    /// Attaches messages whose parent is lost to the newest older message of a smaller depth, so that the conversation
+    /// stays in one piece.
+    fn reattach_orphans(&self, rows: &mut Vec<Row>) {
         let (id, parent, seq) = (
             self.position("id"),
             self.position("parent_id"),
@@ -272,18 +275,18 @@ impl Table {
         let mut known: HashMap<String, i64> = HashMap::new();
         for at in 0..rows.len() {
             let own = depth(&rows[at]).unwrap_or(0);
-            let is_sound = match &rows[at].values[parent] {
+            let is_intact = match &rows[at].values[parent] {
                 Value::Null => own == 0,
                 Value::Text(parent) => known.get(parent).is_some_and(|depth| *depth < own),
                 _ => false,
             };
-            if !is_sound {
+            if !is_intact {
                 let newest = rows[..at]
                     .iter()
                     .rev()
                     .find(|row| depth(row).is_some_and(|depth| depth < own));
-                let found = newest.map_or(Value::Null, |row| row.values[id].clone());
-                rows[at].values[parent] = found;
+                let new_parent = newest.map_or(Value::Null, |row| row.values[id].clone());
+                rows[at].values[parent] = new_parent;
             }
             if let Value::Text(id) = &rows[at].values[id] {
                 known.insert(id.clone(), own);
@@ -298,7 +301,7 @@ fn remove_database(path: &Path) -> io::Result<()> {
         .try_for_each(|ending| remove_if_exists(&with_ending(path, ending)))
 }
 
-/// Removes a file that may not be there.
+/// Removes a file; succeeds if it does not exist.
 pub(super) fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,19 +1,19 @@
-//! The tables, and how a database gets them.
+//! The tables and their migrations.
 //!
-//! Tables and columns that the original work had keep its names and meanings. `created_at` and its like are Unix
-//! seconds; `input_tokens` of an assistant message is all that the model read. Added here:
+//! Tables and columns of the original program keep its names and meanings. `created_at` and similar columns are Unix
+//! seconds; `input_tokens` of an assistant message counts all input, cached or not. Added here:
 //!
-//! - `messages`: `cost` (pico-dollars; NULL where it is not known), `agent_id`, `spawned_by` (for a subagent's messages, whose root hangs below a tool call), `provider`,
-//!   `created_ms` (the milliseconds within the second), and the parts of `input_tokens` that went into and came out of
-//!   the cache, so that the uncached rest and the exact price follow.
-//! - `content_blocks`: the types `thinking`, `redacted_thinking`, `image`, `other`. `tool_output` is NULL where
-//!   `details.spool` names a file; it is the last column, so that the columns before it are read without walking
-//!   through it. For a tool result, `content` is what the model saw, NULL where it saw the whole.
-//! - `tool_calls`: the journal of calls. A finished call keeps its result here until the message of results takes it.
-//! - `file_steps`, `file_states`: what files were before a run (`message_id`, its prompt) or a rewind (`target`, the step
-//!   before which it led) changed them. Each content stands once, in the first row that has its SHA-256; it is the last
-//!   column, so that looking for one does not walk through the others. An index would be one more page of each session.
-//! - `lease`: who writes, under which epoch.
+//! - `messages`: `cost` (in pico-dollars; NULL if unknown), `agent_id` and `spawned_by` (of a subagent's messages, whose
+//!   root is a child of the message with the call), `provider`, `created_ms` (the milliseconds within the second), and
+//!   the parts of `input_tokens` written to and read from the cache, which give the uncached rest and the exact price.
+//! - `content_blocks`: the types `thinking`, `redacted_thinking`, `image`, `other`. `tool_output` is NULL if
+//!   `details.spool` names a file; it is the last column, so that the other columns are read without loading it. For a
+//!   tool result, `content` is what the model saw, NULL if it saw the full output.
+//! - `tool_calls`: the journal of calls. A finished call keeps its result here until the message of results is stored.
+//! - `file_steps`, `file_states`: states of files before a run (`message_id`, its prompt) or a rewind (`target`, the step
+//!   before which it went back to) changed them. Each content is stored once, in the first row with its SHA-256; it is
+//!   the last column, so that a search does not load contents. An index would add a page to each session.
+//! - `lease`: the process that writes, and its epoch.
 
 use std::fs::{self, File};
 use std::io;
@@ -27,7 +27,7 @@ use super::{Failure, configured};
 use crate::id;
 use crate::paths::{new_file, with_ending};
 
-/// The steps to the present schema of a conversation; `user_version` counts those that were taken.
+/// Migrations to the current schema of a conversation; `user_version` is the number of those applied.
 pub(super) const CONVERSATION: Schema = Schema(&[
     "
 CREATE TABLE messages (
@@ -113,7 +113,7 @@ CREATE TABLE file_states (
 ",
 ]);
 
-/// What makes a conversation that has only so many steps behind it look like one that has all, to who only reads it.
+/// Temporary views that make an older conversation readable without migrating it, by `user_version` - 1.
 const TO_READ: [&str; 2] = [
     "
 CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS cost FROM main.messages;
@@ -121,7 +121,7 @@ CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS cost FROM main.messages;
     "",
 ];
 
-/// The steps to the present schema of a queue.
+/// Migrations to the current schema of a queue.
 pub(super) const QUEUE: Schema = Schema(&["
 CREATE TABLE queue_messages (
     id TEXT PRIMARY KEY NOT NULL,
@@ -139,22 +139,22 @@ CREATE TABLE session_lock (
 );
 "]);
 
-/// Where the file format says which journal the database uses, and the number for the write-ahead log.
+/// Position of the journal mode in the header of a database file, and its value for the write-ahead log.
 const JOURNAL_OFFSET: u64 = 18;
 const WRITE_AHEAD: [u8; 2] = [2, 2];
 
-/// The history of a kind of database, oldest step first.
+/// Migrations of one kind of database, oldest first.
 pub(super) struct Schema(&'static [&'static str]);
 
 impl Schema {
-    /// How many steps there are: the `user_version` of an up-to-date database.
+    /// Returns the `user_version` of an up-to-date database: the number of migrations.
     pub(super) fn version(&self) -> i64 {
         i64::try_from(self.0.len()).unwrap_or(i64::MAX)
     }
 
-    /// Brings the database up to date, in one transaction. One from a newer program is refused before anything is
-    /// written.
-    pub(super) fn bring_up_to_date(&self, connection: &mut Connection) -> Result<(), Failure> {
+    /// Migrates the database to the current schema, in one transaction. The database of a newer version is refused and
+    /// left unchanged.
+    pub(super) fn migrate(&self, connection: &mut Connection) -> Result<(), Failure> {
         let found = self.readable_version(connection)?;
         if found == self.version() {
             return Ok(());
@@ -171,16 +171,16 @@ impl Schema {
             })
     }
 
-    /// The version of a database that this program can read; it may be an older one.
+    /// Returns the schema version of a database; fails if this program cannot read it. Older versions are readable.
     pub(super) fn readable_version(&self, connection: &Connection) -> Result<i64, Failure> {
         let found = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if found > self.version() || found < 0 {
             return Err(Failure::Refused {
                 reason: format!(
-                    "it was written by a newer version (its schema is number {found}, this program knows {})",
+                    "it was written by a newer version of ah (schema {found}; this version supports up to {})",
                     self.version()
                 ),
-                hint: Some("use the newer `ah`, or begin another session".to_owned()),
+                hint: Some("use the newer `ah`, or start a new session".to_owned()),
             });
         }
         if found == 0 && !is_empty(connection)? {
@@ -189,20 +189,19 @@ impl Schema {
         Ok(found)
     }
 
-    /// Makes the database readable by what knows only the present schema. Nothing is written.
+    /// Makes an older database readable as one of the current schema, without writing to it.
     pub(super) fn prepare_to_read(&self, connection: &Connection) -> Result<(), Failure> {
-        let found = usize::try_from(self.readable_version(connection)?).unwrap_or_default();
-        let views = found.checked_sub(1).and_then(|at| TO_READ.get(at));
-        let Some(views) = views else {
+        let version = usize::try_from(self.readable_version(connection)?).unwrap_or_default();
+        let Some(views) = version.checked_sub(1).and_then(|at| TO_READ.get(at)) else {
             return Ok(());
         };
-        // Views of the connection's own are none of the file's, but SQLite makes no difference.
+        // `query_only` also forbids temporary views, though they are not in the file.
         connection.pragma_update(None, "query_only", false)?;
         connection.execute_batch(views)?;
         Ok(connection.pragma_update(None, "query_only", true)?)
     }
 
-    /// Fails unless all tables can be read from.
+    /// Fails unless all tables are readable.
     pub(super) fn try_tables(&self, connection: &Connection) -> Result<(), Failure> {
         for table in self.tables() {
             connection.prepare(&format!("SELECT * FROM {table} LIMIT 1"))?;
@@ -210,7 +209,7 @@ impl Schema {
         Ok(())
     }
 
-    /// The names of the tables.
+    /// Returns the names of all tables.
     fn tables(&self) -> impl Iterator<Item = &'static str> {
         let words = self.0.iter().flat_map(|step| step.split("CREATE TABLE "));
         words
@@ -218,8 +217,8 @@ impl Schema {
             .filter_map(|rest| rest.split_whitespace().next())
     }
 
-    /// Makes an up-to-date database at `path`, filled by `fill`, in the place of what may be there: whole or, if the
-    /// process dies meanwhile, not at all. It is not durable before the file and its folder are synced.
+    /// Creates a database at `path`, filled by `fill`, replacing an existing file atomically. It is not durable until the
+    /// file and its folder are synced.
     pub(super) fn create(
         &self,
         path: &Path,
@@ -231,12 +230,12 @@ impl Schema {
         Ok(())
     }
 
-    /// Makes an up-to-date database at `path`, durably but for its name, unless another process is quicker.
+    /// Creates a database at `path` unless another process is faster. The file is synced, its folder is not.
     pub(super) fn create_unless_exists(&self, path: &Path) -> Result<(), Failure> {
         let draft = with_ending(path, &format!(".{}.new", id::fresh_session_id(None)));
         self.write_draft(&draft, |_| Ok(()))?;
         File::open(&draft)?.sync_all()?;
-        // Unlike a rename, a link never takes the place of a file.
+        // Unlike a rename, a link never replaces an existing file.
         let linked = fs::hard_link(&draft, path);
         fs::remove_file(&draft)?;
         match linked {
@@ -255,9 +254,9 @@ impl Schema {
         }
         let file = new_file(draft)?;
         let mut connection = configured(Connection::open(std::path::absolute(draft)?)?)?;
-        // Nobody else sees the draft, so it needs neither a journal nor syncing of each step.
+        // No other process uses the draft, so it needs neither a journal nor syncs.
         connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
-        self.bring_up_to_date(&mut connection)?;
+        self.migrate(&mut connection)?;
         fill(&connection)?;
         connection.close().map_err(|(_, error)| error)?;
         file.write_all_at(&WRITE_AHEAD, JOURNAL_OFFSET)?;
@@ -271,14 +270,14 @@ fn is_empty(connection: &Connection) -> Result<bool, Failure> {
     Ok(tables == 0)
 }
 
-/// Why a database with tables but without a version cannot be used.
+/// Returns why a database with tables but without a version cannot be used.
 fn foreign_or_damaged(connection: &Connection) -> Result<Failure, Failure> {
     let is_ours = connection.prepare("SELECT epoch FROM lease").is_ok();
     Ok(if is_ours {
-        Failure::Damaged("its version is missing".to_owned())
+        Failure::Damaged("the schema version is missing".to_owned())
     } else {
         Failure::Refused {
-            reason: "it is a database of another program".to_owned(),
+            reason: "it is the database of another program".to_owned(),
             hint: None,
         }
     })

@@ -1,10 +1,8 @@
-//! A session held for writing: the lock, the one thread that writes, and the port through which a run stores what is
-//! said.
+//! A session open for writing: its lock, its writer thread, and the [`Store`] port of a run.
 //!
-//! All writing goes through one thread that owns the connection. It shows that it is alive by itself, so that neither
-//! a long tool call nor a slow model makes the session look abandoned.
+//! One thread owns the connection and does all writing. It sends the heartbeats itself, so that neither a long tool call
+//! nor a slow model makes the session look abandoned.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
@@ -19,27 +17,29 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use super::database::Database;
-use super::lock::{Attempt, Holder, Lock};
+use super::lock::{Lock, LockAttempt};
 use super::outputs;
 use super::tree::Tree;
 use super::{Failure, context};
 use crate::id::{self, SystemClock};
-use crate::paths::{Paths, create_folder, write_gitignore};
+use crate::notice::Notice;
+use crate::open_error::OpenError;
+use crate::paths::{Paths, SESSIONS_FOLDER, create_folder, write_gitignore};
 
-/// How often the holder of a session shows that it is alive.
-const BEAT: Duration = Duration::from_secs(10);
-/// Where a session in memory says that it is.
+/// Interval of heartbeats.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// Path reported for a session in memory.
 const IN_MEMORY: &str = ":memory:";
 
-/// What a writer is asked to do.
+/// A job for the writer thread.
 type Job = Box<dyn FnOnce(&mut Database) + Send>;
 
-/// A session held for writing by this process. Dropping it frees it, after all that was asked for is done.
+/// A session that this process has open for writing. Dropping it closes it, after all pending jobs are done.
 #[derive(Debug)]
 pub struct SessionStore {
     id: SessionId,
     uuid: String,
-    /// The one that it was given since.
+    /// UUID assigned since the session was opened.
     given_uuid: OnceLock<String>,
     path: PathBuf,
     outputs: PathBuf,
@@ -49,103 +49,16 @@ pub struct SessionStore {
     writer: Option<JoinHandle<()>>,
 }
 
-/// Why a session could not be opened for writing.
-#[derive(Debug)]
-pub enum OpenError {
-    /// Another process holds it. What was to be said may be put into its [`Queue`](crate::Queue).
-    Busy(Holder),
-    /// It cannot be read or written.
-    Store(StoreError),
-}
-
-impl From<StoreError> for OpenError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Busy(Holder { pid: Some(pid) }) => {
-                write!(f, "the session is held by process {pid}")
-            }
-            Self::Busy(Holder { pid: None }) => write!(f, "the session is held by another process"),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-/// Something that the user should know about an opened session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// The last process died while it worked on the session.
-    Interrupted,
-    /// So many messages had no content and were removed.
-    Orphans(usize),
-    /// The database was damaged.
-    Salvaged {
-        /// Where the damaged file is now.
-        kept: PathBuf,
-        /// How many messages could be saved.
-        messages: usize,
-    },
-    /// The queue was damaged.
-    QueueSalvaged {
-        /// Where the damaged file is now.
-        kept: PathBuf,
-        /// How many letters could be saved, also of those that were read long ago.
-        letters: usize,
-    },
-    /// The log of what was written last was unreadable, and with it what it held.
-    LogLost {
-        /// Where the unreadable file is now.
-        kept: PathBuf,
-    },
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Interrupted => write!(
-                f,
-                "the last run of this session was cut off; it goes on from what is stored"
-            ),
-            Self::Orphans(1) => write!(f, "removed 1 message without content"),
-            Self::Orphans(count) => write!(f, "removed {count} messages without content"),
-            Self::Salvaged { kept, messages } => write!(
-                f,
-                "the session's database was damaged: {messages} messages were saved; the damaged file is kept as `{}`",
-                kept.display()
-            ),
-            Self::QueueSalvaged { kept, letters } => write!(
-                f,
-                "the session's queue was damaged: {letters} of its messages, read or not, were saved; the damaged file \
-                 is kept as `{}`",
-                kept.display()
-            ),
-            Self::LogLost { kept } => write!(
-                f,
-                "the log beside the session's database was damaged: what was written last may be missing; the damaged \
-                 file is kept as `{}`",
-                kept.display()
-            ),
-        }
-    }
-}
-
 impl SessionStore {
-    /// Opens a session for writing, and makes it where it is missing. A damaged database is kept aside and what can be
-    /// read of it is saved (see [`SessionStore::take_notices`]); one from a newer program is refused and left as it is.
+    /// Opens a session for writing, or creates it. A damaged database is salvaged (see [`SessionStore::take_notices`]);
+    /// one of a newer version is refused and left unchanged.
     pub fn open(paths: &Paths) -> Result<Self, OpenError> {
         let folder = paths.folder();
         let is_new_folder = create_folder(folder)
             .map_err(|error| Failure::from(error).at("cannot create", folder))?;
         if folder
             .file_name()
-            .is_some_and(|name| name == super::sessions::FOLDER)
+            .is_some_and(|name| name == SESSIONS_FOLDER)
         {
             write_gitignore(folder)
                 .map_err(|error| Failure::from(error).at("cannot write to", folder))?;
@@ -154,8 +67,8 @@ impl SessionStore {
         let attempt = Lock::try_take(&lock_path)
             .map_err(|error| Failure::from(error).at("cannot lock", &lock_path))?;
         let lock = match attempt {
-            Attempt::Held(lock) => lock,
-            Attempt::Busy(holder) => return Err(OpenError::Busy(holder)),
+            LockAttempt::Held(lock) => lock,
+            LockAttempt::Busy(holder) => return Err(OpenError::Busy(holder)),
         };
         let predecessor = lock.predecessor();
         let database = Database::open(paths, lock, is_new_folder)
@@ -166,8 +79,7 @@ impl SessionStore {
         Ok(session)
     }
 
-    /// A session that leaves nothing behind: in memory, its spooled outputs in a folder below `scratch` that is
-    /// removed with it.
+    /// Creates a session in memory. Its large outputs are in a folder below `scratch`, which is removed on close.
     pub fn in_memory(scratch: &Path) -> Result<Self, StoreError> {
         let path = Path::new(IN_MEMORY);
         let id = id::fresh_session_id(None);
@@ -204,36 +116,36 @@ impl SessionStore {
         })
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn id(&self) -> &SessionId {
         &self.id
     }
 
-    /// The id by which programs know the session that want a UUID: the one given to [`SessionStore::set_uuid`] by an
-    /// earlier process or, without one, the bits of [`SessionStore::id`].
+    /// Returns the session's UUID: the one assigned by [`SessionStore::set_uuid`], now or in an earlier process, or else
+    /// the bits of [`SessionStore::id`].
     pub fn uuid(&self) -> &str {
         self.given_uuid.get().unwrap_or(&self.uuid)
     }
 
-    /// The file that it is kept in.
+    /// Returns the path of the database.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The process that held the session before and was killed. What it started may still run.
+    /// Returns the pid of the previous holder, if it was killed. Its child processes may still be running.
     pub fn predecessor(&self) -> Option<u32> {
         self.predecessor
     }
 
-    /// What the user should know since the last time this was asked. Damage may show only when the conversation is
-    /// loaded, so ask after [`Store::load`].
+    /// Returns the notices since the last call. Damage may only be found when the conversation is loaded, so call it
+    /// after [`Store::load`].
     pub async fn take_notices(&self) -> Vec<Notice> {
         self.perform("cannot read", |database| Ok(database.take_notices()))
             .await
             .unwrap_or_default()
     }
 
-    /// Reads the conversation tree as this session's writer sees it.
+    /// Calls `read` with the conversation tree, on the writer thread.
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl Fn(&Tree) -> Result<T, StoreError> + Send + 'static,
@@ -248,13 +160,13 @@ impl SessionStore {
             .await
     }
 
-    /// Deletes one message; what followed it follows its parent. Gives whether it was there.
+    /// Deletes one message and moves its children to its parent; returns whether it existed.
     pub async fn delete(&self, id: MessageId) -> Result<bool, StoreError> {
         self.perform("cannot write", move |database| database.delete(&id))
             .await
     }
 
-    /// Deletes a message with all that follows it, and gives how many messages that were.
+    /// Deletes a message with its descendants, and returns the number of messages deleted.
     pub async fn delete_subtree(&self, id: MessageId) -> Result<usize, StoreError> {
         self.perform("cannot write", move |database| database.delete_subtree(&id))
             .await
@@ -268,7 +180,7 @@ impl SessionStore {
         .await
     }
 
-    /// Makes `uuid` the id by which other programs know the session. It can be given once.
+    /// Assigns the UUID by which other programs identify the session. It can be assigned once.
     pub async fn set_uuid(&self, uuid: String) -> Result<(), StoreError> {
         let given = uuid.clone();
         self.perform("cannot write", move |database| {
@@ -279,7 +191,7 @@ impl SessionStore {
         Ok(())
     }
 
-    /// Sends mail to the own session; durable when it returns.
+    /// Queues a message for this session, durably, and returns its id.
     pub async fn send(&self, kind: MailKind, text: String) -> Result<MessageId, StoreError> {
         let id = self.clock.message_id();
         self.perform("cannot write", move |database| {
@@ -289,20 +201,21 @@ impl SessionStore {
         .await
     }
 
-    /// Takes mail of the own session back, unless it is in the conversation; gives whether it was still there.
+    /// Removes a queued message of this session, unless it is already in the conversation; returns whether it was
+    /// removed.
     pub async fn withdraw(&self, id: MessageId) -> Result<bool, StoreError> {
         self.perform("cannot write", move |database| database.withdraw(&id))
             .await
     }
 
-    /// Has the writer do something. If the database turns out to be damaged, what can be read is saved and the work
-    /// tried once more.
+    /// Runs `work` on the writer thread. If the database turns out to be damaged, it is salvaged and `work` is retried
+    /// once.
     async fn perform<T: Send + 'static>(
         &self,
         action: &'static str,
         work: impl Fn(&mut Database) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         let job: Job = Box::new(move |database| {
             let mut result = work(database);
             if let Err(failure) = &result
@@ -314,16 +227,17 @@ impl SessionStore {
             let _ = reply.send(result);
         });
         let stopped = || Failure::Refused {
-            reason: "its writer has stopped".to_owned(),
+            reason: "the writer thread has stopped".to_owned(),
             hint: None,
         };
-        let sent = match &self.jobs {
-            Some(jobs) => jobs.send(job).is_ok(),
-            None => false,
-        };
-        let result = match sent {
-            true => answer.await.unwrap_or_else(|_| Err(stopped())),
-            false => Err(stopped()),
+        let is_sent = self
+            .jobs
+            .as_ref()
+            .is_some_and(|jobs| jobs.send(job).is_ok());
+        let result = if is_sent {
+            response.await.unwrap_or_else(|_| Err(stopped()))
+        } else {
+            Err(stopped())
         };
         result.map_err(|failure| failure.at(action, &self.path))
     }
@@ -353,7 +267,7 @@ impl Store for SessionStore {
     }
 
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
-        self.perform("cannot read the mail of", move |database| {
+        self.perform("cannot read the queue of", move |database| {
             database.mail(kind)
         })
         .await
@@ -395,7 +309,7 @@ impl Store for SessionStore {
     }
 }
 
-/// The conversation of a subagent, in the session that it belongs to.
+/// The conversation of a subagent within a session.
 struct AgentBranch {
     session: Arc<SessionStore>,
     branch: Branch,
@@ -413,7 +327,7 @@ impl Store for AgentBranch {
     }
 
     async fn append(&self, mut records: Vec<Record>) -> Result<(), StoreError> {
-        // How busy the session is follows from the main conversation.
+        // The state of the session follows from the main conversation.
         records.retain(|record| !matches!(record, Record::Event(event) if event.kind.is_of_run()));
         if records.is_empty() {
             return Ok(());
@@ -456,20 +370,20 @@ impl Store for AgentBranch {
     }
 }
 
-/// The writer: does what it is asked to, and beats in between.
+/// Runs the writer thread: jobs, with heartbeats in between.
 fn write(mut database: Database, inbox: &mpsc::Receiver<Job>) {
-    // If this fails, the first append tries it again and says why.
-    let _ = database.settle();
-    let mut next_beat = Instant::now() + BEAT;
+    // If it fails, the first append retries it and reports the error.
+    let _ = database.make_durable();
+    let mut next_heartbeat = Instant::now() + HEARTBEAT;
     loop {
-        match inbox.recv_timeout(next_beat.saturating_duration_since(Instant::now())) {
+        match inbox.recv_timeout(next_heartbeat.saturating_duration_since(Instant::now())) {
             Ok(job) => job(&mut database),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if Instant::now() >= next_beat {
-            database.beat();
-            next_beat = Instant::now() + BEAT;
+        if Instant::now() >= next_heartbeat {
+            database.heartbeat();
+            next_heartbeat = Instant::now() + HEARTBEAT;
         }
     }
     database.close();

@@ -1,7 +1,7 @@
-//! The sessions of a folder: listed, found by what a person calls them, removed.
+//! The sessions of a folder: lists, finds, removes and collects them.
 //!
-//! A session is a database named by a ULID; there is no list besides. Names are in the databases, so a session can be
-//! copied or moved by its files.
+//! A session is a database named after a ULID; there is no index. Names are in the databases, so that a session can be
+//! copied or moved with its files.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -11,20 +11,18 @@ use std::path::{Path, PathBuf};
 use ah_conversation::{SessionId, StoreError, Time};
 use rusqlite::OptionalExtension;
 
-use super::lock::{Attempt, Lock};
-use super::messages::unsigned;
+use super::lock::{Lock, LockAttempt};
+use super::number::unsigned;
 use super::salvage::remove_if_exists;
-use super::session::OpenError;
 use super::tree::Tree;
 use super::{Failure, context, prune};
 use crate::id::{self, ULID_LEN, created_at, is_ulid, session_of};
-use crate::paths::Paths;
+use crate::open_error::OpenError;
+use crate::paths::{Paths, file_name};
 
-/// What the sessions' folder of a project is called.
-pub(super) const FOLDER: &str = ".ah";
-/// How much of a session's first text is read for a list.
+/// Maximum number of characters of a session's first text in a list.
 const FIRST_TEXT: usize = 400;
-/// Endings of files that only a crash leaves behind.
+/// Endings of files that only remain after a crash.
 const LEFTOVERS: [&str; 6] = [
     ".new",
     ".saved",
@@ -40,64 +38,64 @@ pub struct Sessions {
     folder: PathBuf,
 }
 
-/// A session as lists show it.
+/// Summary of a session for lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionHead {
-    /// Its id.
+    /// Id.
     pub id: SessionId,
-    /// Its files.
+    /// Paths of the files.
     pub paths: Paths,
-    /// The UUID it was given by another program.
+    /// UUID assigned by another program.
     pub uuid: Option<String>,
-    /// Its name.
+    /// Name.
     pub name: Option<String>,
-    /// When it was begun.
+    /// Time of creation.
     pub created_at: Time,
-    /// When its newest message was made.
+    /// Time of the newest message.
     pub last_written: Time,
-    /// How many messages it has, on all branches.
+    /// Number of messages on all branches.
     pub messages: u64,
-    /// Tokens that its models have read and written, on all branches.
+    /// Input and output tokens on all branches.
     pub tokens: u64,
-    /// The beginning of the first thing that was said, line breaks included.
+    /// Start of the first text, with line breaks.
     pub first_text: String,
-    /// Why nothing more is known of it, if it cannot be read.
+    /// Why the session cannot be read; the other fields are incomplete then.
     pub problem: Option<StoreError>,
 }
 
-/// What a collection has removed.
+/// Result of a garbage collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Sessions.
+    /// Sessions removed.
     pub sessions: Vec<SessionId>,
-    /// Files that belonged to no session any more.
+    /// Number of unused files removed.
     pub files: usize,
-    /// Bytes, of both.
+    /// Size of removed sessions and files in bytes.
     pub bytes: u64,
 }
 
 impl Sessions {
-    /// The sessions in `folder`, which need not exist.
+    /// Returns the sessions in `folder`, which need not exist.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
     }
 
-    /// The files of a session that does not exist yet; its id is greater than all others of the folder.
+    /// Returns the paths for a new session, whose id is greater than all others in the folder.
     pub fn fresh(&self) -> Result<Paths, StoreError> {
         let newest = self.ids()?.pop();
         let id = id::fresh_session_id(newest.as_ref());
         Ok(Paths::in_folder(&self.folder, &id))
     }
 
-    /// The session with the highest id.
+    /// Returns the session with the greatest id.
     pub fn newest(&self) -> Result<Option<Paths>, StoreError> {
         let newest = self.ids()?.pop();
         Ok(newest.map(|id| Paths::in_folder(&self.folder, &id)))
     }
 
-    /// The session in which something was said last.
+    /// Returns the session with the newest message.
     pub fn last_written(&self) -> Result<Option<Paths>, StoreError> {
         let heads = self.list()?;
         let last = heads
@@ -106,14 +104,14 @@ impl Sessions {
         Ok(last.map(|head| head.paths))
     }
 
-    /// The session of that name, if there is one; two are an error.
+    /// Returns the session of this name; fails if there are several.
     pub fn named(&self, name: &str) -> Result<Option<Paths>, StoreError> {
         let named = |head: &SessionHead| head.name.as_deref() == Some(name);
         let found: Vec<_> = self.list()?.into_iter().filter(named).collect();
         self.only(name, found)
     }
 
-    /// The session that a person or a program means: by its name, by a UUID, or by the beginning of its id.
+    /// Finds a session by its name, a UUID, or a prefix of its id.
     pub fn find(&self, wanted: &str) -> Result<Paths, StoreError> {
         if let Some(paths) = self.named(wanted)? {
             return Ok(paths);
@@ -140,7 +138,7 @@ impl Sessions {
         }
     }
 
-    /// All sessions, newest first. One that cannot be read is among them and says why.
+    /// Lists all sessions, newest first. Unreadable ones are included, with the reason.
     pub fn list(&self) -> Result<Vec<SessionHead>, StoreError> {
         let heads = self
             .ids()?
@@ -150,14 +148,14 @@ impl Sessions {
         Ok(heads.collect())
     }
 
-    /// Removes a session with all its files, unless a process holds it.
+    /// Removes a session with all its files, unless a process has it open.
     pub fn remove(&self, paths: &Paths) -> Result<(), OpenError> {
         let lock_path = paths.lock();
         let attempt = Lock::try_take(&lock_path)
             .map_err(|error| Failure::from(error).at("cannot lock", &lock_path))?;
         match attempt {
-            Attempt::Busy(holder) => Err(OpenError::Busy(holder)),
-            Attempt::Held(lock) => {
+            LockAttempt::Busy(holder) => Err(OpenError::Busy(holder)),
+            LockAttempt::Held(lock) => {
                 let removed = remove_files(paths);
                 drop(lock);
                 Ok(removed
@@ -166,8 +164,8 @@ impl Sessions {
         }
     }
 
-    /// Removes sessions in which nothing was said, those in which nothing was said since `before`, and files that no
-    /// session needs. A session that is held stays, and one that cannot be read.
+    /// Removes empty sessions, sessions without a message since `before`, and unused files. Sessions that are open or
+    /// unreadable stay.
     pub fn collect(&self, before: Option<Time>) -> Result<Collected, StoreError> {
         let mut collected = Collected::default();
         for head in self.list()? {
@@ -190,8 +188,8 @@ impl Sessions {
         Ok(collected)
     }
 
-    /// Removes what no session needs: the files of sessions without a database, drafts that a crash left, outputs
-    /// that no message names.
+    /// Removes unused files: files of sessions without a database, drafts left by a crash, and outputs that no message
+    /// references.
     fn collect_files(&self, collected: &mut Collected) -> io::Result<()> {
         let mut by_session: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for path in entries(&self.folder)? {
@@ -204,14 +202,15 @@ impl Sessions {
         }
         for (stem, files) in by_session {
             let paths = Paths::in_folder(&self.folder, &SessionId::from(stem));
-            let Attempt::Held(_lock) = Lock::try_take(&paths.lock())? else {
+            let LockAttempt::Held(_lock) = Lock::try_take(&paths.lock())? else {
                 continue;
             };
-            let needless = match paths.database().exists() {
-                true => needless_files(&paths, &files),
-                false => files,
+            let unused = if paths.database().exists() {
+                unused_files(&paths, &files)
+            } else {
+                files
             };
-            for path in needless {
+            for path in unused {
                 collected.bytes += size(&path);
                 collected.files += 1;
                 remove_any(&path)?;
@@ -223,7 +222,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// The ids of the folder's sessions, lowest first.
+    /// Returns the ids of all sessions, in ascending order.
     fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
         let paths = entries(&self.folder)
             .map_err(|error| Failure::from(error).at("cannot read", &self.folder))?;
@@ -244,11 +243,11 @@ impl Sessions {
             let candidates: Vec<_> = found.iter().map(SessionHead::label).collect();
             return Err(self.refused(
                 format!(
-                    "`{wanted}` may be any of {} sessions: {}",
+                    "`{wanted}` matches {} sessions: {}",
                     found.len(),
                     candidates.join(", ")
                 ),
-                "give more of the id".to_owned(),
+                "give more characters of the id".to_owned(),
             ));
         }
         Ok(found.into_iter().next().map(|head| head.paths))
@@ -351,27 +350,28 @@ fn remove_files(paths: &Paths) -> io::Result<()> {
     remove_if_exists(&paths.lock())
 }
 
-/// Of a session's files those that only a crash left, and outputs that no message names.
-fn needless_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
+/// Returns those of a session's files that are left over from a crash, and outputs that no message references.
+fn unused_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
     let is_leftover = |path: &&PathBuf| {
         let name = file_name(path);
         LEFTOVERS.iter().any(|ending| name.ends_with(ending))
     };
-    let mut needless: Vec<_> = files.iter().filter(is_leftover).cloned().collect();
-    let named = Tree::open(paths).map(|tree| prune::all_spooled(&tree.connection));
-    if let Ok(Ok(named)) = named {
-        let named: HashSet<_> = named.into_iter().collect();
-        let outputs = entries(&paths.outputs()).unwrap_or_default();
-        needless.extend(
-            outputs
+    let mut unused: Vec<_> = files.iter().filter(is_leftover).cloned().collect();
+    if let Ok(tree) = Tree::open(paths)
+        && let Ok(spooled) = prune::all_spooled(&tree.connection)
+    {
+        let referenced: HashSet<_> = spooled.into_iter().collect();
+        unused.extend(
+            entries(&paths.outputs())
+                .unwrap_or_default()
                 .into_iter()
-                .filter(|path| !named.contains(&file_name(path))),
+                .filter(|path| !referenced.contains(&file_name(path))),
         );
     }
-    needless
+    unused
 }
 
-/// What is in `folder`; nothing if it does not exist.
+/// Returns the paths of all entries in `folder`; none if it does not exist.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(folder) {
         Ok(entries) => entries
@@ -382,14 +382,7 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-fn file_name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
-}
-
-/// The bytes of a file, or of the files in a folder.
+/// Returns the size in bytes of a file, or of all files in a folder.
 fn size(path: &Path) -> u64 {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => entries(path)

@@ -1,8 +1,8 @@
-//! Branches of the tree, from a message back to its root.
+//! Reads branches of the tree, from a message back to its root.
 //!
-//! A message is stored after its parent, and with its blocks, so one pass over each table from the newest row back
-//! finds a branch. Following the parents by a recursive query takes several look-ups by text for each message, which is
-//! many times slower where, as nearly always, most of the tree is on the branch.
+//! A message is stored after its parent, and together with its blocks, so one pass over each table from the newest row
+//! back finds a branch. A recursive query along the parents needs several text lookups for each message, which is many
+//! times slower if most of the tree is on the branch, as it nearly always is.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,11 +17,11 @@ use super::details::Details;
 use super::messages::{self, HEAD, plain_origin};
 use super::{Failure, calls};
 
-/// Which content blocks to look at.
+/// Filter for content blocks.
 enum Scope<'a> {
-    /// Those with this number and higher ones.
+    /// Blocks from this row id on.
     From(i64),
-    /// Those of one message.
+    /// Blocks of one message.
     Of(&'a MessageId),
 }
 
@@ -43,8 +43,8 @@ impl ToSql for Scope<'_> {
     }
 }
 
-/// The transcript that ends at the current message. Where that is an answer whose calls have run, on a branch that a
-/// person has gone back to, their results belong to it. What stands before the model's view comes without content.
+/// Loads the transcript that ends at the current message. If that is a response whose calls have run, because the user
+/// went back to it, their results are included. Messages before the model's view are loaded without content.
 pub(super) fn load(connection: &Connection) -> Result<Transcript, Failure> {
     let Some(leaf) = messages::current(connection)? else {
         return Ok(Transcript::default());
@@ -54,7 +54,7 @@ pub(super) fn load(connection: &Connection) -> Result<Transcript, Failure> {
     viewed(connection, branch)
 }
 
-/// The transcript of a subagent: from its own root to its last message.
+/// Loads the transcript of a subagent, from its first message to its last.
 pub(super) fn load_agent(connection: &Connection, agent_id: &str) -> Result<Transcript, Failure> {
     let Some(leaf) = messages::last_of(connection, agent_id)? else {
         return Ok(Transcript::default());
@@ -65,7 +65,7 @@ pub(super) fn load_agent(connection: &Connection, agent_id: &str) -> Result<Tran
     viewed(connection, branch)
 }
 
-/// A branch as a transcript: with the content that its view needs, and the journal of its open calls.
+/// Converts a branch to a transcript: loads the content of the model's view and the states of open calls.
 fn viewed(connection: &Connection, mut branch: Vec<Message>) -> Result<Transcript, Failure> {
     find_origins(connection, &mut branch, &Scope::From(0))?;
     let from = view_start(&branch);
@@ -82,7 +82,7 @@ fn viewed(connection: &Connection, mut branch: Vec<Message>) -> Result<Transcrip
     Ok(Transcript::new(branch, calls))
 }
 
-/// The messages from the root to `leaf`, whole.
+/// Returns the messages from the root to `leaf`, with content.
 pub(super) fn branch(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, Failure> {
     let mut branch = ancestry(connection, leaf)?;
     find_origins(connection, &mut branch, &Scope::From(0))?;
@@ -90,7 +90,7 @@ pub(super) fn branch(connection: &Connection, leaf: &MessageId) -> Result<Vec<Me
     Ok(branch)
 }
 
-/// One message, whole.
+/// Returns one message, with content.
 pub(super) fn message(connection: &Connection, id: &MessageId) -> Result<Option<Message>, Failure> {
     let sql = format!("SELECT {HEAD} FROM messages WHERE id = ?");
     let mut statement = connection.prepare_cached(&sql)?;
@@ -105,7 +105,7 @@ pub(super) fn message(connection: &Connection, id: &MessageId) -> Result<Option<
     Ok(Some(message))
 }
 
-/// All messages in the order in which they were stored, without their content.
+/// Returns all messages in the order of storing, without content.
 pub(super) fn all(connection: &Connection) -> Result<Vec<Message>, Failure> {
     let sql = format!("SELECT {HEAD} FROM messages ORDER BY rowid");
     let mut statement = connection.prepare_cached(&sql)?;
@@ -118,7 +118,7 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<Message>, Failure> {
     Ok(all)
 }
 
-/// The messages from the root to `leaf`, without their content.
+/// Returns the messages from the root to `leaf`, without content.
 fn ancestry(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, Failure> {
     let sql = format!(
         "SELECT {HEAD} FROM messages WHERE rowid <= (SELECT rowid FROM messages WHERE id = ?)
@@ -137,7 +137,7 @@ fn ancestry(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, F
     }
     match wanted {
         Some(lost) if !branch.is_empty() => {
-            Err(Failure::Damaged(format!("the message {lost} is missing")))
+            Err(Failure::Damaged(format!("message {lost} is missing")))
         }
         _ => {
             branch.reverse();
@@ -146,7 +146,7 @@ fn ancestry(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, F
     }
 }
 
-/// The message of results that once followed the answer at the end of `branch`, without its content.
+/// Returns the first message of results after the response at the end of `branch`, without content.
 fn results_after(connection: &Connection, branch: &[Message]) -> Result<Option<Message>, Failure> {
     let Some(asking) = branch.last().filter(|last| last.role == Role::Assistant) else {
         return Ok(None);
@@ -161,13 +161,13 @@ fn results_after(connection: &Connection, branch: &[Message]) -> Result<Option<M
     rows.next()?.map(messages::head).transpose()
 }
 
-/// Sets the origin of each message that is not there for its role alone, as its first block tells.
+/// Sets the origin of each message for which its first block stores or implies one.
 fn find_origins(
     connection: &Connection,
     messages: &mut [Message],
     scope: &Scope<'_>,
 ) -> Result<(), Failure> {
-    let places = places(messages);
+    let positions = positions(messages);
     let sql = format!(
         r#"SELECT message_id, block_type = '{TOOL_RESULT}', details FROM content_blocks
          WHERE seq = 0 AND (block_type = '{TOOL_RESULT}' OR details LIKE '%"origin"%') AND {scope}"#
@@ -175,7 +175,7 @@ fn find_origins(
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([scope])?;
     while let Some(row) = rows.next()? {
-        let Some(at) = places.get(row.get_ref(0)?.as_str()?) else {
+        let Some(at) = positions.get(row.get_ref(0)?.as_str()?) else {
             continue;
         };
         let message = &mut messages[*at];
@@ -190,7 +190,7 @@ fn find_origins(
     Ok(())
 }
 
-/// The number of the first block of `message`, 0 where it has none.
+/// Returns the row id of the first block of `message`; 0 if it has none.
 fn first_block(connection: &Connection, message: &Message) -> Result<i64, Failure> {
     let number: Option<i64> = connection
         .prepare_cached("SELECT min(id) FROM content_blocks WHERE message_id = ?")?
@@ -198,20 +198,20 @@ fn first_block(connection: &Connection, message: &Message) -> Result<i64, Failur
     Ok(number.unwrap_or(0))
 }
 
-/// Reads the content of `messages`, whose blocks are all in `scope`.
+/// Loads the content of `messages`, whose blocks are all in `scope`.
 fn fill(
     connection: &Connection,
     messages: &mut [Message],
     scope: &Scope<'_>,
 ) -> Result<(), Failure> {
-    let places = places(messages);
+    let positions = positions(messages);
     let sql = format!("SELECT {BLOCK} FROM content_blocks WHERE {scope} ORDER BY id");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([scope])?;
     while let Some(row) = rows.next()? {
-        if let Some(at) = places.get(row.get_ref(0)?.as_str()?) {
+        if let Some(at) = positions.get(row.get_ref(0)?.as_str()?) {
             let content = &mut messages[*at].content;
-            // Nearly all messages have one block or two; room for four in each would be half the memory.
+            // Nearly all messages have one or two blocks; the default capacity of four would double the memory.
             content.reserve_exact(1);
             content.push(blocks::block(row)?);
         }
@@ -219,13 +219,16 @@ fn fill(
     Ok(())
 }
 
-/// Where each message stands in the list.
-fn places(messages: &[Message]) -> HashMap<String, usize> {
-    let place = |(at, message): (usize, &Message)| (message.id.to_string(), at);
-    messages.iter().enumerate().map(place).collect()
+/// Returns the position of each message in the list, by its id.
+fn positions(messages: &[Message]) -> HashMap<String, usize> {
+    messages
+        .iter()
+        .enumerate()
+        .map(|(at, message)| (message.id.to_string(), at))
+        .collect()
 }
 
-/// Where the content of the model's view begins.
+/// Returns the position of the first message in the model's view.
 fn view_start(messages: &[Message]) -> usize {
     let Some(at) = messages.iter().rposition(Message::is_summary) else {
         return 0;

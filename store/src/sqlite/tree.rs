@@ -1,6 +1,6 @@
-//! The conversation tree of one session, to be read: by commands, also while another process works on the session.
+//! Reads the conversation tree of one session, even while another process has it open.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,16 @@ use ah_conversation::{
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::details::Details;
-use super::outputs::{self, Whole};
+use super::outputs::{self, FullOutput};
 use super::schema::CONVERSATION;
 use super::{Failure, blocks, calls, connect_to_read, context, events, messages, transcript};
 use crate::id::uuid_of;
 use crate::paths::Paths;
 
-/// How many characters of a message's text are read for a list.
+/// Maximum number of characters of a message's text in a list.
 const PREVIEW: usize = 400;
 
-/// The conversation tree of one session, to be read.
+/// The conversation tree of one session, for reading.
 #[derive(Debug)]
 pub struct Tree {
     pub(super) connection: Connection,
@@ -28,51 +28,51 @@ pub struct Tree {
     path: PathBuf,
 }
 
-/// A message as lists show it.
+/// Summary of a message for lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Head {
-    /// The message, without its content.
+    /// The message, without content.
     pub message: Message,
-    /// The beginning of its text, line breaks included.
+    /// Start of its text, with line breaks.
     pub preview: String,
-    /// The tool calls that it asks for.
+    /// Tool calls of the message.
     pub tool_uses: Vec<ToolUse>,
-    /// The subagent whose conversation it is in; `None`: the main one.
+    /// Id of the subagent whose conversation it belongs to; `None` for the main conversation.
     pub agent_id: Option<String>,
 }
 
-/// Where two branches part, and what is on one alone.
+/// Difference between two branches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
-    /// The deepest message that both have; `None` if they have different roots.
+    /// Last common message; `None` if the roots differ.
     pub fork: Option<Head>,
-    /// What follows it on the first branch; empty if the second goes on from the first.
+    /// Messages after it on the first branch; empty if the second branch continues the first.
     pub left: Vec<Head>,
-    /// What follows it on the second branch.
+    /// Messages after it on the second branch.
     pub right: Vec<Head>,
 }
 
-/// One request to a model and what it cost.
+/// A request to a model, with its usage and cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiCall {
-    /// The answer, unless it has been deleted.
+    /// Id of the response, unless it has been deleted.
     pub message: Option<MessageId>,
-    /// When it ended.
+    /// Time of the end.
     pub at: Time,
-    /// The model that was asked.
+    /// Model.
     pub model: String,
-    /// The provider that was asked, as long as the answer is there.
+    /// Provider; `None` if the response has been deleted.
     pub provider: Option<String>,
-    /// What it cost in tokens.
+    /// Tokens used.
     pub usage: Usage,
-    /// What it cost in money, where that was known.
+    /// Cost, if known.
     pub cost: Option<Cost>,
-    /// From the request to the end, retries included.
+    /// Time from the request to the end in milliseconds, including retries.
     pub latency_ms: u64,
 }
 
 impl Tree {
-    /// Opens an existing session to read it; nothing is changed.
+    /// Opens an existing session for reading; nothing is changed.
     pub fn open(paths: &Paths) -> Result<Self, StoreError> {
         let path = paths.database();
         let open = || {
@@ -92,85 +92,79 @@ impl Tree {
         }
     }
 
-    /// The current message.
+    /// Returns the id of the current message.
     pub fn current(&self) -> Result<Option<MessageId>, StoreError> {
-        self.said(messages::current(&self.connection))
+        self.at_path(messages::current(&self.connection))
     }
 
-    /// The session's name.
+    /// Returns the session's name.
     pub fn name(&self) -> Result<Option<String>, StoreError> {
-        self.said(context::get(&self.connection, context::NAME))
+        self.at_path(context::get(&self.connection, context::NAME))
     }
 
-    /// The session's state: `idle`, `processing` or `closed`.
+    /// Returns the session's state: `idle`, `processing` or `closed`.
     pub fn state(&self) -> Result<String, StoreError> {
-        let state = self.said(context::get(&self.connection, context::STATE))?;
+        let state = self.at_path(context::get(&self.connection, context::STATE))?;
         Ok(state.unwrap_or_else(|| "idle".to_owned()))
     }
 
-    /// All messages as lists show them, in the order in which they were stored.
+    /// Returns summaries of all messages, in the order of storing.
     pub fn heads(&self) -> Result<Vec<Head>, StoreError> {
-        self.said(self.read_heads())
+        self.at_path(self.read_heads())
     }
 
-    /// The messages from the root to `leaf`, as lists show them.
+    /// Returns summaries of the messages from the root to `leaf`.
     pub fn ancestry(&self, leaf: &MessageId) -> Result<Vec<Head>, StoreError> {
         Ok(ancestry(&self.heads()?, leaf))
     }
 
-    /// The messages of the main conversation that nothing of it follows, newest first, each with the number of messages on its branch.
+    /// Returns the leaves of the main conversation, newest first, each with the number of messages on its branch.
     pub fn leaves(&self) -> Result<Vec<(Head, usize)>, StoreError> {
         let heads = self.heads()?;
-        let leaves = leaves(&heads).rev().cloned();
-        Ok(leaves
-            .map(|leaf| {
-                let depth = ancestry(&heads, &leaf.message.id).len();
-                (leaf, depth)
-            })
-            .collect())
+        let with_depth = |leaf: &Head| (leaf.clone(), ancestry(&heads, &leaf.message.id).len());
+        Ok(leaves(&heads).rev().map(with_depth).collect())
     }
 
-    /// The message `id`, whole.
+    /// Returns the message `id`, with content.
     pub fn message(&self, id: &MessageId) -> Result<Option<Message>, StoreError> {
-        self.said(transcript::message(&self.connection, id))
+        self.at_path(transcript::message(&self.connection, id))
     }
 
-    /// The messages from the root to `leaf`, whole.
+    /// Returns the messages from the root to `leaf`, with content.
     pub fn branch(&self, leaf: &MessageId) -> Result<Vec<Message>, StoreError> {
-        self.said(transcript::branch(&self.connection, leaf))
+        self.at_path(transcript::branch(&self.connection, leaf))
     }
 
-    /// The message that a person calls `@seq`: the one on the current branch or, where that has none, the oldest.
+    /// Returns the message that `@seq` stands for: the one on the current branch or else the oldest.
     pub fn numbered(&self, seq: u32) -> Result<Option<MessageId>, StoreError> {
         let heads = self.heads()?;
         let current = self.current()?;
         Ok(numbered(&heads, current.as_ref(), seq))
     }
 
-    /// What is different between the branches that end at `@left` and `@right`; `None` if there is no such message.
-    /// The same number twice means two messages of that number, leaves before others.
+    /// Compares the branches that end at `@left` and `@right`; returns `None` if there is no such message. The same
+    /// number twice stands for two messages of that number, leaves first.
     pub fn diff(&self, left: u32, right: u32) -> Result<Option<Diff>, StoreError> {
         let heads = self.heads()?;
-        let ends = match left == right {
-            true => pair(&heads, left),
-            false => {
-                let current = self.current()?;
-                let end = |seq| numbered(&heads, current.as_ref(), seq);
-                end(left).zip(end(right))
-            }
+        let ends = if left == right {
+            pair(&heads, left)
+        } else {
+            let current = self.current()?;
+            let end = |seq| numbered(&heads, current.as_ref(), seq);
+            end(left).zip(end(right))
         };
         Ok(ends.map(|(left, right)| diff(ancestry(&heads, &left), ancestry(&heads, &right))))
     }
 
-    /// All stored events, oldest first.
+    /// Returns all stored events, oldest first.
     pub fn events(&self) -> Result<Vec<Event>, StoreError> {
-        self.said(events::all(&self.connection))
+        self.at_path(events::all(&self.connection))
     }
 
-    /// All requests to models, oldest first, also those whose answers have been deleted since.
+    /// Returns all requests to models, oldest first, including those whose responses have been deleted.
     pub fn api_calls(&self) -> Result<Vec<ApiCall>, StoreError> {
         let heads = self.heads()?;
-        let answers: HashMap<_, _> = heads
+        let responses: HashMap<_, _> = heads
             .iter()
             .filter_map(|head| Some((&head.message.id, head.message.response.as_ref()?)))
             .collect();
@@ -188,8 +182,8 @@ impl Tree {
             else {
                 return None;
             };
-            let answer = answers.get(&message_id);
-            let told = Usage {
+            let response = responses.get(&message_id);
+            let reported = Usage {
                 input_tokens,
                 output_tokens,
                 cache_creation_input_tokens,
@@ -197,13 +191,13 @@ impl Tree {
                 cache_creation_1h_input_tokens: 0,
             };
             Some(ApiCall {
-                usage: answer.map_or(told, |answer| answer.usage),
-                cost: match answer {
-                    Some(answer) => answer.cost,
+                usage: response.map_or(reported, |response| response.usage),
+                cost: match response {
+                    Some(response) => response.cost,
                     None => cost_usd.map(Cost::from_usd),
                 },
-                provider: answer.map(|answer| answer.provider.clone()),
-                message: answer.is_some().then_some(message_id),
+                provider: response.map(|response| response.provider.clone()),
+                message: response.is_some().then_some(message_id),
                 at: Time(event.timestamp.saturating_mul(1000)),
                 model,
                 latency_ms: api_latency_ms,
@@ -212,30 +206,31 @@ impl Tree {
         Ok(calls.collect())
     }
 
-    /// Writes the whole output of a call to `to`, as it came, and gives its length; `None` if there is no such call.
+    /// Writes the full output of a call to `to`, byte for byte, and returns its length; `None` if there is no such call.
     pub fn copy_output(
         &self,
         call: &ToolUseId,
         to: &mut dyn Write,
     ) -> Result<Option<u64>, StoreError> {
-        let whole = self.said(whole(&self.connection, call))?;
-        let output = whole.map(|whole| whole.open(&self.outputs));
+        let full_output = self.at_path(full_output(&self.connection, call))?;
+        let output = full_output.map(|full_output| full_output.open(&self.outputs));
         let copied = output.map(|output| io::copy(&mut output?, to));
-        self.said(copied.transpose().map_err(Failure::from))
+        self.at_path(copied.transpose().map_err(Failure::from))
     }
 
-    /// What SQLite finds wrong with the database; empty if it is sound.
-    pub fn faults(&self) -> Result<Vec<String>, StoreError> {
+    /// Returns the errors that SQLite finds in the database; empty if it is intact.
+    pub fn integrity_errors(&self) -> Result<Vec<String>, StoreError> {
         let check = || {
             let mut statement = self.connection.prepare("PRAGMA integrity_check")?;
-            let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
-            let lines = lines.collect::<Result<Vec<_>, _>>()?;
+            let lines = statement
+                .query_map([], |row| row.get::<_, String>(0))?
+                .collect::<Result<Vec<_>, _>>()?;
             Ok(lines.into_iter().filter(|line| line != "ok").collect())
         };
-        self.said(check())
+        self.at_path(check())
     }
 
-    /// The session's UUID: the one it was given, or the bits of its id.
+    /// Returns the session's UUID: the assigned one, or the bits of its id.
     pub(super) fn uuid_of(&self, id: Option<&SessionId>) -> Result<String, Failure> {
         let given = context::get(&self.connection, context::UUID)?;
         Ok(given.or_else(|| id.map(uuid_of)).unwrap_or_default())
@@ -247,9 +242,9 @@ impl Tree {
         offset: usize,
         limit: usize,
     ) -> Result<Option<OutputPage>, Failure> {
-        match whole(&self.connection, call)? {
-            Some(whole) => Ok(Some(outputs::page(
-                whole.open(&self.outputs)?,
+        match full_output(&self.connection, call)? {
+            Some(full_output) => Ok(Some(outputs::page(
+                full_output.open(&self.outputs)?,
                 offset,
                 limit,
             )?)),
@@ -269,7 +264,7 @@ impl Tree {
             .into_iter()
             .map(bare)
             .collect();
-        let places: HashMap<_, _> = heads
+        let positions: HashMap<_, _> = heads
             .iter()
             .enumerate()
             .map(|(at, head)| (head.message.id.clone(), at))
@@ -281,7 +276,7 @@ impl Tree {
         let mut rows = statement.query([PREVIEW as i64])?;
         while let Some(row) = rows.next()? {
             let id = MessageId::from(row.get::<_, String>(0)?);
-            let Some(head) = places.get(&id).and_then(|at| heads.get_mut(*at)) else {
+            let Some(head) = positions.get(&id).and_then(|at| heads.get_mut(*at)) else {
                 continue;
             };
             match row.get::<_, Option<String>>(2)? {
@@ -299,14 +294,14 @@ impl Tree {
         Ok(heads)
     }
 
-    fn said<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
+    fn at_path<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
         result.map_err(|failure| failure.at("cannot read", &self.path))
     }
 }
 
-/// The whole output of `call`, of the newest call if a model used the id more than once.
-fn whole(connection: &Connection, call: &ToolUseId) -> Result<Option<Whole>, Failure> {
-    if let Some(waiting) = calls::whole(connection, call, None)? {
+/// Returns the full output of `call`; if a model used the id more than once, that of the newest call.
+fn full_output(connection: &Connection, call: &ToolUseId) -> Result<Option<FullOutput>, Failure> {
+    if let Some(waiting) = calls::full_output(connection, call, None)? {
         return Ok(Some(waiting));
     }
     let asking = calls::asking(connection, call)?;
@@ -314,18 +309,18 @@ fn whole(connection: &Connection, call: &ToolUseId) -> Result<Option<Whole>, Fai
          WHERE m.parent_id = ?2 AND b.tool_id = ?1 AND b.block_type = 'tool_result' ORDER BY b.id DESC LIMIT 1";
     let by_call = "SELECT details, tool_output FROM content_blocks
          WHERE ?2 IS NULL AND tool_id = ?1 AND block_type = 'tool_result' ORDER BY id DESC LIMIT 1";
-    // The journal leads to the message without a search, but results of calls that never ran are not in it.
+    // The journal saves a search for the message, but does not have calls that never ran.
     for (sql, asking) in [(by_parent, asking.as_deref()), (by_call, None)] {
         let found = connection
             .prepare_cached(sql)?
             .query_row(params![call.as_str(), asking], |row| {
                 let details: Option<String> = row.get(0)?;
                 Ok(Details::decode(details.as_deref())
-                    .and_then(|details| Whole::read(row.get_ref(1)?, details.spool)))
+                    .and_then(|details| FullOutput::read(row.get_ref(1)?, details.spool)))
             })
             .optional()?;
-        if let Some(whole) = found {
-            return whole;
+        if let Some(full_output) = found {
+            return full_output;
         }
     }
     Ok(None)
@@ -337,7 +332,7 @@ fn ancestry(heads: &[Head], leaf: &MessageId) -> Vec<Head> {
     let mut next = by_id.get(leaf);
     while let Some(head) = next {
         branch.push((*head).clone());
-        // A parent always has a smaller number, so this ends whatever the database says.
+        // A parent always has a smaller number, so the loop ends even with damaged data.
         next = head
             .message
             .parent
@@ -351,13 +346,10 @@ fn ancestry(heads: &[Head], leaf: &MessageId) -> Vec<Head> {
 
 fn leaves(heads: &[Head]) -> impl DoubleEndedIterator<Item = &Head> {
     let main = || heads.iter().filter(|head| head.agent_id.is_none());
-    let parents: std::collections::HashSet<_> = main()
+    let parents: HashSet<_> = main()
         .filter_map(|head| head.message.parent.as_ref())
         .collect();
-    heads
-        .iter()
-        .filter(|head| head.agent_id.is_none())
-        .filter(move |head| !parents.contains(&head.message.id))
+    main().filter(move |head| !parents.contains(&head.message.id))
 }
 
 fn numbered(heads: &[Head], current: Option<&MessageId>, seq: u32) -> Option<MessageId> {

@@ -1,4 +1,4 @@
-//! What every store must do, run for a session on disk and for one in memory.
+//! The contract of a store, checked for a session on disk and for one in memory.
 
 use std::sync::Arc;
 
@@ -36,25 +36,25 @@ macro_rules! contract {
 
 contract![
     a_new_session_is_empty,
-    what_is_appended_is_loaded,
+    appended_messages_are_loaded,
     the_last_appended_message_is_the_current_one,
     a_message_is_stored_once,
     a_batch_is_stored_whole_or_not_at_all,
-    a_call_is_known_from_its_start,
-    a_finished_call_keeps_its_result_until_a_message_has_it,
-    results_take_whole_outputs_over_in_the_same_batch,
+    a_started_call_is_in_the_journal,
+    a_finished_call_keeps_its_result_until_a_message_stores_it,
+    results_store_the_full_output_of_calls_in_the_same_batch,
     a_reused_id_means_the_newer_call,
     results_of_calls_that_never_ran_are_their_own_output,
     a_call_whose_results_were_deleted_counts_as_started,
     going_back_to_an_answer_keeps_the_results_of_its_calls,
     big_and_binary_outputs_come_back_byte_for_byte,
-    a_spooled_output_is_taken_where_it_is,
-    a_gap_in_a_capped_output_is_told_in_its_place,
-    pictures_come_back,
-    what_stands_before_the_view_comes_without_content,
-    mail_is_delivered_exactly_once_and_in_order,
-    mail_that_was_read_before_a_crash_is_not_read_again,
-    only_stored_events_are_stored,
+    a_spooled_output_is_adopted_from_any_folder,
+    a_gap_in_a_capped_output_is_marked_in_its_place,
+    images_are_stored_and_loaded,
+    messages_before_the_view_are_loaded_without_content,
+    queued_messages_are_delivered_exactly_once_and_in_order,
+    a_queued_message_that_was_appended_before_a_crash_is_not_delivered_again,
+    only_events_of_stored_kinds_are_stored,
     editing_the_tree_moves_the_current_message,
 ];
 
@@ -69,7 +69,7 @@ async fn a_new_session_is_empty(session: &SessionStore) {
     assert_eq!(nothing, None);
 }
 
-async fn what_is_appended_is_loaded(session: &SessionStore) {
+async fn appended_messages_are_loaded(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let all = [
         speaker.prompt("one"),
@@ -118,7 +118,7 @@ async fn a_batch_is_stored_whole_or_not_at_all(session: &SessionStore) {
     assert_eq!(messages(session).await, [prompt]);
 }
 
-async fn a_call_is_known_from_its_start(session: &SessionStore) {
+async fn a_started_call_is_in_the_journal(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["r", "w", "n", "x"]);
@@ -160,7 +160,7 @@ async fn a_call_is_known_from_its_start(session: &SessionStore) {
     }
 }
 
-async fn a_finished_call_keeps_its_result_until_a_message_has_it(session: &SessionStore) {
+async fn a_finished_call_keeps_its_result_until_a_message_stores_it(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["a", "b"]);
@@ -195,23 +195,23 @@ async fn a_finished_call_keeps_its_result_until_a_message_has_it(session: &Sessi
     check_output(session, "b", "all of it", 1).await;
 }
 
-async fn results_take_whole_outputs_over_in_the_same_batch(session: &SessionStore) {
+async fn results_store_the_full_output_of_calls_in_the_same_batch(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["a"]);
     let results = speaker.results(vec![result("a", "[cut]")]);
-    let whole = "line\n".repeat(1000);
+    let output = "line\n".repeat(1000);
     session
         .append(vec![
             Record::Message(asking.clone()),
             started(&asking, "a", "command"),
-            finished(&asking, result("a", "[cut]"), bytes(whole.clone())),
+            finished(&asking, result("a", "[cut]"), bytes(output.clone())),
             Record::Message(results.clone()),
         ])
         .await
         .unwrap();
     assert_eq!(messages(session).await.last(), Some(&results));
-    check_output(session, "a", whole.trim_end(), 1000).await;
+    check_output(session, "a", output.trim_end(), 1000).await;
 }
 
 async fn a_reused_id_means_the_newer_call(session: &SessionStore) {
@@ -319,7 +319,7 @@ async fn big_and_binary_outputs_come_back_byte_for_byte(session: &SessionStore) 
     }
 }
 
-async fn a_spooled_output_is_taken_where_it_is(session: &SessionStore) {
+async fn a_spooled_output_is_adopted_from_any_folder(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let elsewhere = tempfile::TempDir::new().unwrap();
@@ -345,13 +345,13 @@ async fn a_spooled_output_is_taken_where_it_is(session: &SessionStore) {
             ])
             .await
             .unwrap();
-        assert_ne!(session.spool_path(&id.into()), path, "the place is taken");
+        assert_ne!(session.spool_path(&id.into()), path, "the path is in use");
         assert_eq!(messages(session).await.last(), Some(&results));
         check_output(session, id, "one\ntwo", 2).await;
     }
 }
 
-async fn a_gap_in_a_capped_output_is_told_in_its_place(session: &SessionStore) {
+async fn a_gap_in_a_capped_output_is_marked_in_its_place(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let path = session.spool_path(&"a".into());
@@ -369,11 +369,11 @@ async fn a_gap_in_a_capped_output_is_told_in_its_place(session: &SessionStore) {
     let end = finished(&asking, result("a", "cut"), Content::Spool(spool));
     let records = vec![Record::Message(asking), end];
     session.append(records).await.unwrap();
-    let told = "one\ntwo\n\n[1000 bytes were not kept]\nlast";
-    check_output(session, "a", told, 5).await;
+    let text = "one\ntwo\n\n[1000 bytes left out]\nlast";
+    check_output(session, "a", text, 5).await;
 }
 
-async fn pictures_come_back(session: &SessionStore) {
+async fn images_are_stored_and_loaded(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let picture = vec![
@@ -407,7 +407,7 @@ async fn pictures_come_back(session: &SessionStore) {
     assert!(envelope.starts_with(br#"{"__image__":true,"content":[{"type":"image","source":{"#));
 }
 
-async fn what_stands_before_the_view_comes_without_content(session: &SessionStore) {
+async fn messages_before_the_view_are_loaded_without_content(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let old = [speaker.prompt("one"), speaker.answer("two")];
     let kept = [speaker.prompt("three"), speaker.answer("four")];
@@ -431,7 +431,7 @@ async fn what_stands_before_the_view_comes_without_content(session: &SessionStor
     }
 }
 
-async fn mail_is_delivered_exactly_once_and_in_order(session: &SessionStore) {
+async fn queued_messages_are_delivered_exactly_once_and_in_order(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     for (kind, text) in [
@@ -444,7 +444,7 @@ async fn mail_is_delivered_exactly_once_and_in_order(session: &SessionStore) {
     let mail = session.mail(MailKind::Steer).await.unwrap();
     let texts: Vec<_> = mail.iter().map(|mail| mail.content.as_str()).collect();
     assert_eq!(texts, ["left", "right"]);
-    // What was not appended comes again.
+    // Messages that were not appended are delivered again.
     assert_eq!(session.mail(MailKind::Steer).await.unwrap(), mail);
     for mail in &mail {
         let block = ContentBlock::text(format!("[STEERING] {}", mail.content));
@@ -457,14 +457,16 @@ async fn mail_is_delivered_exactly_once_and_in_order(session: &SessionStore) {
     assert_eq!(messages(session).await.last(), speaker.last.as_ref());
 }
 
-async fn mail_that_was_read_before_a_crash_is_not_read_again(session: &SessionStore) {
+async fn a_queued_message_that_was_appended_before_a_crash_is_not_delivered_again(
+    session: &SessionStore,
+) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let id = session
         .send(MailKind::Steer, "left".to_owned())
         .await
         .unwrap();
-    // Appended without ever having been handed out here: as by a process that died before it could mark it.
+    // Appended without having been handed out here, as by a process that died before it could mark the message.
     let block = ContentBlock::text("[STEERING] left");
     append(
         session,
@@ -479,7 +481,7 @@ async fn mail_that_was_read_before_a_crash_is_not_read_again(session: &SessionSt
     assert_eq!(session.mail(MailKind::Steer).await.unwrap().len(), 1);
 }
 
-async fn only_stored_events_are_stored(session: &SessionStore) {
+async fn only_events_of_stored_kinds_are_stored(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let prompt = speaker.prompt("go");
     let answer = speaker.answer("done");
@@ -550,7 +552,7 @@ async fn editing_the_tree_moves_the_current_message(session: &SessionStore) {
     assert_eq!(messages(session).await, [root.clone(), first.clone()]);
     assert!(session.checkout(MessageId::from("nobody")).await.is_err());
 
-    // What followed a deleted message follows its parent.
+    // The children of a deleted message become children of its parent.
     session.checkout(more.id.clone()).await.unwrap();
     assert!(session.delete(first.id.clone()).await.unwrap());
     assert!(!session.delete(first.id.clone()).await.unwrap());
@@ -561,7 +563,7 @@ async fn editing_the_tree_moves_the_current_message(session: &SessionStore) {
         .collect();
     assert_eq!(ids, [root.id.clone(), more.id.clone()]);
 
-    // Without a current message the newest leaf is it.
+    // Without a recorded current message, the newest leaf is the current one.
     assert_eq!(session.delete_subtree(more.id.clone()).await.unwrap(), 1);
     assert_eq!(messages(session).await, [root.clone(), second]);
     assert_eq!(session.delete_subtree(root.id.clone()).await.unwrap(), 2);

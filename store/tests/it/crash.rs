@@ -1,4 +1,4 @@
-//! What is left of a session when its process dies at any moment.
+//! Sessions whose process died at any moment.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::fixture::{
     Speaker, World, append, bytes, finished, open_and_load, open_quietly, result, started,
 };
 
-/// Puts what is on disk of a session now into `folder`, as a death at this moment would leave it.
+/// Copies the current files of a session to `folder`, as a crash at this moment would leave them.
 fn copy_files(paths: &Paths, folder: &Path) -> Paths {
     let name = paths.database().file_name().unwrap();
     let copy = folder.join(name);
@@ -23,7 +23,8 @@ fn copy_files(paths: &Paths, folder: &Path) -> Paths {
     Paths::of(copy)
 }
 
-/// A conversation with every kind of record, in the batches in which a run stores it.
+/// Returns a conversation with every kind of record, in the batches in which a run stores it, each with all messages
+/// so far.
 fn batches() -> Vec<(Vec<Record>, Vec<Arc<Message>>)> {
     let mut speaker = Speaker::default();
     let mut batches = Vec::new();
@@ -64,7 +65,7 @@ fn batches() -> Vec<(Vec<Record>, Vec<Arc<Message>>)> {
 }
 
 #[tokio::test]
-async fn all_that_was_acknowledged_is_there_after_a_death_between_any_two_commits() {
+async fn nothing_acknowledged_is_lost_in_a_crash_between_any_two_commits() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -75,14 +76,14 @@ async fn all_that_was_acknowledged_is_there_after_a_death_between_any_two_commit
         assert_eq!(messages, said);
         assert_eq!(notices, []);
         assert_eq!(
-            Tree::open(&copy).unwrap().faults().unwrap(),
+            Tree::open(&copy).unwrap().integrity_errors().unwrap(),
             Vec::<String>::new()
         );
     }
 }
 
 #[tokio::test]
-async fn a_log_cut_anywhere_leaves_a_sound_beginning_of_the_conversation() {
+async fn a_truncated_log_leaves_an_intact_start_of_the_conversation() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -94,7 +95,7 @@ async fn a_log_cut_anywhere_leaves_a_sound_beginning_of_the_conversation() {
     let copy = copy_files(&paths, &world.root().join("whole"));
     let log_of = |paths: &Paths| format!("{}-wal", paths.database().display());
     let log = fs::read(log_of(&copy)).unwrap();
-    // Around each border between two frames, and in the middle of each.
+    // Cuts around each boundary of two frames, and within each frame.
     let frames = (0..log.len()).step_by(4096 + 24);
     let cuts = frames.flat_map(|at| [at, at + 31, at + 32, at + 2000]);
     let mut longest = 0;
@@ -105,7 +106,7 @@ async fn a_log_cut_anywhere_leaves_a_sound_beginning_of_the_conversation() {
         assert!(everything.starts_with(&messages), "cut at {cut}");
         assert!(
             messages.len() >= longest,
-            "a longer log says less: cut at {cut}"
+            "a longer log has fewer messages: cut at {cut}"
         );
         assert_eq!(notices, [], "cut at {cut}");
         longest = messages.len();
@@ -114,7 +115,7 @@ async fn a_log_cut_anywhere_leaves_a_sound_beginning_of_the_conversation() {
 }
 
 #[tokio::test]
-async fn a_draft_of_a_session_that_was_never_finished_is_no_obstacle() {
+async fn an_unfinished_draft_of_a_session_is_replaced() {
     let world = World::new();
     let paths = world.fresh();
     fs::create_dir_all(world.folder()).unwrap();
@@ -124,7 +125,7 @@ async fn a_draft_of_a_session_that_was_never_finished_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_cut_off_is_told_of_once() {
+async fn an_interrupted_run_is_reported_once() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -150,7 +151,7 @@ async fn a_run_that_was_cut_off_is_told_of_once() {
 }
 
 #[tokio::test]
-async fn messages_without_content_are_removed_unless_they_matter() {
+async fn messages_without_content_are_removed_except_for_responses() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -161,18 +162,18 @@ async fn messages_without_content_are_removed_unless_they_matter() {
         ah_conversation::Origin::Model,
         Vec::new(),
     );
-    let orphan = speaker.says(
+    let empty = speaker.says(
         ah_conversation::Role::User,
         ah_conversation::Origin::Prompt,
         Vec::new(),
     );
-    for message in [&prompt, &silent, &orphan] {
+    for message in [&prompt, &silent, &empty] {
         append(&session, message).await;
     }
     drop(session);
     let (messages, notices) = open_and_load(&paths).await;
     assert_eq!(messages, [prompt, silent]);
-    assert_eq!(notices, [Notice::Orphans(1)]);
+    assert_eq!(notices, [Notice::EmptyMessages(1)]);
 }
 
 #[cfg(feature = "fault-injection")]
@@ -186,7 +187,7 @@ mod injected {
 
     const FOLDER: &str = "AH_TEST_FOLDER";
 
-    /// Not a test by itself: what the process does that the test below kills.
+    /// Not a test by itself: runs in the process that the test below kills.
     #[tokio::test]
     async fn child() {
         let Some(folder) = env::var_os(FOLDER) else {
@@ -201,7 +202,7 @@ mod injected {
     }
 
     #[tokio::test]
-    async fn nothing_acknowledged_is_lost_at_any_commit() {
+    async fn nothing_acknowledged_is_lost_in_a_crash_at_any_commit() {
         let counts: Vec<_> = batches().iter().map(|(_, said)| said.len()).collect();
         for side in ["before", "after"] {
             for commit in 1..=counts.len() {

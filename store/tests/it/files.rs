@@ -1,4 +1,4 @@
-//! What files were before they changed comes back as it was, and each content is kept once.
+//! File states are restored unchanged, and each content is stored once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,14 +12,15 @@ fn change(cause: FileCause, before: &[(&str, FileState<Arc<[u8]>>)]) -> Record {
     Record::Files(FileChange {
         cause,
         at: Time(5),
-        before: { before.iter() }
+        before: before
+            .iter()
             .map(|(path, state)| (PathBuf::from(path), state.clone()))
             .collect(),
     })
 }
 
 #[tokio::test]
-async fn of_a_run_the_first_state_counts_and_a_rewind_is_a_step_of_its_own() {
+async fn the_first_state_in_a_run_counts_and_each_rewind_is_its_own_step() {
     let world = World::new();
     let paths = world.fresh();
     let file = |text: &str| FileState::File {
@@ -48,7 +49,7 @@ async fn of_a_run_the_first_state_counts_and_a_rewind_is_a_step_of_its_own() {
     }
     let session = SessionStore::open(&paths).unwrap();
     let steps = session.file_steps().await.unwrap();
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for step in &steps {
         let mut words = vec![format!("{} {:?}:", step.number, step.cause)];
         for (path, state) in &step.before {
@@ -61,9 +62,9 @@ async fn of_a_run_the_first_state_counts_and_a_rewind_is_a_step_of_its_own() {
             };
             words.push(format!("{} = {state};", path.display()));
         }
-        told.push(words.join(" "));
+        lines.push(words.join(" "));
     }
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(lines.join("\n"), @r#"
     1 Run(m1): /a = one 755; /b = Absent { folders: 2 }; /c = one 755;
     2 Rewind(1): /a = three 755;
     3 Rewind(1): /a = Unkept;

@@ -1,4 +1,4 @@
-//! Sessions and messages to test with.
+//! Sessions and messages for tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use ah_store::{Notice, Paths, SessionStore, Sessions, SystemClock};
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A temporary folder with sessions in it.
+/// A temporary folder with sessions.
 pub struct World {
     folder: TempDir,
 }
@@ -41,14 +41,14 @@ impl World {
     }
 }
 
-/// Opens a session; fails the test if there is something to tell of it.
+/// Opens a session; fails the test if there are notices.
 pub async fn open_quietly(paths: &Paths) -> SessionStore {
     let session = SessionStore::open(paths).unwrap();
     assert_eq!(session.take_notices().await, []);
     session
 }
 
-/// Opens a session, loads it, and gives what there is to tell of it.
+/// Opens and loads a session; returns its messages and notices.
 pub async fn open_and_load(paths: &Paths) -> (Vec<Arc<Message>>, Vec<Notice>) {
     let session = SessionStore::open(paths).unwrap();
     let transcript = session.load().await.unwrap();
@@ -56,7 +56,7 @@ pub async fn open_and_load(paths: &Paths) -> (Vec<Arc<Message>>, Vec<Notice>) {
     (transcript.messages().to_vec(), notices)
 }
 
-/// Makes the messages of a conversation, each following the last.
+/// Creates the messages of a conversation, each a child of the last.
 #[derive(Default)]
 pub struct Speaker {
     clock: SystemClock,
@@ -83,7 +83,7 @@ impl Speaker {
         )
     }
 
-    /// An answer that asks for a `bash` call with each of the ids.
+    /// Creates a response with a `bash` call for each of the ids.
     pub fn calls(&mut self, ids: &[&str]) -> Arc<Message> {
         let call = |id: &&str| ContentBlock::ToolUse(tool_use(id));
         self.says(

@@ -1,4 +1,4 @@
-//! What the store promises, seen from outside.
+//! Tests of the store through its public interface.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod contract;

@@ -1,4 +1,4 @@
-//! Whatever is appended comes back as it was.
+//! Appended records are loaded unchanged.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Names that a tool may use, among them those that the store uses itself.
+/// Names that a tool may use, including those that the store uses.
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("spool".to_owned()),
@@ -140,7 +140,7 @@ fn response() -> impl Strategy<Value = Response> {
         })
 }
 
-/// A message but for its place in the conversation.
+/// A message without its position in the conversation.
 fn message() -> impl Strategy<Value = Message> {
     let user = (vec(block(), 1..4), origin()).prop_map(|(content, origin)| (content, origin, None));
     let model = (vec(block(), 0..4), response())
@@ -162,7 +162,7 @@ fn message() -> impl Strategy<Value = Message> {
     )
 }
 
-/// Gives each message its id and its place behind the one before.
+/// Sets id, parent and depth of each message, so that each follows the one before.
 fn chain(messages: Vec<Message>) -> Vec<Message> {
     let mut chain: Vec<Message> = Vec::new();
     for (seq, message) in (0..).zip(messages) {
@@ -197,7 +197,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn messages_come_back_as_they_were(messages in vec(message(), 1..6).prop_map(chain)) {
+    fn messages_are_loaded_unchanged(messages in vec(message(), 1..6).prop_map(chain)) {
         let back = in_memory(async |session| {
             for message in &messages {
                 append(&session, &Arc::new(message.clone())).await;
@@ -209,13 +209,13 @@ proptest! {
     }
 
     #[test]
-    fn results_come_back_by_way_of_the_journal(
+    fn results_are_loaded_unchanged_from_the_journal(
         mut result in tool_result(),
         output in whole_output(),
         is_whole in any::<bool>(),
         is_one_batch in any::<bool>(),
     ) {
-        // As where nothing was cut: the model saw the very output.
+        // Output that was not truncated: the model saw all of it.
         match &output {
             Content::Bytes(bytes) if is_whole => {
                 let text = String::from_utf8_lossy(bytes).into_owned();
@@ -257,7 +257,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn numbers_keep_their_last_digit() {
+async fn floating_point_numbers_are_stored_exactly() {
     let world = World::new();
     let session = SessionStore::in_memory(world.root()).unwrap();
     let mut speaker = Speaker::default();

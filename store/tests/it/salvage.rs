@@ -1,4 +1,4 @@
-//! What is left of a session when its file is damaged.
+//! Recovery of sessions with damaged files.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -12,10 +12,10 @@ use crate::fixture::{
     Speaker, World, append, bytes, finished, open_and_load, open_quietly, result,
 };
 
-/// How often each kind of damage is done, each time elsewhere.
+/// Number of times that each kind of damage is done, each time in another place.
 const TIMES: u64 = 100;
 
-/// A session of some hundred messages on a few dozen pages.
+/// Creates a session of 160 messages on a few dozen pages.
 async fn conversation(paths: &Paths) -> Vec<Arc<Message>> {
     let session = open_quietly(paths).await;
     session.set_name("talk".to_owned()).await.unwrap();
@@ -41,7 +41,7 @@ async fn conversation(paths: &Paths) -> Vec<Arc<Message>> {
     messages
 }
 
-/// Numbers that are the same in each run.
+/// Pseudorandom numbers that are the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -54,19 +54,20 @@ impl Numbers {
     }
 }
 
-/// Damages a sound session again and again, and checks each time that it opens, that what it says is true, that it
-/// goes on, and that the damaged file is kept where something was lost.
+/// Damages copies of an intact session, and checks for each that it opens, that its notices are true, that it can be
+/// continued, and that the damaged file is kept if something was lost. Returns the number of messages recovered each
+/// time.
 async fn survives(damage: impl Fn(&Path, &mut Numbers)) -> Vec<usize> {
     let world = World::new();
-    let sound = world.fresh();
-    let messages = conversation(&sound).await;
+    let intact = world.fresh();
+    let messages = conversation(&intact).await;
     let mut numbers = Numbers(1);
     let mut saved = Vec::new();
     for time in 0..TIMES {
         let folder = world.root().join(time.to_string());
         fs::create_dir(&folder).unwrap();
         let paths = Paths::of(folder.join("damaged.db"));
-        fs::copy(sound.database(), paths.database()).unwrap();
+        fs::copy(intact.database(), paths.database()).unwrap();
         damage(paths.database(), &mut numbers);
         let found = fs::read(paths.database()).unwrap();
 
@@ -91,17 +92,17 @@ async fn survives(damage: impl Fn(&Path, &mut Numbers)) -> Vec<usize> {
         let heads = tree.heads().unwrap();
         assert!(!heads.is_empty());
         if notices.is_empty() {
-            // Damage may still say something else that makes sense; but no message is gone.
-            assert_eq!(heads.len(), messages.len() + 1, "lost without a word");
+            // Undetected damage may have changed a value, but no message may be lost.
+            assert_eq!(heads.len(), messages.len() + 1, "lost without a notice");
         } else {
-            assert_eq!(tree.faults().unwrap(), Vec::<String>::new());
+            assert_eq!(tree.integrity_errors().unwrap(), Vec::<String>::new());
         }
         saved.push(heads.len() - 1);
     }
     saved
 }
 
-/// Whether at least `percent` of a hundred and sixty messages were saved in the middle case.
+/// Checks that at least `percent` of the 160 messages were recovered in the median case.
 fn check_saved(mut saved: Vec<usize>, percent: usize) {
     saved.sort_unstable();
     let median = saved[saved.len() / 2];
@@ -119,10 +120,10 @@ fn open_file(path: &Path) -> (fs::File, u64) {
 }
 
 #[tokio::test]
-async fn a_truncated_database() {
+async fn a_truncated_database_is_recovered() {
     let saved = survives(|path, numbers| {
         let (file, length) = open_file(path);
-        // What so small a file begins with is the same in every database.
+        // The first quarter is the same in every database of this size.
         let beginning = length / 4;
         file.set_len(beginning + numbers.below(length - beginning))
             .unwrap();
@@ -131,9 +132,9 @@ async fn a_truncated_database() {
     check_saved(saved, 40);
 }
 
-/// Nothing of the conversation is left there, and still it goes on.
+/// Nothing of the conversation is left, but the session can be continued.
 #[tokio::test]
-async fn a_database_that_is_cut_in_its_beginning() {
+async fn a_database_truncated_to_its_header_is_replaced() {
     survives(|path, numbers| {
         let (file, length) = open_file(path);
         file.set_len(numbers.below(length / 4)).unwrap();
@@ -142,7 +143,7 @@ async fn a_database_that_is_cut_in_its_beginning() {
 }
 
 #[tokio::test]
-async fn a_database_with_a_flipped_bit() {
+async fn a_database_with_a_flipped_bit_is_recovered() {
     let saved = survives(|path, numbers| {
         let (file, length) = open_file(path);
         let at = numbers.below(length);
@@ -156,7 +157,7 @@ async fn a_database_with_a_flipped_bit() {
 }
 
 #[tokio::test]
-async fn a_database_with_a_zeroed_stretch() {
+async fn a_database_with_a_zeroed_range_is_recovered() {
     let saved = survives(|path, numbers| {
         let (file, length) = open_file(path);
         let at = numbers.below(length);
@@ -168,13 +169,13 @@ async fn a_database_with_a_zeroed_stretch() {
 }
 
 #[tokio::test]
-async fn a_database_without_its_first_page() {
+async fn a_database_without_its_first_page_is_recovered() {
     let saved = survives(|path, _| open_file(path).0.write_all_at(&[0; 4096], 0).unwrap()).await;
     check_saved(saved, 100);
 }
 
 #[tokio::test]
-async fn a_log_of_junk() {
+async fn a_log_of_random_bytes_is_ignored() {
     let saved = survives(|path, numbers| {
         let junk: Vec<_> = (0..8000).map(|_| numbers.below(256) as u8).collect();
         fs::write(log_of(path), junk).unwrap();
@@ -189,7 +190,7 @@ fn log_of(path: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_read_is_kept() {
+async fn an_unreadable_log_is_kept() {
     let world = World::new();
     let paths = world.fresh();
     let messages = conversation(&paths).await;
@@ -203,7 +204,7 @@ async fn a_log_that_cannot_be_read_is_kept() {
 }
 
 #[tokio::test]
-async fn damage_that_shows_during_a_run_does_not_end_it() {
+async fn damage_found_during_a_run_does_not_end_it() {
     let world = World::new();
     let paths = world.fresh();
     let messages = conversation(&paths).await;
@@ -227,12 +228,12 @@ async fn damage_that_shows_during_a_run_does_not_end_it() {
 }
 
 #[tokio::test]
-async fn a_damaged_queue_still_delivers_what_can_be_read() {
+async fn a_damaged_queue_still_delivers_its_readable_messages() {
     let world = World::new();
     let paths = world.fresh();
     let queue = Queue::open(&paths).unwrap();
-    for letter in 0..200 {
-        let text = format!("{letter} {}", "words ".repeat(20));
+    for number in 0..200 {
+        let text = format!("{number} {}", "words ".repeat(20));
         queue.send(ah_conversation::MailKind::Steer, &text).unwrap();
     }
     drop(queue);
@@ -245,7 +246,13 @@ async fn a_damaged_queue_still_delivers_what_can_be_read() {
         .unwrap();
     assert_eq!(mail.len(), 200);
     let notices = session.take_notices().await;
-    let [Notice::QueueSalvaged { kept, letters: 200 }] = &notices[..] else {
+    let [
+        Notice::QueueSalvaged {
+            kept,
+            messages: 200,
+        },
+    ] = &notices[..]
+    else {
         panic!("{notices:?}");
     };
     assert!(kept.exists());
@@ -256,13 +263,13 @@ async fn a_damaged_queue_still_delivers_what_can_be_read() {
 }
 
 #[tokio::test]
-async fn who_sends_into_a_damaged_queue_is_told() {
+async fn opening_a_damaged_queue_returns_a_notice() {
     let world = World::new();
     let paths = world.fresh();
     fs::create_dir_all(world.folder()).unwrap();
     fs::write(paths.queue(), "no database at all, but long enough").unwrap();
     let queue = Queue::open(&paths).unwrap();
-    let Some(Notice::QueueSalvaged { kept, letters: 0 }) = queue.notice() else {
+    let Some(Notice::QueueSalvaged { kept, messages: 0 }) = queue.notice() else {
         panic!("{:?}", queue.notice());
     };
     assert!(fs::read_to_string(kept).unwrap().starts_with("no database"));
@@ -271,7 +278,7 @@ async fn who_sends_into_a_damaged_queue_is_told() {
 }
 
 #[tokio::test]
-async fn a_database_from_a_newer_program_is_left_as_it_is() {
+async fn a_database_of_a_newer_version_is_left_unchanged() {
     let world = World::new();
     let paths = world.fresh();
     conversation(&paths).await;
@@ -283,8 +290,8 @@ async fn a_database_from_a_newer_program_is_left_as_it_is() {
     let OpenError::Store(error) = SessionStore::open(&paths).unwrap_err() else {
         panic!("it is not busy");
     };
-    insta::assert_snapshot!(error.reason, @"it was written by a newer version (its schema is number 99, this program knows 3)");
-    insta::assert_snapshot!(error.hint.unwrap(), @"use the newer `ah`, or begin another session");
+    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 3)");
+    insta::assert_snapshot!(error.hint.unwrap(), @"use the newer `ah`, or start a new session");
     assert!(Tree::open(&paths).is_err());
     assert_eq!(fs::read(paths.database()).unwrap(), found);
     let listed = world.sessions().list().unwrap();
@@ -292,7 +299,7 @@ async fn a_database_from_a_newer_program_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_database_from_an_older_program_is_read_as_it_is_and_brought_up_to_date() {
+async fn a_database_of_an_older_version_is_read_without_changes_and_migrated_for_writing() {
     let world = World::new();
     let paths = world.fresh();
     let messages = conversation(&paths).await;
@@ -326,7 +333,7 @@ async fn a_database_from_an_older_program_is_read_as_it_is_and_brought_up_to_dat
 }
 
 #[tokio::test]
-async fn a_database_of_another_program_is_left_as_it_is() {
+async fn a_database_of_another_program_is_left_unchanged() {
     let world = World::new();
     let path = world.root().join("other.db");
     rusqlite::Connection::open(&path)
@@ -338,13 +345,13 @@ async fn a_database_of_another_program_is_left_as_it_is() {
     assert!(
         error
             .to_string()
-            .ends_with("it is a database of another program")
+            .ends_with("it is the database of another program")
     );
     assert_eq!(fs::read(&path).unwrap(), found);
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_is_named_with_its_path() {
+async fn errors_of_the_file_system_name_the_path() {
     let world = World::new();
     let file = world.root().join("file");
     fs::write(&file, "").unwrap();
@@ -363,7 +370,7 @@ async fn what_cannot_be_written_is_named_with_its_path() {
 }
 
 #[tokio::test]
-async fn a_session_in_a_folder_that_cannot_be_written_can_still_be_read() {
+async fn a_session_in_a_read_only_folder_can_be_read() {
     let world = World::new();
     let paths = world.fresh();
     let messages = conversation(&paths).await;

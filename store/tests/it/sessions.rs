@@ -1,4 +1,4 @@
-//! The sessions of a folder: listed, found, removed.
+//! The sessions of a folder: listing, finding, copying and removing.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use ah_store::{Paths, Queue, SessionStore, uuid_of};
 
 use crate::fixture::{Speaker, World, append, bytes, finished, open_quietly, result};
 
-/// A session in which `text` was said.
+/// Creates a session with the prompt `text`.
 async fn session(world: &World, text: &str, name: Option<&str>) -> Paths {
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -45,7 +45,7 @@ async fn sessions_are_listed_newest_first() {
 }
 
 #[tokio::test]
-async fn a_fresh_session_is_the_newest_even_if_the_clock_was_ahead_before() {
+async fn a_new_session_is_the_newest_even_if_the_clock_was_ahead_before() {
     let world = World::new();
     let ahead = world.folder().join("7ZZZZZZZZY7ZZZZZZZZZZZZZZZ.db");
     drop(open_quietly(&Paths::of(ahead)).await);
@@ -54,7 +54,7 @@ async fn a_fresh_session_is_the_newest_even_if_the_clock_was_ahead_before() {
 }
 
 #[tokio::test]
-async fn the_session_last_written_need_not_be_the_newest() {
+async fn the_last_written_session_may_be_older_than_the_newest() {
     let world = World::new();
     let first = session(&world, "one", None).await;
     let second = session(&world, "two", None).await;
@@ -67,7 +67,7 @@ async fn the_session_last_written_need_not_be_the_newest() {
 }
 
 #[tokio::test]
-async fn a_session_is_found_by_name_uuid_and_the_beginning_of_its_id() {
+async fn a_session_is_found_by_name_uuid_and_prefix_of_its_id() {
     let world = World::new();
     let first = session(&world, "one", Some("docs")).await;
     let second = session(&world, "two", None).await;
@@ -97,7 +97,7 @@ async fn a_session_is_found_by_name_uuid_and_the_beginning_of_its_id() {
 }
 
 #[tokio::test]
-async fn what_is_not_clear_is_an_error_that_names_the_candidates() {
+async fn an_ambiguous_name_is_an_error_that_lists_the_candidates() {
     let world = World::new();
     let first = session(&world, "one", Some("twin")).await;
     let second = session(&world, "two", Some("twin")).await;
@@ -107,8 +107,8 @@ async fn what_is_not_clear_is_an_error_that_names_the_candidates() {
             .replace(id(&first).as_str(), "FIRST")
             .replace(id(&second).as_str(), "SECOND")
     };
-    insta::assert_snapshot!(found("twin"), @"`twin` may be any of 2 sessions: SECOND [twin], FIRST [twin]; give more of the id");
-    insta::assert_snapshot!(found("01"), @"`01` may be any of 2 sessions: SECOND [twin], FIRST [twin]; give more of the id");
+    insta::assert_snapshot!(found("twin"), @"`twin` matches 2 sessions: SECOND [twin], FIRST [twin]; give more characters of the id");
+    insta::assert_snapshot!(found("01"), @"`01` matches 2 sessions: SECOND [twin], FIRST [twin]; give more characters of the id");
     insta::assert_snapshot!(found("nobody"), @"no session is called `nobody`; `ah sessions` lists them");
     insta::assert_snapshot!(found(""), @"no session is called ``; `ah sessions` lists them");
     assert!(world.sessions().named("twin").is_err());
@@ -116,7 +116,7 @@ async fn what_is_not_clear_is_an_error_that_names_the_candidates() {
 }
 
 #[tokio::test]
-async fn a_session_elsewhere_has_an_id_too_and_keeps_it() {
+async fn a_session_in_another_folder_has_a_stable_id() {
     let world = World::new();
     let paths = Paths::of(world.root().join("deep/er/talk.db"));
     let (id, uuid) = {
@@ -130,7 +130,7 @@ async fn a_session_elsewhere_has_an_id_too_and_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_removed_session_leaves_nothing() {
+async fn removing_a_session_removes_all_its_files() {
     let world = World::new();
     let stays = session(&world, "one", None).await;
     let goes = session(&world, "two", None).await;
@@ -150,7 +150,7 @@ async fn a_removed_session_leaves_nothing() {
     assert_eq!(world.sessions().newest().unwrap(), Some(stays));
 }
 
-/// Stores an output that is too big for the database, of a call named `big`.
+/// Stores an output that is too large for the database, of a call with the id `big`.
 async fn spool(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
@@ -163,7 +163,7 @@ async fn spool(session: &SessionStore) {
 }
 
 #[tokio::test]
-async fn outputs_go_with_their_messages() {
+async fn deleting_a_message_removes_its_output_files() {
     let world = World::new();
     let paths = world.fresh();
     let held = open_quietly(&paths).await;
@@ -175,7 +175,7 @@ async fn outputs_go_with_their_messages() {
 }
 
 #[tokio::test]
-async fn a_copy_has_all_that_was_said_and_goes_its_own_way() {
+async fn a_copy_has_all_messages_and_is_independent() {
     let world = World::new();
     let paths = world.fresh();
     let held = open_quietly(&paths).await;
@@ -205,7 +205,7 @@ async fn a_copy_has_all_that_was_said_and_goes_its_own_way() {
 }
 
 #[tokio::test]
-async fn a_collection_takes_what_nobody_needs() {
+async fn a_collection_removes_empty_and_old_sessions_and_unused_files() {
     let world = World::new();
     let kept = session(&world, "kept", None).await;
     let held = session(&world, "held", None).await;

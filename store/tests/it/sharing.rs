@@ -1,4 +1,4 @@
-//! Several processes around one session: one writes, others read and send.
+//! Several processes use one session: one writes, others read and queue messages.
 
 use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use ah_store::{Holder, OpenError, Paths, Queue, SessionStore, Tree};
 use crate::fixture::{Speaker, World, append, open_and_load, open_quietly};
 
 #[tokio::test]
-async fn only_one_holds_a_session_and_others_are_told_who() {
+async fn only_one_process_opens_a_session_and_others_learn_its_pid() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -29,7 +29,7 @@ async fn only_one_holds_a_session_and_others_are_told_who() {
     open_quietly(&paths).await;
 }
 
-/// Not a test by itself: holds the session that the test below names, until it is killed.
+/// Not a test by itself: holds a session open until the test below kills it.
 #[test]
 fn holder() {
     if let Some(database) = env::var_os("AH_TEST_HOLD") {
@@ -41,7 +41,7 @@ fn holder() {
 }
 
 #[tokio::test]
-async fn a_session_is_free_at_once_when_its_holder_is_killed() {
+async fn a_session_is_released_when_its_holder_is_killed() {
     let world = World::new();
     let paths = world.fresh();
     drop(open_quietly(&paths).await);
@@ -71,14 +71,14 @@ async fn a_session_is_free_at_once_when_its_holder_is_killed() {
 }
 
 #[tokio::test]
-async fn mail_reaches_a_running_session_in_the_order_in_which_it_was_sent() {
+async fn queued_messages_reach_an_open_session_in_the_order_of_sending() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
     assert_eq!(session.mail(MailKind::Steer).await.unwrap(), []);
     assert!(
         !paths.queue().exists(),
-        "a session without mail has no queue"
+        "a session without queued messages has no queue"
     );
 
     let (first, second) = (Queue::open(&paths).unwrap(), Queue::open(&paths).unwrap());
@@ -97,7 +97,7 @@ async fn mail_reaches_a_running_session_in_the_order_in_which_it_was_sent() {
 }
 
 #[tokio::test]
-async fn mail_waits_for_a_session_that_nobody_holds() {
+async fn messages_can_be_queued_for_a_closed_session() {
     let world = World::new();
     let paths = world.fresh();
     drop(open_quietly(&paths).await);
@@ -112,7 +112,7 @@ async fn mail_waits_for_a_session_that_nobody_holds() {
 }
 
 #[tokio::test]
-async fn the_first_letters_may_come_from_many_at_once() {
+async fn many_senders_can_create_the_queue_at_once() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -139,7 +139,7 @@ async fn the_first_letters_may_come_from_many_at_once() {
 }
 
 #[tokio::test]
-async fn ten_thousand_letters_are_read_once() {
+async fn ten_thousand_queued_messages_are_delivered_once() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -151,7 +151,7 @@ async fn ten_thousand_letters_are_read_once() {
         .execute_batch(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
              INSERT INTO queue_messages (id, message_type, content, created_at)
-             SELECT printf('%026d', i), 'steer', 'letter ' || i, 1 FROM n",
+             SELECT printf('%026d', i), 'steer', 'message ' || i, 1 FROM n",
         )
         .unwrap();
     let mail = session.mail(MailKind::Steer).await.unwrap();
@@ -175,7 +175,7 @@ async fn ten_thousand_letters_are_read_once() {
 }
 
 #[tokio::test]
-async fn the_holder_is_shown_in_the_queue_as_it_always_was() {
+async fn the_holder_is_shown_in_the_queue_as_by_the_original_program() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -195,7 +195,7 @@ async fn the_holder_is_shown_in_the_queue_as_it_always_was() {
 }
 
 #[tokio::test]
-async fn a_writer_whose_time_is_over_cannot_write() {
+async fn a_replaced_writer_cannot_write() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -208,12 +208,12 @@ async fn a_writer_whose_time_is_over_cannot_write() {
         .unwrap();
     let late = Record::Message(speaker.answer("late"));
     let error = session.append(vec![late]).await.unwrap_err();
-    assert_eq!(error.reason, "another process has taken the session over");
+    assert_eq!(error.reason, "another process has taken over the session");
     assert_eq!(session.load().await.unwrap().messages().len(), 1);
 }
 
 #[tokio::test]
-async fn a_session_is_for_its_owner_alone() {
+async fn the_files_of_a_session_are_accessible_to_their_owner_only() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;
@@ -240,7 +240,7 @@ async fn a_session_is_for_its_owner_alone() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_behind_but_the_session_and_its_lock() {
+async fn a_closed_session_consists_of_database_and_lock_only() {
     let world = World::new();
     let paths = world.fresh();
     let session = open_quietly(&paths).await;

@@ -1,4 +1,4 @@
-//! Reading the conversation tree.
+//! Tests of reading the conversation tree.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn lines<'a>(heads: impl IntoIterator<Item = &'a Head>) -> String {
 }
 
 #[tokio::test]
-async fn heads_show_the_tree_in_the_order_of_storing() {
+async fn heads_are_listed_in_the_order_of_storing() {
     let world = World::new();
     let paths = world.fresh();
     let _held = forked(&paths).await;
@@ -76,7 +76,7 @@ async fn heads_show_the_tree_in_the_order_of_storing() {
 }
 
 #[tokio::test]
-async fn a_number_means_the_message_on_the_current_branch_or_else_the_oldest() {
+async fn a_number_stands_for_the_message_on_the_current_branch_or_else_the_oldest() {
     let world = World::new();
     let paths = world.fresh();
     let _held = forked(&paths).await;
@@ -95,7 +95,7 @@ async fn a_number_means_the_message_on_the_current_branch_or_else_the_oldest() {
 }
 
 #[tokio::test]
-async fn a_diff_tells_where_branches_part() {
+async fn a_diff_shows_the_fork_and_the_rest_of_both_branches() {
     let world = World::new();
     let paths = world.fresh();
     let _held = forked(&paths).await;
@@ -134,7 +134,7 @@ async fn a_diff_tells_where_branches_part() {
 }
 
 #[tokio::test]
-async fn queries_written_for_the_original_work_still_work() {
+async fn queries_written_for_the_original_program_still_work() {
     let world = World::new();
     let paths = world.fresh();
     let held = forked(&paths).await;

@@ -95,22 +95,6 @@ pub const ALLOWED: &[Allowed] = &[
         reason: "to be broken: the exit codes of the launcher move to a file of their own",
     },
     Allowed {
-        folder: "store",
-        files: &["sqlite/blocks.rs", "sqlite/calls.rs", "sqlite/messages.rs"],
-        reason: "to be broken: `signed` and `unsigned` move to a file of their own",
-    },
-    Allowed {
-        folder: "store",
-        files: &[
-            "sqlite/database.rs",
-            "sqlite/log.rs",
-            "sqlite/queue.rs",
-            "sqlite/session.rs",
-            "sqlite/sessions.rs",
-        ],
-        reason: "to be broken: `Notice` and `OpenError` move to files of their own",
-    },
-    Allowed {
         folder: "tools",
         files: &[
             "bash/shell.rs",
