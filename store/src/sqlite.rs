@@ -200,8 +200,8 @@ fn connect(path: &Path) -> Result<Connection, Failure> {
 
 /// Opens an existing database for reading.
 ///
-/// `SQLITE_OPEN_READ_ONLY` is avoided, since the last such connection leaves the files of the write-ahead log behind. If
-/// nothing can be written, the database is opened as immutable.
+/// `SQLITE_OPEN_READ_ONLY` is avoided, since the last such connection leaves the files of the write-ahead log behind.
+/// If nothing can be written, the database is opened as immutable.
 fn connect_to_read(path: &Path) -> Result<Connection, Failure> {
     let path = std::path::absolute(path)?;
     let is_writable = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK).is_ok()

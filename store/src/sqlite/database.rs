@@ -150,8 +150,8 @@ impl Database {
         transcript::load_agent(&self.tree.connection, agent_id)
     }
 
-    /// Appends `records` in one transaction to the conversation of a subagent or the main one. Large outputs are written
-    /// to files, durably, before it starts.
+    /// Appends `records` in one transaction to the conversation of a subagent or the main one. Large outputs are
+    /// written to files, durably, before it starts.
     pub(super) fn append(
         &mut self,
         records: &[Record],

@@ -17,8 +17,8 @@ const ABSENT: &str = "absent";
 const FILE: &str = "file";
 const UNKEPT: &str = "unkept";
 
-/// Inserts the states of files before a change. All changes of a run are one step, in which the first state of each file
-/// counts; each rewind is a step of its own.
+/// Inserts the states of files before a change. All changes of a run are one step, in which the first state of each
+/// file counts; each rewind is a step of its own.
 pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(), Failure> {
     let step = step_of(connection, change)?;
     for (path, state) in &change.before {

@@ -29,8 +29,8 @@ pub(super) enum LockAttempt {
 }
 
 impl Lock {
-    /// Takes the lock at `path` unless another process has it. The file is not removed on release: another process might
-    /// have opened it already, and would then lock a file that is no longer at this path.
+    /// Takes the lock at `path` unless another process has it. The file is not removed on release: another process
+    /// might have opened it already, and would then lock a file that is no longer at this path.
     pub(super) fn try_take(path: &Path) -> io::Result<LockAttempt> {
         loop {
             let mut file = open_or_create(path)?;

@@ -1,8 +1,8 @@
 //! Messages queued for a session by other processes: steering and follow-ups.
 //!
-//! The queue is a database of its own, so that a sender never waits for the writer; the first queued message creates it.
-//! Two databases share no transaction, so delivery exactly once depends on the id: that of the queued message becomes
-//! the id of the message in the conversation. The mark in the queue only saves a lookup.
+//! The queue is a database of its own, so that a sender never waits for the writer; the first queued message creates
+//! it. Two databases share no transaction, so delivery exactly once depends on the id: that of the queued message
+//! becomes the id of the message in the conversation. The mark in the queue only saves a lookup.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -137,7 +137,7 @@ impl Mailbox {
         waiting.map_err(Failure::of_queue)
     }
 
-    /// Returns those of the `waiting` messages that are not in the conversation yet, and marks the `known` ones as read.
+    /// Returns those of the `waiting` messages that are not in the conversation yet; marks the `known` ones as read.
     pub(super) fn hand_out(&mut self, waiting: Vec<Mail>, known: &HashSet<MessageId>) -> Vec<Mail> {
         if let Some(open) = &mut self.open {
             open.pending = waiting.iter().map(|mail| mail.id.clone()).collect();

@@ -3,16 +3,17 @@
 //! Tables and columns of the original program keep its names and meanings. `created_at` and similar columns are Unix
 //! seconds; `input_tokens` of an assistant message counts all input, cached or not. Added here:
 //!
-//! - `messages`: `cost` (in pico-dollars; NULL if unknown), `agent_id` and `spawned_by` (of a subagent's messages, whose
-//!   root is a child of the message with the call), `provider`, `created_ms` (the milliseconds within the second), and
-//!   the parts of `input_tokens` written to and read from the cache, which give the uncached rest and the exact price.
+//! - `messages`: `cost` (in pico-dollars; NULL if unknown), `agent_id` and `spawned_by` (of a subagent's messages,
+//!   whose root is a child of the message with the call), `provider`, `created_ms` (the milliseconds within the
+//!   second), and the parts of `input_tokens` written to and read from the cache, which give the uncached rest and the
+//!   exact price.
 //! - `content_blocks`: the types `thinking`, `redacted_thinking`, `image`, `other`. `tool_output` is NULL if
 //!   `details.spool` names a file; it is the last column, so that the other columns are read without loading it. For a
 //!   tool result, `content` is what the model saw, NULL if it saw the full output.
 //! - `tool_calls`: the journal of calls. A finished call keeps its result here until the message of results is stored.
-//! - `file_steps`, `file_states`: states of files before a run (`message_id`, its prompt) or a rewind (`target`, the step
-//!   before which it went back to) changed them. Each content is stored once, in the first row with its SHA-256; it is
-//!   the last column, so that a search does not load contents. An index would add a page to each session.
+//! - `file_steps`, `file_states`: states of files before they were changed by a run (`message_id` is its prompt) or by
+//!   a rewind to the state before the step `target`. Each content is stored once, in the first row with its SHA-256; it
+//!   is the last column, so that a search does not load contents. An index would add a page to each session.
 //! - `lease`: the process that writes, and its epoch.
 
 use std::fs::{self, File};
@@ -217,8 +218,8 @@ impl Schema {
             .filter_map(|rest| rest.split_whitespace().next())
     }
 
-    /// Creates a database at `path`, filled by `fill`, replacing an existing file atomically. It is not durable until the
-    /// file and its folder are synced.
+    /// Creates a database at `path`, filled by `fill`, replacing an existing file atomically. It is not durable until
+    /// the file and its folder are synced.
     pub(super) fn create(
         &self,
         path: &Path,

@@ -1,7 +1,7 @@
 //! A session open for writing: its lock, its writer thread, and the [`Store`] port of a run.
 //!
-//! One thread owns the connection and does all writing. It sends the heartbeats itself, so that neither a long tool call
-//! nor a slow model makes the session look abandoned.
+//! One thread owns the connection and does all writing. It sends the heartbeats itself, so that neither a long tool
+//! call nor a slow model makes the session look abandoned.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -121,8 +121,8 @@ impl SessionStore {
         &self.id
     }
 
-    /// Returns the session's UUID: the one assigned by [`SessionStore::set_uuid`], now or in an earlier process, or else
-    /// the bits of [`SessionStore::id`].
+    /// Returns the session's UUID: the one assigned by [`SessionStore::set_uuid`], now or in an earlier process, or
+    /// else the bits of [`SessionStore::id`].
     pub fn uuid(&self) -> &str {
         self.given_uuid.get().unwrap_or(&self.uuid)
     }

@@ -206,7 +206,7 @@ impl Tree {
         Ok(calls.collect())
     }
 
-    /// Writes the full output of a call to `to`, byte for byte, and returns its length; `None` if there is no such call.
+    /// Writes the full output of a call to `to`, byte for byte; returns its length, or `None` if there is no such call.
     pub fn copy_output(
         &self,
         call: &ToolUseId,
