@@ -65,6 +65,13 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// None of them.
+    pub const NONE: Self = Self {
+        user: false,
+        project: false,
+        local: false,
+    };
+
     /// All of them.
     pub const ALL: Self = Self {
         user: true,

@@ -10,7 +10,7 @@ use ah::conversation::{
     BlockStart, Branch, Delta, EventStream, Mail, MailKind, Message, Model, OutputPage, Provider,
     Record, Request, StopReason, Store, StoreError, StreamEvent, ToolUseId, Transcript, Usage,
 };
-use ah::run_agent;
+use ah::{Agent, Error};
 use async_trait::async_trait;
 
 /// Says back what it hears.
@@ -107,7 +107,7 @@ impl Store for Shelf {
 /// # Errors
 ///
 /// Where the conversation cannot be kept, which this store always can.
-pub async fn run() -> Result<(Vec<String>, Vec<String>, Arc<Shelf>), StoreError> {
+pub async fn run() -> Result<(Vec<String>, Vec<String>, Arc<Shelf>), Error> {
     let model = Arc::new(Echo(Model {
         provider: "echo".to_owned(),
         name: "echo".to_owned(),
@@ -126,15 +126,15 @@ pub async fn run() -> Result<(Vec<String>, Vec<String>, Arc<Shelf>), StoreError>
                 seen.push(name);
             }
         };
-        let outcome = run_agent(
-            store.clone(),
-            model.clone(),
-            Vec::new(),
-            "You are an echo.",
-            prompt,
-            on_event,
-        );
-        answers.push(outcome.await?.answer);
+        let mut agent = Agent::builder()
+            .provider(model.clone())
+            .store(store.clone())
+            .system_prompt("You are an echo.")
+            .on_event(on_event)
+            .build()
+            .await?;
+        answers.push(agent.run(prompt).await?.answer);
+        agent.close().await?;
     }
     let events = events.lock().map(|events| events.clone());
     Ok((answers, events.unwrap_or_default(), store))
@@ -142,7 +142,7 @@ pub async fn run() -> Result<(Vec<String>, Vec<String>, Arc<Shelf>), StoreError>
 
 #[expect(clippy::print_stdout, reason = "what came of it is shown")]
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), StoreError> {
+async fn main() -> Result<(), Error> {
     let (answers, events, _) = run().await?;
     println!("{}\n{}", answers.join("\n"), events.join(" "));
     Ok(())

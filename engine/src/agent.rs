@@ -1,78 +1,327 @@
-//! A run on ports of one's own, without settings, permissions or files.
+//! An agent on ports of one's own, without settings files, sessions on disk or a protocol.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_agent::hooks::Hooks;
 use ah_agent::{
     Frontend, Ports, RunOutcome, Session, SessionSettings, Stop, ToolConcurrency, Toolbox,
 };
+use ah_config::layers::Sources;
+use ah_config::overlay::Overlay;
+use ah_config::{Config, Error, Overrides, environment};
 use ah_conversation::{
-    ContentBlock, Event, Host, Limits, PermissionMode, PermissionUpdate, Permissions, Provider,
-    Rulebook, Sampling, Store, StoreError, Thinking, Tool,
+    ContentBlock, Cost, Event, Host, Interface, Limits, PermissionAnswer, PermissionMode,
+    PermissionRequest, PermissionUpdate, Permissions, Provider, Rulebook, Sampling, Store,
+    Thinking, Tool, Transcript,
 };
-use ah_store::SystemClock;
+use ah_store::{SessionStore, SystemClock};
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
-/// Runs `prompt` with `provider` and `tools` on the conversation in `store`, which goes on where it stopped; every event is
-/// given to `on_event` as it happens. All calls are allowed: the tools are the caller's own. Dropping the future ends
-/// the run as a crash would: the next one goes on.
+use crate::assemble::model::model;
+use crate::instructions::milliseconds;
+
+/// Is asked about calls that the permissions leave open.
+type Ask = Arc<
+    dyn Fn(PermissionRequest) -> Pin<Box<dyn Future<Output = PermissionAnswer> + Send>>
+        + Send
+        + Sync,
+>;
+/// Is shown each event.
+type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// A conversation with a model, tools and a store of the caller's choice.
 ///
-/// # Errors
+/// It reads no settings file and writes nothing but to its store. All calls are allowed unless
+/// [`permissions`](AgentBuilder::permissions) say otherwise: the tools are the caller's own.
 ///
-/// Where the conversation cannot be kept. Everything else is told by the [`RunOutcome`].
-pub async fn run_agent(
-    store: Arc<dyn Store>,
-    provider: Arc<dyn Provider>,
-    tools: Vec<Arc<dyn Tool>>,
-    system: impl Into<String>,
-    prompt: impl Into<String>,
-    on_event: impl Fn(&Event) + Send + Sync + 'static,
-) -> Result<RunOutcome, StoreError> {
-    let model = provider.model().clone();
-    let ports = Ports {
-        summarizer: provider.clone(),
-        provider,
-        store,
-        clock: Arc::new(SystemClock::default()),
-        frontend: Arc::new(Callback(on_event)),
-        rules: Arc::new(Forgotten),
-        hooks: Hooks::default(),
-    };
-    let settings = SessionSettings {
-        system: Arc::new([system.into()]),
-        limits: Limits {
-            context_window: model.context_window,
-            reserved_output: model.max_output,
-            ..Limits::default()
-        },
-        timeout_ms: None,
-        permissions: Permissions {
-            mode: PermissionMode::BypassPermissions,
-            ..Permissions::default()
-        },
-        concurrency: ToolConcurrency::Auto,
-        max_messages: None,
-        max_result_chars: None,
-        must_produce: None,
-        answer_form: None,
-        thinking: Thinking::default(),
-        sampling: Sampling::default(),
-    };
-    let mut session = Session::open(ports, Toolbox::new(tools), settings).await?;
-    let prompt = vec![ContentBlock::text(prompt.into())];
-    let stop = Stop::abort(tokio_util::sync::CancellationToken::new());
-    let outcome = session.run(prompt, &stop).await?;
-    session.close("other").await?;
-    Ok(outcome)
+/// ```
+/// use ah::Agent;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// // The scripted model `demo` needs no key and no network.
+/// let mut agent = Agent::builder()
+///     .model("script:demo")
+///     .system_prompt("You are terse.")
+///     .max_turns(1)
+///     .build()
+///     .await?;
+/// let outcome = agent.run("Hello").await?;
+/// assert_eq!(outcome.turns, 1);
+/// # Ok::<(), ah::Error>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Agent {
+    session: Session,
+    stop: CancellationToken,
 }
 
-/// Shows events to a closure.
-struct Callback<F>(F);
+impl Agent {
+    /// Returns a builder that needs a model before it builds.
+    pub fn builder() -> AgentBuilder {
+        AgentBuilder::default()
+    }
 
-impl<F: Fn(&Event) + Send + Sync> Host for Callback<F> {}
+    /// Runs `prompt` until the model is done, a limit is reached or the agent is stopped. Dropping the future ends the
+    /// run as a crash would: the next one goes on.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails. Everything else is told by the [`RunOutcome`].
+    pub async fn run(&mut self, prompt: impl Into<String>) -> Result<RunOutcome, Error> {
+        let prompt = vec![ContentBlock::text(prompt.into())];
+        let stop = Stop::abort(self.stop.child_token());
+        Ok(self.session.run(prompt, &stop).await?)
+    }
 
-impl<F: Fn(&Event) + Send + Sync> Frontend for Callback<F> {
+    /// Returns the conversation so far.
+    pub fn transcript(&self) -> &Transcript {
+        self.session.transcript()
+    }
+
+    /// Ends the conversation: what tools have started ends too.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn close(self) -> Result<(), Error> {
+        Ok(self.session.close("other").await?)
+    }
+}
+
+/// Builds an [`Agent`].
+#[derive(Default)]
+#[must_use]
+pub struct AgentBuilder {
+    model: Option<Model>,
+    tools: Vec<Arc<dyn Tool>>,
+    store: Option<Arc<dyn Store>>,
+    system_prompt: String,
+    limits: Limits,
+    timeout: Option<Duration>,
+    permissions: Option<Permissions>,
+    ask: Option<Ask>,
+    on_event: Option<OnEvent>,
+    stop: CancellationToken,
+}
+
+enum Model {
+    Named(String),
+    Own(Arc<dyn Provider>),
+}
+
+impl AgentBuilder {
+    /// Asks the model of this name: `sonnet`, `PROVIDER/NAME`, `script:FILE`. Its key and address come from the
+    /// environment of the process, as for `ah -m NAME`.
+    pub fn model(self, name: impl Into<String>) -> Self {
+        Self {
+            model: Some(Model::Named(name.into())),
+            ..self
+        }
+    }
+
+    /// Asks this model.
+    pub fn provider(self, provider: Arc<dyn Provider>) -> Self {
+        Self {
+            model: Some(Model::Own(provider)),
+            ..self
+        }
+    }
+
+    /// Adds a tool.
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds tools.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Keeps the conversation here; one that is there goes on. The default is a database in memory.
+    pub fn store(self, store: Arc<dyn Store>) -> Self {
+        Self {
+            store: Some(store),
+            ..self
+        }
+    }
+
+    /// Sets the system prompt. The default is none.
+    pub fn system_prompt(self, text: impl Into<String>) -> Self {
+        Self {
+            system_prompt: text.into(),
+            ..self
+        }
+    }
+
+    /// Ends a run after this many model calls.
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.limits.max_turns = Some(turns);
+        self
+    }
+
+    /// Ends a run after this many input and output tokens.
+    pub fn max_tokens(mut self, tokens: u64) -> Self {
+        self.limits.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Ends a run after this many US dollars, for models whose price is known.
+    pub fn max_budget_usd(mut self, dollars: f64) -> Self {
+        self.limits.max_budget = Some(Cost::from_usd(dollars));
+        self
+    }
+
+    /// Ends a run after this time.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self {
+            timeout: Some(timeout),
+            ..self
+        }
+    }
+
+    /// Sets what is allowed. The default allows all calls.
+    pub fn permissions(self, permissions: Permissions) -> Self {
+        Self {
+            permissions: Some(permissions),
+            ..self
+        }
+    }
+
+    /// Asks `ask` about calls that the permissions leave open. Without it they are denied.
+    pub fn ask<F>(self, ask: impl Fn(PermissionRequest) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = PermissionAnswer> + Send + 'static,
+    {
+        Self {
+            ask: Some(Arc::new(move |request| Box::pin(ask(request)))),
+            ..self
+        }
+    }
+
+    /// Shows each event to `on_event` as it happens.
+    pub fn on_event(self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self {
+            on_event: Some(Arc::new(on_event)),
+            ..self
+        }
+    }
+
+    /// Ends the run that is on, and all later ones, when `stop` is cancelled.
+    pub fn stop(self, stop: CancellationToken) -> Self {
+        Self { stop, ..self }
+    }
+
+    /// Opens the conversation.
+    ///
+    /// # Errors
+    ///
+    /// If there is no model or no key for it, or the store fails.
+    pub async fn build(self) -> Result<Agent, Error> {
+        let provider = match self.model {
+            Some(Model::Own(provider)) => provider,
+            Some(Model::Named(name)) => connect(name)?,
+            None => {
+                let error = Error::usage("the agent has no model");
+                return Err(error.hint("name one with `model`, or give one with `provider`"));
+            }
+        };
+        let store = match self.store {
+            Some(store) => store,
+            None => Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
+        };
+        let limits = Limits {
+            context_window: provider.model().context_window,
+            reserved_output: provider.model().max_output,
+            ..self.limits
+        };
+        let permissions = self.permissions.unwrap_or_else(|| Permissions {
+            mode: PermissionMode::BypassPermissions,
+            ..Permissions::default()
+        });
+        let system = Some(self.system_prompt).filter(|text| !text.is_empty());
+        let settings = SessionSettings {
+            system: system.into_iter().collect(),
+            limits,
+            timeout_ms: self.timeout.map(milliseconds),
+            permissions,
+            concurrency: ToolConcurrency::Auto,
+            max_messages: None,
+            max_result_chars: None,
+            must_produce: None,
+            answer_form: None,
+            thinking: Thinking::default(),
+            sampling: Sampling::default(),
+        };
+        let ports = Ports {
+            summarizer: provider.clone(),
+            provider,
+            store,
+            clock: Arc::new(SystemClock::default()),
+            frontend: Arc::new(Callbacks {
+                on_event: self.on_event,
+                ask: self.ask,
+            }),
+            rules: Arc::new(Forgotten),
+            hooks: Hooks::default(),
+        };
+        let session = Session::open(ports, Toolbox::new(self.tools), settings).await?;
+        Ok(Agent {
+            session,
+            stop: self.stop,
+        })
+    }
+}
+
+/// Connects the model of this name, with keys of the environment and without settings files.
+fn connect(name: String) -> Result<Arc<dyn Provider>, Error> {
+    let overrides = Overrides {
+        model: Some(name),
+        setting_sources: Some(Sources::NONE),
+        ..Overrides::default()
+    };
+    let environment = environment::read(None)?;
+    let config = Config::resolve(
+        overrides,
+        Interface::Native,
+        environment,
+        &Overlay::default(),
+    )?;
+    let mut warnings = Vec::new();
+    let provider = model(&config, &mut warnings)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(provider)
+}
+
+/// Shows events to closures, and asks them.
+struct Callbacks {
+    on_event: Option<OnEvent>,
+    ask: Option<Ask>,
+}
+
+#[async_trait]
+impl Host for Callbacks {
+    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
+        match &self.ask {
+            Some(ask) => ask(request.clone()).await,
+            None => PermissionAnswer::nobody(request),
+        }
+    }
+}
+
+impl Frontend for Callbacks {
     fn show(&self, event: &Event) {
-        (self.0)(event);
+        if let Some(on_event) = &self.on_event {
+            on_event(event);
+        }
     }
 
     fn notice(&self, text: &str) {

@@ -4,8 +4,7 @@
 //! permissions and sessions of `ah` all hold. It is a host of the same protocol that other programs speak over standard
 //! input and output, so whatever works there works here, with closures in the place of control requests.
 //!
-//! [`run_agent`] is the storey below: a store, a model and tools of one's own, and our own events. It reads no settings
-//! and no environment.
+//! [`Agent`] is the level below: a store, a model and tools of one's own, and our own events. It reads no settings.
 //!
 //! Every query has a thread and a runtime of its own, and no state is shared between two of them. Nothing is written
 //! to standard output. A program that wants the sandbox calls [`enter`] first thing in its `main`.
@@ -30,7 +29,7 @@ pub mod specs;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use agent::run_agent;
+pub use agent::{Agent, AgentBuilder};
 /// When hooks are asked, and how a run ended.
 pub use ah_agent::{RunOutcome, hooks::HookEvent};
 pub use ah_config::{Error, ErrorKind};

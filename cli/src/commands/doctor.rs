@@ -1,10 +1,10 @@
 //! `ah doctor`: whether all that a run needs is there, and where it comes from. No value of a secret is printed.
 
-use std::path::{Path, PathBuf};
+mod check;
+mod machine;
 
 use ah_conversation::{Environment, ServerState};
 use ah_store::{SessionHead, Tree};
-use ah_tools::Shell;
 use serde_json::json;
 
 use super::{mcp, print, print_json};
@@ -14,14 +14,16 @@ use ah_config::Config;
 use ah_config::Error;
 use ah_config::trust::{HINT as TRUST_HINT, Reason};
 use ah_terminal::exit::FAILURE;
-use ah_terminal::print::Look;
+use check::{Check, CheckState};
+pub(super) use machine::find;
+use machine::{git, sandbox, shell, terminal};
 
 /// Looks at everything; the exit code says whether something is wrong.
 pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
     let checks = checks(config);
     let problems = checks
         .iter()
-        .filter(|check| check.state == State::Problem)
+        .filter(|check| check.state == CheckState::Problem)
         .count();
     if form.json {
         let check = |check: &Check| json!({"name": check.name, "state": check.state.word(), "text": check.text, "hint": check.hint});
@@ -34,67 +36,6 @@ pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
         print(&checks.iter().map(Check::lines).collect::<String>())?;
     }
     Ok(if problems == 0 { 0 } else { FAILURE })
-}
-
-/// Something that was looked at.
-#[derive(Debug, PartialEq, Eq)]
-struct Check {
-    name: &'static str,
-    state: State,
-    text: String,
-    hint: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Fine,
-    /// Nothing is wrong, but something could be better.
-    Note,
-    Problem,
-}
-
-impl State {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Fine => "ok",
-            Self::Note => "note",
-            Self::Problem => "problem",
-        }
-    }
-}
-
-impl Check {
-    fn fine(name: &'static str, text: impl Into<String>) -> Self {
-        Self {
-            name,
-            state: State::Fine,
-            text: text.into(),
-            hint: None,
-        }
-    }
-
-    fn note(name: &'static str, text: impl Into<String>) -> Self {
-        Self {
-            state: State::Note,
-            ..Self::fine(name, text)
-        }
-    }
-
-    fn problem(name: &'static str, text: impl Into<String>, hint: Option<String>) -> Self {
-        Self {
-            state: State::Problem,
-            hint,
-            ..Self::fine(name, text)
-        }
-    }
-
-    fn lines(&self) -> String {
-        let mut lines = format!("{:<8} {:<12} {}\n", self.state.word(), self.name, self.text);
-        if let Some(hint) = &self.hint {
-            lines.push_str(&format!("{:21} hint: {hint}\n", ""));
-        }
-        lines
-    }
 }
 
 fn checks(config: &Config) -> Vec<Check> {
@@ -116,7 +57,7 @@ fn checks(config: &Config) -> Vec<Check> {
     ];
     let catalogue = catalogue(config);
     // Which key is wanted cannot be said of a model that cannot be looked up.
-    if catalogue.state != State::Problem {
+    if catalogue.state != CheckState::Problem {
         checks.push(key(config));
     }
     checks.extend(server(environment));
@@ -287,75 +228,6 @@ fn session(head: &SessionHead) -> Option<Check> {
     };
     let path = head.paths.database().display();
     Some(Check::problem("sessions", format!("{path}: {fault}"), hint))
-}
-
-fn terminal(environment: &Environment) -> Check {
-    let look = Look::of_process(false, environment);
-    let is = |is_terminal| {
-        if is_terminal {
-            "a terminal"
-        } else {
-            "no terminal"
-        }
-    };
-    let colours = if look.colours {
-        "colours"
-    } else {
-        "no colours"
-    };
-    let (out, err) = (is(look.out_is_terminal), is(look.err_is_terminal));
-    Check::fine(
-        "terminal",
-        format!(
-            "stdout is {out}, stderr is {err}, {} columns, {colours}",
-            look.size.width
-        ),
-    )
-}
-
-fn shell(environment: &Environment) -> Check {
-    let program = Shell::new(environment).program;
-    match is_program(&program) {
-        true => Check::fine("shell", program.display().to_string()),
-        false => {
-            let hint = "install bash, or set AH_SHELL to a shell";
-            Check::problem(
-                "shell",
-                format!("`{}` is no program", program.display()),
-                Some(hint.to_owned()),
-            )
-        }
-    }
-}
-
-fn sandbox() -> Check {
-    let tried = super::sandbox::tried(ah_sandbox::Tier::Full);
-    match tried.is_held() {
-        true => Check::fine("sandbox", tried.summary()),
-        false => Check {
-            hint: Some(ah_sandbox::remedy()),
-            ..Check::note("sandbox", tried.summary())
-        },
-    }
-}
-
-fn git(environment: &Environment) -> Check {
-    match find(environment, "git") {
-        Some(path) => Check::fine("git", path.display().to_string()),
-        None => Check::note("git", "not found; the model may miss it"),
-    }
-}
-
-/// The program that a shell would find by this name.
-pub(super) fn find(environment: &Environment, name: &str) -> Option<PathBuf> {
-    let folders = std::env::split_paths(environment.get("PATH")?);
-    folders
-        .map(|folder| folder.join(name))
-        .find(|path| is_program(path))
-}
-
-fn is_program(path: &Path) -> bool {
-    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 #[cfg(test)]

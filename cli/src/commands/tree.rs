@@ -2,14 +2,15 @@
 //! `rmm`).
 
 mod draw;
+mod edit;
 
 use std::io::{IsTerminal, Write, stdout};
 
 use ah_conversation::{ContentBlock, Message, MessageId};
-use ah_store::{Head, SessionStore, Tree};
+use ah_store::{Head, Tree};
 use serde_json::{Value, json};
 
-use super::place::{change, tree};
+use super::place::tree;
 use super::{print, print_json};
 use crate::args::subcommands::Json;
 use ah::plan::SessionPlan;
@@ -18,6 +19,8 @@ use ah_config::Error;
 use ah_terminal::exit::output_error;
 use ah_terminal::message::{Keys, is_only_results, letter, role, summary, to_json};
 use ah_terminal::print::shown;
+
+pub use edit::{checkout, remove, remove_branch};
 
 /// So many lines of a tool's output are shown.
 const OUTPUT_LINES: usize = 5;
@@ -230,53 +233,6 @@ pub fn diff(
     lines.extend(diff.left.iter().map(|head| line('<', head)));
     lines.extend(diff.right.iter().map(|head| line('>', head)));
     print(&lines)
-}
-
-/// Makes a message the current one.
-pub fn checkout(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, Error> {
-    change(plan, config, async |session| {
-        let id = find(session, number).await?;
-        Ok(session.checkout(id).await?)
-    })?;
-    print(&format!("the next prompt follows @{number}\n"))
-}
-
-/// Deletes a message and all that follows it.
-pub fn remove_branch(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, Error> {
-    let count = change(plan, config, async |session| {
-        let id = find(session, number).await?;
-        Ok(session.delete_subtree(id).await?)
-    })?;
-    print(&deleted(count))
-}
-
-/// Deletes single messages.
-pub fn remove(config: &Config, plan: &SessionPlan, numbers: &[u32]) -> Result<u8, Error> {
-    let count = change(plan, config, async |session| {
-        // All are found before one is deleted: deleting may move others to another number.
-        let mut ids = Vec::with_capacity(numbers.len());
-        for number in numbers {
-            ids.push(find(session, *number).await?);
-        }
-        let mut count = 0;
-        for id in ids {
-            count += usize::from(session.delete(id).await?);
-        }
-        Ok(count)
-    })?;
-    print(&deleted(count))
-}
-
-fn deleted(count: usize) -> String {
-    match count {
-        1 => "deleted 1 message\n".to_owned(),
-        _ => format!("deleted {count} messages\n"),
-    }
-}
-
-async fn find(session: &SessionStore, number: u32) -> Result<MessageId, Error> {
-    let found = session.read(move |tree| tree.numbered(number)).await?;
-    found.ok_or_else(|| missing(number))
 }
 
 fn numbered(tree: &Tree, number: u32) -> Result<MessageId, Error> {

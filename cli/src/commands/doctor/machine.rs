@@ -1,0 +1,78 @@
+//! What the machine brings: the terminal, the shell, the sandbox, git.
+
+use std::path::{Path, PathBuf};
+
+use ah_conversation::Environment;
+use ah_terminal::print::Look;
+use ah_tools::Shell;
+
+use super::check::Check;
+
+pub fn terminal(environment: &Environment) -> Check {
+    let look = Look::of_process(false, environment);
+    let is = |is_terminal| {
+        if is_terminal {
+            "a terminal"
+        } else {
+            "no terminal"
+        }
+    };
+    let colours = if look.colours {
+        "colours"
+    } else {
+        "no colours"
+    };
+    let (out, err) = (is(look.out_is_terminal), is(look.err_is_terminal));
+    Check::fine(
+        "terminal",
+        format!(
+            "stdout is {out}, stderr is {err}, {} columns, {colours}",
+            look.size.width
+        ),
+    )
+}
+
+pub fn shell(environment: &Environment) -> Check {
+    let program = Shell::new(environment).program;
+    match is_program(&program) {
+        true => Check::fine("shell", program.display().to_string()),
+        false => {
+            let hint = "install bash, or set AH_SHELL to a shell";
+            Check::problem(
+                "shell",
+                format!("`{}` is no program", program.display()),
+                Some(hint.to_owned()),
+            )
+        }
+    }
+}
+
+pub fn sandbox() -> Check {
+    let tried = crate::commands::sandbox::tried(ah_sandbox::Tier::Full);
+    match tried.is_held() {
+        true => Check::fine("sandbox", tried.summary()),
+        false => Check {
+            hint: Some(ah_sandbox::remedy()),
+            ..Check::note("sandbox", tried.summary())
+        },
+    }
+}
+
+pub fn git(environment: &Environment) -> Check {
+    match find(environment, "git") {
+        Some(path) => Check::fine("git", path.display().to_string()),
+        None => Check::note("git", "not found; the model may miss it"),
+    }
+}
+
+/// The program that a shell would find by this name.
+pub fn find(environment: &Environment, name: &str) -> Option<PathBuf> {
+    let folders = std::env::split_paths(environment.get("PATH")?);
+    folders
+        .map(|folder| folder.join(name))
+        .find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
