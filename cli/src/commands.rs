@@ -31,7 +31,7 @@ use ah_store::Sessions;
 use ah_tools::Profile;
 use serde_json::Value;
 
-use crate::args::options::Options;
+use crate::args::options::{Options, OutputFormat};
 use crate::args::subcommands::{BranchAction, DemoAction, ExportFormat, Subcommands};
 use ah::plan::SessionPlan;
 use ah::specs::specs;
@@ -40,6 +40,7 @@ use ah_config::places::SESSIONS;
 use ah_config::{Error, environment};
 use ah_terminal::exit::output_error;
 use ah_terminal::line::{preview, utc};
+use ah_terminal::print::asks;
 use ah_terminal::undo::Way;
 
 /// Does what a subcommand says; gives the exit code.
@@ -84,9 +85,9 @@ pub fn perform(
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Doctor(form) => doctor::run(config, form),
         Subcommands::Models(form) => models::run(config, form),
-        Subcommands::Tools(form) => tools::run(config, form),
+        Subcommands::Tools(form) => tools::run(config, has_person(config, options), form),
         Subcommands::Agents(form) => agents::run(config, form),
-        Subcommands::Prompt(form) => prompt::run(config, form),
+        Subcommands::Prompt(form) => prompt::run(config, has_person(config, options), form),
         Subcommands::Mcp { action } => mcp::run(config, &action),
         Subcommands::Config { action } => config::run(config, &action),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
@@ -103,6 +104,12 @@ pub fn perform(
         } => work::demo::run(config),
         Subcommands::Completions { shell } => completions::run(shell),
     }
+}
+
+/// Whether somebody could be asked in a run with these options.
+fn has_person(config: &Config, options: &Options) -> bool {
+    let is_text = options.output.output_format.unwrap_or_default() == OutputFormat::Text;
+    config.run.host.decides_permissions || (is_text && asks(config).is_some())
 }
 
 /// Whether a word is the name of a built-in tool, in any case.

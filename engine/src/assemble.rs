@@ -20,7 +20,7 @@ use ah_conversation::{Cost, Interface, Limits, Model, Provider, Tool, ToolSpec, 
 use ah_mcp::{Confined, RemoteServers, SdkHost, Transport};
 use ah_store::{SessionStore, SystemClock};
 
-use crate::confinement::Standing;
+use crate::confinement::SandboxStatus;
 use crate::instructions::{milliseconds, system_prompt};
 use crate::place::transcript_path;
 pub use agents::{Main, as_main, subagents};
@@ -45,7 +45,7 @@ pub struct SessionInputs<'a> {
     /// The skill that is in use.
     pub active: Option<&'a Skill>,
     /// Where commands run.
-    pub standing: &'a Standing,
+    pub sandbox: &'a SandboxStatus,
     /// Whether a person can be asked.
     pub has_person: bool,
     /// The MCP servers of type `sdk`, if a host drives the session.
@@ -98,18 +98,18 @@ pub async fn session(
     let subagents = subagents(
         inputs.skills,
         config,
-        inputs.standing,
+        inputs.sandbox,
         &inputs.warn,
         warnings,
     )?;
     let sources = Sources {
         subagents: subagents.clone(),
-        confined: inputs.standing.confined(),
+        confined: inputs.sandbox.confined(),
         store: store.clone(),
         skills: inputs.skills,
         active: inputs.active,
         has_person: config.run.host.decides_permissions || inputs.has_person,
-        web: web::of(&provider, inputs.standing.confined(), config, warnings)?,
+        web: web::of(&provider, inputs.sandbox.confined(), config, warnings)?,
     };
     let (layered, more) = tools::layered(sources, config).await;
     warnings.extend(more);
@@ -126,7 +126,7 @@ pub async fn session(
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
     let is_driven = inputs.host.is_some();
-    let tools = with_servers(tools, config, inputs.standing, inputs.host, warnings);
+    let tools = with_servers(tools, config, inputs.sandbox, inputs.host, warnings);
     let frontend = make_frontend(SessionView {
         interface: config.interface,
         model: provider.model().clone(),
@@ -140,15 +140,15 @@ pub async fn session(
         Some(name) => connect(config, &name.value, warnings)?,
         None => provider.clone(),
     };
-    safety::ask_about_hosts(inputs.standing, &frontend, config);
-    if let Some(text) = safety::notice(inputs.standing, inputs.has_person, config) {
+    safety::ask_about_hosts(inputs.sandbox, &frontend, config);
+    if let Some(text) = safety::notice(inputs.sandbox, inputs.has_person, config) {
         frontend.notice(&text);
     }
     let hooks = hooks::of(
         store,
         transcript,
         config,
-        inputs.standing,
+        inputs.sandbox,
         &frontend,
         inputs.hooks,
     );
@@ -169,7 +169,7 @@ pub async fn session(
 fn with_servers(
     tools: Toolbox,
     config: &Config,
-    standing: &Standing,
+    sandbox_status: &SandboxStatus,
     host: Option<SdkHost>,
     warnings: &mut Vec<String>,
 ) -> Toolbox {
@@ -191,7 +191,7 @@ fn with_servers(
     }
     let options = ah_mcp::Options {
         host,
-        ..mcp_options(config, standing)
+        ..mcp_options(config, sandbox_status)
     };
     let servers = RemoteServers::start(servers, options);
     for status in servers.not_started() {
@@ -241,7 +241,7 @@ fn settings(
             reserved_output: model.max_output,
         },
         timeout_ms: wanted.timeout.map(milliseconds),
-        permissions: safety::permissions(inputs.standing, inputs.has_person, config),
+        permissions: safety::permissions(inputs.sandbox, inputs.has_person, config),
         concurrency: match config.tool_concurrency.value {
             Concurrency::Auto => ToolConcurrency::Auto,
             Concurrency::Serial => ToolConcurrency::Serial,
@@ -292,13 +292,13 @@ pub fn bad_schema(fault: &str) -> Error {
 }
 
 /// How the MCP servers are reached, and how long they are waited for.
-pub fn mcp_options(config: &Config, standing: &Standing) -> ah_mcp::Options {
+pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::Options {
     let environment = &config.environment;
     ah_mcp::Options {
         environment: environment.clone(),
         http: ah_http::Options::from_variables(|name| environment.get(name)),
         host: None,
-        confined: standing.confined().map(|confined| Confined {
+        confined: sandbox_status.confined().map(|confined| Confined {
             sandbox: confined.sandbox.clone(),
             environment: confined.variables.clone(),
             free: { config.sandbox.unconfined_servers.iter() }

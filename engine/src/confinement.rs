@@ -19,12 +19,12 @@ const ALLOW_HOSTS: &str = "AH_ALLOW_HOSTS";
 /// What the names of folders begin with that commands find in the place of `/tmp` and of the home.
 const SCRATCH: &str = "ah-scratch-";
 
-/// What is granted beyond what every command has.
+/// Grants for confined commands beyond what every command has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// How much must hold.
+    /// How much of the sandbox must hold.
     pub tier: Tier,
-    /// The workspace, where it is not the project.
+    /// The workspace, if it is not the project.
     pub workspace: Option<PathBuf>,
     /// Paths, relative ones to the working directory.
     pub paths: Vec<Grant>,
@@ -82,22 +82,22 @@ impl Granted {
     }
 }
 
-/// What is wanted of a sandbox.
+/// Whether a sandbox is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     /// None.
     No,
-    /// One of this tier, where it can be had.
+    /// One of this tier, if it can be built.
     IfPossible(Tier),
-    /// One of this tier, or no run.
-    Insisted(Tier),
+    /// One of this tier, or there is no run.
+    Required(Tier),
 }
 
 impl Wanted {
     fn of(config: &Config) -> Self {
         match config.run.sandbox.wanted {
             Some(SandboxChoice::Off) => return Self::No,
-            Some(SandboxChoice::Required(tier)) => return Self::Insisted(tier.into()),
+            Some(SandboxChoice::Required(tier)) => return Self::Required(tier.into()),
             None => {}
         }
         let set = &config.sandbox;
@@ -110,27 +110,27 @@ impl Wanted {
         if !is_enabled.unwrap_or(config.interface == Interface::Native) {
             Self::No
         } else if set.must_hold {
-            Self::Insisted(tier.into())
+            Self::Required(tier.into())
         } else {
             Self::IfPossible(tier.into())
         }
     }
 }
 
-/// Where the commands of a run are, as it turned out.
-pub enum Standing {
-    /// In a sandbox.
+/// Sandbox status of a run.
+pub enum SandboxStatus {
+    /// Commands run in a sandbox.
     Inside(Confined),
-    /// Outside, and nobody wants it otherwise.
+    /// Disabled by choice: commands run with the user's permissions.
     Outside,
-    /// Outside, since there is no sandbox here: why, and what to do.
+    /// Wanted, but it cannot be built here: why, and what to do.
     Missing(Obstacle),
 }
 
-/// What is in the way of a sandbox.
+/// The reason why a sandbox cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Why there is none.
+    /// What is missing.
     pub reason: String,
     /// What the user can do.
     pub remedy: String,
@@ -145,8 +145,8 @@ impl Obstacle {
     }
 }
 
-impl Standing {
-    /// The sandbox, if there is one.
+impl SandboxStatus {
+    /// Returns the sandbox, if there is one.
     pub fn confined(&self) -> Option<&Confined> {
         match self {
             Self::Inside(confined) => Some(confined),
@@ -155,29 +155,29 @@ impl Standing {
     }
 }
 
-/// Where the commands of a run are confined.
+/// The sandbox of a run.
 #[derive(Clone)]
 pub struct Confined {
     /// The sandbox.
     pub sandbox: Arc<Sandbox>,
-    /// All variables that they see.
+    /// All variables that commands see.
     pub variables: Vec<(String, String)>,
-    /// Whether it is the lesser tier that holds, within another sandbox.
+    /// Whether it is inside another sandbox, and of the lesser tier therefore.
     pub is_inner: bool,
 }
 
-/// The sandbox of a run, tried out beside all else that a run begins with.
-pub struct Attempt {
-    outcome: OnceLock<Standing>,
-    thread: Mutex<Option<JoinHandle<Standing>>>,
+/// The sandbox of a run, set up in the background.
+pub struct SandboxProbe {
+    outcome: OnceLock<SandboxStatus>,
+    thread: Mutex<Option<JoinHandle<SandboxStatus>>>,
 }
 
-impl Attempt {
-    /// Begins to build what the options and settings of a run want.
+impl SandboxProbe {
+    /// Starts to build the sandbox that options and settings ask for.
     ///
     /// # Errors
     ///
-    /// Where they insist on a sandbox that cannot be built here, or say what makes no sense.
+    /// If a required sandbox cannot be built here, or a grant makes no sense.
     pub fn begin(config: &Config) -> Result<Self, Error> {
         let no_sandbox = |obstacle: Obstacle| {
             let further = "`ah sandbox check` says more; `--no-sandbox` goes on without";
@@ -187,31 +187,31 @@ impl Attempt {
         };
         let built = |tier| Building::of(config, Granted::of(config, tier));
         match Wanted::of(config) {
-            Wanted::No => Ok(Standing::Outside.into()),
-            Wanted::Insisted(tier) => {
-                let standing = built(tier)?.finish().map_err(no_sandbox)?;
-                Ok(Standing::Inside(standing).into())
+            Wanted::No => Ok(SandboxStatus::Off.into()),
+            Wanted::Required(tier) => {
+                let confined = built(tier)?.finish().map_err(no_sandbox)?;
+                Ok(SandboxStatus::Inside(confined).into())
             }
             Wanted::IfPossible(tier) => {
                 let wanted = built(tier)?;
                 let lesser = built(Tier::Landlock)?;
-                let attempt = move || match (wanted.finish(), tier) {
-                    (Ok(confined), _) => Standing::Inside(confined),
+                let probe = move || match (wanted.finish(), tier) {
+                    (Ok(confined), _) => SandboxStatus::Inside(confined),
                     // Around us is one already, in which no other can be built.
                     (Err(obstacle), Tier::Full) if ah_sandbox::is_confined() => {
                         match lesser.finish() {
-                            Ok(confined) => Standing::Inside(Confined {
+                            Ok(confined) => SandboxStatus::Inside(Confined {
                                 is_inner: true,
                                 ..confined
                             }),
-                            Err(_) => Standing::Missing(obstacle),
+                            Err(_) => SandboxStatus::Unavailable(obstacle),
                         }
                     }
-                    (Err(obstacle), _) => Standing::Missing(obstacle),
+                    (Err(obstacle), _) => SandboxStatus::Unavailable(obstacle),
                 };
                 Ok(Self {
                     outcome: OnceLock::new(),
-                    thread: Mutex::new(Some(thread::spawn(attempt))),
+                    thread: Mutex::new(Some(thread::spawn(probe))),
                 })
             }
         }
@@ -229,21 +229,21 @@ impl Attempt {
         })
     }
 
-    /// What came of it; waits for that.
-    pub fn standing(&self) -> &Standing {
+    /// Returns the status; waits until it is known.
+    pub fn status(&self) -> &SandboxStatus {
         self.outcome.get_or_init(|| {
             let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
             let joined = thread.take().map(JoinHandle::join);
-            let fault = || Standing::Missing(Obstacle::of("the attempt failed".to_owned()));
+            let fault = || SandboxStatus::Unavailable(Obstacle::of("the probe failed".to_owned()));
             joined.and_then(Result::ok).unwrap_or_else(fault)
         })
     }
 }
 
-impl From<Standing> for Attempt {
-    fn from(standing: Standing) -> Self {
+impl From<SandboxStatus> for SandboxProbe {
+    fn from(status: SandboxStatus) -> Self {
         Self {
-            outcome: OnceLock::from(standing),
+            outcome: OnceLock::from(status),
             thread: Mutex::new(None),
         }
     }

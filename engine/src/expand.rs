@@ -17,7 +17,7 @@ use ah_tools::Shell;
 
 use ah_config::{Config, Error, Origin, Sourced, extensions, untrusted};
 
-use crate::confinement::Attempt;
+use crate::confinement::SandboxProbe;
 use ruled::Ruled;
 
 /// How long a command of a template may take.
@@ -78,7 +78,7 @@ pub async fn expand(
     given: Option<&str>,
     skills: &Skills,
     config: &Config,
-    attempt: &Attempt,
+    probe: &SandboxProbe,
 ) -> Result<Expanded, Error> {
     if let Some(name) = given {
         let skill = skills.get(name).ok_or_else(|| unknown(name, skills))?;
@@ -95,7 +95,7 @@ pub async fn expand(
     }
     let (commands, warnings) = extensions::commands(config);
     let mut expanded = match (commands.get(name), skills.get(name)) {
-        (Some(command), _) => with_command(command, arguments, config, attempt).await,
+        (Some(command), _) => with_command(command, arguments, config, probe).await,
         (None, Some(skill)) if skill.is_command => with_skill(skill, arguments, config),
         (None, _) => plain(prompt),
     };
@@ -133,7 +133,7 @@ async fn with_command(
     command: &SlashCommand,
     arguments: &str,
     config: &Config,
-    attempt: &Attempt,
+    probe: &SandboxProbe,
 ) -> Expanded {
     let is_trusted = !command.layer.is_of_project() || config.trust.is_given();
     let mut expanded = Expanded::default();
@@ -159,7 +159,7 @@ async fn with_command(
         config,
         is_trusted,
         ruled: Ruled::of(config),
-        attempt,
+        probe,
     };
     let mut files = String::new();
     for piece in pieces(&command.body, arguments) {
@@ -191,7 +191,7 @@ struct Filling<'a> {
     config: &'a Config,
     is_trusted: bool,
     ruled: Ruled,
-    attempt: &'a Attempt,
+    probe: &'a SandboxProbe,
 }
 
 impl Filling<'_> {
@@ -210,7 +210,7 @@ impl Filling<'_> {
         let shell = Shell::new(environment);
         let mut arguments = vec!["-c".into(), line.into(), "ah".into()];
         arguments.extend(split_words(self.arguments).into_iter().map(Into::into));
-        let confined = self.attempt.standing().confined();
+        let confined = self.probe.status().confined();
         let mut variables = match confined {
             Some(confined) => confined.variables.clone(),
             None => shell.environment,

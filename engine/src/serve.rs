@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::assemble::{self, HostExtensions, SessionInputs, Warn, model::Catalogued};
-use crate::confinement::Attempt;
+use crate::confinement::SandboxProbe;
 use crate::expand::expand;
 use crate::open::{Opened, open};
 use crate::place::sessions;
@@ -54,11 +54,11 @@ pub struct ServeRequest<'a> {
 /// If the required sandbox is unavailable.
 pub async fn serve_host(request: ServeRequest<'_>) -> Result<(Served, Error), Error> {
     let config = request.config;
-    if let Some(warning) = Attempt::warning(config) {
+    if let Some(warning) = SandboxProbe::warning(config) {
         (request.warn)(&warning);
     }
     let workshop = Arc::new(Workshop {
-        attempt: Attempt::begin(config)?,
+        probe: SandboxProbe::begin(config)?,
         config: config.clone(),
         plan: request.plan,
         fork_at: request.fork_at,
@@ -94,7 +94,7 @@ pub async fn serve_host(request: ServeRequest<'_>) -> Result<(Served, Error), Er
 
 /// Puts the session together once the program has said what it wants.
 struct Workshop {
-    attempt: Attempt,
+    probe: SandboxProbe,
     config: Config,
     plan: SessionPlan,
     fork_at: Option<u32>,
@@ -166,7 +166,7 @@ impl Workshop {
         let inputs = SessionInputs {
             skills: &skills,
             active: None,
-            standing: self.attempt.standing(),
+            sandbox: self.probe.status(),
             has_person: false,
             host: Some(host(setting.pipes)),
             hooks: setting.hooks,
@@ -273,7 +273,7 @@ impl Engine for Workshop {
         let config = self.config();
         let (skills, _) = extensions::skills(config);
         let given = self.config.run.prompt.skill.as_deref();
-        let expanded = expand(prompt, given, &skills, config, &self.attempt).await;
+        let expanded = expand(prompt, given, &skills, config, &self.probe).await;
         match expanded {
             Ok(expanded) => Ok(match lock(&self.first_words).take() {
                 Some(words) => format!("{words}\n\n{}", expanded.text),

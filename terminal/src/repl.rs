@@ -50,7 +50,7 @@ use crate::print::{Size, divert};
 use crate::signals::{Signals, leave};
 use ah::Opened;
 use ah::assemble::{Warn, model::Catalogued};
-use ah::confinement::Attempt;
+use ah::confinement::SandboxProbe;
 use ah::plan::SessionPlan;
 use ah_config::Error;
 use ah_config::{Config, extensions};
@@ -142,14 +142,14 @@ fn workshop(form: Form, config: &Config, inputs: Sender<Input>) -> Result<Worksh
     let choice = anstream::AutoStream::choice(&io::stdout());
     let (skills, warnings) = extensions::skills(config);
     warnings.iter().for_each(|warning| crate::warn(warning));
-    if let Some(warning) = Attempt::warning(config) {
+    if let Some(warning) = SandboxProbe::warning(config) {
         crate::warn(&warning);
     }
     let warn: Warn = Arc::new(|text| crate::warn(text));
     let (width, height) = Terminal::size();
     Ok(Workshop {
         config: config.clone(),
-        attempt: Attempt::begin(config)?,
+        probe: SandboxProbe::begin(config)?,
         skills: Arc::new(skills),
         models: Arc::new(Catalogued::new(config.clone(), warn.clone())),
         warn,

@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 use super::{preview, print, print_json};
 use crate::args::subcommands::{Json, McpAction};
 use ah::assemble::mcp_options;
-use ah::confinement::Attempt;
+use ah::confinement::SandboxProbe;
 use ah_config::Error;
 use ah_config::{Config, Sourced};
 use ah_terminal::exit::FAILURE;
@@ -123,11 +123,11 @@ pub fn look(
     servers: BTreeMap<String, ServerConfig>,
     patience: Duration,
 ) -> Result<Seen, Error> {
-    let attempt = Attempt::begin(config)?;
+    let probe = SandboxProbe::begin(config)?;
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
     let seen = runtime.block_on(async {
-        let servers = RemoteServers::start(servers, mcp_options(config, attempt.standing()));
+        let servers = RemoteServers::start(servers, mcp_options(config, probe.status()));
         servers.ready(patience).await;
         let tools = servers.tools();
         Seen {

@@ -11,8 +11,8 @@ use ah_config::extensions;
 use ah_conversation::neutralise;
 
 /// Prints the system prompt part by part, each with where it comes from.
-pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
-    let tools = tools::layered(config)?;
+pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
+    let tools = tools::layered(config, has_person)?;
     let specs: Vec<_> = tools
         .iter()
         .map(|known| known.tool.spec().clone())

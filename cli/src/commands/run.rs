@@ -6,7 +6,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use ah::assemble::{self, HostExtensions, SessionInputs, SessionView};
-use ah::confinement::Attempt;
+use ah::confinement::SandboxProbe;
 use ah::expand::expand;
 use ah::place::Place;
 use ah::{Opened, open, pictures};
@@ -125,14 +125,14 @@ async fn show(
     let main = assemble::as_main(config)?;
     let config = main.as_ref().map_or(config, |main| &main.config);
     let first_words = main.as_ref().and_then(|main| main.first_words.as_deref());
-    if let Some(warning) = Attempt::warning(config) {
+    if let Some(warning) = SandboxProbe::warning(config) {
         warn(&warning);
     }
-    let attempt = Attempt::begin(config)?;
+    let probe = SandboxProbe::begin(config)?;
     let (skills, warnings) = extensions::skills(config);
     let skills = Arc::new(skills);
     let given = config.run.prompt.skill.as_deref();
-    let expanded = expand(&text, given, &skills, config, &attempt).await?;
+    let expanded = expand(&text, given, &skills, config, &probe).await?;
     let (config, more) = expanded.applied_to(config);
     let config = &*config;
     let all = warnings.iter().chain(&expanded.warnings).chain(&more);
@@ -149,7 +149,7 @@ async fn show(
     let inputs = SessionInputs {
         skills: &skills,
         active: expanded.skill.as_deref(),
-        standing: attempt.standing(),
+        sandbox: probe.status(),
         has_person: asks.is_some(),
         host: None,
         hooks: Vec::new(),

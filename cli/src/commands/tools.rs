@@ -12,19 +12,18 @@ use tokio::runtime::Builder;
 use super::{mcp, preview, print, print_json};
 use crate::args::subcommands::Json;
 use ah::assemble::{self, tools::Sources};
-use ah::confinement::Standing;
+use ah::confinement::SandboxStatus;
 use ah_config::Config;
 use ah_config::Error;
 use ah_config::extensions;
-use ah_terminal::print::asks;
 use ah_terminal::print::table::{Align, table};
 
 /// What stands in the place of a layer where a tool comes with the MCP servers.
 const MCP: &str = "mcp";
 
 /// Lists the tools, those of MCP servers among them.
-pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
-    let tools = layered(config)?;
+pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
+    let tools = layered(config, has_person)?;
     let servers = of_servers(config)?;
     if form.json {
         let of_servers = servers.iter().map(|known| known.to_json());
@@ -62,7 +61,7 @@ pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
 }
 
 /// The tools of a session with these options.
-pub fn layered(config: &Config) -> Result<Layered, Error> {
+pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
     let (skills, mut warnings) = extensions::skills(config);
@@ -78,12 +77,12 @@ pub fn layered(config: &Config) -> Result<Layered, Error> {
         store: Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
         skills: &skills,
         active: active.map(|skill| &**skill),
-        has_person: config.run.host.decides_permissions || asks(config).is_some(),
+        has_person,
         web: Web::default(),
         subagents: assemble::subagents(
             &skills,
             config,
-            &Standing::Outside,
+            &SandboxStatus::Off,
             &assemble::no_warnings(),
             &mut warnings,
         )?,

@@ -198,8 +198,8 @@ fn in_a_busy_session_a_persons_prompt_waits_and_a_program_is_told_75() {
     let program = asking(&world, &server, &["-p", "-c", "me too"]).run();
     insta::assert_snapshot!(shown(&world, &program), @"
 stderr:
-error: the session is held by process <pid>
-hint: `ah --followup MESSAGE` leaves words with it
+error: this session is open in another ah (process <pid>)
+hint: start a new one with `ah -n`, or queue a message with `ah --followup MESSAGE`
 exit code 75
 ");
     let person = asking(&world, &server, &["me", "too"]).run();

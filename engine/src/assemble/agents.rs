@@ -15,7 +15,7 @@ use ah_mcp::RemoteServers;
 use super::model::Catalogued;
 use super::tools::subagent_tool;
 use super::{Warn, mcp_options, no_warnings};
-use crate::confinement::Standing;
+use crate::confinement::SandboxStatus;
 use crate::instructions::surroundings;
 
 /// The model of whoever starts a subagent.
@@ -33,7 +33,7 @@ const NONE_BESIDE: &str = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS";
 pub fn subagents(
     skills: &Arc<Skills>,
     config: &Config,
-    standing: &Standing,
+    sandbox_status: &SandboxStatus,
     warn: &Warn,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Arc<Subagents>>, Error> {
@@ -54,7 +54,7 @@ pub fn subagents(
         surroundings: Box::new(move || surroundings(&of_config)),
         memory: memory(config),
         may_run_beside: !is_off,
-        servers: Some(servers(config, standing)),
+        servers: Some(servers(config, sandbox_status)),
     };
     Ok(Some(Arc::new(Subagents::new(kinds, name, allowed))))
 }
@@ -62,9 +62,9 @@ pub fn subagents(
 /// Gives servers of a subagent's own, which end with it.
 fn servers(
     config: &Config,
-    standing: &Standing,
+    sandbox_status: &SandboxStatus,
 ) -> Box<dyn Fn() -> Arc<dyn Servers> + Send + Sync> {
-    let options = mcp_options(config, standing);
+    let options = mcp_options(config, sandbox_status);
     Box::new(move || Arc::new(RemoteServers::start(BTreeMap::new(), options.clone())))
 }
 

@@ -12,7 +12,7 @@ use ah_tools::Shell;
 
 use ah_config::Config;
 
-use crate::confinement::Standing;
+use crate::confinement::SandboxStatus;
 
 /// How long a hook may take where its settings say nothing.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ pub fn of(
     store: &SessionStore,
     transcript_path: PathBuf,
     config: &Config,
-    standing: &Standing,
+    sandbox_status: &SandboxStatus,
     frontend: &Arc<dyn Frontend>,
     more: Vec<Arc<dyn Hook>>,
 ) -> Hooks {
@@ -32,7 +32,7 @@ pub fn of(
         transcript_path,
         cwd: config.environment.cwd().to_owned(),
     };
-    let maker = Maker::new(config, standing, frontend.clone());
+    let maker = Maker::new(config, sandbox_status, frontend.clone());
     let own = config.hooks.iter();
     let own =
         own.filter_map(|setting| maker.make(&setting.value, config.plugin_of(&setting.origin)));
@@ -61,7 +61,7 @@ enum Room {
 }
 
 impl Maker {
-    fn new(config: &Config, standing: &Standing, frontend: Arc<dyn Frontend>) -> Self {
+    fn new(config: &Config, sandbox_status: &SandboxStatus, frontend: Arc<dyn Frontend>) -> Self {
         let environment = &config.environment;
         let project = config.project_root.to_string_lossy().into_owned();
         let project = ("CLAUDE_PROJECT_DIR".to_owned(), project);
@@ -70,13 +70,13 @@ impl Maker {
         Self {
             shell: Shell::new(environment).program,
             cwd: environment.cwd().to_owned(),
-            sandbox: match standing {
-                Standing::Inside(confined) => {
+            sandbox: match sandbox_status {
+                SandboxStatus::Inside(confined) => {
                     let seen = confined.variables.iter().chain([&project]);
                     Room::Sandbox(confined.sandbox.clone(), seen.cloned().collect())
                 }
-                Standing::Missing(_) => Room::Missing,
-                Standing::Outside => Room::Outside,
+                SandboxStatus::Unavailable(_) => Room::Missing,
+                SandboxStatus::Off => Room::Outside,
             },
             variables: children.chain([project]).collect(),
             frontend,

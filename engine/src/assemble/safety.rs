@@ -8,14 +8,18 @@ use ah_config::rulebook::SettingsFiles;
 use ah_conversation::{HostPermission, Interface, PermissionMode, Permissions, Rule};
 use ah_sandbox::{Egress, HostDecision};
 
-use crate::confinement::{Obstacle, Standing};
+use crate::confinement::{Obstacle, SandboxStatus};
 
 /// What is allowed. Where nobody has said it, commands that are confined need no question; others are asked about, and
 /// where nobody can be asked, only what reads happens.
-pub fn permissions(standing: &Standing, has_person: bool, config: &Config) -> Permissions {
+pub fn permissions(
+    sandbox_status: &SandboxStatus,
+    has_person: bool,
+    config: &Config,
+) -> Permissions {
     let mut permissions = config.permissions();
-    let is_confined = standing.confined().is_some();
-    if let Some(confined) = standing.confined() {
+    let is_confined = sandbox_status.confined().is_some();
+    if let Some(confined) = sandbox_status.confined() {
         let list = confined.sandbox.proxy().allowlist();
         let hosts = list.tunnels.iter().filter(|to| !list.denies(to));
         permissions.hosts = hosts.map(|to| to.host.to_string()).collect();
@@ -37,7 +41,7 @@ pub fn permissions(standing: &Standing, has_person: bool, config: &Config) -> Pe
 }
 
 /// What the user should know of it, in a line.
-pub fn notice(standing: &Standing, has_person: bool, config: &Config) -> Option<String> {
+pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config) -> Option<String> {
     let is_open = config.leaves_mode_open();
     let is_unasked = config.permission_mode.value == PermissionMode::BypassPermissions;
     let what = if is_unasked {
@@ -47,28 +51,32 @@ pub fn notice(standing: &Standing, has_person: bool, config: &Config) -> Option<
     } else {
         "commands would run with your rights, so this run only reads"
     };
-    match standing {
-        Standing::Inside(confined) if confined.is_inner => Some(
+    match sandbox_status {
+        SandboxStatus::Inside(confined) if confined.is_inner => Some(
             "within another sandbox none can be built: commands are confined by Landlock alone"
                 .to_owned(),
         ),
-        Standing::Missing(Obstacle { reason, remedy }) if is_open || is_unasked => {
+        SandboxStatus::Unavailable(Obstacle { reason, remedy }) if is_open || is_unasked => {
             let otherwise = match is_unasked {
                 true => "",
                 false => "; or say what may happen with --permission-mode",
             };
             Some(format!("{what}: {reason}; {remedy}{otherwise}"))
         }
-        Standing::Outside if is_open => {
+        SandboxStatus::Off if is_open => {
             Some(format!("{what}; --permission-mode says what may happen"))
         }
-        Standing::Inside(_) | Standing::Missing(_) | Standing::Outside => None,
+        SandboxStatus::Inside(_) | SandboxStatus::Unavailable(_) | SandboxStatus::Off => None,
     }
 }
 
 /// Has whoever can be asked say whether commands may reach a host that is not allowed.
-pub fn ask_about_hosts(standing: &Standing, frontend: &Arc<dyn Frontend>, config: &Config) {
-    let Some(confined) = standing.confined() else {
+pub fn ask_about_hosts(
+    sandbox_status: &SandboxStatus,
+    frontend: &Arc<dyn Frontend>,
+    config: &Config,
+) {
+    let Some(confined) = sandbox_status.confined() else {
         return;
     };
     // The sandbox outlives no session, and holds none.

@@ -32,7 +32,7 @@ use ah::plan::{SessionChoice, SessionPlan};
 use ah::{Opened, open};
 use ah_config::Config;
 
-use ah::confinement::Attempt;
+use ah::confinement::SandboxProbe;
 use ah::pictures;
 use ah_config::Error;
 
@@ -49,7 +49,7 @@ pub struct Workshop {
     /// What holds.
     pub config: Config,
     /// Where commands run.
-    pub attempt: Attempt,
+    pub probe: SandboxProbe,
     /// All skills.
     pub skills: Arc<Skills>,
     /// The models that can be asked.
@@ -71,7 +71,7 @@ impl Workshop {
         let inputs = SessionInputs {
             skills: &self.skills,
             active: None,
-            standing: self.attempt.standing(),
+            sandbox: self.probe.status(),
             has_person: asks.is_some(),
             host: None,
             hooks: Vec::new(),
@@ -267,7 +267,7 @@ impl Desk {
             None,
             &workshop.skills,
             &workshop.config,
-            &workshop.attempt,
+            &workshop.probe,
         )
         .await;
         let ending = match expanded {
