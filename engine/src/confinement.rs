@@ -122,9 +122,9 @@ pub enum SandboxStatus {
     /// Commands run in a sandbox.
     Inside(Confined),
     /// Disabled by choice: commands run with the user's permissions.
-    Outside,
+    Off,
     /// Wanted, but it cannot be built here: why, and what to do.
-    Missing(Obstacle),
+    Unavailable(Obstacle),
 }
 
 /// The reason why a sandbox cannot be built.
@@ -150,7 +150,7 @@ impl SandboxStatus {
     pub fn confined(&self) -> Option<&Confined> {
         match self {
             Self::Inside(confined) => Some(confined),
-            Self::Outside | Self::Missing(_) => None,
+            Self::Off | Self::Unavailable(_) => None,
         }
     }
 }

@@ -205,7 +205,7 @@ exit code 75
     let person = asking(&world, &server, &["me", "too"]).run();
     insta::assert_snapshot!(shown(&world, &person), @"
 stderr:
-warning: the session is held by process <pid>; the prompt waits there until the present one is answered
+warning: this session is open in another ah (process <pid>); the prompt is queued and will be answered there after the current run
 exit code 0
 ");
     world.write("go", "");
