@@ -5,6 +5,7 @@
 
 mod faults;
 mod grammar;
+pub mod json;
 pub mod options;
 mod overrides;
 pub mod session;

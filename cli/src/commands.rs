@@ -12,6 +12,7 @@ pub mod mail;
 pub mod man;
 mod mcp;
 pub mod models;
+mod output;
 mod place;
 pub mod prompt;
 pub mod proxy;
@@ -24,12 +25,9 @@ pub mod undo;
 pub mod usage;
 pub mod work;
 
-use std::io::Write as _;
-
 use ah_conversation::{Interface, is_same_tool};
 use ah_store::Sessions;
 use ah_tools::Profile;
-use serde_json::Value;
 
 use crate::args::options::{Options, OutputFormat};
 use crate::args::subcommands::{BranchAction, DemoAction, ExportFormat, Subcommands};
@@ -38,8 +36,6 @@ use ah::specs::specs;
 use ah_config::Config;
 use ah_config::places::SESSIONS;
 use ah_config::{Error, environment};
-use ah_terminal::exit::output_error;
-use ah_terminal::line::{preview, utc};
 use ah_terminal::print::asks;
 use ah_terminal::undo::Way;
 
@@ -127,16 +123,4 @@ pub fn is_session(word: &str) -> bool {
         // Two of one name are a session's name as well.
         !matches!(sessions.named(word), Ok(None))
     })
-}
-
-/// Prints a text and ends well.
-fn print(text: &str) -> Result<u8, Error> {
-    let written = std::io::stdout().lock().write_all(text.as_bytes());
-    written.map_err(|error| output_error(&error))?;
-    Ok(0)
-}
-
-/// Prints a JSON value and ends well.
-fn print_json(value: &Value) -> Result<u8, Error> {
-    print(&format!("{value:#}\n"))
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
 use crate::found_file;
-use crate::origin::{Origin, Sourced};
+use crate::origin::Origin;
 use crate::settings::{self, Settings};
 
 /// The settings of one place.
@@ -257,22 +257,4 @@ pub fn files_of(layers: &[Layer]) -> Vec<PathBuf> {
         _ => None,
     });
     paths.collect()
-}
-
-/// Layers of which the first that says something counts.
-pub(crate) struct First<'a> {
-    pub(crate) layers: &'a [Layer],
-}
-
-impl First<'_> {
-    /// Returns the value of the first layer that has one.
-    pub(crate) fn value<T>(&self, of: impl Fn(&Settings) -> Option<T>) -> Option<Sourced<T>> {
-        self.layers.iter().find_map(|layer| {
-            let value = of(&layer.settings)?;
-            Some(Sourced {
-                value,
-                origin: layer.origin.clone(),
-            })
-        })
-    }
 }

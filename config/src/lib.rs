@@ -17,6 +17,7 @@ mod entry;
 pub mod environment;
 mod error;
 pub mod extensions;
+mod first;
 pub mod found_file;
 mod keeping;
 pub mod layers;

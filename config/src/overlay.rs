@@ -5,6 +5,7 @@
 
 mod archive;
 mod executable;
+mod seal;
 mod unpacked;
 mod variables;
 

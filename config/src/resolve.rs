@@ -13,7 +13,8 @@ use crate::concurrency::Concurrency;
 use crate::config::Config;
 use crate::conversation::ConversationConfig;
 use crate::error::Error;
-use crate::layers::{self, First, Folders, Found, Layer, Sources};
+use crate::first::First;
+use crate::layers::{self, Folders, Found, Layer, Sources};
 use crate::origin::{Origin, Sourced};
 use crate::overlay::Overlay;
 use crate::overrides::{Overrides, Profile};
@@ -21,6 +22,7 @@ use crate::project::{counting, permission_mode, tighten, trust};
 use crate::rules::{directories, hooks, may_bypass, rules};
 use crate::sandboxing::Sandboxing;
 use crate::settings::Settings;
+use crate::trust::Trust;
 use crate::web::WebConfig;
 use crate::{dot_env, mcp, places};
 
@@ -82,30 +84,16 @@ impl Config {
         for (name, value) in &overlay.variables {
             environment.set_default(name, value);
         }
-        let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
         let project_root = project_root(&environment);
         let folders = folders(&environment, &project_root);
-        let Found {
-            mut layers,
+        let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
+        let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
+        let Weighed {
+            layers,
+            mut trust,
             mut warnings,
             faults,
-        } = layers::read(
-            &folders,
-            sources,
-            overrides.settings.as_ref(),
-            overlay.settings.as_deref(),
-        );
-        let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
-        layers.extend(is_plain.then(plain));
-        let mut trust = trust(
-            overrides.trust,
-            &folders,
-            &layers,
-            &environment,
-            &mut warnings,
-        );
-        warnings.extend(tighten(&mut layers, &mut trust, sources, &folders));
-        let faults = counting(faults, &trust, &mut warnings);
+        } = weigh(&overrides, &folders, sources, &environment, overlay);
         let servers = servers(&layers);
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
@@ -126,9 +114,7 @@ impl Config {
             servers,
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
-            tool_concurrency: given(overrides.tool_concurrency)
-                .or_else(|| first.value(|settings| settings.tool_concurrency))
-                .unwrap_or_else(|| Sourced::built_in(Concurrency::default())),
+            tool_concurrency: tool_concurrency(overrides.tool_concurrency, &first),
             max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),
             max_tool_output_bytes: first
                 .value(|settings| settings.max_tool_output_bytes)
@@ -167,6 +153,42 @@ impl Config {
             environment,
             run: overrides.run,
         })
+    }
+}
+
+/// All layers of settings, as far as the project may say so.
+struct Weighed {
+    layers: Vec<Layer>,
+    trust: Trust,
+    warnings: Vec<String>,
+    faults: Vec<Error>,
+}
+
+/// Reads all layers, and leaves of the project's what counts.
+fn weigh(
+    overrides: &Overrides,
+    folders: &Folders,
+    sources: Sources,
+    environment: &Environment,
+    overlay: &Overlay,
+) -> Weighed {
+    let (given, embedded) = (overrides.settings.as_ref(), overlay.settings.as_deref());
+    let Found {
+        mut layers,
+        mut warnings,
+        faults,
+    } = layers::read(folders, sources, given, embedded);
+    let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
+    layers.extend(is_plain.then(plain));
+    let given = overrides.trust;
+    let mut trust = trust(given, folders, &layers, environment, &mut warnings);
+    warnings.extend(tighten(&mut layers, &mut trust, sources, folders));
+    let faults = counting(faults, &trust, &mut warnings);
+    Weighed {
+        layers,
+        trust,
+        warnings,
+        faults,
     }
 }
 
@@ -209,6 +231,12 @@ fn model(typed: Option<String>, environment: &Environment, first: &First<'_>) ->
         .or_else(of_environment)
         .or_else(|| first.value(|settings| settings.model.clone()))
         .unwrap_or_else(|| Sourced::built_in(DEFAULT_MODEL.to_owned()))
+}
+
+fn tool_concurrency(typed: Option<Concurrency>, first: &First<'_>) -> Sourced<Concurrency> {
+    given(typed)
+        .or_else(|| first.value(|settings| settings.tool_concurrency))
+        .unwrap_or_else(|| Sourced::built_in(Concurrency::default()))
 }
 
 /// Sets the variables of all layers, and marks those that hold the servers' keys.

@@ -1,6 +1,9 @@
 //! One settings file: JSON whose keys are known, with the place of every fault.
 
+pub mod conversation;
+mod file;
 mod sandbox;
+pub mod web;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -11,14 +14,14 @@ use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_provider::route::NamedServer;
 use ah_work::settings::WorkSettings;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::concurrency::Concurrency;
-use crate::conversation::{EditorMode, Notify, StatusLine};
 use crate::error::Error;
-use crate::web::WebSettings;
+use conversation::{EditorMode, Notify, StatusLine};
+use file::File;
 pub use sandbox::SandboxSettings;
+use web::WebSettings;
 
 /// What one settings file says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -182,13 +185,6 @@ pub fn read_mcp(
     Ok((servers, file.warnings))
 }
 
-/// A settings file being read.
-struct File<'a> {
-    source: &'a str,
-    text: &'a str,
-    warnings: Vec<String>,
-}
-
 impl<'a> File<'a> {
     /// The servers that can be read; of the others the user is warned.
     fn mcp_servers(&mut self, value: &'a RawValue) -> Result<BTreeMap<String, ServerEntry>, Error> {
@@ -259,74 +255,6 @@ impl<'a> File<'a> {
         };
         items.into_iter().map(rule).collect()
     }
-
-    /// The entries of an object, in their order.
-    fn object(&self, value: &'a RawValue) -> Result<Vec<(String, &'a RawValue)>, Error> {
-        let entries: BTreeMap<String, &'a RawValue> = self.value_of(value)?;
-        let mut entries: Vec<_> = entries.into_iter().collect();
-        entries.sort_by_key(|(_, value)| self.offset(value));
-        Ok(entries)
-    }
-
-    fn value<T: DeserializeOwned>(&self, value: &RawValue) -> Result<T, Error> {
-        serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
-    }
-
-    fn value_of<T: serde::Deserialize<'a>>(&self, value: &'a RawValue) -> Result<T, Error> {
-        serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
-    }
-
-    /// Where a value begins in the text that it borrows from.
-    fn offset(&self, value: &RawValue) -> usize {
-        let start = value.get().as_ptr() as usize;
-        start.saturating_sub(self.text.as_ptr() as usize)
-    }
-
-    /// Line and column of a byte, both from 1.
-    fn place(&self, offset: usize) -> (usize, usize) {
-        let before = &self.text[..self.text.floor_char_boundary(offset)];
-        let line = before.matches('\n').count() + 1;
-        let column = before
-            .rsplit('\n')
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .count()
-            + 1;
-        (line, column)
-    }
-
-    fn warn_unknown(&mut self, key: &str, value: &RawValue) {
-        let (line, _) = self.place(self.offset(value));
-        let warning = format!("{}:{line}: unknown setting `{key}`", self.source);
-        self.warnings.push(warning);
-    }
-
-    /// What the JSON parser found in the text from `start` on. It says where a value ends that it cannot use; the
-    /// user looks for where it begins, which for a plain value is `start`.
-    fn fault(&self, error: &serde_json::Error, start: usize) -> Error {
-        let text = error.to_string();
-        let message = text.split(" at line ").next().unwrap_or_default();
-        let (line, column) = self.place(start);
-        let is_plain = error.is_data() && !self.text[start..].trim_start().starts_with(['{', '[']);
-        if is_plain || error.line() == 0 {
-            return self.fault_in(message, line, column);
-        }
-        match error.line() {
-            1 => self.fault_in(message, line, column + error.column().saturating_sub(1)),
-            further => self.fault_in(message, line + further - 1, error.column()),
-        }
-    }
-
-    fn fault_at(&self, message: &str, value: &RawValue) -> Error {
-        let (line, column) = self.place(self.offset(value));
-        self.fault_in(message, line, column)
-    }
-
-    fn fault_in(&self, message: &str, line: usize, column: usize) -> Error {
-        Error::failure(format!("{}:{line}:{column}: {message}", self.source))
-            .hint("correct it there; `--setting-sources` says which settings files are read")
-    }
 }
 
 #[cfg(test)]
@@ -336,8 +264,8 @@ mod tests {
     use ah_work::phase::Phase;
     use ah_work::settings::PhaseSettings;
 
+    use super::conversation::{Channel, Kind};
     use super::*;
-    use crate::conversation::{Channel, Kind};
     use crate::tier::SandboxTier;
 
     #[test]

@@ -2,8 +2,8 @@
 
 use ah_conversation::PermissionMode;
 
+use crate::settings::web::WebSettings;
 use crate::settings::{PermissionSettings, Settings};
-use crate::web::WebSettings;
 
 /// What begins the name of a model that is a file, whose words would be the file's.
 const SCRIPT: &str = "script:";

@@ -1,21 +1,8 @@
 //! How the web is reached, as settings say it.
 
-use serde::Deserialize;
-
-use crate::layers::{First, Layer};
+use crate::first::First;
+use crate::layers::Layer;
 use crate::origin::{Origin, Sourced};
-
-/// What one settings file says of the web.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct WebSettings {
-    /// The model that reads pages.
-    pub reader: Option<String>,
-    /// Hosts whose private addresses may be reached, and by plain HTTP.
-    pub private_hosts: Vec<String>,
-    /// Who searches.
-    pub search: Option<String>,
-}
 
 /// What holds of the web.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -2,6 +2,7 @@
 
 mod agents;
 mod hooks;
+pub mod mcp;
 pub mod model;
 pub mod safety;
 pub mod tools;
@@ -17,26 +18,20 @@ use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, To
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{Cost, Interface, Limits, Model, Provider, Tool, ToolSpec, estimate_text};
-use ah_mcp::{Confined, RemoteServers, SdkHost, Transport};
+use ah_mcp::{RemoteServers, SdkHost, Transport};
 use ah_store::{SessionStore, SystemClock};
 
 use crate::confinement::SandboxStatus;
 use crate::instructions::{milliseconds, system_prompt};
 use crate::place::transcript_path;
+use crate::warn::Warn;
 pub use agents::{Main, as_main, subagents};
+use mcp::mcp_options;
 use model::{connect, sampling, thinking};
 use tools::Sources;
 
 /// How long a request for a host waits for MCP servers that have just been started.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Is told what the user should know once a session is at work.
-pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
-
-/// Returns a [`Warn`] that tells nobody.
-pub fn no_warnings() -> Warn {
-    Arc::new(|_| {})
-}
 
 /// What a session is given besides its model, its store and its configuration.
 pub struct SessionInputs<'a> {
@@ -289,25 +284,4 @@ fn answer_form(config: &Config) -> Result<Option<AnswerForm>, Error> {
 pub fn bad_schema(fault: &str) -> Error {
     Error::usage(format!("the schema of the answer cannot be used: {fault}"))
         .hint("give a JSON Schema whose `type` is `object`")
-}
-
-/// How the MCP servers are reached, and how long they are waited for.
-pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::Options {
-    let environment = &config.environment;
-    ah_mcp::Options {
-        environment: environment.clone(),
-        http: ah_http::Options::from_variables(|name| environment.get(name)),
-        host: None,
-        confined: sandbox_status.confined().map(|confined| Confined {
-            sandbox: confined.sandbox.clone(),
-            environment: confined.variables.clone(),
-            free: { config.sandbox.unconfined_servers.iter() }
-                .map(|name| name.value.clone())
-                .collect(),
-        }),
-        start_timeout: config.server_patience(),
-        call_timeout: config.call_timeout(),
-        denied: config.deny.iter().map(|rule| rule.value.clone()).collect(),
-        interface: config.interface,
-    }
 }

@@ -26,6 +26,7 @@ pub mod plan;
 mod query;
 pub mod serve;
 pub mod specs;
+pub mod warn;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -19,12 +19,13 @@ use futures_util::SinkExt as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::assemble::{self, HostExtensions, SessionInputs, Warn, model::Catalogued};
+use crate::assemble::{self, HostExtensions, SessionInputs, model::Catalogued};
 use crate::confinement::SandboxProbe;
 use crate::expand::expand;
 use crate::open::{Opened, open};
 use crate::place::sessions;
 use crate::plan::{SessionChoice, SessionPlan};
+use crate::warn::Warn;
 
 /// The version of the program that the official SDKs know: what it does is what we do, and they read the digits.
 const STANDS_IN_FOR: &str = "2.1.329";

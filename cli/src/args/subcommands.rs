@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use super::json::Json;
 use ah_sandbox::Grant;
 use clap::Subcommand;
 use clap_complete::Shell;
@@ -203,14 +204,6 @@ impl Subcommands {
                 | Self::Config { .. }
         )
     }
-}
-
-/// For lists: JSON in place of a list for people.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
-pub struct Json {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// How files are given back.

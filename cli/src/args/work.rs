@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use ah_work::phase::Phase;
 use clap::{Args, Subcommand};
 
+use super::json::Json;
 use super::options::whole;
-use super::subcommands::Json;
 
 /// What the work is to be like.
 #[derive(Debug, Clone, Default, PartialEq, Args)]

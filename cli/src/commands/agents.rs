@@ -3,11 +3,13 @@
 use ah_agent::agents::{Agent, MemoryScope};
 use serde_json::{Value, json};
 
-use super::{preview, print, print_json, tools};
-use crate::args::subcommands::Json;
+use super::tools;
+use crate::args::json::Json;
+use crate::commands::output::{print, print_json};
 use ah_config::Config;
 use ah_config::Error;
 use ah_config::extensions;
+use ah_terminal::line::preview;
 use ah_terminal::print::table::{Align, table};
 
 /// How much of a list of tools is shown.

@@ -2,8 +2,8 @@
 
 use clap_complete::Shell;
 
-use super::print;
 use crate::args;
+use crate::commands::output::print;
 use ah_config::Error;
 
 /// Prints the completion script of `shell`.

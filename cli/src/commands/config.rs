@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{print, print_json};
-use crate::args::subcommands::{ConfigAction, Json};
+use crate::args::json::Json;
+use crate::args::subcommands::ConfigAction;
+use crate::commands::output::{print, print_json};
 use ah_config::Config;
 use ah_config::Error;
 use ah_terminal::print::table::{Align, table};

@@ -7,8 +7,9 @@ use ah_conversation::{Environment, ServerState};
 use ah_store::{SessionHead, Tree};
 use serde_json::json;
 
-use super::{mcp, print, print_json};
-use crate::args::subcommands::Json;
+use super::mcp;
+use crate::args::json::Json;
+use crate::commands::output::{print, print_json};
 use ah::assemble;
 use ah_config::Config;
 use ah_config::Error;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ah_conversation::Embedded;
 
-use super::print;
+use crate::commands::output::print;
 use ah_config::Error;
 use ah_config::embedded;
 use ah_config::overlay::{self, Entry, Executable, MAX_BYTES, MAX_FILES, Overlay};

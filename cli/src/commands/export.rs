@@ -4,8 +4,8 @@
 use ah_store::Tree;
 
 use super::place::existing;
-use super::print;
 use crate::args::subcommands::ExportFormat;
+use crate::commands::output::print;
 use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use clap_mangen::{Man, generate_to};
 
-use super::print;
 use crate::args;
+use crate::commands::output::print;
 use ah_config::Error;
 use ah_terminal::exit::output_error;
 

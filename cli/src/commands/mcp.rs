@@ -8,13 +8,15 @@ use ah_mcp::{RemoteServers, ServerConfig, ServerEntry};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-use super::{preview, print, print_json};
-use crate::args::subcommands::{Json, McpAction};
-use ah::assemble::mcp_options;
+use crate::args::json::Json;
+use crate::args::subcommands::McpAction;
+use crate::commands::output::{print, print_json};
+use ah::assemble::mcp::mcp_options;
 use ah::confinement::SandboxProbe;
 use ah_config::Error;
 use ah_config::{Config, Sourced};
 use ah_terminal::exit::FAILURE;
+use ah_terminal::line::preview;
 use ah_terminal::print::neutralise;
 use ah_terminal::print::table::{Align, table};
 

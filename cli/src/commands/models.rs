@@ -4,8 +4,8 @@ use ah_conversation::Price;
 use ah_provider::catalog::ModelEntry;
 use serde_json::{Value, json};
 
-use super::{print, print_json};
-use crate::args::subcommands::Json;
+use crate::args::json::Json;
+use crate::commands::output::{print, print_json};
 use ah_config::Config;
 use ah_config::Error;
 use ah_terminal::print::count;

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{print, print_json, tools};
-use crate::args::subcommands::Json;
+use super::tools;
+use crate::args::json::Json;
+use crate::commands::output::{print, print_json};
 use ah::instructions::system_prompt;
 use ah_config::Config;
 use ah_config::Error;

@@ -13,7 +13,7 @@ use ah::{Opened, open, pictures};
 use ah_agent::{Frontend, Stop};
 use ah_config::overrides::Profile;
 use ah_config::{Config, Error, ErrorKind, extensions};
-use ah_conversation::{Interface, MailKind};
+use ah_conversation::{ContentBlock, Interface, MailKind};
 use ah_protocol::stream_json::Source;
 use ah_terminal::print::events::Events;
 use ah_terminal::print::text::{Text, View};
@@ -174,21 +174,29 @@ async fn show(
         }
         opened => opened?,
     };
-    let Opened {
-        mut session,
-        store,
-        warnings,
-    } = opened;
+    let warnings = &opened.warnings;
     warnings.iter().for_each(|warning| warn(warning));
+    finish(opened, blocks, &outlet, config.interface, signals).await
+}
+
+/// Does the run and tells how it ended; returns the exit code.
+async fn finish(
+    opened: Opened,
+    prompt: Vec<ContentBlock>,
+    outlet: &Outlet,
+    interface: Interface,
+    signals: &Signals,
+) -> Result<u8, Error> {
+    let (mut session, store) = (opened.session, opened.store);
     tell_notices(&store).await;
     let stop = Stop::interrupt(signals.token().clone());
-    let outcome = session.run(blocks, &stop).await;
+    let outcome = session.run(prompt, &stop).await;
     // Damage may show at any write.
     tell_notices(&store).await;
     let outcome = outcome?;
     session.close("other").await?;
     if let Some(answer) = &outcome.structured {
-        // What is closed is told below.
+        // An output that is closed is told below.
         let _ = writeln!(std::io::stdout(), "{answer}");
     }
     if let Some(error) = outlet.fault() {
@@ -197,11 +205,7 @@ async fn show(
     if let Some(failure) = &outcome.failure {
         report(&Error::failure(failure.to_string()).maybe_hint(failure.hint()));
     }
-    Ok(exit::code(
-        config.interface,
-        &outcome.reason,
-        signals.interrupt(),
-    ))
+    Ok(exit::code(interface, &outcome.reason, signals.interrupt()))
 }
 
 /// Where another process holds the session, a person's prompt waits there; a program is told.

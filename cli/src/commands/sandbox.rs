@@ -7,8 +7,9 @@ use std::os::unix::process::ExitStatusExt as _;
 use ah_sandbox::{Guarantee, SetupError, Terminal, Tier};
 use serde_json::{Value, json};
 
-use super::{print, print_json};
-use crate::args::subcommands::{Json, SandboxAction, SandboxExec};
+use crate::args::json::Json;
+use crate::args::subcommands::{SandboxAction, SandboxExec};
+use crate::commands::output::{print, print_json};
 use ah::confinement::{self, Granted, LAUNCHER};
 use ah_config::Config;
 use ah_config::{Error, ErrorKind, SandboxTier};

@@ -7,12 +7,14 @@ use ah_store::SessionHead;
 use serde_json::{Value, json};
 
 use super::place::open_error;
-use super::{preview, print, print_json, utc};
-use crate::args::subcommands::{Json, SessionsAction};
+use crate::args::json::Json;
+use crate::args::subcommands::SessionsAction;
+use crate::commands::output::{print, print_json};
 use ah::place::sessions;
 use ah::plan::{SessionChoice, SessionPlan};
 use ah_config::Config;
 use ah_config::Error;
+use ah_terminal::line::{preview, utc};
 use ah_terminal::print::count;
 
 /// Lists the sessions, or does to some what was asked.

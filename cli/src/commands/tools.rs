@@ -9,13 +9,15 @@ use ah_tools::{Layered, LayeredTool, ToolOrigin, Web};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-use super::{mcp, preview, print, print_json};
-use crate::args::subcommands::Json;
+use super::mcp;
+use crate::args::json::Json;
+use crate::commands::output::{print, print_json};
 use ah::assemble::{self, tools::Sources};
 use ah::confinement::SandboxStatus;
 use ah_config::Config;
 use ah_config::Error;
 use ah_config::extensions;
+use ah_terminal::line::preview;
 use ah_terminal::print::table::{Align, table};
 
 /// What stands in the place of a layer where a tool comes with the MCP servers.
@@ -83,7 +85,7 @@ pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
             &skills,
             config,
             &SandboxStatus::Off,
-            &assemble::no_warnings(),
+            &ah::warn::no_warnings(),
             &mut warnings,
         )?,
     };

@@ -11,8 +11,8 @@ use ah_store::{Head, Tree};
 use serde_json::{Value, json};
 
 use super::place::tree;
-use super::{print, print_json};
-use crate::args::subcommands::Json;
+use crate::args::json::Json;
+use crate::commands::output::{print, print_json};
 use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;
@@ -42,7 +42,7 @@ pub fn scan(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
             continue;
         }
         let mark = if at + 1 == heads.len() { '>' } else { ' ' };
-        let text = super::preview(&head.preview, 60);
+        let text = ah_terminal::line::preview(&head.preview, 60);
         let line = format!(
             "{mark} {:>3} {} {text}",
             head.message.seq,

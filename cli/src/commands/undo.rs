@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::place::{block_on, existing, open_error};
-use super::{print, print_json};
-use crate::args::subcommands::{Json, Rewinding};
+use crate::args::json::Json;
+use crate::args::subcommands::Rewinding;
+use crate::commands::output::{print, print_json};
 use ah::place::take;
 use ah::plan::SessionPlan;
 use ah_config::Config;

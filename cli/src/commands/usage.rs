@@ -6,8 +6,8 @@ use ah_store::ApiCall;
 use serde_json::{Value, json};
 
 use super::place::tree;
-use super::{print, print_json};
-use crate::args::subcommands::Json;
+use crate::args::json::Json;
+use crate::commands::output::{print, print_json};
 use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;

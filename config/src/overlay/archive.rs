@@ -6,7 +6,7 @@ use ah_conversation::Embedded;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-use super::executable::seal;
+use super::seal::seal;
 
 /// How many files can be embedded, and how many bytes they may have together.
 pub const MAX_FILES: usize = 10_000;

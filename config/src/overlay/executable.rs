@@ -4,11 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::archive::{self, Entry, MAX_BYTES};
-
-/// What the file ends with where an archive is in it; the archive's length stands before.
-const MAGIC: [u8; 8] = *b"ah-embed";
-/// The length and the magic: the comment of the archive.
-const FOOTER: u64 = 16;
+use super::seal::{FOOTER, MAGIC};
 
 /// An executable of this program.
 pub struct Executable {
@@ -96,12 +92,4 @@ impl Executable {
             .filter(|plain| *plain > 0)
             .ok_or_else(|| "its length is wrong".to_owned())
     }
-}
-
-/// What the comment of an archive has to be for it to be found: `length` is that of the whole archive.
-pub fn seal(length: u64) -> [u8; FOOTER as usize] {
-    let mut footer = [0; FOOTER as usize];
-    footer[..8].copy_from_slice(&length.to_le_bytes());
-    footer[8..].copy_from_slice(&MAGIC);
-    footer
 }

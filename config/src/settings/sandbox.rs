@@ -7,7 +7,7 @@ use ah_sandbox::{Access, Authority, Domain, Grant};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::File;
+use super::file::File;
 use crate::error::Error;
 use crate::tier::SandboxTier;
 

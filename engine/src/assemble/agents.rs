@@ -12,11 +12,12 @@ use ah_config::{Config, Error, Origin, Sourced, extensions};
 use ah_conversation::{PermissionMode, Servers};
 use ah_mcp::RemoteServers;
 
+use super::mcp::mcp_options;
 use super::model::Catalogued;
 use super::tools::subagent_tool;
-use super::{Warn, mcp_options, no_warnings};
 use crate::confinement::SandboxStatus;
 use crate::instructions::surroundings;
+use crate::warn::{Warn, no_warnings};
 
 /// The model of whoever starts a subagent.
 const INHERIT: &str = "inherit";

@@ -12,8 +12,8 @@ use ah_provider::script::normalizer::Normalizer;
 use ah_provider::script::record::Recording;
 use ah_store::SystemClock;
 
-use super::Warn;
 use crate::key_command::KeyCommand;
+use crate::warn::Warn;
 
 /// How often a model is asked again at most where another one stands behind it.
 const RETRIES_BEFORE_FALLBACK: u32 = 3;

@@ -16,7 +16,7 @@ use super::plain::Answers;
 use super::question::{News, Panel};
 use super::status::Facts;
 use crate::undo::Way;
-use ah_config::conversation::EditorMode;
+use ah_config::settings::conversation::EditorMode;
 
 /// What happens to the terminal.
 pub enum Input {

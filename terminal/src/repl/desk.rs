@@ -24,11 +24,12 @@ use super::status::Facts;
 use super::terminal::Terminal;
 use super::{bang, choices, rewind, tell};
 use crate::undo::Way;
-use ah::assemble::{self, HostExtensions, SessionInputs, Warn};
+use ah::assemble::{self, HostExtensions, SessionInputs};
 use ah::expand::{Expanded, expand};
 use ah::instructions::system_prompt;
 use ah::place::sessions;
 use ah::plan::{SessionChoice, SessionPlan};
+use ah::warn::Warn;
 use ah::{Opened, open};
 use ah_config::Config;
 

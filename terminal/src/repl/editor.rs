@@ -13,7 +13,7 @@ use reedline::{
     default_vi_insert_keybindings, default_vi_normal_keybindings, default_vi_visual_keybindings,
 };
 
-use ah_config::conversation::EditorMode;
+use ah_config::settings::conversation::EditorMode;
 
 /// The line that is typed.
 pub struct Editor {

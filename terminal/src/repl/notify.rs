@@ -8,7 +8,7 @@ use ah_conversation::Environment;
 use super::app::{App, Effect, Ending, Task, Work};
 use super::view::seconds;
 use ah_config::Config;
-use ah_config::conversation::Channel;
+use ah_config::settings::conversation::Channel;
 
 /// After so many seconds without a key somebody is away, where nobody says otherwise.
 const AFTER: u64 = 10;
@@ -193,7 +193,7 @@ fn sequence(notifying: &Notifying, text: &str) -> String {
 mod tests {
     use super::super::history::History;
     use super::*;
-    use ah_config::conversation::EditorMode;
+    use ah_config::settings::conversation::EditorMode;
 
     #[test]
     fn who_looks_at_the_terminal_is_not_told() {

@@ -15,7 +15,7 @@ use super::app::{App, Effect, Input};
 use super::bang;
 use crate::print::neutralise;
 use ah_config::Config;
-use ah_config::conversation::StatusLine;
+use ah_config::settings::conversation::StatusLine;
 
 /// So long more news may take that belongs to what has come.
 const PAUSE: Duration = Duration::from_millis(300);

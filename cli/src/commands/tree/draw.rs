@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ah_conversation::MessageId;
 use ah_store::Head;
 
-use super::letter;
+use ah_terminal::message::letter;
 
 /// A line for each message: `>` before the current one, `*` before those that lead to it.
 pub fn draw(heads: &[Head], current: Option<&MessageId>, text: &dyn Fn(&Head) -> String) -> String {

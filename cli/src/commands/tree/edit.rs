@@ -6,8 +6,8 @@ use ah_conversation::MessageId;
 use ah_store::SessionStore;
 
 use super::missing;
+use crate::commands::output::print;
 use crate::commands::place::change;
-use crate::commands::print;
 
 /// Makes a message the current one.
 pub fn checkout(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, Error> {

@@ -5,13 +5,14 @@ use ah_work::run::WorkError;
 use serde_json::json;
 
 use super::{Place, failure};
+use crate::args::json::Json;
 use crate::args::options::Options;
-use crate::args::subcommands::Json;
 use crate::args::work::{WorkAction, WorkOptions};
-use crate::commands::{preview, print, print_json};
+use crate::commands::output::{print, print_json};
 use ah_config::Config;
 use ah_config::Error;
 use ah_terminal::exit::FAILURE;
+use ah_terminal::line::preview;
 
 /// Does what the subcommand says; gives the exit code.
 ///

@@ -13,7 +13,10 @@ use ah_work::phase::{Phase, WorkStatus};
 use ah_work::run::{Work, WorkOptions as Wanted, WorkResult};
 use ah_work::settings::{PhaseSettings, WorkSettings};
 
-use super::{all, failure, program, show};
+use super::environment::all;
+use super::events::show;
+use super::failure::failure;
+use super::place::program;
 use crate::commands::demo::{invocation, shell_word};
 use crate::commands::doctor::find;
 use ah_config::Config;

@@ -20,7 +20,7 @@ const PLACE: &str = ".github/workflows/ah.yml";
 /// Where another file is in its place, or the hub does not take the labels.
 pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
     if is_dry {
-        return crate::commands::print(WORKFLOW);
+        return crate::commands::output::print(WORKFLOW);
     }
     write(&work.top)?;
     for (name, colour, meaning) in LABELS {

@@ -7,9 +7,10 @@ use ah_work::phase::{self, WorkStep};
 use ah_work::run::load;
 use serde_json::json;
 
-use crate::args::subcommands::Json;
-use crate::commands::{preview, print, print_json};
+use crate::args::json::Json;
+use crate::commands::output::{print, print_json};
 use ah_config::Error;
+use ah_terminal::line::preview;
 
 /// Prints it; gives the exit code.
 ///
@@ -53,7 +54,7 @@ pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
         journal.base
     );
     for run in &journal.runs {
-        let line = super::ended(run.phase, run.outcome, &preview(&run.note, 200));
+        let line = super::events::ended(run.phase, run.outcome, &preview(&run.note, 200));
         text.push_str(&format!("  {line}\n"));
     }
     let last = match (ended, next) {

@@ -7,7 +7,7 @@ use super::super::app::Opened;
 use super::super::history::History;
 use super::super::question::News;
 use super::*;
-use ah_config::conversation::EditorMode;
+use ah_config::settings::conversation::EditorMode;
 
 /// The terminal of a session that is open and idle.
 fn idle() -> App {

@@ -1,0 +1,100 @@
+//! What the agents of the phases are started with: variables and arguments.
+
+use std::path::Path;
+
+use ah_config::Config;
+use ah_conversation::Environment;
+use ah_work::git::{Git, GitError};
+
+use crate::args::options::Options;
+
+/// What the phases are asked with, besides the keys that settings name.
+const KEYS: [&str; 6] = [
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "OPENAI_API_KEY",
+    "LITELLM_API_KEY",
+    "OLLAMA_API_KEY",
+];
+/// Tokens of the hub, which no phase gets, whatever settings say.
+pub const TOKENS: [&str; 4] = [
+    "GH_TOKEN",
+    "GITHUB_TOKEN",
+    "GH_ENTERPRISE_TOKEN",
+    "GITHUB_ENTERPRISE_TOKEN",
+];
+
+pub fn all(environment: &Environment) -> Vec<(String, String)> {
+    let pairs = environment.all();
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// What the agents of the phases see: no secret but the keys of models; and who commits.
+pub async fn variables(config: &Config, main: &Git) -> Vec<(String, String)> {
+    let environment = &config.environment;
+    let named = config.servers.values();
+    let named: Vec<_> = named
+        .filter_map(|server| server.value.key_env.as_deref())
+        .collect();
+    let keys = KEYS.iter().copied().chain(named);
+    let keys = keys.filter_map(|name| Some((name, environment.get(name)?)));
+    let mut variables: Vec<(String, String)> = environment
+        .for_children()
+        .chain(keys)
+        .filter(|(name, _)| !TOKENS.contains(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    variables.sort();
+    variables.dedup();
+    for (name, value) in identity(environment, main).await {
+        if !variables.iter().any(|(known, _)| *known == name) {
+            variables.push((name, value));
+        }
+    }
+    variables
+}
+
+/// Who commits: whoever git says, in Actions whoever started the run, else the program.
+async fn identity(environment: &Environment, main: &Git) -> Vec<(String, String)> {
+    let known = |result: Result<String, GitError>| result.ok().filter(|value| !value.is_empty());
+    let name = known(main.run(&["config", "user.name"]).await);
+    let address = known(main.run(&["config", "user.email"]).await);
+    let actor = environment.get("GITHUB_ACTOR");
+    let (name, address) = match (name.zip(address), actor) {
+        (Some(pair), _) => pair,
+        (None, Some(actor)) => (
+            actor.to_owned(),
+            format!("{actor}@users.noreply.github.com"),
+        ),
+        (None, None) => ("ah-agent".to_owned(), "ah-agent@localhost".to_owned()),
+    };
+    let roles = ["AUTHOR", "COMMITTER"].into_iter();
+    let pairs = roles.flat_map(|role| {
+        [
+            (format!("GIT_{role}_NAME"), name.clone()),
+            (format!("GIT_{role}_EMAIL"), address.clone()),
+        ]
+    });
+    pairs.collect()
+}
+
+/// Options of this run that are meant for its phases too. Trust is not: what a project brings along would run outside of
+/// the sandbox, in a tree that agents have worked in.
+pub fn arguments(options: &Options, cwd: &Path) -> Vec<String> {
+    let mut arguments = Vec::new();
+    if let Some(settings) = &options.settings.settings {
+        // They work in another folder.
+        let settings = match settings.trim_start().starts_with('{') {
+            true => settings.clone(),
+            false => cwd.join(settings).to_string_lossy().into_owned(),
+        };
+        arguments.push(format!("--settings={settings}"));
+    }
+    if let Some(sources) = &options.settings.setting_sources {
+        arguments.push(format!("--setting-sources={sources}"));
+    }
+    arguments
+}

@@ -1,0 +1,13 @@
+//! Errors of the work, as errors of the program.
+
+use ah_config::{Error, ErrorKind};
+use ah_work::run::WorkError;
+
+pub fn failure(error: &WorkError) -> Error {
+    let kind = match error {
+        WorkError::NoSandbox => ErrorKind::SandboxUnavailable,
+        WorkError::Lock(_) => ErrorKind::SessionBusy,
+        _ => ErrorKind::Failure,
+    };
+    Error::new(kind, error.to_string()).maybe_hint(error.hint())
+}

@@ -1,0 +1,79 @@
+//! Where issues and pull requests are: GitHub, or a folder.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ah_config::Error;
+use ah_conversation::{Content, Environment};
+use ah_process::{Command, Keep};
+use ah_work::folder::FolderHub;
+use ah_work::git::Git;
+use ah_work::github::{self, GitHub};
+use ah_work::hub::Hub;
+
+use super::environment::{TOKENS, all};
+use crate::args::work::WorkOptions;
+use crate::commands::doctor::find;
+
+pub async fn hub(
+    wanted: &WorkOptions,
+    environment: &Environment,
+    main: &Git,
+    repository: &str,
+) -> Result<Box<dyn Hub>, Error> {
+    match &wanted.hub {
+        Some(folder) => {
+            let head = main
+                .run(&["symbolic-ref", "--short", "refs/remotes/origin/HEAD"])
+                .await;
+            let head = head
+                .ok()
+                .and_then(|head| Some(head.strip_prefix("origin/")?.to_owned()));
+            let branch = head.unwrap_or_else(|| "main".to_owned());
+            Ok(Box::new(FolderHub::new(folder.clone(), branch)))
+        }
+        None => {
+            let options = ah_http::Options::from_variables(|name| environment.get(name));
+            let base = environment.get("GITHUB_API_URL").unwrap_or(github::API);
+            let token = token(environment).await?;
+            let hub = GitHub::new(&options, base, repository, &token);
+            let hub = hub.map_err(|error| {
+                Error::failure(error.to_string()).maybe_hint(error.hint.clone())
+            })?;
+            Ok(Box::new(hub))
+        }
+    }
+}
+
+/// The token: of a variable, else the one that the program `gh` holds.
+async fn token(environment: &Environment) -> Result<String, Error> {
+    let named = TOKENS[..2].iter().find_map(|name| environment.get(name));
+    if let Some(token) = named {
+        return Ok(token.trim().to_owned());
+    }
+    let none = || {
+        Error::failure("there is no token for GitHub")
+            .hint("set GH_TOKEN, or log in with `gh auth login`; `--hub DIR` does without")
+    };
+    let program = find(environment, "gh").ok_or_else(none)?;
+    let command = Command {
+        program,
+        arguments: ["auth", "token"].map(Into::into).to_vec(),
+        cwd: environment.cwd().to_owned(),
+        environment: all(environment),
+        stdin: Vec::new(),
+        deadline: Some(Duration::from_secs(20)),
+        keep: Keep::new(PathBuf::new(), 0),
+        sandbox: None,
+        note: |_| None,
+    };
+    let outcome = command.run().await.map_err(|_| none())?;
+    match (outcome.ending.code(), outcome.output) {
+        (0, Content::Bytes(bytes)) => {
+            let said = String::from_utf8_lossy(&bytes).trim().to_owned();
+            let is_token = !said.is_empty() && !said.contains(char::is_whitespace);
+            is_token.then_some(said).ok_or_else(none)
+        }
+        _ => Err(none()),
+    }
+}

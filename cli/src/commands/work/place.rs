@@ -1,0 +1,210 @@
+//! The repository that is worked on, and what its work is put together from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ah_config::overlay::Overlay;
+use ah_config::{Config, Error, Overrides};
+use ah_conversation::{Environment, Interface};
+use ah_work::agent::Agents;
+use ah_work::artifact;
+use ah_work::git::{Git, Owner, is_repository, repository_of};
+use ah_work::run::{Work, WorkOptions as Wanted};
+
+use super::environment::{all, arguments, variables};
+use super::events;
+use super::hub::hub;
+use crate::args::options::Options;
+use crate::args::work::WorkOptions;
+use crate::commands::doctor::find;
+
+/// Where the work is.
+pub struct Place {
+    pub git: PathBuf,
+    /// The top of the user's repository.
+    pub top: PathBuf,
+}
+
+impl Place {
+    pub async fn find(config: &Config) -> Result<Self, Error> {
+        let environment = &config.environment;
+        let git = find(environment, "git").ok_or_else(|| {
+            Error::failure("there is no git").hint("install it, or put it on PATH")
+        })?;
+        let here = Git::new(
+            git.clone(),
+            environment.cwd(),
+            Owner::User,
+            &all(environment),
+        );
+        let top = here
+            .run(&["rev-parse", "--show-toplevel"])
+            .await
+            .map_err(|_| {
+                let cwd = environment.cwd().display();
+                Error::failure(format!("`{cwd}` is in no repository"))
+                    .hint("change into a clone of the repository")
+            })?;
+        Ok(Self {
+            git,
+            top: PathBuf::from(top),
+        })
+    }
+
+    pub async fn work(
+        &self,
+        config: &Config,
+        options: &Options,
+        wanted: &WorkOptions,
+    ) -> Result<Work, Error> {
+        let environment = &config.environment;
+        let main = self.main(environment);
+        let repository = self.repository(&main, wanted).await?;
+        let hub = hub(wanted, &config.environment, &main, &repository).await?;
+        let name = self.top.file_name().unwrap_or_default().to_string_lossy();
+        let id = artifact::hash(self.top.as_os_str().as_encoded_bytes());
+        let trees = state_folder(environment)?.join(format!("work/{name}-{}", &id[..8]));
+        fs::create_dir_all(&trees).map_err(|error| {
+            Error::failure(format!("cannot write `{}`: {error}", trees.display()))
+        })?;
+        let work = config.work.as_ref();
+        let mut settings = work.map(|work| work.value.clone()).unwrap_or_default();
+        settings.max_prs = wanted.max_prs.or(settings.max_prs);
+        settings.converge = wanted.converge.or(settings.converge);
+        refuse_trust(config, &trees)?;
+        Ok(Work {
+            top: self.top.clone(),
+            agent_repos: trees,
+            repository,
+            git: self.git.clone(),
+            hub,
+            agents: self.agents(config, options, wanted, &main).await?,
+            settings,
+            options: Wanted {
+                issue: wanted.issue,
+                open: template(config, wanted)?,
+                model: wanted.model.clone().or(options.model.model.clone()),
+                base: wanted.base.clone(),
+                allow_workflows: wanted.allow_workflows,
+                log: log(environment),
+            },
+            on_event: Box::new(events::show(environment.get("GITHUB_ACTIONS").is_some())),
+            main,
+        })
+    }
+
+    pub async fn agents(
+        &self,
+        config: &Config,
+        options: &Options,
+        wanted: &WorkOptions,
+        main: &Git,
+    ) -> Result<Agents, Error> {
+        if wanted.no_sandbox {
+            ah_terminal::warn(
+                "the agents run with your rights: what an issue asks for may be done to you",
+            );
+        }
+        Ok(Agents {
+            program: program()?,
+            variables: variables(config, main).await,
+            arguments: arguments(options, config.environment.cwd()),
+            is_confined: !wanted.no_sandbox,
+        })
+    }
+
+    pub fn main(&self, environment: &Environment) -> Git {
+        Git::new(self.git.clone(), &self.top, Owner::User, &all(environment))
+    }
+
+    pub async fn repository(&self, main: &Git, wanted: &WorkOptions) -> Result<String, Error> {
+        if let Some(name) = &wanted.repo {
+            return match is_repository(name) {
+                true => Ok(name.clone()),
+                false => Err(Error::usage(format!("`{name}` is no OWNER/NAME"))),
+            };
+        }
+        let address = main.run(&["remote", "get-url", "origin"]).await;
+        let named = address.ok().and_then(|address| repository_of(&address));
+        match (named, &wanted.hub) {
+            (Some(name), _) => Ok(name),
+            (None, Some(_)) => Ok("local".to_owned()),
+            (None, None) => Err(Error::failure(
+                "the remote `origin` names no repository of GitHub",
+            )
+            .hint("`-r OWNER/NAME` does")),
+        }
+    }
+}
+
+/// Refuses to work where the user's settings trust every folder, those of the agents' trees among them.
+fn refuse_trust(config: &Config, trees: &Path) -> Result<(), Error> {
+    let environment = Environment::new(all(&config.environment), trees.to_owned());
+    let there = Config::survey(
+        Overrides::default(),
+        Interface::Native,
+        environment,
+        &Overlay::default(),
+    )?;
+    match there.trust.is_given() {
+        false => Ok(()),
+        true => Err(Error::failure(format!(
+            "your settings trust `{}`, where agents work on what strangers wrote",
+            trees.display()
+        ))
+        .hint("take the folder out of `trustedFolders`, or set XDG_STATE_HOME to another place")),
+    }
+}
+
+/// This program.
+pub fn program() -> Result<PathBuf, Error> {
+    std::env::current_exe()
+        .map_err(|error| Error::failure(format!("cannot find this program: {error}")))
+}
+
+/// The issue to be opened, from its file.
+fn template(config: &Config, wanted: &WorkOptions) -> Result<Option<(String, String)>, Error> {
+    let Some(name) = &wanted.prompt else {
+        return Ok(None);
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if name.is_empty() || !name.chars().all(is_name) {
+        return Err(Error::usage(format!("`{name}` is no name of a prompt")));
+    }
+    let file = format!("work/prompts/{name}.md");
+    let project = config.project_root.join(".ah");
+    let folders = [Some(project), config.home.clone()];
+    let paths: Vec<_> = folders
+        .into_iter()
+        .flatten()
+        .map(|folder| folder.join(&file))
+        .collect();
+    let text = paths.iter().find_map(|path| fs::read_to_string(path).ok());
+    let text = text.ok_or_else(|| {
+        let places: Vec<_> = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        Error::failure(format!("there is no prompt `{name}`"))
+            .hint(format!("write {}", places.join(" or ")))
+    })?;
+    Ok(Some((format!("work: {name}"), text)))
+}
+
+/// Where people find the log of this run, in Actions.
+fn log(environment: &Environment) -> Option<String> {
+    let [server, repository, run] = ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"]
+        .map(|name| environment.get(name));
+    Some(format!("{}/{}/actions/runs/{}", server?, repository?, run?))
+}
+
+/// Where what lasts and is nobody's to look at is kept.
+fn state_folder(environment: &Environment) -> Result<PathBuf, Error> {
+    let given = environment.get("XDG_STATE_HOME").map(PathBuf::from);
+    let given = given.filter(|folder| folder.is_absolute());
+    let folder = given.or_else(|| Some(environment.home()?.join(".local/state")));
+    let folder = folder.ok_or_else(|| {
+        Error::failure("no folder for the trees of the work").hint("set HOME or XDG_STATE_HOME")
+    })?;
+    Ok(folder.join("ah"))
+}

@@ -1,0 +1,85 @@
+//! A settings file being read: its values, with the place of every fault.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::error::Error;
+
+/// A settings file being read.
+pub struct File<'a> {
+    pub source: &'a str,
+    pub text: &'a str,
+    pub warnings: Vec<String>,
+}
+
+impl<'a> File<'a> {
+    /// The entries of an object, in their order.
+    pub fn object(&self, value: &'a RawValue) -> Result<Vec<(String, &'a RawValue)>, Error> {
+        let entries: BTreeMap<String, &'a RawValue> = self.value_of(value)?;
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort_by_key(|(_, value)| self.offset(value));
+        Ok(entries)
+    }
+
+    pub fn value<T: DeserializeOwned>(&self, value: &RawValue) -> Result<T, Error> {
+        serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
+    }
+
+    pub fn value_of<T: serde::Deserialize<'a>>(&self, value: &'a RawValue) -> Result<T, Error> {
+        serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
+    }
+
+    /// Where a value begins in the text that it borrows from.
+    pub fn offset(&self, value: &RawValue) -> usize {
+        let start = value.get().as_ptr() as usize;
+        start.saturating_sub(self.text.as_ptr() as usize)
+    }
+
+    /// Line and column of a byte, both from 1.
+    pub fn place(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..self.text.floor_char_boundary(offset)];
+        let line = before.matches('\n').count() + 1;
+        let column = before
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .count()
+            + 1;
+        (line, column)
+    }
+
+    pub fn warn_unknown(&mut self, key: &str, value: &RawValue) {
+        let (line, _) = self.place(self.offset(value));
+        let warning = format!("{}:{line}: unknown setting `{key}`", self.source);
+        self.warnings.push(warning);
+    }
+
+    /// What the JSON parser found in the text from `start` on. It says where a value ends that it cannot use; the
+    /// user looks for where it begins, which for a plain value is `start`.
+    pub fn fault(&self, error: &serde_json::Error, start: usize) -> Error {
+        let text = error.to_string();
+        let message = text.split(" at line ").next().unwrap_or_default();
+        let (line, column) = self.place(start);
+        let is_plain = error.is_data() && !self.text[start..].trim_start().starts_with(['{', '[']);
+        if is_plain || error.line() == 0 {
+            return self.fault_in(message, line, column);
+        }
+        match error.line() {
+            1 => self.fault_in(message, line, column + error.column().saturating_sub(1)),
+            further => self.fault_in(message, line + further - 1, error.column()),
+        }
+    }
+
+    pub fn fault_at(&self, message: &str, value: &RawValue) -> Error {
+        let (line, column) = self.place(self.offset(value));
+        self.fault_in(message, line, column)
+    }
+
+    pub fn fault_in(&self, message: &str, line: usize, column: usize) -> Error {
+        Error::failure(format!("{}:{line}:{column}: {message}", self.source))
+            .hint("correct it there; `--setting-sources` says which settings files are read")
+    }
+}
