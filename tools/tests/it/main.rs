@@ -16,6 +16,7 @@ mod notebook;
 mod read;
 mod read_pdf;
 mod read_picture;
+mod schema;
 mod sdk;
 mod stored;
 mod web;
