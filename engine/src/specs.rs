@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ah_config::Error;
 use ah_conversation::{Environment, Interface, ToolSpec};
 use ah_store::SessionStore;
-use ah_tools::{Profile, Shell, Surroundings, Web, Workspace};
+use ah_tools::{Profile, Shell, ToolDeps, Web, Workspace};
 
 /// Returns the descriptions of the built-in tools of `profile`, under the names of `interface`.
 ///
@@ -17,7 +17,7 @@ pub fn specs(
     profile: Profile,
     interface: Interface,
 ) -> Result<Vec<ToolSpec>, Error> {
-    let around = Surroundings {
+    let deps = ToolDeps {
         workspace: Arc::new(Workspace::new(environment.cwd(), environment.home(), &[])),
         shell: Shell::new(environment),
         store: Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
@@ -25,6 +25,6 @@ pub fn specs(
         web: Web::default(),
         tasks: None,
     };
-    let tools = ah_tools::builtin(profile, interface, around);
+    let tools = ah_tools::builtin(profile, interface, deps);
     Ok(tools.iter().map(|tool| tool.spec().clone()).collect())
 }

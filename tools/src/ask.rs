@@ -1,88 +1,65 @@
-//! The `ask_user_question` tool: lets the person decide what is theirs to decide.
+//! The `ask_user_question` tool: leaves decisions to the person.
 //!
-//! The tool itself asks nobody. Its call says what it wants to know ([`Interaction::Choices`]); whoever is asked whether the
-//! call may happen answers that too, and the answers come back in the call's own input.
-
-use std::sync::Arc;
+//! The tool itself asks nobody. Its call carries the questions ([`Interaction::Choices`]); whoever decides whether the call may
+//! happen answers them too, and the answers come back in the call's own input.
 
 use ah_conversation::{
     Access, Choice, ChoiceOption, Context, Input, Interaction, Interface, Output, Tool, ToolSpec,
-    ToolUse, Truncation,
+    ToolUse,
 };
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The tool.
+use crate::arguments;
+
+/// The `ask_user_question` tool.
 pub struct Ask {
     spec: ToolSpec,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    #[schemars(length(min = 1, max = 4))]
     questions: Vec<Question>,
+    /// The person's; leave it out
     #[serde(default)]
     answers: Map<String, Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Question {
+    /// The whole question, with its question mark
     question: String,
-    #[serde(default)]
-    header: String,
-    options: Vec<Offered>,
+    /// What it is about, at most 12 characters
+    #[schemars(required)]
+    header: Option<String>,
+    #[schemars(length(min = 2, max = 4))]
+    options: Vec<QuestionOption>,
+    /// Whether several may be chosen (default: false)
     #[serde(default)]
     multi_select: bool,
 }
 
-#[derive(Deserialize)]
-struct Offered {
+#[derive(Deserialize, JsonSchema)]
+struct QuestionOption {
+    /// The choice, in one to five words
     label: String,
-    #[serde(default)]
-    description: String,
+    /// What it means, or what comes of it
+    #[schemars(required)]
+    description: Option<String>,
 }
 
 impl Ask {
-    /// The tool.
+    /// Returns the tool.
     pub fn new(interface: Interface) -> Self {
-        let option = json!({
-            "type": "object",
-            "properties": {
-                "label": { "type": "string", "description": "The choice, in one to five words" },
-                "description": { "type": "string", "description": "What it means, or what comes of it" },
-            },
-            "required": ["label", "description"],
-        });
-        let question = json!({
-            "type": "object",
-            "properties": {
-                "question": { "type": "string", "description": "The whole question, with its question mark" },
-                "header": { "type": "string", "description": "What it is about, at most 12 characters" },
-                "options": { "type": "array", "items": option, "minItems": 2, "maxItems": 4 },
-                "multiSelect": { "type": "boolean", "description": "Whether several may be chosen (default: false)" },
-            },
-            "required": ["question", "header", "options"],
-        });
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "questions": { "type": "array", "items": question, "minItems": 1, "maxItems": 4 },
-                "answers": { "type": "object", "description": "The person's; leave it out" },
-            },
-            "required": ["questions"],
-        });
-        let spec = ToolSpec {
-            name: interface
-                .pick("ask_user_question", "AskUserQuestion")
-                .into(),
-            description: include_str!("ask.md").trim_end().into(),
-            input_schema: Arc::new(schema),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
-            key: None,
-        };
-        Self { spec }
+        let name = interface.pick("ask_user_question", "AskUserQuestion");
+        let schema = arguments::schema::<Arguments>();
+        Self {
+            spec: arguments::spec(name, include_str!("ask.md"), schema),
+        }
     }
 }
 
@@ -93,66 +70,62 @@ impl Tool for Ask {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        let questions = Arguments::of(input).map(|arguments| arguments.questions);
-        let choices = questions.unwrap_or_default().into_iter().map(Choice::from);
-        vec![Access::Ask(Interaction::Choices(choices.collect()))]
+        let questions = serde_json::from_value::<Arguments>(input.to_value())
+            .map(|arguments| arguments.questions)
+            .unwrap_or_default();
+        let choices = questions.into_iter().map(Choice::from).collect();
+        vec![Access::Ask(Interaction::Choices(choices))]
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        match Arguments::of(&call.input) {
-            Ok(arguments) => told(&arguments, &call.input),
-            Err(fault) => Output::error(fault),
+        match arguments::parse(call) {
+            Ok(arguments) => report(&arguments, &call.input),
+            Err(error) => Output::error(error),
         }
     }
 }
 
-impl Arguments {
-    fn of(input: &Input) -> Result<Self, String> {
-        serde_json::from_value(input.to_value()).map_err(|fault| format!("invalid input: {fault}"))
-    }
-}
-
-/// The answers in words, a line each.
-fn told(arguments: &Arguments, input: &Input) -> Output {
+/// Returns the answers as text, a line each.
+fn report(arguments: &Arguments, input: &Input) -> Output {
     let answer = |question: &Question| {
-        let answer = said(arguments.answers.get(&question.question)?);
-        (!answer.is_empty()).then(|| (question.question.clone(), answer))
+        let answer = arguments.answers.get(&question.question)?;
+        Some(answer_text(answer)).filter(|answer| !answer.is_empty())
     };
-    let answers: Vec<_> = arguments.questions.iter().filter_map(answer).collect();
-    if answers.is_empty() {
+    let answers: Vec<_> = arguments
+        .questions
+        .iter()
+        .map(|question| (question.question.as_str(), answer(question)))
+        .collect();
+    if answers.iter().all(|(_, answer)| answer.is_none()) {
         return Output::error(
             "The person has not answered. Go on as you think best, and say what you assumed.",
         );
     }
     let mut text = "The person has answered:\n".to_owned();
-    for question in &arguments.questions {
-        let found = answers
-            .iter()
-            .find(|(asked, _)| *asked == question.question);
-        let answer = found.map_or("(no answer)", |(_, answer)| answer);
-        text.push_str(&format!("- {} {answer}\n", question.question));
+    for (question, answer) in &answers {
+        let answer = answer.as_deref().unwrap_or("(no answer)");
+        text.push_str(&format!("- {question} {answer}\n"));
     }
-    let answers = answers
+    let answers: Map<String, Value> = answers
         .into_iter()
-        .map(|(asked, said)| (asked, said.into()));
-    let mut details = json!({
-        "questions": input.get("questions"),
-        "answers": answers.collect::<Map<String, Value>>(),
-    });
+        .filter_map(|(question, answer)| Some((question.to_owned(), answer?.into())))
+        .collect();
+    let mut details = json!({ "questions": input.get("questions"), "answers": answers });
     if let Some(annotations) = input.get("annotations") {
         details["annotations"] = annotations.clone();
     }
     Output::text(text.trim_end()).with_details(details)
 }
 
-/// An answer in words; some hosts send a list where several were chosen.
-fn said(answer: &Value) -> String {
+/// Returns an answer as text; some hosts send a list where several options were chosen.
+fn answer_text(answer: &Value) -> String {
     match answer {
         Value::String(text) => text.trim().to_owned(),
-        Value::Array(several) => {
-            let several: Vec<_> = several.iter().map(said).collect();
-            several.join(", ")
-        }
+        Value::Array(several) => several
+            .iter()
+            .map(answer_text)
+            .collect::<Vec<_>>()
+            .join(", "),
         Value::Null => String::new(),
         other => other.to_string(),
     }
@@ -160,13 +133,13 @@ fn said(answer: &Value) -> String {
 
 impl From<Question> for Choice {
     fn from(question: Question) -> Self {
-        let options = question.options.into_iter().map(|offered| ChoiceOption {
-            label: offered.label,
-            description: offered.description,
+        let options = question.options.into_iter().map(|option| ChoiceOption {
+            label: option.label,
+            description: option.description.unwrap_or_default(),
         });
         Self {
             question: question.question,
-            header: question.header,
+            header: question.header.unwrap_or_default(),
             options: options.collect(),
             is_multiple: question.multi_select,
         }

@@ -18,10 +18,11 @@ use ah_conversation::{
 };
 use ah_process::{Command, Ending, Keep, Sandbox};
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::blocking::count;
+use crate::arguments::{self, Count};
 use crate::jobs::Jobs;
 use crate::naming::describe;
 use crate::workspace::Workspace;
@@ -117,53 +118,37 @@ pub struct Bash {
     interface: Interface,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// The command to run
     command: String,
-    #[serde(default, deserialize_with = "count")]
-    timeout: Option<u64>,
+    /// Milliseconds until it is ended, at most 600000
+    timeout: Option<Count>,
+    /// What it does, in a few words
+    description: Option<String>,
+    /// Go on at once and let it run
     #[serde(default)]
     run_in_background: bool,
-    description: Option<String>,
+    /// The job that `command` is for: `output`, `wait` or `stop`
     job: Option<String>,
 }
 
 impl Bash {
     /// The tool, for commands in `workspace`. Its jobs end with it, and with the tools made of it.
     pub fn new(workspace: Arc<Workspace>, shell: Shell, interface: Interface) -> Self {
-        let mut properties = json!({
-            "command": { "type": "string", "description": "The command to run" },
-            "timeout": {
-                "type": "integer",
-                "description": "Milliseconds until it is ended, at most 600000",
-            },
-            "description": { "type": "string", "description": "What it does, in a few words" },
-            "run_in_background": {
-                "type": "boolean",
-                "description": "Go on at once and let it run",
-            },
-        });
-        if interface == Interface::Native {
-            properties["job"] = json!({
-                "type": "string",
-                "description": "The job that `command` is for: `output`, `wait` or `stop`",
-            });
+        let mut schema = arguments::schema::<Arguments>();
+        if interface == Interface::AgentSdk {
+            arguments::leave_out(&mut schema, "job");
         }
-        let schema = json!({
-            "type": "object",
-            "properties": properties,
-            "required": ["command"],
-        });
+        let name = interface.pick("bash", "Bash");
+        let description = describe(interface, include_str!("bash.md"));
         let spec = ToolSpec {
-            name: interface.pick("bash", "Bash").into(),
-            description: describe(interface, include_str!("bash.md")),
-            input_schema: Arc::new(schema),
-            guidance: None,
             truncation: Truncation {
                 bytes: 30_000,
                 lines: Some(256),
             },
             key: Some(DisplayKey::Command("command")),
+            ..arguments::spec(name, &description, schema)
         };
         Self {
             spec,
@@ -195,7 +180,9 @@ impl Bash {
         path.push(".job");
         let keep = Keep::new(path.into(), self.shell.output_cap).at_once();
         let child = Command {
-            deadline: arguments.timeout.map(Duration::from_millis),
+            deadline: arguments
+                .timeout
+                .map(|Count(timeout)| Duration::from_millis(timeout)),
             // How it ended is told by each answer.
             note: |_| None,
             ..self
@@ -259,11 +246,13 @@ impl Tool for Bash {
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
-        let arguments: Arguments = match serde_json::from_value(call.input.to_value()) {
+        let arguments: Arguments = match arguments::parse(call) {
             Ok(arguments) => arguments,
-            Err(fault) => return Output::error(format!("invalid input: {fault}")),
+            Err(error) => return Output::error(error),
         };
-        let timeout = arguments.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let timeout = arguments
+            .timeout
+            .map_or(DEFAULT_TIMEOUT, |Count(timeout)| timeout);
         if !(1..=MAX_TIMEOUT).contains(&timeout) {
             return Output::error(format!(
                 "`timeout` is {timeout} ms; it can be 1 to {MAX_TIMEOUT}. For what takes longer, set \

@@ -1,34 +1,35 @@
-//! Runs a tool's work on files where it may block: on a thread of its own, told to stop when the call is dropped.
+//! Runs a tool's blocking work on files on a thread of its own, which is told to stop when the call is dropped.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ah_conversation::{Output, ToolUse};
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
-/// Tells the work of a call that nobody waits for it any more.
+use crate::arguments;
+
+/// Flag that is set when the call was dropped.
 #[derive(Clone, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Whether the call was dropped.
+    /// Returns whether the call was dropped.
     pub(crate) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Fails if the call was dropped; nobody reads the text.
+    /// Returns an error, which nobody reads, if the call was dropped.
     pub(crate) fn check(&self) -> Result<(), String> {
-        match self.is_requested() {
-            true => Err("stopped".into()),
-            false => Ok(()),
+        if self.is_requested() {
+            Err("stopped".into())
+        } else {
+            Ok(())
         }
     }
 }
 
-/// A source that gives an error once nobody waits for what is read from it.
+/// Source that returns an error once the call was dropped.
 pub(crate) struct Stoppable<'a, R> {
     pub(crate) source: R,
     pub(crate) stop: &'a Stop,
@@ -41,7 +42,7 @@ impl<R: Read> Read for Stoppable<'_, R> {
     }
 }
 
-/// Stops the work when the future that waits for it goes away.
+/// Stops the work when the future that waits for it is dropped.
 struct StopOnDrop(Stop);
 
 impl Drop for StopOnDrop {
@@ -50,39 +51,24 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Parses the input of `call` and does its `work`; an `Err` is a failure that the model is told of. A panic of the
-/// work is a panic of the call.
+/// Parses the input of `call` and runs `work`; an `Err` is a failure that the model is told of. A panic of the work is a
+/// panic of the call.
 pub(crate) async fn answer<I, F>(call: &ToolUse, work: F) -> Output
 where
     I: DeserializeOwned + Send + 'static,
     F: FnOnce(I, &Stop) -> Result<Output, String> + Send + 'static,
 {
-    let input: I = match serde_json::from_value(call.input.to_value()) {
+    let input: I = match arguments::parse(call) {
         Ok(input) => input,
-        Err(fault) => return Output::error(format!("invalid input of {}: {fault}", call.name)),
+        Err(error) => return Output::error(error),
     };
     let guard = StopOnDrop(Stop::default());
     let stop = guard.0.clone();
     match tokio::task::spawn_blocking(move || work(input, &stop)).await {
         Ok(answer) => answer.unwrap_or_else(Output::error),
-        Err(fault) => match fault.try_into_panic() {
+        Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => Output::error("stopped: the program is about to end"),
         },
     }
-}
-
-/// A count that may have come as a whole float or as digits in a string.
-pub(crate) fn count<'de, D: Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
-    let value = Option::<Value>::deserialize(source)?;
-    let digits = match &value {
-        None => return Ok(None),
-        Some(Value::String(text)) => text.trim().to_owned(),
-        Some(other) => other.to_string(),
-    };
-    let whole = digits.strip_suffix(".0").unwrap_or(&digits);
-    let count = whole
-        .parse()
-        .map_err(|_| D::Error::custom(format!("`{digits}` is not a whole number, at least 0")))?;
-    Ok(Some(count))
 }

@@ -1,121 +1,83 @@
-//! The `edit` tool: one piece of a file replaced by another, in bytes, so that what is not meant stays as it is.
+//! The `edit` tool: replaces text in a file byte by byte, so that everything else stays as it is, whatever its encoding.
 
 mod nearest;
 mod replace;
 
-use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
-};
+use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use self::replace::Mismatch;
-use crate::blocking::{self, Stop};
-use crate::naming::{describe, path_argument};
+use crate::file_tool::{self, FileArguments, FileTool, Target};
 use crate::read::Read;
-use crate::seen::{self, Seen};
 use crate::workspace::Workspace;
-use crate::{details, file, patch};
+use crate::{details, patch};
 
-/// How large a file may be, since all of it is held twice.
+/// Limit for the size of a file, which is held in memory twice.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The tool.
-pub struct Edit {
-    spec: ToolSpec,
-    workspace: Arc<Workspace>,
-    interface: Interface,
-    seen: Weak<Seen>,
-}
+/// The `edit` tool.
+pub struct Edit(FileTool);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// The file to change
     #[serde(alias = "file_path")]
     path: String,
+    /// The text to replace
     old_string: String,
+    /// The text to put in its place
     new_string: String,
-    #[serde(default)]
+    /// Replace every occurrence (default false)
     replace_all: Option<bool>,
 }
 
+impl FileArguments for Arguments {
+    fn path(&self) -> &str {
+        &self.path
+    }
+}
+
 impl Edit {
-    /// The tool, for the files of `workspace`.
+    /// Returns the tool for the files of `workspace`.
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
-        let path = path_argument(interface);
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                path: { "type": "string", "description": "The file to change" },
-                "old_string": { "type": "string", "description": "The text to replace" },
-                "new_string": { "type": "string", "description": "The text to put in its place" },
-                "replace_all": { "type": "boolean", "description": "Replace every occurrence (default false)" },
-            },
-            "required": [path, "old_string", "new_string"],
-        });
-        let spec = ToolSpec {
-            name: interface.pick("edit", "Edit").into(),
-            description: describe(interface, include_str!("edit.md")),
-            input_schema: Arc::new(schema),
-            guidance: None,
-            truncation: Truncation {
-                bytes: 10_000,
-                lines: None,
-            },
-            key: Some(DisplayKey::Path(path)),
-        };
-        Self {
-            spec,
-            workspace,
-            interface,
-            seen: Weak::new(),
-        }
+        let name = interface.pick("edit", "Edit");
+        let spec = file_tool::spec::<Arguments>(interface, name, include_str!("edit.md"), 10_000);
+        Self(FileTool::new(spec, workspace, interface, Access::Write))
     }
 
-    /// The same tool, which changes only what `read` has read, as long as that is there.
+    /// Limits the tool to files that `read` has read and that are unchanged since, as long as `read` exists.
     #[must_use]
     pub fn after(self, read: &Read) -> Self {
-        let seen = Arc::downgrade(read.seen());
-        Self { seen, ..self }
+        Self(self.0.limited_to(read.seen()))
     }
 }
 
 #[async_trait]
 impl Tool for Edit {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &self.0.spec
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        self.workspace
-            .argument(input, self.interface, Access::Write)
+        self.0.access(input)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let (workspace, interface) = (self.workspace.clone(), self.interface);
-        let seen = self.seen.upgrade();
-        blocking::answer(call, move |arguments: Arguments, stop| {
-            workspace.check_form(interface, &arguments.path)?;
-            edit(&workspace, seen.as_deref(), &arguments, stop)
-        })
-        .await
+        self.0.run(call, edit).await
     }
 }
 
-fn edit(
-    workspace: &Workspace,
-    seen: Option<&Seen>,
-    arguments: &Arguments,
-    stop: &Stop,
-) -> Result<Output, String> {
+fn edit(target: &Target<'_>, arguments: &Arguments) -> Result<Output, String> {
     let Arguments {
-        path: typed,
         old_string: old,
         new_string: new,
         replace_all,
+        ..
     } = arguments;
     if old.is_empty() {
         return Err("old_string is empty: give the text to replace, or write the file".into());
@@ -123,18 +85,13 @@ fn edit(
     if old == new {
         return Err("old_string and new_string are the same".into());
     }
-    let path = workspace.resolve(typed);
-    workspace.check_readable(&path)?;
-    workspace.check_writable(&path)?;
-    let content = content(workspace, typed, &path)?;
-    seen.map_or(Ok(()), |seen| seen.check(typed, &path))?;
+    let content = target.content_to_change(MAX_BYTES)?;
     let all = replace_all.unwrap_or(false);
     let edited = replace::replace(&content, old, new, all)
-        .map_err(|mismatch| tell(&mismatch, typed, &content, old, new))?;
-    stop.check()?;
-    seen::replace(seen, typed, &path, &edited.content)?;
+        .map_err(|mismatch| explain(&mismatch, target.typed, &content, old, new))?;
+    target.replace(&edited.content)?;
     let details = json!({
-        "filePath": path.to_string_lossy(),
+        "filePath": target.name(),
         "oldString": details::start(old),
         "newString": details::start(new),
         "originalFile": details::whole(&content),
@@ -150,14 +107,7 @@ fn edit(
     Ok(Output::text(report(old, new, edited.replacements)).with_details(details))
 }
 
-fn content(workspace: &Workspace, typed: &str, path: &Path) -> Result<Vec<u8>, String> {
-    let content = file::content(path, MAX_BYTES);
-    content
-        .map_err(|fault| fault.tell(workspace, typed, path))?
-        .ok_or_else(|| format!("`{typed}` is too large to edit: more than {MAX_BYTES} bytes"))
-}
-
-fn tell(mismatch: &Mismatch, typed: &str, content: &[u8], old: &str, new: &str) -> String {
+fn explain(mismatch: &Mismatch, typed: &str, content: &[u8], old: &str, new: &str) -> String {
     match mismatch {
         Mismatch::None => {
             let near = nearest::explain(content, old, new);
@@ -177,7 +127,7 @@ fn tell(mismatch: &Mismatch, typed: &str, content: &[u8], old: &str, new: &str) 
     }
 }
 
-/// What was taken out and what was put in, in lines.
+/// Returns the removed and the added lines, behind `-` and `+`.
 fn report(old: &str, new: &str, replacements: usize) -> String {
     let removed = old.lines().map(|line| format!("- {line}\n"));
     let added = new.lines().map(|line| format!("+ {line}\n"));

@@ -1,8 +1,8 @@
-//! A program of the user's as a tool: whatever runs in a shell can be one, without a line of ours.
+//! Programs of the user as tools.
 //!
-//! What it says of itself stands beside it: `NAME.md` for the model, `NAME.json` for its input. With a schema it reads
-//! its input as JSON and may answer in content blocks; without one it has a single argument, the words behind its
-//! name. It is run as `bash` runs a command.
+//! Beside a program, `NAME.md` describes it for the model and `NAME.json` is the schema of its input. With a schema it
+//! reads its input as JSON and may answer in content blocks; without one it has a single argument, `args`, with the words
+//! of its command line. It is run as `bash` runs a command.
 
 mod about;
 mod help;
@@ -20,15 +20,15 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::bash::{Shell, to_end};
-use crate::blocks::{Block, shown};
+use crate::blocks::{self, Block};
 use crate::workspace::Workspace;
 pub(crate) use about::About;
 pub use help::HelpCache;
 
-/// The tool.
+/// A program as a tool.
 pub struct Executable {
     spec: ToolSpec,
-    /// What the shell is given, before the arguments.
+    /// Shell command, without the arguments.
     line: String,
     takes_json: bool,
     timeout: std::time::Duration,
@@ -36,30 +36,30 @@ pub struct Executable {
     workspace: Arc<Workspace>,
 }
 
-/// What an executable is and where it works.
-pub(crate) struct Origin<'a> {
+/// Program and environment of an [`Executable`].
+pub(crate) struct ExecutableSource<'a> {
     /// The tool's name.
     pub(crate) name: &'a str,
-    /// What is to be run.
+    /// The program.
     pub(crate) program: &'a Program,
-    /// What runs it.
+    /// Shell that runs it.
     pub(crate) shell: Shell,
-    /// Where.
+    /// Its workspace.
     pub(crate) workspace: Arc<Workspace>,
 }
 
-/// What is to be run.
+/// The program of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Program {
     /// A file.
     File(PathBuf),
-    /// The beginning of a command line.
+    /// The start of a shell command.
     Line(String),
 }
 
 impl Executable {
-    pub(crate) fn new(origin: Origin<'_>, about: About) -> Self {
-        let (line, shown) = match origin.program {
+    pub(crate) fn new(source: ExecutableSource<'_>, about: About) -> Self {
+        let (line, shown) = match source.program {
             Program::File(path) => (quoted(path), path.display().to_string()),
             Program::Line(line) => (line.clone(), line.clone()),
         };
@@ -77,7 +77,7 @@ impl Executable {
             .unwrap_or_else(|| format!("Runs `{shown}` with the arguments that it is given."));
         Self {
             spec: ToolSpec {
-                name: origin.name.to_owned(),
+                name: source.name.to_owned(),
                 description,
                 input_schema: Arc::new(schema),
                 guidance: about.guidance,
@@ -90,18 +90,18 @@ impl Executable {
             line,
             takes_json,
             timeout: about.timeout,
-            shell: origin.shell,
-            workspace: origin.workspace,
+            shell: source.shell,
+            workspace: source.workspace,
         }
     }
 
-    /// The words behind the tool's name.
+    /// Returns the words of `args`.
     fn arguments(&self, input: &Input) -> Vec<String> {
         let line = input.text("args").filter(|_| !self.takes_json);
         split_words(line.unwrap_or_default())
     }
 
-    /// The call as rules and the log see it: the tool's name, and its arguments behind it.
+    /// Returns the call as permission rules and the log see it: the tool's name with its arguments.
     fn command(&self, input: &Input) -> SimpleCommand {
         let name = self.spec.name.clone();
         let words: Vec<_> = std::iter::once(name).chain(self.arguments(input)).collect();
@@ -131,11 +131,12 @@ impl Tool for Executable {
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
-        // Arguments are not a part of the line, so that whoever may call the tool may not run anything else.
+        // The arguments are no part of the shell command, so that a call cannot run anything else.
         let line = format!("{} \"$@\"", self.line);
-        let stdin = match self.takes_json {
-            true => call.input.to_value().to_string().into_bytes(),
-            false => Vec::new(),
+        let stdin = if self.takes_json {
+            call.input.to_value().to_string().into_bytes()
+        } else {
+            Vec::new()
         };
         let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
         let mut child = Command {
@@ -146,17 +147,18 @@ impl Tool for Executable {
         let words = std::iter::once(self.spec.name.clone()).chain(self.arguments(&call.input));
         child.arguments.extend(words.map(Into::into));
         let output = to_end(child, &self.command(&call.input).text).await;
-        match self.takes_json {
-            true => in_blocks(output),
-            false => output,
+        if self.takes_json {
+            in_blocks(output)
+        } else {
+            output
         }
     }
 }
 
-/// An answer in content blocks, as a tool with a schema may write it.
+/// Output in content blocks, as a program with a schema may write it.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum BlockOutput {
     Blocks(Vec<Block>),
     Whole {
         content: Vec<Block>,
@@ -165,28 +167,28 @@ enum Answer {
     },
 }
 
-/// The output with its content blocks, if these are what was written; else as it is.
+/// Converts an output that consists of content blocks; any other stays as it is.
 fn in_blocks(output: Output) -> Output {
     let answer = match &output.content {
         Content::Bytes(bytes) => serde_json::from_slice(bytes).ok(),
         Content::Spool(_) | Content::Blocks(_) => None,
     };
     let (blocks, says_error) = match answer {
-        Some(Answer::Blocks(blocks)) if !blocks.is_empty() => (blocks, false),
-        Some(Answer::Whole { content, is_error }) => (content, is_error),
+        Some(BlockOutput::Blocks(blocks)) if !blocks.is_empty() => (blocks, false),
+        Some(BlockOutput::Whole { content, is_error }) => (content, is_error),
         _ => return output,
     };
-    match shown(blocks) {
+    match blocks::shown(blocks) {
         Ok(blocks) => Output {
             content: Content::Blocks(blocks),
             is_error: output.is_error || says_error,
             details: output.details,
         },
-        Err(fault) => Output::error(fault),
+        Err(error) => Output::error(error),
     }
 }
 
-/// A path as one word of a shell.
+/// Quotes a path for the shell.
 fn quoted(path: &Path) -> String {
     let path = path.to_string_lossy();
     format!("'{}'", path.replace('\'', r"'\''"))

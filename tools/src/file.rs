@@ -1,4 +1,4 @@
-//! Opens and replaces files as every file tool must: never waiting on a pipe or device, never leaving half a file.
+//! Opens and replaces files without ever waiting on a pipe or device and without ever leaving half a file.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read, Write};
@@ -9,20 +9,20 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::held::{self, Held};
 
-/// Why there is no file to work on.
+/// Error of opening a regular file.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum FileError {
     /// Nothing is there.
     Missing,
-    /// A directory is there.
+    /// It is a directory.
     Directory,
-    /// Something is there whose bytes may never end or never come.
+    /// It is of another kind, whose bytes may never come or never end.
     Special(&'static str),
-    /// The system says no.
+    /// The system refuses.
     Io(io::Error),
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for FileError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
@@ -31,46 +31,46 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// What is at `path`, if it is a regular file.
-pub(crate) fn regular(path: &Path) -> Result<Metadata, Fault> {
+/// Returns the metadata of the regular file at `path`.
+pub(crate) fn regular(path: &Path) -> Result<Metadata, FileError> {
     check_regular(fs::metadata(path)?)
 }
 
 /// Opens the regular file at `path` for reading.
-pub(crate) fn open(path: &Path) -> Result<(File, Metadata), Fault> {
+pub(crate) fn open(path: &Path) -> Result<(File, Metadata), FileError> {
     regular(path)?;
-    // Another process may have put a pipe there since, and some files below `/proc` wait for news.
+    // Another process may have put a pipe there since, and some files below `/proc` block until something happens.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let file = File::from(held::open(path, flags, Mode::empty())?);
     let metadata = check_regular(file.metadata()?)?;
     Ok((file, metadata))
 }
 
-/// The content of the regular file at `path`; none, if it has more than `limit` bytes.
-pub(crate) fn content(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Fault> {
+/// Returns the content of the regular file at `path`; `None` if it has more than `limit` bytes.
+pub(crate) fn content(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
     let (file, _) = open(path)?;
     let mut content = Vec::new();
     file.take(limit + 1).read_to_end(&mut content)?;
     Ok((content.len() as u64 <= limit).then_some(content))
 }
 
-fn check_regular(metadata: Metadata) -> Result<Metadata, Fault> {
+fn check_regular(metadata: Metadata) -> Result<Metadata, FileError> {
     let kind = metadata.file_type();
     if kind.is_file() {
         Ok(metadata)
     } else if kind.is_dir() {
-        Err(Fault::Directory)
+        Err(FileError::Directory)
     } else if kind.is_fifo() {
-        Err(Fault::Special("a pipe"))
+        Err(FileError::Special("a pipe"))
     } else if kind.is_socket() {
-        Err(Fault::Special("a socket"))
+        Err(FileError::Special("a socket"))
     } else {
-        Err(Fault::Special("a device"))
+        Err(FileError::Special("a device"))
     }
 }
 
-/// Puts a file with `content` at a resolved path, whose directory exists: whoever reads it sees the old content or the
-/// new, whole. An existing file keeps its mode and, where we may give it, its owner.
+/// Replaces the file at a resolved path, whose directory exists, atomically. An existing file keeps its mode and, where
+/// permitted, its owner.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let held = Held::entry(path)?;
     let path = held.path();
@@ -85,30 +85,31 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Ok(old) = fs::symlink_metadata(path).and_then(regular_only) {
         let new = file.as_file().metadata()?;
         if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
-            // Only root may, and for others the file is theirs from now on, as with any editor.
+            // Only root may do this; for others the file becomes their own, as with any editor.
             let _ = std::os::unix::fs::chown(file.path(), Some(old.uid()), Some(old.gid()));
         }
         file.as_file().set_permissions(old.permissions())?;
     }
-    // Without this a power cut could leave the new name with no content behind it.
+    // Without this a power failure could leave an empty file.
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
 fn regular_only(metadata: Metadata) -> io::Result<Metadata> {
-    match metadata.is_file() {
-        true => Ok(metadata),
-        false => Err(io::Error::other("it is no file any more")),
+    if metadata.is_file() {
+        Ok(metadata)
+    } else {
+        Err(io::Error::other("it is not a regular file"))
     }
 }
 
-/// The same error without the name of a file that nobody knows.
+/// Removes the name of the temporary file from an error.
 fn without_path(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|inner| inner.source());
-    let inner = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
-    match inner.and_then(io::Error::raw_os_error) {
-        Some(number) => io::Error::from_raw_os_error(number),
-        None => error,
-    }
+    let number = error
+        .get_ref()
+        .and_then(|inner| inner.source())
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .and_then(io::Error::raw_os_error);
+    number.map_or(error, io::Error::from_raw_os_error)
 }

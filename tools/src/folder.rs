@@ -1,4 +1,4 @@
-//! The tools that lie in folders, and those that are given on a command line.
+//! Loads the tools in folders and those that are given on the command line.
 
 use std::fs;
 use std::io;
@@ -9,42 +9,42 @@ use std::sync::Arc;
 use ah_conversation::{Layer, Tool};
 
 use crate::bash::Shell;
-use crate::executable::{About, Executable, HelpCache, Origin, Program};
+use crate::executable::{About, Executable, ExecutableSource, HelpCache, Program};
 use crate::layered::ToolOrigin;
 use crate::lua::LuaFiles;
 use crate::workspace::Workspace;
 
-/// Endings of files that lie beside tools and are none.
-const BESIDE: [&str; 4] = ["md", "json", "lua", "tl"];
+/// Extensions of files in tool folders that are no programs.
+const NO_PROGRAMS: [&str; 4] = ["md", "json", "lua", "tl"];
 
-/// What tools from files need.
+/// Loads tools from files.
 #[derive(Clone)]
-pub struct Bench {
-    /// Where they work.
+pub struct ToolLoader {
+    /// Workspace of the tools.
     pub workspace: Arc<Workspace>,
-    /// What runs them.
+    /// Shell that runs programs.
     pub shell: Shell,
-    /// Where it is kept what programs say of themselves.
+    /// Cache of what programs print for `--help`.
     pub help: HelpCache,
-    /// What makes tools of Lua files.
+    /// Loader of Lua files.
     pub lua: LuaFiles,
-    /// Where the Lua files of a skill look for others, after their own folder. Those of nobody else do, for what lies
-    /// there may be anybody's.
+    /// Folders in which Lua files of skills look for modules, after their own. Other Lua files do not, since these folders
+    /// may hold anybody's files.
     pub modules: Vec<PathBuf>,
-    /// Names of tools that are there only for who asks for them by name.
+    /// Tools that are loaded though they are not loaded by default.
     pub asked_for: Vec<String>,
 }
 
-/// What folders have given.
+/// Tools that were loaded.
 #[derive(Default)]
-pub struct Found {
-    /// The tools, those that count more last.
+pub struct LoadedTools {
+    /// The tools with their origins, by ascending precedence.
     pub tools: Vec<(Arc<dyn Tool>, ToolOrigin)>,
-    /// What could not be loaded.
+    /// Files that could not be loaded, and why.
     pub warnings: Vec<String>,
 }
 
-/// A program that was found, before it is known what it does.
+/// A program whose description may still be missing.
 struct Candidate {
     name: String,
     program: Program,
@@ -52,11 +52,11 @@ struct Candidate {
     about: About,
 }
 
-impl Bench {
-    /// The tools in `folders`, of which later ones count more, and then the `given` ones: name and command. Of a program
-    /// and a Lua file in one folder, the latter counts more.
-    pub async fn load(&self, folders: &[ToolOrigin], given: &[(String, String)]) -> Found {
-        let mut found = Found::default();
+impl ToolLoader {
+    /// Loads the tools in `folders`, by ascending precedence, and then the `given` ones: pairs of name and command. In one
+    /// folder a Lua file takes precedence over a program.
+    pub async fn load(&self, folders: &[ToolOrigin], given: &[(String, String)]) -> LoadedTools {
+        let mut found = LoadedTools::default();
         let mut candidates = Vec::new();
         for folder in folders {
             let Some(path) = &folder.path else { continue };
@@ -80,8 +80,8 @@ impl Bench {
         for (name, path) in scripts {
             self.add_script(name, path, &mut found);
         }
-        // Places count before kinds: which folder a tool lies in, and only then what it is.
-        let place = |origin: &ToolOrigin| {
+        // The folder of a tool comes before its kind in the precedence.
+        let position = |origin: &ToolOrigin| {
             let parent = origin.path.as_deref().and_then(Path::parent);
             folders
                 .iter()
@@ -90,27 +90,28 @@ impl Bench {
                 })
                 .unwrap_or(folders.len())
         };
-        found.tools.sort_by_key(|(_, origin)| place(origin));
+        found.tools.sort_by_key(|(_, origin)| position(origin));
         found
     }
 
     fn finished(&self, candidate: Candidate) -> (Arc<dyn Tool>, ToolOrigin) {
-        let origin = Origin {
+        let source = ExecutableSource {
             name: &candidate.name,
             program: &candidate.program,
             shell: self.shell.clone(),
             workspace: self.workspace.clone(),
         };
-        let tool = Executable::new(origin, candidate.about);
+        let tool = Executable::new(source, candidate.about);
         (Arc::new(tool), candidate.origin)
     }
 
-    /// The Lua files of a folder.
-    fn add_scripts(&self, folder: &ToolOrigin, found: &mut Found) {
+    /// Adds the Lua files of a folder.
+    fn add_scripts(&self, folder: &ToolOrigin, found: &mut LoadedTools) {
         let Some(path) = &folder.path else { return };
-        let modules = match folder.layer == Layer::Skill {
-            true => &self.modules[..],
-            false => &[],
+        let modules = if folder.layer == Layer::Skill {
+            &self.modules[..]
+        } else {
+            &[]
         };
         let loaded = self.lua.folder(path, modules);
         found.warnings.extend(loaded.warnings);
@@ -131,8 +132,8 @@ impl Bench {
         }
     }
 
-    /// A Lua file of the command line.
-    fn add_script(&self, name: &str, path: &str, found: &mut Found) {
+    /// Adds a Lua file of the command line.
+    fn add_script(&self, name: &str, path: &str, found: &mut LoadedTools) {
         let path = self.workspace.resolve(path);
         match check_name(name).and_then(|()| self.lua.file(&path, &[])) {
             Ok(tool) => {
@@ -142,7 +143,7 @@ impl Bench {
                 };
                 found.tools.push((Arc::new(tool.named(name)), origin));
             }
-            Err(fault) => found.warnings.push(format!("--tool {name}: {fault}")),
+            Err(error) => found.warnings.push(format!("--tool {name}: {error}")),
         }
     }
 
@@ -153,8 +154,8 @@ impl Bench {
         warnings: &mut Vec<String>,
     ) -> Option<Candidate> {
         let name = path.file_stem()?.to_string_lossy().into_owned();
-        if let Err(fault) = check_name(&name) {
-            warnings.push(format!("{}: {fault}", path.display()));
+        if let Err(error) = check_name(&name) {
+            warnings.push(format!("{}: {error}", path.display()));
             return None;
         }
         Some(Candidate {
@@ -168,10 +169,10 @@ impl Bench {
         })
     }
 
-    /// A tool of the command line: a file, or the beginning of a command line.
+    /// Returns a program of the command line: a file, or the start of a shell command.
     fn given(&self, name: &str, command: &str, warnings: &mut Vec<String>) -> Option<Candidate> {
-        if let Err(fault) = check_name(name) {
-            warnings.push(format!("--tool {name}: {fault}"));
+        if let Err(error) = check_name(name) {
+            warnings.push(format!("--tool {name}: {error}"));
             return None;
         }
         let path = self.workspace.resolve(command);
@@ -179,9 +180,10 @@ impl Bench {
         Some(Candidate {
             name: name.to_owned(),
             about: About::beside(&path, warnings)?,
-            program: match is_file {
-                true => Program::File(path.clone()),
-                false => Program::Line(command.to_owned()),
+            program: if is_file {
+                Program::File(path.clone())
+            } else {
+                Program::Line(command.to_owned())
             },
             origin: ToolOrigin {
                 layer: Layer::CommandLine,
@@ -190,8 +192,8 @@ impl Bench {
         })
     }
 
-    /// Asks programs what they do that say it nowhere. Those in another agent's folder were not put there for us, and who
-    /// knows what they do when they are started.
+    /// Runs programs without a description with `--help`. Those in the folders of other agents are left out: they were not
+    /// made for this, and might do anything.
     async fn ask_for_help(&self, candidates: &mut [Candidate]) {
         let is_ours = |layer| !matches!(layer, Layer::ForeignUser | Layer::ForeignProject);
         let (silent, paths): (Vec<_>, Vec<_>) = candidates
@@ -212,7 +214,7 @@ impl Bench {
     }
 }
 
-/// The programs in `folder`, by name.
+/// Returns the programs in `folder`, sorted by name.
 fn programs(folder: &Path, warnings: &mut Vec<String>) -> Vec<PathBuf> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -229,8 +231,10 @@ fn programs(folder: &Path, warnings: &mut Vec<String>) -> Vec<PathBuf> {
             return Vec::new();
         }
     };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut programs: Vec<_> = paths.filter(|path| is_program(path)).collect();
+    let mut programs: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| is_program(path))
+        .collect();
     programs.sort();
     programs
 }
@@ -239,18 +243,19 @@ fn is_program(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ending = path.extension().unwrap_or_default().to_string_lossy();
     !name.starts_with('.')
-        && !BESIDE.contains(&&*ending)
+        && !NO_PROGRAMS.contains(&&*ending)
         && fs::metadata(path)
             .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// What the models' servers take for the name of a tool.
+/// Refuses a name that the models' servers do not accept for a tool.
 fn check_name(name: &str) -> Result<(), String> {
     let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    match (1..=64).contains(&name.len()) && name.chars().all(is_known) {
-        true => Ok(()),
-        false => Err(format!(
+    if (1..=64).contains(&name.len()) && name.chars().all(is_known) {
+        Ok(())
+    } else {
+        Err(format!(
             "`{name}` cannot be the name of a tool: up to 64 letters, digits, `-` and `_` can"
-        )),
+        ))
     }
 }

@@ -1,59 +1,53 @@
-//! The `glob` tool: files by their names.
+//! The `glob` tool: finds files by their names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::arguments;
 use crate::blocking::{self, Stop};
 use crate::details;
-use crate::file::Fault;
+use crate::file::FileError;
 use crate::naming::describe;
 use crate::walk::{self, Walk};
 use crate::workspace::Workspace;
 
-/// How many paths are given.
+/// Limit for the paths in a result.
 const SHOWN: usize = 1000;
 
-/// The tool.
+/// The `glob` tool.
 pub struct Glob {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
     interface: Interface,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// The pattern that paths have to match
     pattern: String,
+    /// The folder to look in (default: the working directory)
     path: Option<String>,
 }
 
 impl Glob {
-    /// The tool, for the files of `workspace`.
+    /// Returns the tool for the files of `workspace`.
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "pattern": { "type": "string", "description": "The pattern that paths have to match" },
-                "path": { "type": "string", "description": "The folder to look in (default: the working directory)" },
-            },
-            "required": ["pattern"],
-        });
+        let name = interface.pick("glob", "Glob");
+        let description = describe(interface, include_str!("glob.md"));
         let spec = ToolSpec {
-            name: interface.pick("glob", "Glob").into(),
-            description: describe(interface, include_str!("glob.md")),
-            input_schema: Arc::new(schema),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
             key: Some(DisplayKey::Text("pattern".into())),
+            ..arguments::spec(name, &description, arguments::schema::<Arguments>())
         };
         Self {
             spec,
@@ -99,17 +93,17 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Wal
         below.is_ok_and(|below| matcher.is_match(below))
     };
     match workspace.check_regular(&root) {
-        Err(Fault::Directory) => {}
-        Ok(()) | Err(Fault::Special(_)) => {
+        Err(FileError::Directory) => {}
+        Ok(()) | Err(FileError::Special(_)) => {
             return Err(format!("`{}` is not a folder", scope.folder));
         }
-        Err(fault) => return Err(fault.tell(workspace, &scope.folder, &root)),
+        Err(error) => return Err(error.explain(workspace, &scope.folder, &root)),
     }
     if let Some(embedded) = workspace.embedded_at(&root) {
         let files = embedded.files(&root).map(|(path, _)| path);
         return Ok(Walk {
             files: files.filter(|path| is_match(path)).collect(),
-            faults: Vec::new(),
+            errors: Vec::new(),
         });
     }
     let mut builder = WalkBuilder::new(&root);
@@ -122,7 +116,7 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Wal
     Ok(found)
 }
 
-/// The paths that were found; in the interface of the SDKs absolute, since only such can be read there.
+/// Lists the paths that were found; under the interface of the SDKs absolute, since `Read` takes no others there.
 fn report(workspace: &Workspace, found: &Walk, interface: Interface, time: Duration) -> Output {
     let shown = found.files.iter().take(SHOWN);
     let show = |path: &PathBuf| match interface {
@@ -141,7 +135,7 @@ fn report(workspace: &Workspace, found: &Walk, interface: Interface, time: Durat
             count - SHOWN
         ));
     }
-    text.push_str(&walk::remark(&found.faults));
+    text.push_str(&walk::remark(&found.errors));
     let (told, is_told) = details::lines(&paths);
     Output::text(text).with_details(json!({
         "durationMs": u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
@@ -149,18 +143,18 @@ fn report(workspace: &Workspace, found: &Walk, interface: Interface, time: Durat
         "filenames": told,
         "truncated": count > SHOWN || !is_told,
         "totalMatches": count,
-        "countIsComplete": found.faults.is_empty(),
+        "countIsComplete": found.errors.is_empty(),
     }))
 }
 
-/// A pattern taken apart: where to begin, and what to match below.
+/// A pattern taken apart: the folder to walk, and the pattern for the paths below it.
 struct Scope {
     folder: String,
     pattern: String,
 }
 
 impl Scope {
-    /// The plain names at the front of a pattern lead to the folder; `/etc/*.conf` or `../*` may leave `path`.
+    /// Splits a pattern. Plain names at its front belong to the folder, which `/etc/*.conf` or `../*` may lead out of `path`.
     fn of(pattern: &str, path: Option<&str>) -> Self {
         let is_plain = |part: &&str| !part.contains(['*', '?', '[', '{', '\\']);
         let parts: Vec<_> = pattern.split('/').collect();
@@ -171,7 +165,7 @@ impl Scope {
             1 => format!("**/{pattern}"),
             _ => rest.join("/"),
         };
-        // With the slash behind, the front of `/*` is the root.
+        // The slash behind each name makes the front of `/*` the root.
         let front: String = front.iter().map(|name| format!("{name}/")).collect();
         let is_anchored = front.starts_with(['/', '~']);
         let folder = match path {

@@ -1,4 +1,4 @@
-//! The `grep` tool: files by what is in them, on the libraries that `rg` is made of.
+//! The `grep` tool: searches the content of files, with the libraries of ripgrep.
 
 mod search;
 
@@ -6,113 +6,98 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Content, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
 use bstr::ByteSlice;
 use ignore::WalkBuilder;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::search::Search;
+use self::search::{Search, SearchResult};
+use crate::arguments::{self, Count};
 use crate::blocking::{self, Stop};
 use crate::details;
-use crate::file::Fault;
+use crate::file::FileError;
 use crate::naming::describe;
 use crate::walk::{self, Walk};
 use crate::workspace::Workspace;
 
-/// The tool.
+/// The `grep` tool.
 pub struct Grep {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// The regular expression to search for
     pattern: String,
+    /// File or folder to search (default: the working directory)
     path: Option<String>,
+    /// Only files that match this, as "*.js" or "!**/vendor/**"
     glob: Option<String>,
+    /// Only files of this type, as "rust", "py" or "js"
     #[serde(rename = "type")]
     file_type: Option<String>,
+    /// What to show of the matches (default files_with_matches)
     #[serde(default)]
     output_mode: OutputMode,
-    #[serde(default, rename = "-A", deserialize_with = "blocking::count")]
-    after: Option<u64>,
-    #[serde(default, rename = "-B", deserialize_with = "blocking::count")]
-    before: Option<u64>,
-    #[serde(
-        default,
-        rename = "-C",
-        alias = "context",
-        deserialize_with = "blocking::count"
-    )]
-    around: Option<u64>,
+    /// Lines to show after each match, in mode content
+    #[serde(rename = "-A")]
+    #[schemars(range(min = 0))]
+    after: Option<Count>,
+    /// Lines to show before each match, in mode content
+    #[serde(rename = "-B")]
+    #[schemars(range(min = 0))]
+    before: Option<Count>,
+    /// Lines to show around each match, in mode content
+    #[serde(rename = "-C", alias = "context")]
+    #[schemars(range(min = 0))]
+    around: Option<Count>,
+    /// Number the lines, in mode content (default true)
     #[serde(rename = "-n")]
     numbers: Option<bool>,
+    /// Ignore case
     #[serde(rename = "-i")]
     ignore_case: Option<bool>,
+    /// Show only what matches, each match on a line of its own, in mode content
     #[serde(rename = "-o")]
     matches_only: Option<bool>,
+    /// Let a match span lines
     multiline: Option<bool>,
-    #[serde(default, deserialize_with = "blocking::count")]
-    head_limit: Option<u64>,
-    #[serde(default, deserialize_with = "blocking::count")]
-    offset: Option<u64>,
+    /// Show at most so many lines of output; absent or 0: all
+    #[schemars(range(min = 0))]
+    head_limit: Option<Count>,
+    /// Pass over so many lines of output first
+    #[schemars(range(min = 0))]
+    offset: Option<Count>,
 }
 
-/// What is told of the files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+// Without doc comments at the variants, which would be sent with the schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum OutputMode {
-    /// Each line that matches.
+    // Each line that matches.
     Content,
-    /// The path of each file that has one.
+    // The path of each file with a match.
     #[default]
     FilesWithMatches,
-    /// How many there are in each file.
+    // The number of matching lines in each file.
     Count,
 }
 
 impl Grep {
-    /// The tool, for the files of `workspace`.
+    /// Returns the tool for the files of `workspace`.
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
-        let count = |what: &str| json!({ "type": "integer", "minimum": 0, "description": what });
-        let switch = |what: &str| json!({ "type": "boolean", "description": what });
-        let text = |what: &str| json!({ "type": "string", "description": what });
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "pattern": text("The regular expression to search for"),
-                "path": text("File or folder to search (default: the working directory)"),
-                "glob": text("Only files that match this, as \"*.js\" or \"!**/vendor/**\""),
-                "type": text("Only files of this type, as \"rust\", \"py\" or \"js\""),
-                "output_mode": {
-                    "type": "string",
-                    "enum": ["content", "files_with_matches", "count"],
-                    "description": "What to show of the matches (default files_with_matches)",
-                },
-                "-A": count("Lines to show after each match, in mode content"),
-                "-B": count("Lines to show before each match, in mode content"),
-                "-C": count("Lines to show around each match, in mode content"),
-                "-n": switch("Number the lines, in mode content (default true)"),
-                "-i": switch("Ignore case"),
-                "-o": switch("Show only what matches, each match on a line of its own, in mode content"),
-                "multiline": switch("Let a match span lines"),
-                "head_limit": count("Show at most so many lines of output; absent or 0: all"),
-                "offset": count("Pass over so many lines of output first"),
-            },
-            "required": ["pattern"],
-        });
+        let name = interface.pick("grep", "Grep");
+        let description = describe(interface, include_str!("grep.md"));
         let spec = ToolSpec {
-            name: interface.pick("grep", "Grep").into(),
-            description: describe(interface, include_str!("grep.md")),
-            input_schema: Arc::new(schema),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
             key: Some(DisplayKey::Text("pattern".into())),
+            ..arguments::spec(name, &description, arguments::schema::<Arguments>())
         };
         Self { spec, workspace }
     }
@@ -144,21 +129,24 @@ fn grep(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
     workspace.check_readable(&root)?;
     let is_single_file = match workspace.check_regular(&root) {
         Ok(_) => true,
-        Err(Fault::Directory) => false,
-        Err(fault) => return Err(fault.tell(workspace, typed, &root)),
+        Err(FileError::Directory) => false,
+        Err(error) => return Err(error.explain(workspace, typed, &root)),
     };
     let search = Search::new(arguments, is_single_file)?;
-    let Walk { files, faults } = files(workspace, arguments, &root, stop)?;
-    let offset = arguments.offset.unwrap_or(0);
-    let limit = arguments.head_limit.filter(|limit| *limit > 0);
+    let Walk { files, errors } = files(workspace, arguments, &root, stop)?;
+    let offset = arguments.offset.map_or(0, |Count(lines)| lines);
+    let limit = arguments
+        .head_limit
+        .map(|Count(lines)| lines)
+        .filter(|lines| *lines > 0);
     let wanted = limit.map(|limit| offset.saturating_add(limit));
-    let mut found = search.search(workspace, &files, wanted, stop);
+    let mut result = search.search(workspace, &files, wanted, stop);
     stop.check()?;
-    found.faults.splice(0..0, faults);
-    Ok(report(&found, arguments.output_mode, offset, limit))
+    result.errors.splice(0..0, errors);
+    Ok(report(&result, arguments.output_mode, offset, limit))
 }
 
-/// The files that are to be searched; a file named outright is, whatever it is called.
+/// Returns the files to be searched; a file that `path` names is searched whatever its name.
 fn files(
     workspace: &Workspace,
     arguments: &Arguments,
@@ -175,7 +163,7 @@ fn files(
         let files = embedded.files(root).map(|(path, _)| path);
         return Ok(Walk {
             files: files.filter(|path| is_named(path)).collect(),
-            faults: Vec::new(),
+            errors: Vec::new(),
         });
     }
     let mut builder = WalkBuilder::new(root);
@@ -203,8 +191,8 @@ fn types(name: Option<&str>) -> Result<Types, String> {
     built.map_err(|error| format!("{error}; `glob` takes any pattern"))
 }
 
-/// The lines of the page, and a remark on what else there is.
-fn report(found: &search::Found, mode: OutputMode, offset: u64, limit: Option<u64>) -> Output {
+/// Returns the requested page of the output, with a remark on the rest.
+fn report(found: &SearchResult, mode: OutputMode, offset: u64, limit: Option<u64>) -> Output {
     let lines = found.text.lines().count() as u64;
     let first = offset.min(lines);
     let last = limit.map_or(lines, |limit| (first + limit).min(lines));
@@ -215,7 +203,7 @@ fn report(found: &search::Found, mode: OutputMode, offset: u64, limit: Option<u6
         text.pop();
     }
     let is_cut = last < lines || found.more;
-    let mut details = told(mode, &text.to_str_lossy());
+    let mut details = page_details(mode, &text.to_str_lossy());
     if let Some(limit) = limit.filter(|_| is_cut) {
         details["appliedLimit"] = json!(limit);
     }
@@ -230,16 +218,16 @@ fn report(found: &search::Found, mode: OutputMode, offset: u64, limit: Option<u6
         _ => String::new(),
     };
     text.extend_from_slice(remark.as_bytes());
-    text.extend_from_slice(walk::remark(&found.faults).as_bytes());
+    text.extend_from_slice(walk::remark(&found.errors).as_bytes());
     Output {
-        content: ah_conversation::Content::Bytes(text),
+        content: Content::Bytes(text),
         is_error: false,
         details: Some(details),
     }
 }
 
-/// What is told to programs of a page of output.
-fn told(mode: OutputMode, page: &str) -> Value {
+/// Returns the details of a page of output, for programs.
+fn page_details(mode: OutputMode, page: &str) -> Value {
     let lines: Vec<_> = page.lines().collect();
     let counts = || {
         let counts = lines.iter().filter_map(|line| line.rsplit(':').next());

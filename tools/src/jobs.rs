@@ -1,5 +1,5 @@
-//! Commands that run beside the conversation: asked for what they write, and ended, by the name of the tool call that
-//! started them. They are the session's: what holds them goes, they go. So after a resume there are none.
+//! Background commands. Each is named by the id of the tool call that started it. They end with the session, so after a
+//! resume there are none.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -20,9 +20,9 @@ use tokio::time::Instant;
 
 use crate::details;
 
-/// How much of a job's output is given at once.
+/// Limit for the output of a job in one answer, in bytes.
 const AT_ONCE: u64 = 256 * 1024;
-/// What hosts of the official SDKs know such a job as.
+/// Type of such a task in the official SDKs.
 const TASK_TYPE: &str = "local_bash";
 
 /// The jobs of a session, by name.
@@ -34,22 +34,22 @@ struct Job {
     /// The command, as it was typed.
     line: String,
     path: PathBuf,
-    /// How much of the file was given.
+    /// Number of bytes of the output that were returned so far.
     given: Mutex<u64>,
-    /// Tells of its end, to whoever is there as long as the job is.
-    teller: AbortHandle,
+    /// Reports its end, unless the job is dropped before.
+    reporter: AbortHandle,
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        self.teller.abort();
+        self.reporter.abort();
         let _ = fs::remove_file(&self.path);
     }
 }
 
 impl Jobs {
-    /// Starts `command` as a job, whose output goes to the command's file at once; `line` is what was typed. `tasks` is
-    /// told when it begins and when it has ended.
+    /// Starts `command` as a job, which writes to the command's file; `line` is the command as it was typed. Its start and
+    /// its end are reported to `tasks`.
     pub(crate) async fn start(
         &self,
         call: &ToolUseId,
@@ -60,11 +60,11 @@ impl Jobs {
     ) -> Output {
         let name = call.as_str();
         let path = command.keep.path.clone();
-        // A job of this name would take the new one's file away when it ends.
+        // When a job is dropped, it removes its file, which would be that of the new one.
         drop(lock(&self.0).remove(name));
         let child = match command.start().await {
             Ok(child) => child,
-            Err(fault) => return Output::error(fault.to_string()),
+            Err(error) => return Output::error(error.to_string()),
         };
         let task = Task {
             id: name.to_owned(),
@@ -76,7 +76,7 @@ impl Jobs {
         tasks.tell(&task, &TaskUpdate::Started);
         let shown = path.display().to_string();
         let job = Job {
-            teller: tell_the_end(&child, task, path.clone(), tasks.clone()),
+            reporter: report_end(&child, task, path.clone(), tasks.clone()),
             child,
             line: line.to_owned(),
             path,
@@ -96,20 +96,20 @@ impl Jobs {
         }))
     }
 
-    /// What the job has written since it was last asked, at once or when it has ended or `patience` is over.
-    pub(crate) async fn news(&self, name: &str, patience: Duration) -> Result<News, String> {
+    /// Returns the output of the job since the last call, once it has ended or `patience` is over.
+    pub(crate) async fn news(&self, name: &str, patience: Duration) -> Result<JobUpdate, String> {
         let job = self.find(name)?;
-        // If its time is not enough, the news say so.
+        // The update says whether it has ended.
         let _ = tokio::time::timeout(patience, job.child.wait()).await;
-        told(name, job).await
+        update(name, job).await
     }
 
-    /// Ends the job and all that it started; what it has written since it was last asked.
-    pub(crate) async fn stop(&self, name: &str) -> Result<News, String> {
+    /// Ends the job with all its processes; returns its output since the last call.
+    pub(crate) async fn stop(&self, name: &str) -> Result<JobUpdate, String> {
         let job = self.find(name)?;
         job.child.stop();
         job.child.wait().await;
-        told(name, job).await
+        update(name, job).await
     }
 
     fn find(&self, name: &str) -> Result<Arc<Job>, String> {
@@ -126,32 +126,34 @@ impl Tasks for Jobs {
     }
 
     async fn output(&self, id: &str, patience: Duration) -> Output {
-        let news = Self::news(self, id, patience).await;
-        news.map_or_else(Output::error, |news| news.into_output(id))
+        match Self::news(self, id, patience).await {
+            Ok(update) => update.into_output(id),
+            Err(error) => Output::error(error),
+        }
     }
 
     async fn stop(&self, id: &str) -> Output {
-        let news = match Self::stop(self, id).await {
-            Ok(news) => news,
-            Err(fault) => return Output::error(fault),
+        let update = match Self::stop(self, id).await {
+            Ok(update) => update,
+            Err(error) => return Output::error(error),
         };
-        let message = match news.ending {
-            Some(Ending::Stopped) => format!("stopped task {id}: {}", news.line),
-            _ => format!("task {id} had ended already: {}", news.line),
+        let message = match update.ending {
+            Some(Ending::Stopped) => format!("stopped task {id}: {}", update.line),
+            _ => format!("task {id} had ended already: {}", update.line),
         };
         Output::text(message.as_str()).with_details(json!({
             "message": message,
             "task_id": id,
             "task_type": TASK_TYPE,
-            "command": news.line,
+            "command": update.line,
         }))
     }
 }
 
-/// Waits for the end of `child`, which this does not keep running, and tells of it.
-fn tell_the_end(child: &Child, task: Task, path: PathBuf, tasks: TaskSink) -> AbortHandle {
+/// Reports the end of `child`, without keeping it running.
+fn report_end(child: &Child, task: Task, path: PathBuf, tasks: TaskSink) -> AbortHandle {
     let (end, began) = (child.end(), Instant::now());
-    let telling = async move {
+    let report = async move {
         let ending = end.await;
         let took = began.elapsed().as_millis();
         let news = TaskUpdate::Ended {
@@ -170,24 +172,24 @@ fn tell_the_end(child: &Child, task: Task, path: PathBuf, tasks: TaskSink) -> Ab
         };
         tasks.tell(&task, &news);
     };
-    tokio::spawn(telling).abort_handle()
+    tokio::spawn(report).abort_handle()
 }
 
-async fn told(name: &str, job: Arc<Job>) -> Result<News, String> {
+async fn update(name: &str, job: Arc<Job>) -> Result<JobUpdate, String> {
     let unreadable =
-        |fault: &dyn std::error::Error| format!("cannot read the output of job {name}: {fault}");
-    match tokio::task::spawn_blocking(move || job.news()).await {
-        Ok(Ok(news)) => Ok(news),
-        Ok(Err(fault)) => Err(unreadable(&fault)),
-        Err(fault) => Err(unreadable(&fault)),
+        |error: &dyn std::error::Error| format!("cannot read the output of job {name}: {error}");
+    match tokio::task::spawn_blocking(move || job.update()).await {
+        Ok(Ok(update)) => Ok(update),
+        Ok(Err(error)) => Err(unreadable(&error)),
+        Err(error) => Err(unreadable(&error)),
     }
 }
 
-/// What a job has written since it was last asked.
-pub(crate) struct News {
+/// Output of a job since it was last asked, and its status.
+pub(crate) struct JobUpdate {
     /// The command, as it was typed.
     pub(crate) line: String,
-    /// How it ended; `None` while it runs.
+    /// Its ending; `None` while it runs.
     pub(crate) ending: Option<Ending>,
     bytes: Vec<u8>,
     has_more: bool,
@@ -195,12 +197,12 @@ pub(crate) struct News {
 }
 
 impl Job {
-    fn news(&self) -> io::Result<News> {
-        // Asked before the file is read: what has ended writes no more.
+    fn update(&self) -> io::Result<JobUpdate> {
+        // Looked up before the file is read: a job that has ended writes no more.
         let outcome = self.child.outcome();
         let mut given = lock(&self.given);
         let (mut bytes, len, left_out) = match outcome.as_ref().map(|outcome| &outcome.output) {
-            // There is no file, or none that could be written.
+            // There is no file, or it could not be written.
             Some(Content::Bytes(all)) => {
                 let start = all.len().min(usize::try_from(*given).unwrap_or(usize::MAX));
                 (all[start..].to_vec(), all.len() as u64, 0)
@@ -216,11 +218,11 @@ impl Job {
         };
         let may_grow = outcome.is_none() || len > *given + bytes.len() as u64;
         if may_grow && let Some(last) = bytes.iter().rposition(|byte| *byte == b'\n') {
-            // The rest of a line comes with the next news.
+            // The rest of the line is left for the next update.
             bytes.truncate(last + 1);
         }
         *given += bytes.len() as u64;
-        Ok(News {
+        Ok(JobUpdate {
             line: self.line.clone(),
             has_more: len > *given,
             bytes,
@@ -229,11 +231,11 @@ impl Job {
         })
     }
 
-    /// What the file has from `start` on, and how long it is.
+    /// Returns the bytes of the file from `start` on, and its length.
     fn read(&self, start: u64) -> io::Result<(Vec<u8>, u64)> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
-            // It is made with the first byte.
+            // The file is created with the first byte.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
             Err(error) => return Err(error),
         };
@@ -244,8 +246,8 @@ impl Job {
     }
 }
 
-impl News {
-    /// Whether the job has ended in another way than it should.
+impl JobUpdate {
+    /// Returns whether the job has ended in failure.
     pub(crate) fn has_failed(&self) -> bool {
         !matches!(
             self.ending,
@@ -253,7 +255,7 @@ impl News {
         )
     }
 
-    /// The news, with how the job `name` fares in the last line.
+    /// Returns the output with the status of the job `name` in the last line.
     pub(crate) fn into_output(self, name: &str) -> Output {
         let details = self.details(name);
         let end = match self.ending {
@@ -304,13 +306,14 @@ fn ended(ending: Ending, left_out: u64) -> String {
         Ending::TimedOut(time) => format!("timed out after {} ms", time.as_millis()),
         Ending::Stopped => "stopped".to_owned(),
     };
-    match left_out {
-        0 => how,
-        _ => format!("{how}; {left_out} bytes before the last 64 KiB were not kept"),
+    if left_out == 0 {
+        how
+    } else {
+        format!("{how}; {left_out} bytes before the last 64 KiB were not kept")
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic in between leaves at worst a job that is asked for the same again.
+    // After a panic a job returns at worst the same output again.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

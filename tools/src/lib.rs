@@ -1,13 +1,14 @@
-//! What the model may do: the built-in tools, each a [`Tool`] in a file of its own, with what it says of itself in a
-//! file beside it.
+//! The built-in tools, each a [`Tool`] in a file of its own with its description for the model in a file beside it; and the
+//! tools that are loaded from files.
 //!
 //! A tool knows neither the loop that calls it nor whether it is allowed to run: it says what a call would touch, runs
-//! it, and gives what came of it. Its names and its description stand in its own file and nowhere else.
+//! the call and returns the result. Its names and its description are in its own file and nowhere else.
 
 use std::sync::Arc;
 
 use ah_conversation::{Interface, Store, Tasks, Tool};
 
+mod arguments;
 mod ask;
 mod bash;
 mod blocking;
@@ -16,6 +17,7 @@ mod details;
 mod edit;
 mod executable;
 mod file;
+mod file_tool;
 mod folder;
 mod glob;
 mod grep;
@@ -34,8 +36,7 @@ mod plan;
 mod read;
 mod seen;
 mod stored;
-mod task_output;
-mod task_stop;
+mod tasks;
 mod todo;
 mod walk;
 mod web;
@@ -46,7 +47,7 @@ pub use ask::Ask;
 pub use bash::{Bash, Shell};
 pub use edit::Edit;
 pub use executable::{Executable, HelpCache};
-pub use folder::{Bench, Found};
+pub use folder::{LoadedTools, ToolLoader};
 pub use glob::Glob;
 pub use grep::Grep;
 pub use image::picture;
@@ -56,65 +57,64 @@ pub use notebook_edit::NotebookEdit;
 pub use plan::{EnterPlan, ExitPlan};
 pub use read::Read;
 pub use stored::Stored;
-pub use task_output::TaskOutput;
-pub use task_stop::TaskStop;
+pub use tasks::{TaskOutput, TaskStop};
 pub use todo::Todo;
 pub use web::{BRAVE, Search, SearchTool, Web, WebFetch};
 pub use workspace::Workspace;
 pub use write::Write;
 
-/// Which tools there are.
+/// A set of built-in tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Those that work of our own is done with.
+    /// The default tool set.
     #[default]
     Default,
-    /// The four that suffice: files are read, written and edited, and the shell does the rest.
+    /// Four tools: `read`, `write`, `edit` and `bash`.
     Minimal,
-    /// All that users of the official Agent SDKs expect.
+    /// The tools of the official Agent SDKs.
     Sdk,
-    /// The three that a plain loop has: files are read and written whole.
+    /// Three tools: `read`, `write` and `bash`.
     Plain,
 }
 
-/// What the built-in tools need.
-pub struct Surroundings {
-    /// Where they work.
+/// Dependencies of the built-in tools.
+pub struct ToolDeps {
+    /// Workspace of the file tools.
     pub workspace: Arc<Workspace>,
-    /// What runs commands.
+    /// Shell that runs commands.
     pub shell: Shell,
-    /// Where whole outputs are found again.
+    /// Store of whole outputs.
     pub store: Arc<dyn Store>,
-    /// Whether there is somebody who can be asked; without, no tool offers to.
+    /// Whether a person can be asked; if not, the tools that ask are left out.
     pub has_person: bool,
-    /// How the web is reached.
+    /// Access to the web.
     pub web: Web,
-    /// What goes on beside the conversation and is no command.
+    /// Background tasks other than commands.
     pub tasks: Option<Arc<dyn Tasks>>,
 }
 
-/// The built-in tools of `profile`, in the order in which the model is told of them.
-pub fn builtin(profile: Profile, interface: Interface, around: Surroundings) -> Vec<Arc<dyn Tool>> {
-    let Surroundings {
+/// Returns the built-in tools of `profile`, in the order in which they are sent to the model.
+pub fn builtin(profile: Profile, interface: Interface, deps: ToolDeps) -> Vec<Arc<dyn Tool>> {
+    let ToolDeps {
         workspace,
         shell,
         store,
         has_person,
         web,
         tasks,
-    } = around;
+    } = deps;
     let bash = Bash::new(workspace.clone(), shell, interface);
     let read = Read::new(workspace.clone(), interface);
     let mut write = Write::new(workspace.clone(), interface);
     let mut edit = Edit::new(workspace.clone(), interface);
-    let mut of_jobs: Vec<Arc<dyn Tool>> = Vec::new();
+    let mut task_tools: Vec<Arc<dyn Tool>> = Vec::new();
     let notebook = NotebookEdit::new(workspace.clone(), &read);
     if interface == Interface::AgentSdk {
         write = write.after(&read);
         edit = edit.after(&read);
         let tasks: Vec<_> = tasks.into_iter().chain(bash.tasks()).collect();
-        of_jobs.push(Arc::new(TaskOutput::new(tasks.clone())));
-        of_jobs.push(Arc::new(TaskStop::new(tasks)));
+        task_tools.push(Arc::new(TaskOutput::new(tasks.clone())));
+        task_tools.push(Arc::new(TaskStop::new(tasks)));
     }
     let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(read), Arc::new(write)];
     if profile != Profile::Plain {
@@ -124,7 +124,7 @@ pub fn builtin(profile: Profile, interface: Interface, around: Surroundings) -> 
     if matches!(profile, Profile::Minimal | Profile::Plain) {
         return tools;
     }
-    tools.extend(of_jobs);
+    tools.extend(task_tools);
     tools.push(Arc::new(Grep::new(workspace.clone(), interface)));
     tools.push(Arc::new(Glob::new(workspace, interface)));
     if profile == Profile::Sdk {
@@ -132,8 +132,10 @@ pub fn builtin(profile: Profile, interface: Interface, around: Surroundings) -> 
     }
     tools.push(Arc::new(Todo::new(interface)));
     tools.push(Arc::new(Stored::new(store)));
-    let search = web.search.clone();
-    let search = search.map(|search| SearchTool::new(search, web.clone(), interface));
+    let search = web
+        .search
+        .clone()
+        .map(|search| SearchTool::new(search, web.clone(), interface));
     tools.push(Arc::new(WebFetch::new(web, interface)));
     tools.extend(search.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     if has_person {

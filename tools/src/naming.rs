@@ -1,11 +1,11 @@
-//! How tools and their arguments are named under each interface. Both names of a path argument are understood under
-//! either.
+//! Differences between the two interfaces: the name of the path argument (either one is accepted under both), the texts of
+//! descriptions, and the paths that are accepted.
 
 use std::path::Path;
 
 use ah_conversation::Interface;
 
-/// Returns the name of the argument that names a file.
+/// Returns the name of the path argument.
 pub(crate) fn path_argument(interface: Interface) -> &'static str {
     interface.pick("path", "file_path")
 }
@@ -22,7 +22,7 @@ pub(crate) fn describe(interface: Interface, text: &str) -> String {
     described + rest
 }
 
-/// Whether `interface` accepts the form of `path`: the Agent SDKs' tools take only absolute paths and `~`.
+/// Returns whether `interface` accepts the form of `path`: the Agent SDKs' tools take only absolute paths and `~`.
 pub(crate) fn accepts(interface: Interface, path: &str) -> bool {
     interface == Interface::Native || Path::new(path).is_absolute() || path.starts_with('~')
 }

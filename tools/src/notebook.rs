@@ -1,49 +1,48 @@
-//! Jupyter notebooks, as far as their cells go. A notebook is changed as the text that it is: what is not meant stays
-//! byte for byte, whoever wrote it and however it is laid out.
+//! Cells of Jupyter notebooks. A notebook is changed as text, so that everything but the changed cell stays byte for byte as
+//! it is, whatever program wrote it and in whatever layout.
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, PrettyFormatter};
 use serde_json::value::RawValue;
 use serde_json::{Map, Serializer, Value, json};
 
-/// How many ids are named where one is not there.
+/// Limit for the ids that are named where one is not found.
 const NAMED: usize = 20;
 
-/// A notebook, and where its cells stand in its text.
+/// A parsed notebook with the positions of its cells in its text.
 pub(crate) struct Notebook<'a> {
     text: &'a str,
-    /// Inside of the brackets around the cells.
+    /// Bytes between the brackets around the cells.
     inner: Range<usize>,
     /// The cells, in their order.
     pub(crate) cells: Vec<Cell>,
-    /// The language of its code.
+    /// Language of its code.
     pub(crate) language: String,
-    /// Whether its cells have ids of their own.
+    /// Whether its version of the format has ids for cells.
     has_ids: bool,
 }
 
-/// A cell.
+/// A cell of a notebook.
 pub(crate) struct Cell {
     span: Range<usize>,
-    /// What it is known by: its id, or `cell-0` for the first of those that have none.
+    /// Its id in the file; without one, `cell-N`, where N is its 0-based index.
     pub(crate) id: String,
     fields: Map<String, Value>,
 }
 
-/// What a cell is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+/// Type of a cell that can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CellType {
-    /// It is run.
     Code,
-    /// It is read.
     Markdown,
 }
 
 impl CellType {
-    /// As it stands in the file.
+    /// Returns the word for it in the file.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -65,21 +64,21 @@ struct Document<'a> {
 }
 
 impl<'a> Notebook<'a> {
-    /// The notebook that a text is; the error says why it is none.
+    /// Parses the text of a notebook; the error says why it is none.
     pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
         let document: Document<'a> =
-            serde_json::from_str(text).map_err(|fault| fault.to_string())?;
+            serde_json::from_str(text).map_err(|error| error.to_string())?;
         let raw: Vec<&'a RawValue> = serde_json::from_str(document.cells.get())
-            .map_err(|fault| format!("its cells are none: {fault}"))?;
+            .map_err(|error| format!("its cells are none: {error}"))?;
         let place = |part: &str| {
-            // Borrowed from the text, so it stands in it.
+            // It is borrowed from the text, so it lies in it.
             let start = part.as_ptr() as usize - text.as_ptr() as usize;
             start..start + part.len()
         };
         let all = place(document.cells.get());
         let cell = |(at, raw): (usize, &&RawValue)| {
             let fields: Map<String, Value> = serde_json::from_str(raw.get())
-                .map_err(|fault| format!("cell {at} is none: {fault}"))?;
+                .map_err(|error| format!("cell {at} is none: {error}"))?;
             let id = fields.get("id").and_then(Value::as_str);
             Ok(Cell {
                 id: id.map_or_else(|| format!("cell-{at}"), str::to_owned),
@@ -99,9 +98,9 @@ impl<'a> Notebook<'a> {
         })
     }
 
-    /// Where the cell of this id stands among the cells.
+    /// Returns the index of the cell with this id.
     pub(crate) fn find(&self, id: &str) -> Result<usize, String> {
-        // A cell with an id of its own is known by its place too.
+        // A cell with an id in the file is found by `cell-N` too.
         let by_place = id
             .strip_prefix("cell-")
             .and_then(|at| at.parse::<usize>().ok());
@@ -118,8 +117,8 @@ impl<'a> Notebook<'a> {
         })
     }
 
-    /// The text with another source in the cell number `at`, which becomes a `kind` if one is given. What the code of
-    /// before put out goes.
+    /// Returns the text with another source in the cell at index `at`, and another type if one is given. The outputs of
+    /// the former code are removed.
     pub(crate) fn replaced(&self, at: usize, source: &str, kind: Option<CellType>) -> String {
         let cell = &self.cells[at];
         let mut fields = cell.fields.clone();
@@ -139,7 +138,7 @@ impl<'a> Notebook<'a> {
         self.spliced(cell.span.clone(), &self.written(&fields, cell.span.start))
     }
 
-    /// The text with a new cell behind the cell number `after`, or before all, and the new cell's id.
+    /// Returns the text with a new cell behind the one at index `after`, or at the start, and the new cell's id.
     pub(crate) fn inserted(
         &self,
         after: Option<usize>,
@@ -184,7 +183,7 @@ impl<'a> Notebook<'a> {
         (text, id)
     }
 
-    /// The text without the cell number `at`.
+    /// Returns the text without the cell at index `at`.
     pub(crate) fn deleted(&self, at: usize) -> String {
         let span = match (self.cells.get(at + 1), at.checked_sub(1)) {
             (Some(next), _) => self.cells[at].span.start..next.span.start,
@@ -198,13 +197,13 @@ impl<'a> Notebook<'a> {
         [&self.text[..span.start], part, &self.text[span.end..]].concat()
     }
 
-    /// The white space before the place of a cell.
+    /// Returns the white space before the position of a cell.
     fn gap(&self, start: usize) -> &'a str {
         let before = &self.text[..start];
         &before[before.trim_end().len()..]
     }
 
-    /// A cell, laid out as those around it.
+    /// Returns the JSON of a cell in the layout of the cells around it.
     fn written(&self, fields: &Map<String, Value>, start: usize) -> String {
         let gap = self.gap(start);
         let Some((_, indent)) = gap.rsplit_once('\n') else {
@@ -216,7 +215,7 @@ impl<'a> Notebook<'a> {
         pretty.replace('\n', &format!("\n{indent}"))
     }
 
-    /// An id that no cell has, the same for the same call.
+    /// Returns an id that no cell has, the same for the same seed.
     fn fresh_id(&self, seed: &str) -> String {
         let usable: String = seed.chars().filter(char::is_ascii_alphanumeric).collect();
         let end = usable.len().saturating_sub(12);
@@ -229,30 +228,30 @@ impl<'a> Notebook<'a> {
 }
 
 impl Cell {
-    /// What it says.
+    /// Returns its source.
     pub(crate) fn source(&self) -> String {
         joined(self.fields.get("source"))
     }
 
-    /// `code`, `markdown`, or what else there may be.
+    /// Returns its type: `code`, `markdown`, `raw` or another.
     pub(crate) fn kind(&self) -> &str {
         let kind = self.fields.get("cell_type").and_then(Value::as_str);
         kind.unwrap_or("raw")
     }
 
-    /// How often the code of the notebook had been run when this was.
+    /// Returns its execution count.
     pub(crate) fn run(&self) -> Option<u64> {
         self.fields.get("execution_count").and_then(Value::as_u64)
     }
 
-    /// What it put out when it was run.
+    /// Returns the outputs of its last execution.
     pub(crate) fn outputs(&self) -> &[Value] {
         let outputs = self.fields.get("outputs").and_then(Value::as_array);
         outputs.map_or(&[], Vec::as_slice)
     }
 }
 
-/// A text that may have been written as a list of lines.
+/// Returns a text that may be written as a list of lines.
 pub(crate) fn joined(text: Option<&Value>) -> String {
     match text {
         Some(Value::String(text)) => text.clone(),
@@ -262,9 +261,10 @@ pub(crate) fn joined(text: Option<&Value>) -> String {
 }
 
 fn lines(text: &str, is_list: bool) -> Value {
-    match is_list {
-        true => text.split_inclusive('\n').collect(),
-        false => text.into(),
+    if is_list {
+        text.split_inclusive('\n').collect()
+    } else {
+        text.into()
     }
 }
 

@@ -1,44 +1,45 @@
-//! The `NotebookEdit` tool, for those who know it from the official SDKs: one cell of a Jupyter notebook.
+//! The `NotebookEdit` tool of the official SDKs: changes one cell of a Jupyter notebook.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::blocking::{self, Stop};
+use crate::arguments::{schema, spec};
+use crate::details;
+use crate::file_tool::{FileArguments, FileTool, Target};
 use crate::notebook::{Cell, CellType, Notebook};
 use crate::read::Read;
-use crate::seen::{self, Seen};
 use crate::workspace::Workspace;
-use crate::{details, file};
 
-/// How large a notebook may be.
+/// Limit for the size of a notebook.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The tool.
-pub struct NotebookEdit {
-    spec: ToolSpec,
-    workspace: Arc<Workspace>,
-    seen: Weak<Seen>,
-}
+/// The `NotebookEdit` tool.
+pub struct NotebookEdit(FileTool);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// The notebook to change
     notebook_path: String,
+    /// The cell that is meant; with `insert` the one before
     cell_id: Option<String>,
-    #[serde(default)]
-    new_source: String,
+    /// The new source of the cell
+    #[schemars(required)]
+    new_source: Option<String>,
+    /// What the cell is
     cell_type: Option<CellType>,
+    /// What to do (default replace)
     #[serde(default)]
     edit_mode: EditMode,
 }
 
-/// What is done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum EditMode {
     #[default]
@@ -47,92 +48,64 @@ enum EditMode {
     Delete,
 }
 
-/// A notebook with its change.
-struct Edited {
+/// A change of a notebook.
+struct CellEdit {
+    /// The notebook after the change.
     text: String,
     cell_id: String,
     cell_type: String,
     old_source: Option<String>,
 }
 
+impl FileArguments for Arguments {
+    fn path(&self) -> &str {
+        &self.notebook_path
+    }
+}
+
 impl NotebookEdit {
-    /// The tool, for the notebooks of `workspace` that `read` has read.
+    /// Returns the tool for the notebooks of `workspace` that `read` has read.
     pub fn new(workspace: Arc<Workspace>, read: &Read) -> Self {
-        let text = |what: &str| json!({ "type": "string", "description": what });
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "notebook_path": text("The notebook to change"),
-                "cell_id": text("The cell that is meant; with `insert` the one before"),
-                "new_source": text("The new source of the cell"),
-                "cell_type": { "type": "string", "enum": ["code", "markdown"], "description": "What the cell is" },
-                "edit_mode": {
-                    "type": "string",
-                    "enum": ["replace", "insert", "delete"],
-                    "description": "What to do (default replace)",
-                },
-            },
-            "required": ["notebook_path", "new_source"],
-        });
+        let description = include_str!("notebook_edit.md");
         let spec = ToolSpec {
-            name: "NotebookEdit".into(),
-            description: include_str!("notebook_edit.md").trim_end().into(),
-            input_schema: Arc::new(schema),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
             key: Some(DisplayKey::Path("notebook_path")),
+            ..spec("NotebookEdit", description, schema::<Arguments>())
         };
-        Self {
-            spec,
-            workspace,
-            seen: Arc::downgrade(read.seen()),
-        }
+        let tool = FileTool::new(spec, workspace, Interface::AgentSdk, Access::Write);
+        Self(tool.limited_to(read.seen()))
     }
 }
 
 #[async_trait]
 impl Tool for NotebookEdit {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &self.0.spec
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        self.workspace
-            .argument(input, Interface::AgentSdk, Access::Write)
+        self.0.access(input)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let workspace = self.workspace.clone();
-        let (seen, seed) = (self.seen.upgrade(), call.id.as_str().to_owned());
-        blocking::answer(call, move |arguments: Arguments, stop| {
-            workspace.check_form(Interface::AgentSdk, &arguments.notebook_path)?;
-            change(&workspace, seen.as_deref(), &arguments, &seed, stop)
-        })
-        .await
+        let seed = call.id.as_str().to_owned();
+        self.0
+            .run(call, move |target: &Target<'_>, arguments: &Arguments| {
+                change(target, arguments, &seed)
+            })
+            .await
     }
 }
 
-fn change(
-    workspace: &Workspace,
-    seen: Option<&Seen>,
-    arguments: &Arguments,
-    seed: &str,
-    stop: &Stop,
-) -> Result<Output, String> {
-    let typed = arguments.notebook_path.as_str();
-    let path = workspace.resolve(typed);
-    workspace.check_readable(&path)?;
-    workspace.check_writable(&path)?;
-    let content = file::content(&path, MAX_BYTES)
-        .map_err(|fault| fault.tell(workspace, typed, &path))?
-        .ok_or_else(|| format!("`{typed}` is too large: more than {MAX_BYTES} bytes"))?;
-    seen.map_or(Ok(()), |seen| seen.check(typed, &path))?;
+fn change(target: &Target<'_>, arguments: &Arguments, seed: &str) -> Result<Output, String> {
+    let typed = target.typed;
+    let content = target.content_to_change(MAX_BYTES)?;
     let old = std::str::from_utf8(&content).map_err(|_| format!("`{typed}` is no text"))?;
     let notebook =
-        Notebook::parse(old).map_err(|fault| format!("`{typed}` is no notebook: {fault}"))?;
-    let edited = edit(&notebook, arguments, seed).map_err(|fault| format!("`{typed}`: {fault}"))?;
-    stop.check()?;
-    seen::replace(seen, typed, &path, edited.text.as_bytes())?;
+        Notebook::parse(old).map_err(|error| format!("`{typed}` is no notebook: {error}"))?;
+    let source = arguments.new_source.as_deref().unwrap_or_default();
+    let edited =
+        edit(&notebook, arguments, source, seed).map_err(|error| format!("`{typed}`: {error}"))?;
+    target.replace(edited.text.as_bytes())?;
     let done = match arguments.edit_mode {
         EditMode::Replace => "replaced the source of",
         EditMode::Insert => "inserted",
@@ -145,24 +118,28 @@ fn change(
     };
     Ok(
         Output::text(format!("{done} cell {}", edited.cell_id)).with_details(json!({
-            "new_source": details::start(&arguments.new_source),
+            "new_source": details::start(source),
             "old_source": edited.old_source.as_deref().map(details::start),
             "cell_id": edited.cell_id,
             "cell_type": edited.cell_type,
             "language": notebook.language,
             "edit_mode": arguments.edit_mode,
             "error": "",
-            "notebook_path": path.to_string_lossy(),
+            "notebook_path": target.name(),
             "original_file": shown(old),
             "updated_file": shown(&edited.text),
         })),
     )
 }
 
-fn edit(notebook: &Notebook<'_>, arguments: &Arguments, seed: &str) -> Result<Edited, String> {
+fn edit(
+    notebook: &Notebook<'_>,
+    arguments: &Arguments,
+    source: &str,
+    seed: &str,
+) -> Result<CellEdit, String> {
     let Arguments {
         cell_id,
-        new_source: source,
         cell_type,
         edit_mode,
         ..
@@ -172,7 +149,7 @@ fn edit(notebook: &Notebook<'_>, arguments: &Arguments, seed: &str) -> Result<Ed
         let at = at.ok_or("`cell_id` says which cell, and is missing")?;
         Ok::<_, String>((at, &notebook.cells[at]))
     };
-    let of = |cell: &Cell, text: String, kind: Option<CellType>| Edited {
+    let of = |cell: &Cell, text: String, kind: Option<CellType>| CellEdit {
         text,
         cell_id: cell.id.clone(),
         cell_type: kind.map_or_else(|| cell.kind().to_owned(), |kind| kind.word().to_owned()),
@@ -194,7 +171,7 @@ fn edit(notebook: &Notebook<'_>, arguments: &Arguments, seed: &str) -> Result<Ed
         EditMode::Insert => {
             let kind = cell_type.ok_or("`cell_type` says what the new cell is, and is missing")?;
             let (text, cell_id) = notebook.inserted(at, kind, source, seed);
-            Ok(Edited {
+            Ok(CellEdit {
                 text,
                 cell_id,
                 cell_type: kind.word().to_owned(),

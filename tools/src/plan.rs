@@ -1,42 +1,33 @@
-//! The tools that lead into mode `plan` and out of it. Whoever allows the call agrees to what it asks, and that changes
-//! the mode; what is left for the tools is to tell the model.
-
-use std::sync::Arc;
+//! The tools that enter and leave mode `plan`. Permitting the call changes the mode; the tools only tell the model.
 
 use ah_conversation::{
-    Access, Context, Input, Interaction, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, Input, Interaction, Interface, Output, Tool, ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use crate::arguments;
+
 const ENTERED: &str = "You are in mode `plan` now: find out what the work needs and change nothing. Once the plan is clear, \
                        ask for its approval.";
 
-/// The `exit_plan_mode` tool: asks for the approval of a plan.
+/// The `exit_plan_mode` tool: asks for approval of a plan.
 pub struct ExitPlan {
     spec: ToolSpec,
 }
 
-/// The `enter_plan_mode` tool: asks to plan first.
+/// The `enter_plan_mode` tool: asks to make a plan first.
 pub struct EnterPlan {
     spec: ToolSpec,
 }
 
 fn spec(name: &str, description: &str, properties: &Value) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description: description.trim_end().to_owned(),
-        input_schema: Arc::new(
-            json!({ "type": "object", "properties": properties, "required": [] }),
-        ),
-        guidance: None,
-        truncation: Truncation::DEFAULT,
-        key: None,
-    }
+    let schema = json!({ "type": "object", "properties": properties, "required": [] });
+    arguments::spec(name, description, schema)
 }
 
 impl ExitPlan {
-    /// The tool.
+    /// Returns the tool.
     pub fn new(interface: Interface) -> Self {
         let prompt = json!({
             "type": "object",
@@ -56,7 +47,7 @@ impl ExitPlan {
 }
 
 impl EnterPlan {
-    /// The tool.
+    /// Returns the tool.
     pub fn new(interface: Interface) -> Self {
         let name = interface.pick("enter_plan_mode", "EnterPlanMode");
         Self {
@@ -77,7 +68,7 @@ impl Tool for ExitPlan {
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        // The host may have changed it.
+        // It is in the input as the host may have changed it.
         let plan = call.input.text("plan");
         let text = match plan {
             Some(plan) => format!("The plan is approved; begin with the work. It reads:\n\n{plan}"),

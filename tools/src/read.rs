@@ -1,92 +1,79 @@
-//! The `read` tool: a file as the model can use it, as numbered lines, a picture, the text of a PDF or the cells of a
+//! The `read` tool: a file as the model can use it: numbered lines, a picture, the text of a PDF or the cells of a
 //! notebook.
 //!
-//! What a file is, its bytes say, not its name; only a notebook would be a text by its bytes. However large it is, no more of it is held than is given back.
+//! The kind of a file is told by its bytes, not by its name; the exception is a notebook, whose bytes are those of a
+//! text. No more of a file is held in memory than is returned.
 
 mod directory;
 mod notebook;
 mod text;
 
 use std::io::{self, Read as _, Seek as _};
-use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Content, Context, DisplayKey, Input, Interface, Output, ResultBlock, Tool, ToolSpec,
-    ToolUse, Truncation,
+    Access, Content, Context, Input, Interface, Output, ResultBlock, Tool, ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::blocking::{self, Stop, Stoppable};
+use crate::arguments::Count;
+use crate::blocking::Stoppable;
 use crate::details;
-use crate::file::Fault;
+use crate::file::FileError;
+use crate::file_tool::{self, FileArguments, FileTool, Target};
 use crate::image;
-use crate::naming::{describe, path_argument};
 use crate::notebook::Notebook;
 use crate::pdf;
 use crate::seen::{Seen, Stamp};
 use crate::workspace::{Opened, Workspace};
 
-/// How many bytes are looked at to tell what a file is.
+/// Number of bytes that decide the kind of a file.
 const PROBE: usize = 8192;
-/// How large a picture or a PDF may be.
+/// Limit for the size of a picture, a PDF or a notebook.
 const MAX_WHOLE: usize = 64 << 20;
 
-/// The tool.
+/// The `read` tool.
 pub struct Read {
-    spec: ToolSpec,
-    workspace: Arc<Workspace>,
-    interface: Interface,
+    tool: FileTool,
     seen: Arc<Seen>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// The file to read
     #[serde(alias = "file_path")]
     path: String,
-    #[serde(default, deserialize_with = "blocking::count")]
-    offset: Option<u64>,
-    #[serde(default, deserialize_with = "blocking::count")]
-    limit: Option<u64>,
+    /// First line to read, from 1
+    #[schemars(range(min = 0))]
+    offset: Option<Count>,
+    /// How many lines to read; absent: all
+    #[schemars(range(min = 0))]
+    limit: Option<Count>,
+    /// Pages of a PDF, as "3" or "1-5", at most 20
     pages: Option<String>,
 }
 
+impl FileArguments for Arguments {
+    fn path(&self) -> &str {
+        &self.path
+    }
+}
+
 impl Read {
-    /// The tool, for the files of `workspace`.
+    /// Returns the tool for the files of `workspace`.
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
-        let path = path_argument(interface);
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                path: { "type": "string", "description": "The file to read" },
-                "offset": { "type": "integer", "minimum": 0, "description": "First line to read, from 1" },
-                "limit": { "type": "integer", "minimum": 0, "description": "How many lines to read; absent: all" },
-                "pages": { "type": "string", "description": "Pages of a PDF, as \"3\" or \"1-5\", at most 20" },
-            },
-            "required": [path],
-        });
-        let spec = ToolSpec {
-            name: interface.pick("read", "Read").into(),
-            description: describe(interface, include_str!("read.md")),
-            input_schema: Arc::new(schema),
-            guidance: None,
-            truncation: Truncation {
-                bytes: 50_000,
-                lines: None,
-            },
-            key: Some(DisplayKey::Path(path)),
-        };
+        let name = interface.pick("read", "Read");
+        let spec = file_tool::spec::<Arguments>(interface, name, include_str!("read.md"), 50_000);
         Self {
-            spec,
-            workspace,
-            interface,
+            tool: FileTool::new(spec, workspace, interface, Access::Read),
             seen: Arc::default(),
         }
     }
 
-    /// The files that it has read.
+    /// Returns the files that it has read.
     pub(crate) fn seen(&self) -> &Arc<Seen> {
         &self.seen
     }
@@ -95,54 +82,52 @@ impl Read {
 #[async_trait]
 impl Tool for Read {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &self.tool.spec
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        self.workspace.argument(input, self.interface, Access::Read)
+        self.tool.access(input)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let (workspace, interface, seen) =
-            (self.workspace.clone(), self.interface, self.seen.clone());
-        blocking::answer(call, move |arguments: Arguments, stop| {
-            workspace.check_form(interface, &arguments.path)?;
-            let path = workspace.resolve(&arguments.path);
-            let stamp = Stamp::of(&path);
-            let output = read(&workspace, &path, &arguments, stop)?;
-            seen.note(&path, stamp);
-            Ok(output)
-        })
-        .await
+        let seen = self.seen.clone();
+        self.tool
+            .run(call, move |target: &Target<'_>, arguments: &Arguments| {
+                let stamp = Stamp::of(&target.path);
+                let output = read(target, arguments)?;
+                seen.note(&target.path, stamp);
+                Ok(output)
+            })
+            .await
     }
 }
 
-fn read(
-    workspace: &Workspace,
-    path: &Path,
-    arguments: &Arguments,
-    stop: &Stop,
-) -> Result<Output, String> {
-    let typed = arguments.path.as_str();
+fn read(target: &Target<'_>, arguments: &Arguments) -> Result<Output, String> {
+    let Target {
+        workspace,
+        typed,
+        path,
+        stop,
+        ..
+    } = target;
     workspace.check_readable(path)?;
     let Opened {
         source: mut file,
         len: size,
     } = match workspace.open(path) {
         Ok(opened) => opened,
-        Err(Fault::Directory) => return directory::list(workspace, typed, path),
-        Err(fault) => return Err(fault.tell(workspace, typed, path)),
+        Err(FileError::Directory) => return directory::list(target),
+        Err(error) => return Err(target.explain(&error)),
     };
     let failed = |error| format!("cannot read `{typed}`: {error}");
     let start = part(&mut file, PROBE).map_err(failed)?;
     file.rewind().map_err(failed)?;
     let source = Stoppable { source: file, stop };
     if let Some(format) = image::sniff(&start) {
-        return picture(path, typed, &whole(source, typed)?, format);
+        return picture(target, &whole(source, typed)?, format);
     }
     if pdf::is_pdf(&start) {
-        let content = whole(source, typed)?;
-        return pages(path, typed, &content, arguments.pages.as_deref(), stop);
+        return pages(target, &whole(source, typed)?, arguments.pages.as_deref());
     }
     if let Some(reason) = text::why_binary(&start) {
         return Err(format!(
@@ -150,27 +135,30 @@ fn read(
         ));
     }
     let window = text::Window {
-        first: arguments.offset.unwrap_or(1).max(1),
-        limit: arguments.limit.filter(|limit| *limit > 0),
+        first: arguments.offset.map_or(1, |Count(line)| line.max(1)),
+        limit: arguments
+            .limit
+            .map(|Count(lines)| lines)
+            .filter(|lines| *lines > 0),
     };
     if path.extension().is_some_and(|ending| ending == "ipynb") {
         let content = whole(source, typed)?;
         let text = String::from_utf8_lossy(&content);
         return match Notebook::parse(&text) {
             Ok(notebook) => Ok(notebook::view(path, &notebook, window)),
-            // Then it is a text as any other, which can be repaired.
-            Err(_) => lines(path, typed, content.as_slice(), window),
+            // A broken notebook is shown as text, so that it can be repaired.
+            Err(_) => lines(target, content.as_slice(), window),
         };
     }
-    lines(path, typed, source, window)
+    lines(target, source, window)
 }
 
 fn lines(
-    path: &Path,
-    typed: &str,
+    target: &Target<'_>,
     source: impl io::Read,
     window: text::Window,
 ) -> Result<Output, String> {
+    let typed = target.typed;
     let lines =
         text::read(source, window).map_err(|error| format!("cannot read `{typed}`: {error}"))?;
     if lines.count == 0 && window.first > 1 {
@@ -179,18 +167,18 @@ fn lines(
             lines.skipped, window.first
         ));
     }
-    let details = lines.details(path, window.first);
+    let details = lines.details(&target.path, window.first);
     Ok(Output::text(lines.text).with_details(details))
 }
 
-/// At most so many of the next bytes.
+/// Returns the next bytes of `source`, at most `bytes`.
 fn part(source: impl io::Read, bytes: usize) -> io::Result<Vec<u8>> {
     let mut part = Vec::new();
     source.take(bytes as u64).read_to_end(&mut part)?;
     Ok(part)
 }
 
-/// All of a file that only makes sense as a whole.
+/// Returns the whole content of a file that cannot be read in parts.
 fn whole(source: impl io::Read, typed: &str) -> Result<Vec<u8>, String> {
     match part(source, MAX_WHOLE + 1) {
         Ok(content) if content.len() <= MAX_WHOLE => Ok(content),
@@ -202,19 +190,22 @@ fn whole(source: impl io::Read, typed: &str) -> Result<Vec<u8>, String> {
 }
 
 fn picture(
-    path: &Path,
-    typed: &str,
+    target: &Target<'_>,
     content: &[u8],
     format: ::image::ImageFormat,
 ) -> Result<Output, String> {
-    let picture = image::fit(content, format)
-        .map_err(|error| format!("`{typed}` is no picture that can be shown: {error}"))?;
+    let picture = image::fit(content, format).map_err(|error| {
+        format!(
+            "`{}` is no picture that can be shown: {error}",
+            target.typed
+        )
+    })?;
     let data = Some(&picture.image.data).filter(|data| data.len() <= details::LIMIT);
     let mut details = json!({
         "type": "image",
         "file": {
-            "filePath": path.to_string_lossy(),
-            // A larger one stands in the result alone.
+            "filePath": target.name(),
+            // A larger one is in the result only.
             "base64": data.map_or("", String::as_str),
             "type": picture.image.media_type,
             "originalSize": content.len(),
@@ -242,15 +233,9 @@ fn picture(
     })
 }
 
-fn pages(
-    path: &Path,
-    typed: &str,
-    content: &[u8],
-    wanted: Option<&str>,
-    stop: &Stop,
-) -> Result<Output, String> {
-    let pages = pdf::read(content, wanted, stop)
-        .map_err(|fault| format!("cannot read `{typed}`: {fault}"))?;
+fn pages(target: &Target<'_>, content: &[u8], wanted: Option<&str>) -> Result<Output, String> {
+    let pages = pdf::read(content, wanted, target.stop)
+        .map_err(|error| format!("cannot read `{}`: {error}", target.typed))?;
     let (first, last) = pages.given.into_inner();
     let mut text = pages.text;
     if last < pages.count && wanted.is_none() {
@@ -259,10 +244,10 @@ fn pages(
     Ok(Output::text(text).with_details(json!({
         "type": "parts",
         "file": {
-            "filePath": path.to_string_lossy(),
+            "filePath": target.name(),
             "originalSize": content.len(),
             "count": last + 1 - first,
-            // Their text stands in the result.
+            // Their text is in the result.
             "outputDir": "",
         },
         "firstPage": first,

@@ -1,7 +1,7 @@
-//! Which files the model knows as they are. In the naming of the SDKs a file that is there is changed only after it was
-//! read, and only as long as nobody else has changed it since: so a model that is wrong about a file cannot harm it.
+//! Files whose present content the model knows. Under the interface of the SDKs an existing file is changed only after it
+//! was read and while nobody else has changed it, so that a model that is wrong about a file does no harm to it.
 //!
-//! This is no part of the conversation: after a resume the files have to be read again, as they may be others.
+//! This is no part of the conversation: after a resume the files have to be read again, since they may have changed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::file;
 
-/// The files, by resolved path, and what told of each that it was as it was.
+/// The files by resolved path, each with its stamp when it was last read or written.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Mutex<HashMap<PathBuf, Stamp>>);
 
-/// What changes when a file is changed.
+/// Metadata of a file that changes when its content does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     inode: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// That of the file at `path`; none, where there is no file.
+    /// Returns the stamp of the file at `path`; `None` if there is no file.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self {
@@ -36,7 +36,7 @@ impl Stamp {
 }
 
 impl Seen {
-    /// Notes that the model knows the file as it was at the time of the stamp.
+    /// Records that the model knows the file as it was at the time of the stamp.
     pub(crate) fn note(&self, path: &Path, stamp: Option<Stamp>) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stamp) = stamp {
@@ -44,7 +44,7 @@ impl Seen {
         }
     }
 
-    /// Refuses to change a file that is there and is not known as it is.
+    /// Refuses to change an existing file whose present state is not known.
     pub(crate) fn check(&self, typed: &str, path: &Path) -> Result<(), String> {
         let Some(now) = Stamp::of(path) else {
             return Ok(());
@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-/// Puts `content` in the place of the file at `path`, whose new state the model knows then.
+/// Replaces the file at `path`, whose new state is recorded as known.
 pub(crate) fn replace(
     seen: Option<&Seen>,
     typed: &str,

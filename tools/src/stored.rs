@@ -1,4 +1,4 @@
-//! The `result` tool: pages the whole output of an earlier call, which the store has kept.
+//! The `result` tool: pages the whole output of an earlier call, which the store keeps.
 
 use std::sync::Arc;
 
@@ -6,50 +6,42 @@ use ah_conversation::{
     Access, Context, DisplayKey, Input, Output, Store, Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::blocking::count;
+use crate::arguments::{self, Count};
 
+/// Number of lines of a page by default.
 const DEFAULT_LIMIT: u64 = 2_000;
 
-/// The tool.
+/// The `result` tool.
 pub struct Stored {
     spec: ToolSpec,
     store: Arc<dyn Store>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// The call
     tool_use_id: String,
-    #[serde(default, deserialize_with = "count")]
-    offset: Option<u64>,
-    #[serde(default, deserialize_with = "count")]
-    limit: Option<u64>,
+    /// The first line, from 1
+    offset: Option<Count>,
+    /// How many lines
+    limit: Option<Count>,
 }
 
 impl Stored {
-    /// The tool, for the outputs in `store`.
+    /// Returns the tool for the outputs in `store`.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "tool_use_id": { "type": "string", "description": "The call" },
-                "offset": { "type": "integer", "description": "The first line, from 1" },
-                "limit": { "type": "integer", "description": "How many lines" },
-            },
-            "required": ["tool_use_id"],
-        });
+        let schema = arguments::schema::<Arguments>();
         let spec = ToolSpec {
-            name: "result".into(),
-            description: include_str!("stored.md").trim_end().into(),
-            input_schema: Arc::new(schema),
-            guidance: None,
             truncation: Truncation {
                 bytes: 50_000,
                 lines: None,
             },
             key: Some(DisplayKey::Text("tool_use_id".into())),
+            ..arguments::spec("result", include_str!("stored.md"), schema)
         };
         Self { spec, store }
     }
@@ -70,18 +62,21 @@ impl Tool for Stored {
             tool_use_id,
             offset,
             limit,
-        } = match serde_json::from_value(call.input.to_value()) {
+        } = match arguments::parse(call) {
             Ok(arguments) => arguments,
-            Err(fault) => return Output::error(format!("invalid input: {fault}")),
+            Err(error) => return Output::error(error),
         };
-        // Line 0 is what some take for the first; a limit of 0 stands for none given.
-        let first = to_index(offset.unwrap_or(1).max(1));
-        let limit = to_index(limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_LIMIT));
+        // Some models count lines from 0, and give a limit of 0 for none.
+        let first = to_index(offset.map_or(1, |Count(line)| line.max(1)));
+        let limit = to_index(match limit {
+            Some(Count(0)) | None => DEFAULT_LIMIT,
+            Some(Count(lines)) => lines,
+        });
         let id = tool_use_id.as_str().into();
         let page = match self.store.output(&id, first, limit).await {
             Ok(Some(page)) => page,
             Ok(None) => return Output::error(format!("there is no stored output of a call {id}")),
-            Err(fault) => return Output::error(fault.to_string()),
+            Err(error) => return Output::error(error.to_string()),
         };
         let lines = page.lines;
         if first > lines {

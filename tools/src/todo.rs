@@ -1,39 +1,41 @@
-//! The `todo` tool: the list of what is to be done, as the model keeps it and people watch it.
+//! The `todo` tool: the model's list of tasks, which people watch.
 //!
-//! The list is what the last call says, so it stands in the conversation and nowhere else: a session that is resumed or
-//! forked has the list of its messages.
+//! The list is the input of the last call, so it is kept in the conversation and nowhere else: a session that is resumed
+//! or forked has the list of its messages.
 
-use std::sync::Arc;
-
-use ah_conversation::{
-    Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
-};
+use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The tool.
+use crate::arguments;
+
+/// The `todo` tool.
 pub struct Todo {
     spec: ToolSpec,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// The whole list
     todos: Vec<Item>,
 }
 
-/// Something to do.
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Item {
+    /// What is to be done: Run the tests
+    #[schemars(length(min = 1))]
     content: String,
     status: Status,
-    /// How it reads while it is done.
+    /// How it reads meanwhile: Running the tests
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     active_form: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Status {
     Pending,
@@ -42,41 +44,16 @@ enum Status {
 }
 
 impl Todo {
-    /// The tool.
+    /// Returns the tool.
     pub fn new(interface: Interface) -> Self {
-        let text = |what: &str| json!({ "type": "string", "minLength": 1, "description": what });
-        let mut required = vec!["content", "status"];
+        let mut schema = arguments::schema::<Arguments>();
         if interface == Interface::AgentSdk {
-            required.push("activeForm");
+            arguments::require(&mut schema, "/properties/todos/items", "activeForm");
         }
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "todos": {
-                    "type": "array",
-                    "description": "The whole list",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "content": text("What is to be done: Run the tests"),
-                            "status": { "type": "string", "enum": ["pending", "in_progress", "completed"] },
-                            "activeForm": text("How it reads meanwhile: Running the tests"),
-                        },
-                        "required": required,
-                    },
-                },
-            },
-            "required": ["todos"],
-        });
-        let spec = ToolSpec {
-            name: interface.pick("todo", "TodoWrite").into(),
-            description: include_str!("todo.md").trim_end().into(),
-            input_schema: Arc::new(schema),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
-            key: None,
-        };
-        Self { spec }
+        let name = interface.pick("todo", "TodoWrite");
+        Self {
+            spec: arguments::spec(name, include_str!("todo.md"), schema),
+        }
     }
 }
 
@@ -91,9 +68,9 @@ impl Tool for Todo {
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
-        let list: Arguments = match serde_json::from_value(call.input.to_value()) {
+        let list: Arguments = match arguments::parse(call) {
             Ok(list) => list,
-            Err(fault) => return Output::error(format!("invalid input: {fault}")),
+            Err(error) => return Output::error(error),
         };
         let former = context
             .former
@@ -106,8 +83,11 @@ impl Tool for Todo {
     }
 }
 
-/// The list as people read it.
+/// Returns the list as people read it.
 fn shown(list: &[Item]) -> String {
+    if list.is_empty() {
+        return "the list is empty".to_owned();
+    }
     let line = |item: &Item| match item.status {
         Status::Completed => format!("[x] {}", item.content),
         Status::InProgress => {
@@ -116,8 +96,5 @@ fn shown(list: &[Item]) -> String {
         }
         Status::Pending => format!("[ ] {}", item.content),
     };
-    match list.is_empty() {
-        true => "the list is empty".to_owned(),
-        false => list.iter().map(line).collect::<Vec<_>>().join("\n"),
-    }
+    list.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! The files below a folder, as `rg` sees them: without hidden ones and what `.gitignore` and its like leave out.
+//! Lists the files below a folder as ripgrep does: without hidden and ignored ones.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -7,16 +7,16 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::blocking::Stop;
 
-/// What a walk came upon.
+/// Result of a walk.
 #[derive(Default)]
 pub(crate) struct Walk {
     /// The files, sorted by path.
     pub(crate) files: Vec<PathBuf>,
-    /// What could not be looked into, and why.
-    pub(crate) faults: Vec<String>,
+    /// Entries that could not be read, and why.
+    pub(crate) errors: Vec<String>,
 }
 
-/// Walks with all processors, and keeps what `keep` wants.
+/// Walks in parallel and returns the files for which `keep` is true.
 pub(crate) fn walk(
     builder: &WalkBuilder,
     stop: &Stop,
@@ -29,12 +29,13 @@ pub(crate) fn walk(
             let find = match entry {
                 Ok(entry) if keep(&entry) => Some(Ok(entry.into_path())),
                 Ok(_) => None,
-                Err(fault) => Some(Err(fault.to_string())),
+                Err(error) => Some(Err(error.to_string())),
             };
             let is_heard = find.is_none_or(|find| found.send(find).is_ok());
-            match is_heard && !stop.is_requested() {
-                true => WalkState::Continue,
-                false => WalkState::Quit,
+            if is_heard && !stop.is_requested() {
+                WalkState::Continue
+            } else {
+                WalkState::Quit
             }
         })
     });
@@ -43,23 +44,22 @@ pub(crate) fn walk(
     for find in finds {
         match find {
             Ok(file) => walk.files.push(file),
-            Err(fault) => walk.faults.push(fault),
+            Err(error) => walk.errors.push(error),
         }
     }
     walk.files.sort_unstable();
-    walk.faults.sort_unstable();
+    walk.errors.sort_unstable();
     walk
 }
 
-/// A remark on what could not be read, for below a result; empty if there was nothing.
-pub(crate) fn remark(faults: &[String]) -> String {
+/// Returns a remark on what could not be read, to put below a result; empty without errors.
+pub(crate) fn remark(errors: &[String]) -> String {
     const NAMED: usize = 3;
-    match faults.len() {
-        0 => String::new(),
-        count => {
-            let named = faults[..count.min(NAMED)].join("; ");
-            let others = if count > NAMED { "; …" } else { "" };
-            format!("\n[{count} could not be read: {named}{others}]")
-        }
+    let count = errors.len();
+    if count == 0 {
+        return String::new();
     }
+    let named = errors[..count.min(NAMED)].join("; ");
+    let others = if count > NAMED { "; …" } else { "" };
+    format!("\n[{count} could not be read: {named}{others}]")
 }

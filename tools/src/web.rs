@@ -1,7 +1,7 @@
 //! The web: pages that the model reads, and searches for them.
 //!
-//! All that comes from there was written by strangers. It is told to the model as data between marks that no page can
-//! know, and never reaches a host that is not the one that was allowed.
+//! All content was written by strangers. The model gets it as data between marks that no page can know, and no request
+//! goes to another host than the permitted one.
 
 mod address;
 mod cache;
@@ -21,18 +21,18 @@ use ah_process::Allowlist;
 pub use fetch::WebFetch;
 pub use search::{BRAVE, Search, SearchTool};
 
-/// How the web is reached.
+/// Access to the web.
 #[derive(Clone, Default)]
 pub struct Web {
     /// Proxies and certificates.
     pub http: ah_http::Options,
-    /// Hosts whose private addresses may be reached, and by plain HTTP, as the user has named them: `host`,
-    /// `host:port` or `*.domain`.
+    /// Hosts that may be reached at private addresses and by plain HTTP, as the user has named them: `host`, `host:port`
+    /// or `*.domain`.
     pub private_hosts: Vec<String>,
-    /// All that may be reached, where the run is confined.
+    /// Hosts that may be reached; `None` if the run is not confined.
     pub reach: Option<Allowlist>,
-    /// The model that reads pages; without, they are given as they are.
+    /// Model that reads pages; without one, the main model gets the pages themselves.
     pub reader: Option<Arc<dyn Provider>>,
-    /// Who searches; without, no tool offers to.
+    /// Search engine; without one, there is no `web_search`.
     pub search: Option<Search>,
 }

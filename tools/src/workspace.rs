@@ -1,7 +1,6 @@
-//! What a path means: where relative ones begin, what symbolic links lead to, what may not be written, and how a
-//! path is shown.
+//! Resolves paths: the working directory, symbolic links, paths that may not be written, and how a path is shown.
 //!
-//! Every file tool resolves a path once, here, and then touches exactly what it has told the permission rules.
+//! Every file tool resolves a path once, here, and then touches exactly what the permission rules were asked about.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -13,13 +12,13 @@ use std::sync::Arc;
 use ah_conversation::{Access, Embedded, EmbeddedEntry, Input, Interface};
 use ah_process::Confinement;
 
-use crate::file::{self, Fault};
+use crate::file::{self, FileError};
 use crate::naming::accepts;
 
-/// How many symbolic links one path may lead through, as in the kernel.
+/// Limit for the symbolic links in one path, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// The place in which the file tools work.
+/// Working directory of the file tools, and their limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
     cwd: PathBuf,
@@ -29,13 +28,13 @@ pub struct Workspace {
     confinement: Option<Arc<Confinement>>,
 }
 
-/// A file to be read, from the disk or from the program itself.
+/// An open file, on the disk or embedded in the program.
 pub(crate) struct Opened<'a> {
     pub(crate) source: Source<'a>,
     pub(crate) len: u64,
 }
 
-/// Where the bytes of a file come from.
+/// Source of the bytes of a file.
 pub(crate) enum Source<'a> {
     Disk(fs::File),
     Embedded(Cursor<&'a [u8]>),
@@ -60,7 +59,7 @@ impl Seek for Source<'_> {
 }
 
 impl Workspace {
-    /// A workspace at `cwd`. `home` is what `~` stands for; nothing at or below `protected` (relative to `cwd`) is
+    /// Returns a workspace at `cwd`. `home` replaces `~`; nothing at or below the paths in `protected` (relative to `cwd`) is
     /// ever written.
     pub fn new(cwd: &Path, home: Option<PathBuf>, protected: &[PathBuf]) -> Self {
         let cwd = real_path(cwd);
@@ -77,13 +76,13 @@ impl Workspace {
         }
     }
 
-    /// The same workspace, in which the files that the program carries can be read as well.
+    /// Adds the files that are embedded in the program, which can be read.
     #[must_use]
     pub fn with_embedded(self, embedded: Arc<Embedded>) -> Self {
         Self { embedded, ..self }
     }
 
-    /// The same workspace, in which the file tools may do what a command under this policy may.
+    /// Limits the file tools to what a command under this policy may do.
     #[must_use]
     pub fn confined(self, confinement: Arc<Confinement>) -> Self {
         let confinement = Some(confinement);
@@ -93,12 +92,12 @@ impl Workspace {
         }
     }
 
-    /// The working directory, without symbolic links.
+    /// Returns the working directory, without symbolic links.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// The absolute path that `path` stands for.
+    /// Returns the absolute path of `path`, with symbolic links in it.
     fn absolute(&self, path: &str) -> PathBuf {
         let from_home = match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
@@ -110,43 +109,41 @@ impl Workspace {
         self.cwd.join(from_home.unwrap_or_else(|| path.into()))
     }
 
-    /// The absolute path that `path` means, symbolic links followed as far as it exists.
+    /// Returns the absolute path of `path`, symbolic links followed as far as it exists.
     pub(crate) fn resolve(&self, path: &str) -> PathBuf {
         self.place(&self.absolute(path))
     }
 
-    /// The same, where `~` is a name like any other.
+    /// Resolves a path in which `~` is a name like any other.
     pub(crate) fn place(&self, path: &Path) -> PathBuf {
         let path = self.cwd.join(path);
-        Embedded::place(&path).unwrap_or_else(|| self.seen(real_path(&path)))
+        Embedded::place(&path).unwrap_or_else(|| self.kept(real_path(&path)))
     }
 
-    /// Whether the file tools may do less than we may.
+    /// Returns whether the file tools are confined to a policy.
     pub(crate) fn is_confined(&self) -> bool {
         self.confinement.is_some()
     }
 
-    /// The name that `path` is where it leads through symbolic links: without `.` and `..`.
+    /// Returns the absolute path of `path` without `.` and `..`, if it leads through symbolic links.
     pub(crate) fn named(&self, path: &str) -> Option<PathBuf> {
         let name = plain(&self.absolute(path));
         (name != self.resolve(path)).then_some(name)
     }
 
-    /// What a call touches that does this with the file `path`: the file, and the name of a link to it.
+    /// Returns the accesses of a call that does `access` to the file `path`: to the file, and to the name of a link to it.
     pub(crate) fn touched(&self, path: &str, access: fn(PathBuf) -> Access) -> Vec<Access> {
-        let link = self.named(path).map(Access::Named);
         std::iter::once(access(self.resolve(path)))
-            .chain(link)
+            .chain(self.named(path).map(Access::Named))
             .collect()
     }
 
-    /// Where a path leads that a confined command would name so.
-    fn seen(&self, path: PathBuf) -> PathBuf {
-        let kept = self.confinement.as_ref();
-        match kept.and_then(|confinement| confinement.backing_path(&path)) {
-            Some(kept) => real_path(&kept),
-            None => path,
-        }
+    /// Returns the place of a path of a confined command, for which the sandbox may keep another file there.
+    fn kept(&self, path: PathBuf) -> PathBuf {
+        self.confinement
+            .as_ref()
+            .and_then(|confinement| confinement.backing_path(&path))
+            .map_or(path, |kept| real_path(&kept))
     }
 
     /// Refuses a resolved path that the policy hides.
@@ -162,13 +159,13 @@ impl Workspace {
         }
     }
 
-    /// The files that the program carries, if the resolved `path` is a place for them.
+    /// Returns the embedded files, if the resolved `path` is in their root.
     pub(crate) fn embedded_at(&self, path: &Path) -> Option<&Embedded> {
         Embedded::place(path).map(|_| &*self.embedded)
     }
 
     /// Opens the regular file at a resolved path.
-    pub(crate) fn open(&self, path: &Path) -> Result<Opened<'_>, Fault> {
+    pub(crate) fn open(&self, path: &Path) -> Result<Opened<'_>, FileError> {
         let Some(embedded) = self.embedded_at(path) else {
             let (file, metadata) = file::open(path)?;
             return Ok(Opened {
@@ -181,20 +178,20 @@ impl Workspace {
                 source: Source::Embedded(Cursor::new(&file.content)),
                 len: file.content.len() as u64,
             }),
-            Some(EmbeddedEntry::Folder(_)) => Err(Fault::Directory),
-            None => Err(Fault::Missing),
+            Some(EmbeddedEntry::Folder(_)) => Err(FileError::Directory),
+            None => Err(FileError::Missing),
         }
     }
 
-    /// Whether a regular file is at a resolved path; else says what is.
-    pub(crate) fn check_regular(&self, path: &Path) -> Result<(), Fault> {
+    /// Returns an error if there is no regular file at a resolved path.
+    pub(crate) fn check_regular(&self, path: &Path) -> Result<(), FileError> {
         match self.embedded_at(path) {
             Some(_) => self.open(path).map(drop),
             None => file::regular(path).map(drop),
         }
     }
 
-    /// What a call touches that does this with the file of its path argument, if it has one that may be given so.
+    /// Returns the accesses of a call that does `access` to the file of its path argument; none if it has no valid one.
     pub(crate) fn argument(
         &self,
         input: &Input,
@@ -218,7 +215,7 @@ impl Workspace {
         ))
     }
 
-    /// The path as it is shown: relative to the working directory where it lies below it.
+    /// Returns the path for display: relative to the working directory if it is below it.
     pub(crate) fn show(&self, path: &Path) -> String {
         let shown = match path.strip_prefix(&self.cwd) {
             Ok(below) if below.as_os_str().is_empty() => Path::new("."),
@@ -228,7 +225,7 @@ impl Workspace {
         shown.to_string_lossy().into_owned()
     }
 
-    /// Refuses a resolved path that lies in a protected folder, or in the program.
+    /// Refuses a resolved path that is protected, by the user or the sandbox, or embedded in the program.
     pub(crate) fn check_writable(&self, path: &Path) -> Result<(), String> {
         if self.embedded_at(path).is_some() {
             return Err(format!(
@@ -260,8 +257,8 @@ impl Workspace {
     }
 }
 
-/// The path without `.`, `..` and symbolic links. What does not exist is taken for a plain name, so that the path
-/// of a file still to be made resolves too.
+/// Returns the path without `.`, `..` and symbolic links. What does not exist is taken for a plain name, so that the
+/// path of a new file is resolved too.
 fn real_path(path: &Path) -> PathBuf {
     let mut real = PathBuf::new();
     let mut rest: VecDeque<OsString> = parts(path).collect();
@@ -287,7 +284,7 @@ fn real_path(path: &Path) -> PathBuf {
     real
 }
 
-/// The path without `.` and `..`, links left as they are.
+/// Returns the path without `.` and `..`, with symbolic links in it.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

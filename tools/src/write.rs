@@ -1,128 +1,96 @@
-//! The `write` tool: the whole content of a file, put in its place at once.
+//! The `write` tool: replaces the whole content of a file atomically.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
-};
+use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
 use async_trait::async_trait;
 use bstr::ByteSlice;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::blocking::{self, Stop};
-use crate::file::{self, Fault};
+use crate::file::{self, FileError};
+use crate::file_tool::{self, FileArguments, FileTool, Target};
 use crate::held;
-use crate::naming::{describe, path_argument};
 use crate::read::Read;
-use crate::seen::{self, Seen};
 use crate::workspace::Workspace;
 use crate::{details, patch};
 
-/// The tool.
-pub struct Write {
-    spec: ToolSpec,
-    workspace: Arc<Workspace>,
-    interface: Interface,
-    seen: Weak<Seen>,
-}
+/// The `write` tool.
+pub struct Write(FileTool);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// The file to write
     #[serde(alias = "file_path")]
     path: String,
+    /// All that it shall hold
     content: String,
 }
 
+impl FileArguments for Arguments {
+    fn path(&self) -> &str {
+        &self.path
+    }
+}
+
 impl Write {
-    /// The tool, for the files of `workspace`.
+    /// Returns the tool for the files of `workspace`.
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
-        let path = path_argument(interface);
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                path: { "type": "string", "description": "The file to write" },
-                "content": { "type": "string", "description": "All that it shall hold" },
-            },
-            "required": [path, "content"],
-        });
-        let spec = ToolSpec {
-            name: interface.pick("write", "Write").into(),
-            description: describe(interface, include_str!("write.md")),
-            input_schema: Arc::new(schema),
-            guidance: None,
-            truncation: Truncation {
-                bytes: 10_000,
-                lines: None,
-            },
-            key: Some(DisplayKey::Path(path)),
-        };
-        Self {
-            spec,
-            workspace,
-            interface,
-            seen: Weak::new(),
-        }
+        let name = interface.pick("write", "Write");
+        let spec = file_tool::spec::<Arguments>(interface, name, include_str!("write.md"), 10_000);
+        Self(FileTool::new(spec, workspace, interface, Access::Write))
     }
 
-    /// The same tool, which replaces only what `read` has read, as long as that is there.
+    /// Limits the tool to new files and to those that `read` has read and that are unchanged since, as long as `read`
+    /// exists.
     #[must_use]
     pub fn after(self, read: &Read) -> Self {
-        let seen = Arc::downgrade(read.seen());
-        Self { seen, ..self }
+        Self(self.0.limited_to(read.seen()))
     }
 }
 
 #[async_trait]
 impl Tool for Write {
     fn spec(&self) -> &ToolSpec {
-        &self.spec
+        &self.0.spec
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        self.workspace
-            .argument(input, self.interface, Access::Write)
+        self.0.access(input)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let (workspace, interface) = (self.workspace.clone(), self.interface);
-        let seen = self.seen.upgrade();
-        blocking::answer(call, move |arguments: Arguments, stop| {
-            workspace.check_form(interface, &arguments.path)?;
-            let written = write(&workspace, seen.as_deref(), &arguments, stop)?;
-            Ok(report(&written, &arguments.content, interface))
-        })
-        .await
+        self.0
+            .run(call, |target: &Target<'_>, arguments: &Arguments| {
+                let content = arguments.content.as_str();
+                Ok(report(target, &write(target, content)?, content))
+            })
+            .await
     }
 }
 
-/// A file that was written.
-struct Written {
-    path: PathBuf,
-    is_new: bool,
-    /// What it held before, unless that was too much.
-    old: Option<Vec<u8>>,
+/// Former state of a file that was written.
+enum Former {
+    Missing,
+    /// Its content, unless it was unreadable or too large for the details.
+    File(Option<Vec<u8>>),
 }
 
-fn write(
-    workspace: &Workspace,
-    seen: Option<&Seen>,
-    arguments: &Arguments,
-    stop: &Stop,
-) -> Result<Written, String> {
-    let Arguments {
-        path: typed,
-        content,
-    } = arguments;
-    let path = workspace.resolve(typed);
-    workspace.check_writable(&path)?;
-    let is_new = match file::regular(&path) {
+fn write(target: &Target<'_>, content: &str) -> Result<Former, String> {
+    let Target {
+        workspace,
+        typed,
+        path,
+        ..
+    } = target;
+    workspace.check_writable(path)?;
+    let is_new = match file::regular(path) {
         Ok(_) => false,
-        Err(Fault::Missing) => true,
-        Err(fault) => return Err(fault.tell(workspace, typed, &path)),
+        Err(FileError::Missing) => true,
+        Err(error) => return Err(target.explain(&error)),
     };
-    seen.map_or(Ok(()), |seen| seen.check(typed, &path))?;
+    target.check_seen()?;
     let failed = |error| format!("cannot write `{typed}`: {error}");
     if let Some(folder) = path.parent() {
         if let Some(file) = folder.ancestors().find(|above| above.is_file()) {
@@ -131,42 +99,41 @@ fn write(
         }
         held::make_folders(folder).map_err(failed)?;
     }
-    let old = match is_new {
-        true => None,
-        false => small(workspace, &path),
+    let former = if is_new {
+        Former::Missing
+    } else {
+        Former::File(small_content(target))
     };
-    stop.check()?;
-    seen::replace(seen, typed, &path, content.as_bytes())?;
-    Ok(Written { path, is_new, old })
+    target.replace(content.as_bytes())?;
+    Ok(former)
 }
 
-/// The content of a file that is there, if it may be read and is so small that it can be told.
-fn small(workspace: &Workspace, path: &Path) -> Option<Vec<u8>> {
-    workspace.check_readable(path).ok()?;
-    file::content(path, details::LIMIT as u64).ok()?
+/// Returns the content of an existing file that may be read and is small enough for the details.
+fn small_content(target: &Target<'_>) -> Option<Vec<u8>> {
+    target.workspace.check_readable(&target.path).ok()?;
+    file::content(&target.path, details::LIMIT as u64).ok()?
 }
 
-fn report(written: &Written, content: &str, interface: Interface) -> Output {
-    let Written { path, is_new, old } = written;
+fn report(target: &Target<'_>, former: &Former, content: &str) -> Output {
     let lines = content.matches('\n').count() + 1;
-    let (kind, done) = match is_new {
-        true => ("create", "created"),
-        false => ("update", "updated"),
+    let (kind, done, old) = match former {
+        Former::Missing => ("create", "created", None),
+        Former::File(old) => ("update", "updated", old.as_deref()),
     };
-    let text = match interface {
+    let text = match target.interface {
         Interface::Native => format!("{lines} lines"),
-        Interface::AgentSdk => format!("{done} {} ({lines} lines)", path.display()),
+        Interface::AgentSdk => format!("{done} {} ({lines} lines)", target.path.display()),
     };
-    let hunks = old.as_ref().map(|old| {
+    let hunks = old.map(|old| {
         let new = content.as_bytes();
         patch::hunks(old, new, 0..old.len(), 0..new.len())
     });
     Output::text(text).with_details(json!({
         "type": kind,
-        "filePath": path.to_string_lossy(),
+        "filePath": target.name(),
         "content": details::start(content),
         "structuredPatch": hunks.unwrap_or_default(),
-        "originalFile": old.as_ref().map(|old| old.to_str_lossy()),
+        "originalFile": old.map(|old| old.to_str_lossy()),
         "userModified": false,
     }))
 }

@@ -8,8 +8,8 @@ use ah_agent::skills::{Skill, SkillTool, Skills};
 use ah_config::{Config, overrides};
 use ah_conversation::{Interface, Layer, Store, Tool, is_same_tool};
 use ah_tools::{
-    Bench, HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Profile, Shell,
-    Surroundings, ToolOrigin, Web, Workspace,
+    HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Profile, Shell, ToolDeps,
+    ToolLoader, ToolOrigin, Web, Workspace,
 };
 
 use crate::confinement::Confined;
@@ -49,7 +49,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
     }
     let lists = config.run.tools.only.iter().flatten();
     let workspace = Arc::new(workspace.with_embedded(config.embedded.clone()));
-    let bench = Bench {
+    let loader = ToolLoader {
         workspace: workspace.clone(),
         lua: LuaFiles::new(LuaSurroundings {
             workspace,
@@ -75,9 +75,9 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
         },
     };
     let folders = folders(sources.active, config);
-    let mut tools = built_in(sources, &bench, config);
+    let mut tools = built_in(sources, &loader, config);
     let (given, removed, mut warnings) = given(&config.run.tools.commands);
-    let found = bench.load(&folders, &given).await;
+    let found = loader.load(&folders, &given).await;
     warnings.extend(found.warnings);
     for (tool, origin) in found.tools {
         tools.add(tool, origin);
@@ -92,17 +92,17 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
 }
 
 /// The tools that the program has by itself.
-fn built_in(sources: Sources<'_>, bench: &Bench, config: &Config) -> Layered {
-    let around = Surroundings {
-        workspace: bench.workspace.clone(),
-        shell: bench.shell.clone(),
+fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layered {
+    let deps = ToolDeps {
+        workspace: loader.workspace.clone(),
+        shell: loader.shell.clone(),
         store: sources.store,
         has_person: sources.has_person,
         web: sources.web,
         tasks: { sources.subagents.as_ref() }.and_then(|tool| tool.tasks()),
     };
     let (profile, interface) = profile(config);
-    let mut all = ah_tools::builtin(profile, interface, around);
+    let mut all = ah_tools::builtin(profile, interface, deps);
     let of_skills = SkillTool::new(sources.skills.clone(), interface);
     all.extend(of_skills.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     all.extend(sources.subagents.map(|tool| tool as Arc<dyn Tool>));

@@ -1,4 +1,4 @@
-//! Searches many files at once, with the output of one after the other, as `rg --sort path` prints it.
+//! Searches files in parallel and returns their outputs in order, as `rg --sort path` prints them.
 
 use std::io::{self, Read, Write};
 use std::num::NonZero;
@@ -11,21 +11,22 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
 use super::{Arguments, OutputMode};
+use crate::arguments::Count;
 use crate::blocking::{Stop, Stoppable};
-use crate::file;
+use crate::file::FileError;
 use crate::workspace::{Opened, Workspace};
 
-/// How much output is gathered, however much more there were.
+/// Limit for the output in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
-/// How much of one line is shown.
+/// Limit for the part of a line that is shown, in bytes.
 const MAX_COLUMNS: u64 = 2000;
-/// How much memory a search of one file may take: a line, or with `multiline` all of the file, has to fit.
+/// Limit for the memory of a search of one file; a line, or with `multiline` the whole file, has to fit.
 const MAX_HEAP: usize = 64 << 20;
-/// How many files are searched before the output is looked at: few at first, since they may already give enough.
+/// Number of files that are searched before the output is looked at: few at first, since they may already be enough.
 const FIRST_BATCH: usize = 32;
 const LARGEST_BATCH: usize = 1024;
 
-/// A search, ready to be done.
+/// A prepared search.
 pub(super) struct Search {
     matcher: RegexMatcher,
     searcher: SearcherBuilder,
@@ -35,42 +36,44 @@ pub(super) struct Search {
     matches_only: bool,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     /// The output, in lines.
     pub(super) text: Vec<u8>,
-    /// Whether there would have been more.
+    /// Whether output was left out.
     pub(super) more: bool,
-    /// What could not be read, and why.
-    pub(super) faults: Vec<String>,
+    /// Files that could not be read, and why.
+    pub(super) errors: Vec<String>,
 }
 
 impl Search {
-    /// Prepares a search of a folder, or of a single file, whose name then is not repeated with each line.
+    /// Prepares a search of a folder, or of a single file, whose name is not put before each line.
     pub(super) fn new(arguments: &Arguments, is_single_file: bool) -> Result<Self, String> {
         let multiline = arguments.multiline.unwrap_or(false);
         let mut pattern = RegexMatcherBuilder::new();
         pattern
             .multi_line(true)
             .case_insensitive(arguments.ignore_case.unwrap_or(false));
-        match multiline {
-            true => pattern.dot_matches_new_line(true),
-            false => pattern.line_terminator(Some(b'\n')).ban_byte(Some(0)),
-        };
+        if multiline {
+            pattern.dot_matches_new_line(true);
+        } else {
+            pattern.line_terminator(Some(b'\n')).ban_byte(Some(0));
+        }
         let matcher = pattern
             .build(&arguments.pattern)
             .map_err(|error| explain(&error.to_string()))?;
         let is_content = arguments.output_mode == OutputMode::Content;
-        let context = |lines: Option<u64>| match lines.or(arguments.around) {
-            Some(lines) if is_content => usize::try_from(lines).unwrap_or(usize::MAX),
+        let context = |lines: Option<Count>| match lines.or(arguments.around) {
+            Some(Count(lines)) if is_content => usize::try_from(lines).unwrap_or(usize::MAX),
             _ => 0,
         };
         let (before, after) = (context(arguments.before), context(arguments.after));
-        // A binary file named outright is searched to the end, and said to match instead of shown.
-        let binary = match is_single_file {
-            true => BinaryDetection::convert(0),
-            false => BinaryDetection::quit(0),
+        // A binary file that `path` names is searched to the end and reported as a match without its lines.
+        let binary = if is_single_file {
+            BinaryDetection::convert(0)
+        } else {
+            BinaryDetection::quit(0)
         };
         let mut searcher = SearcherBuilder::new();
         searcher
@@ -90,16 +93,16 @@ impl Search {
         })
     }
 
-    /// Searches the files, in order as far as anyone can tell, until there are more lines than `wanted` or more bytes
-    /// than are of use.
+    /// Searches the files until there are more lines than `wanted` or [`MAX_OUTPUT`] bytes. The result is the same as if
+    /// they were searched in order.
     pub(super) fn search(
         &self,
         workspace: &Workspace,
         files: &[PathBuf],
         wanted: Option<u64>,
         stop: &Stop,
-    ) -> Found {
-        let mut found = Found::default();
+    ) -> SearchResult {
+        let mut found = SearchResult::default();
         let (mut rest, mut size, mut lines) = (files, FIRST_BATCH, 0);
         while !rest.is_empty() && !stop.is_requested() {
             let (batch, later) = rest.split_at(size.min(rest.len()));
@@ -116,7 +119,7 @@ impl Search {
                     }
                     Err(error) => {
                         let file = workspace.show(file);
-                        found.faults.push(format!("{file}: {error}"));
+                        found.errors.push(format!("{file}: {error}"));
                     }
                 }
             }
@@ -126,7 +129,7 @@ impl Search {
         found
     }
 
-    fn append(&self, found: &mut Found, output: &Capped) {
+    fn append(&self, found: &mut SearchResult, output: &Capped) {
         if self.has_context && !found.text.is_empty() && !output.text.is_empty() {
             found.text.extend_from_slice(b"--\n");
         }
@@ -134,7 +137,7 @@ impl Search {
         found.more |= output.is_full;
     }
 
-    /// The outputs of the files of a batch, in order.
+    /// Returns the outputs of the files of a batch, in order.
     fn search_batch(
         &self,
         workspace: &Workspace,
@@ -175,11 +178,11 @@ impl Search {
     ) -> io::Result<Capped> {
         let source = match workspace.open(file) {
             Ok(Opened { source, .. }) => Stoppable { source, stop },
-            // Gone since the walk, or never one to search.
-            Err(file::Fault::Missing | file::Fault::Directory | file::Fault::Special(_)) => {
+            // Removed since the walk, or not a regular file.
+            Err(FileError::Missing | FileError::Directory | FileError::Special(_)) => {
                 return Ok(Capped::default());
             }
-            Err(file::Fault::Io(error)) => return Err(error),
+            Err(FileError::Io(error)) => return Err(error),
         };
         let shown = workspace.show(file);
         let mut output = Capped::default();
@@ -222,16 +225,17 @@ impl Search {
     }
 }
 
-/// What is wrong with a pattern, and how to say it instead.
+/// Returns the error of a pattern, with a hint where there is a remedy.
 fn explain(error: &str) -> String {
-    let hint = match error.contains("\"\\n\" is not allowed") {
-        true => "; set multiline to match across lines",
-        false => "",
+    let hint = if error.contains("\"\\n\" is not allowed") {
+        "; set multiline to match across lines"
+    } else {
+        ""
     };
     format!("bad pattern: {error}{hint}")
 }
 
-/// Output up to a size; more is an error, so that a search with too many matches ends.
+/// Output of up to [`MAX_OUTPUT`] bytes; more is an error, so that a search with too many matches ends.
 #[derive(Default)]
 struct Capped {
     text: Vec<u8>,

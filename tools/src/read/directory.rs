@@ -1,4 +1,4 @@
-//! What a directory holds, for a model that asks to read one.
+//! The listing that a model gets where it asks to read a directory.
 
 use std::path::Path;
 use std::{fs, io};
@@ -6,15 +6,17 @@ use std::{fs, io};
 use ah_conversation::{EmbeddedEntry, Output};
 use serde_json::json;
 
+use crate::file_tool::Target;
 use crate::workspace::Workspace;
 
-/// How many names are listed.
+/// Limit for the number of names.
 const LISTED: usize = 1000;
 
-/// The names in the directory, sorted, folders with a slash behind.
-pub(super) fn list(workspace: &Workspace, typed: &str, path: &Path) -> Result<Output, String> {
-    let mut names =
-        names(workspace, path).map_err(|error| format!("cannot list `{typed}`: {error}"))?;
+/// Lists the names in the directory, sorted, with a slash behind those of directories.
+pub(super) fn list(target: &Target<'_>) -> Result<Output, String> {
+    let typed = target.typed;
+    let mut names = names(target.workspace, &target.path)
+        .map_err(|error| format!("cannot list `{typed}`: {error}"))?;
     names.sort_unstable();
     let count = names.len();
     let mut text = format!("`{typed}` is a directory with {count} entries");
@@ -27,7 +29,7 @@ pub(super) fn list(workspace: &Workspace, typed: &str, path: &Path) -> Result<Ou
     }
     Ok(Output::text(text).with_details(json!({
         "type": "directory",
-        "file": { "filePath": path.to_string_lossy(), "count": count },
+        "file": { "filePath": target.name(), "count": count },
     })))
 }
 

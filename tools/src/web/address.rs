@@ -1,33 +1,33 @@
-//! Which addresses are fetched, and where a redirection may lead. Pure.
+//! Addresses that may be fetched, and redirections that may be followed. Pure.
 
 use ah_process::{Authority, Egress};
 use reqwest::Url;
 
 use super::Web;
 
-/// A longer address is no page's.
+/// Limit for the length of an address in bytes.
 const LONGEST: usize = 2_000;
 
-/// Where a redirection leads.
+/// Target of a redirection.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next {
-    /// To the host that was asked, which is fine.
-    Follow(Url),
-    /// To another host, for which the model has to ask anew.
-    Elsewhere(Url),
-    /// Nowhere.
-    Nowhere,
+pub enum Redirect {
+    /// The same host: it is followed.
+    SameHost(Url),
+    /// Another host, which is permitted on its own: the model has to fetch the new address.
+    OtherHost(Url),
+    /// No address that may be fetched.
+    Invalid,
 }
 
 impl Web {
-    /// The address as it is fetched: by HTTPS, unless its host is this machine or was named by the user.
+    /// Parses an address. HTTP becomes HTTPS, unless the host is this machine or the user has named it.
     pub(super) fn address(&self, text: &str) -> Result<Url, String> {
         let text = text.trim();
         if text.len() > LONGEST {
             return Err(format!("the address has more than {LONGEST} characters"));
         }
-        let mut url = Url::parse(text).map_err(|fault| {
-            format!("`{text}` is no address ({fault}); it needs its scheme, as in https://example.com/page")
+        let mut url = Url::parse(text).map_err(|error| {
+            format!("`{text}` is not an address ({error}); it needs its scheme, as in https://example.com/page")
         })?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(format!(
@@ -35,9 +35,7 @@ impl Web {
             ));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(
-                "addresses with a user's name or password in them are not fetched".to_owned(),
-            );
+            return Err("addresses with a user name or a password are not fetched".to_owned());
         }
         url.set_fragment(None);
         if url.scheme() == "http" && !is_this_machine(&url) && !self.names(&url) {
@@ -47,31 +45,32 @@ impl Web {
         Ok(url)
     }
 
-    /// Where `location`, which `from` has answered with, leads.
-    pub(super) fn redirected(&self, from: &Url, location: &str) -> Next {
+    /// Returns the target of a redirection from `from` to `location`.
+    pub(super) fn redirected(&self, from: &Url, location: &str) -> Redirect {
         let Ok(url) = from.join(location) else {
-            return Next::Nowhere;
+            return Redirect::Invalid;
         };
         let Ok(to) = self.address(url.as_str()) else {
-            return Next::Nowhere;
+            return Redirect::Invalid;
         };
         let is_same = to.host_str() == from.host_str()
             && to.port_or_known_default() == from.port_or_known_default()
             && to.scheme() == from.scheme();
-        match is_same {
-            true => Next::Follow(to),
-            false => Next::Elsewhere(to),
+        if is_same {
+            Redirect::SameHost(to)
+        } else {
+            Redirect::OtherHost(to)
         }
     }
 
-    /// Whether the user has named the host of `url` as one to be reached at a private address.
+    /// Returns whether the user has named the host of `url` as one whose private addresses may be reached.
     pub(super) fn names(&self, url: &Url) -> bool {
         let mut hosts = self.private_hosts.iter();
         hosts.any(|named| is_named(named, url))
     }
 
-    /// Whether a confined run may reach the host of `url`.
-    pub(super) fn reaches(&self, url: &Url) -> Result<(), String> {
+    /// Refuses a host that a confined run may not reach.
+    pub(super) fn check_reach(&self, url: &Url) -> Result<(), String> {
         let Some(reach) = &self.reach else {
             return Ok(());
         };
@@ -79,18 +78,19 @@ impl Web {
         let port = url.port_or_known_default().unwrap_or_default();
         let authority = format!("{host}:{port}");
         let to = authority.parse::<Authority>();
-        // What reaches it by a tunnel may as well speak plainly, and the other way round.
+        // A host that is permitted by one way may be reached by either.
         let ways = [Egress::Tunnel, Egress::Http];
-        match to.is_ok_and(|to| ways.iter().any(|way| reach.permits(&to, *way))) {
-            true => Ok(()),
-            false => Err(format!(
+        if to.is_ok_and(|to| ways.iter().any(|way| reach.permits(&to, *way))) {
+            Ok(())
+        } else {
+            Err(format!(
                 "the sandbox does not let this run reach {authority}; it would take `--allow-host {authority}`"
-            )),
+            ))
         }
     }
 }
 
-/// The host of the address, as rules name it.
+/// Returns the host of an address as permission rules name it.
 pub fn host(url: &Url) -> String {
     url.host_str()
         .unwrap_or_default()
@@ -177,56 +177,48 @@ mod tests {
     }
 
     #[test]
-    fn redirections_stay_with_the_host() {
+    fn only_redirections_within_a_host_are_followed() {
         for (from, location, expected) in [
-            ("https://a.com/x", "/y#z", "follow https://a.com/y"),
-            ("https://a.com/x", "y", "follow https://a.com/y"),
+            ("https://a.com/x", "/y#z", "same https://a.com/y"),
+            ("https://a.com/x", "y", "same https://a.com/y"),
             (
                 "https://a.com/x",
                 "https://A.com:443/y",
-                "follow https://a.com/y",
+                "same https://a.com/y",
             ),
-            (
-                "https://a.com/x",
-                "http://a.com/y",
-                "follow https://a.com/y",
-            ),
+            ("https://a.com/x", "http://a.com/y", "same https://a.com/y"),
             (
                 "https://a.com/x",
                 "https://www.a.com/",
-                "elsewhere https://www.a.com/",
+                "other https://www.a.com/",
             ),
             (
                 "https://a.com/x",
                 "https://a.com:444/",
-                "elsewhere https://a.com:444/",
+                "other https://a.com:444/",
             ),
-            ("https://a.com/x", "//b.com/", "elsewhere https://b.com/"),
+            ("https://a.com/x", "//b.com/", "other https://b.com/"),
             (
                 "https://a.com/x",
                 "http://localhost/",
-                "elsewhere http://localhost/",
+                "other http://localhost/",
             ),
-            (
-                "https://a.lan/x",
-                "http://a.lan/",
-                "elsewhere http://a.lan/",
-            ),
-            ("https://a.com/x", "https://me@a.com/", "nowhere"),
-            ("https://a.com/x", "file:///etc/passwd", "nowhere"),
-            ("https://a.com/x", "https://[", "nowhere"),
+            ("https://a.lan/x", "http://a.lan/", "other http://a.lan/"),
+            ("https://a.com/x", "https://me@a.com/", "invalid"),
+            ("https://a.com/x", "file:///etc/passwd", "invalid"),
+            ("https://a.com/x", "https://[", "invalid"),
         ] {
-            let told = match web().redirected(&Url::parse(from).unwrap(), location) {
-                Next::Follow(url) => format!("follow {url}"),
-                Next::Elsewhere(url) => format!("elsewhere {url}"),
-                Next::Nowhere => "nowhere".to_owned(),
+            let actual = match web().redirected(&Url::parse(from).unwrap(), location) {
+                Redirect::SameHost(url) => format!("same {url}"),
+                Redirect::OtherHost(url) => format!("other {url}"),
+                Redirect::Invalid => "invalid".to_owned(),
             };
-            assert_eq!(told, expected, "{from} {location}");
+            assert_eq!(actual, expected, "{from} {location}");
         }
     }
 
     #[test]
-    fn a_confined_run_reaches_what_it_was_granted() {
+    fn a_confined_run_reaches_only_permitted_hosts() {
         let confined = Web {
             reach: Some(Allowlist {
                 tunnels: ["docs.rs:443", "Example.com:8443"]
@@ -248,9 +240,9 @@ mod tests {
             ("https://evil.lan.example/", false),
         ] {
             let url = Url::parse(address).unwrap();
-            assert_eq!(confined.reaches(&url).is_ok(), is_reached, "{address}");
+            assert_eq!(confined.check_reach(&url).is_ok(), is_reached, "{address}");
         }
         let url = Url::parse("https://any.com").unwrap();
-        assert!(Web::default().reaches(&url).is_ok());
+        assert!(Web::default().check_reach(&url).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! The `web_fetch` tool: a question to a page of the web.
+//! The `web_fetch` tool: answers a question from a web page.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,59 +9,52 @@ use ah_conversation::{
 };
 use async_trait::async_trait;
 use reqwest::{StatusCode, Url};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::cache::Cache;
-use super::get::{Answer, Found};
+use super::get::{Fetched, WebResponse};
 use super::page::{self, Page};
 use super::quote::introduced;
 use super::{Web, address, reader};
-use crate::blocking::count;
+use crate::arguments::{self, Count};
 
-/// How many characters of a page are read at once: by a reader, and by the model itself.
+/// Number of characters of a page that are read at once: by a reader, and by the model itself.
 const FOR_READER: usize = 100_000;
 const FOR_MODEL: usize = 30_000;
-/// The windows above cut already.
+/// Truncation that never applies: pages are cut to the lengths above.
 const TRUNCATION: Truncation = Truncation {
     bytes: 200_000,
     lines: None,
 };
 
-/// The tool.
+/// The `web_fetch` tool.
 pub struct WebFetch {
     spec: ToolSpec,
     web: Web,
     cache: Mutex<Cache>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// The address
     url: String,
+    /// What you want to know from the page
     prompt: String,
-    #[serde(default, deserialize_with = "count")]
-    offset: Option<u64>,
+    /// From which character on, in a long page (default: 0)
+    offset: Option<Count>,
 }
 
 impl WebFetch {
-    /// The tool, which reaches the web by `web`.
+    /// Returns the tool, which reaches the web by `web`.
     pub fn new(web: Web, interface: Interface) -> Self {
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "url": { "type": "string", "description": "The address" },
-                "prompt": { "type": "string", "description": "What you want to know from the page" },
-                "offset": { "type": "integer", "description": "From which character on, in a long page (default: 0)" },
-            },
-            "required": ["url", "prompt"],
-        });
+        let name = interface.pick("web_fetch", "WebFetch");
+        let schema = arguments::schema::<Arguments>();
         let spec = ToolSpec {
-            name: interface.pick("web_fetch", "WebFetch").into(),
-            description: include_str!("fetch.md").trim_end().into(),
-            input_schema: Arc::new(schema),
-            guidance: None,
             truncation: TRUNCATION,
             key: Some(DisplayKey::Text("url".into())),
+            ..arguments::spec(name, include_str!("fetch.md"), schema)
         };
         Self {
             spec,
@@ -76,49 +69,45 @@ impl WebFetch {
         let page = match self.cached(&url) {
             Some(page) => page,
             None => match self.web.get(&url).await? {
-                Found::Answer(answer) => self.keep(&url, read(&url, answer).await?),
-                Found::Moved { status, to } => return Ok(moved(&url, status, &to)),
+                Fetched::Response(response) => self.keep(&url, read(&url, response).await?),
+                Fetched::Moved { status, to } => return Ok(moved(&url, status, &to)),
             },
         };
-        let told = self.told(&url, &page, arguments).await;
+        let report = self.report(&url, &page, arguments).await;
         let (code, code_text) = &page.status;
         let mut details = json!({
-            "bytes": page.bytes, "code": code, "codeText": code_text, "result": told.heart,
+            "bytes": page.bytes, "code": code, "codeText": code_text, "result": report.body,
             "durationMs": millis(started.elapsed()), "url": url.as_str(),
         });
-        ModelUsage::write_into(&mut details, told.took.as_slice());
-        Ok(Output::text(told.text).with_details(details))
+        ModelUsage::write_into(&mut details, report.share.as_slice());
+        Ok(Output::text(report.text).with_details(details))
     }
 
-    async fn told(&self, url: &Url, page: &Page, arguments: &Arguments) -> Told {
+    async fn report(&self, url: &Url, page: &Page, arguments: &Arguments) -> PageReport {
         let reader = self.web.reader.as_deref();
         let size = if reader.is_some() {
             FOR_READER
         } else {
             FOR_MODEL
         };
-        let window = Window::of(&page.text, arguments.offset, size);
+        let offset = arguments.offset.map_or(0, |Count(at)| at);
+        let window = Window::new(&page.text, offset, size);
         let mut notes = window.notes(page.is_cut);
         let Some(reader) = reader.filter(|_| !window.text.is_empty()) else {
-            return Told::of(url.as_str(), window.text, &notes, None);
+            return PageReport::new(url.as_str(), window.text, &notes, None);
         };
         match reader::answer(reader, url.as_str(), window.text, &arguments.prompt).await {
             Ok((answer, share)) => {
                 let whose = format!("{} of {url}", reader.model().name);
-                let took = Some(share).filter(|share| share.usage.total() > 0);
-                Told::of(&whose, &answer, &notes, took)
+                let share = Some(share).filter(|share| share.usage.total() > 0);
+                PageReport::new(&whose, &answer, &notes, share)
             }
             Err(fault) => {
-                let window = Window::of(&page.text, arguments.offset, FOR_MODEL);
-                notes = window.notes(page.is_cut);
-                notes.insert(
-                    0,
-                    format!(
-                        "{} could not be asked to read it: {fault}",
-                        reader.model().name
-                    ),
-                );
-                Told::of(url.as_str(), window.text, &notes, None)
+                let window = Window::new(&page.text, offset, FOR_MODEL);
+                let model = &reader.model().name;
+                notes = vec![format!("{model} could not be asked to read it: {fault}")];
+                notes.extend(window.notes(page.is_cut));
+                PageReport::new(url.as_str(), window.text, &notes, None)
             }
         }
     }
@@ -143,7 +132,7 @@ impl Tool for WebFetch {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        // What is no address is not fetched either.
+        // An invalid address is not fetched.
         let url = self.web.address(input.text("url").unwrap_or_default());
         url.iter()
             .map(|url| Access::Host(address::host(url)))
@@ -151,47 +140,46 @@ impl Tool for WebFetch {
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        match serde_json::from_value(call.input.to_value()) {
+        match arguments::parse(call) {
             Ok(arguments) => self.fetch(&arguments).await.unwrap_or_else(Output::error),
-            Err(fault) => Output::error(format!("invalid input: {fault}")),
+            Err(error) => Output::error(error),
         }
     }
 }
 
-/// What the model is told of a page.
-struct Told {
+/// Result of a fetch.
+struct PageReport {
+    /// The text for the model: notes, and the quoted body.
     text: String,
-    /// What stands in it of the page, or what its reader has answered.
-    heart: String,
-    /// What the reader took.
-    took: Option<ModelUsage>,
+    /// Text of the page, or the reader's answer.
+    body: String,
+    /// Tokens and cost of the reader.
+    share: Option<ModelUsage>,
 }
 
-impl Told {
-    fn of(source: &str, heart: &str, notes: &[String], took: Option<ModelUsage>) -> Self {
+impl PageReport {
+    fn new(source: &str, body: &str, notes: &[String], share: Option<ModelUsage>) -> Self {
         Self {
-            text: format!("{}{}", lines(notes), introduced(source, heart)),
-            heart: heart.to_owned(),
-            took,
+            text: format!("{}{}", lines(notes), introduced(source, body)),
+            body: body.to_owned(),
+            share,
         }
     }
 }
 
-/// The page that an answer holds. Nothing is made of a page that the server has not got.
-async fn read(url: &Url, answer: Answer) -> Result<Page, String> {
-    let Answer {
+/// Reads the page in a response; any status but success is an error.
+async fn read(url: &Url, response: WebResponse) -> Result<Page, String> {
+    let WebResponse {
         status,
         content_type,
         body,
         is_cut,
-    } = answer;
+    } = response;
     if !status.is_success() {
-        return Err(format!(
-            "{url} is not to be had: the server answers {status}"
-        ));
+        return Err(format!("cannot fetch {url}: the server answers {status}"));
     }
     let bytes = body.len();
-    // It may take its time.
+    // It may take seconds.
     let reading = tokio::task::spawn_blocking(move || page::read(&body, content_type.as_deref()));
     let page = match reading.await {
         Ok(page) => page.map_err(|kind| {
@@ -218,21 +206,19 @@ fn moved(url: &Url, status: StatusCode, to: &Url) -> Output {
     Output::text(text).with_details(details)
 }
 
-/// The part of a text that is read.
+/// The part of a text that is read, in characters.
 struct Window<'a> {
     text: &'a str,
-    /// Its first character, the one behind it, and how many there are.
     start: usize,
     end: usize,
+    /// Length of the whole text.
     all: usize,
 }
 
 impl<'a> Window<'a> {
-    fn of(text: &'a str, offset: Option<u64>, size: usize) -> Self {
+    fn new(text: &'a str, offset: u64, size: usize) -> Self {
         let all = text.chars().count();
-        let start = usize::try_from(offset.unwrap_or(0))
-            .unwrap_or(usize::MAX)
-            .min(all);
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(all);
         let end = start.saturating_add(size).min(all);
         let byte = |at: usize| {
             text.char_indices()
@@ -284,38 +270,38 @@ mod tests {
     fn a_long_text_is_read_in_parts() {
         let text = "äbcdef";
         for (offset, size, is_cut, part, notes) in [
-            (None, 10, false, "äbcdef", ""),
+            (0, 10, false, "äbcdef", ""),
             (
-                None,
+                0,
                 10,
                 true,
                 "äbcdef",
                 "The page is longer than what is read of it.",
             ),
             (
-                None,
+                0,
                 2,
                 false,
                 "äb",
                 "These are the characters from 0 to 2 of 6. To read on, ask again with `offset` 2.",
             ),
             (
-                Some(2),
+                2,
                 2,
                 true,
                 "cd",
                 "These are the characters from 2 to 4 of 6. To read on, ask again with `offset` 4.",
             ),
             (
-                Some(4),
+                4,
                 2,
                 false,
                 "ef",
                 "These are the characters from 4 to 6 of 6.",
             ),
-            (Some(u64::MAX), 2, false, "", "There is no text here."),
+            (u64::MAX, 2, false, "", "There is no text here."),
         ] {
-            let window = Window::of(text, offset, size);
+            let window = Window::new(text, offset, size);
             assert_eq!(
                 (window.text, window.notes(is_cut).join(" ").as_str()),
                 (part, notes)

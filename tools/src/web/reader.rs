@@ -1,5 +1,5 @@
-//! Lets a small model read a page, so that a question costs an answer and not the page. It has no tools: whatever a page
-//! talks it into, all that it can do is to say something, which is quoted in its turn.
+//! Lets a small model read a page, so that the main model gets an answer and not the page. The reader has no tools: all
+//! that a page can make it do is answer wrongly, and its answer is quoted too.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use ah_conversation::{
 
 use super::quote::introduced;
 
-/// How much it may say.
+/// Limit for an answer in tokens.
 const LONGEST: u64 = 4_096;
 const INSTRUCTIONS: &str = include_str!("reader.md");
 
-/// What `reader` answers to `question` from `text`, which stands at `address`, and what it took.
+/// Returns the answer of `reader` to `question` from the page `text` at `address`, with its usage and cost.
 pub async fn answer(
     reader: &dyn Provider,
     address: &str,
     text: &str,
     question: &str,
 ) -> Result<(String, ModelUsage), String> {
-    let words = format!(
+    let prompt = format!(
         "{}\n\nAnswer from it: {question}",
         introduced(address, text)
     );
-    let request = request(words, LONGEST.min(reader.model().max_output));
+    let request = request(prompt, LONGEST.min(reader.model().max_output));
     let (answer, share) = ask(reader, request).await?;
     match answer.trim() {
-        "" => Err("it said nothing".to_owned()),
+        "" => Err("the answer is empty".to_owned()),
         answer => Ok((answer.to_owned(), share)),
     }
 }
 
-fn request(words: String, max_output: u64) -> Request {
+fn request(prompt: String, max_output: u64) -> Request {
     let message = Message {
         id: "question".into(),
         parent: None,
@@ -42,7 +42,7 @@ fn request(words: String, max_output: u64) -> Request {
         role: Role::User,
         origin: Origin::Prompt,
         created_at: Default::default(),
-        content: vec![ContentBlock::text(words)],
+        content: vec![ContentBlock::text(prompt)],
         response: None,
     };
     Request {
@@ -55,10 +55,10 @@ fn request(words: String, max_output: u64) -> Request {
     }
 }
 
-/// The words of the whole answer, and what it took.
+/// Sends the request; returns the text of the answer with its usage and cost.
 async fn ask(reader: &dyn Provider, request: Request) -> Result<(String, ModelUsage), String> {
     let mut stream = reader.stream(request);
-    let mut words = String::new();
+    let mut answer = String::new();
     let mut model = reader.model().clone();
     let (mut usage, mut billed) = (Usage::default(), None);
     loop {
@@ -66,16 +66,16 @@ async fn ask(reader: &dyn Provider, request: Request) -> Result<(String, ModelUs
             Some(Ok(StreamEvent::Delta {
                 delta: Delta::Text(text),
                 ..
-            })) => words.push_str(&text),
-            Some(Ok(StreamEvent::Retry(_))) => words.clear(),
+            })) => answer.push_str(&text),
+            Some(Ok(StreamEvent::Retry(_))) => answer.clear(),
             Some(Ok(StreamEvent::Fallback(notice))) => {
-                words.clear();
+                answer.clear();
                 model = notice.model;
             }
             Some(Ok(
-                StreamEvent::Started { usage: told, .. }
-                | StreamEvent::Stopping { usage: told, .. },
-            )) => usage = told,
+                StreamEvent::Started { usage: sent, .. }
+                | StreamEvent::Stopping { usage: sent, .. },
+            )) => usage = sent,
             Some(Ok(StreamEvent::Billed { cost })) => billed = Some(cost),
             Some(Ok(StreamEvent::Ended)) => {
                 let share = ModelUsage {
@@ -84,10 +84,10 @@ async fn ask(reader: &dyn Provider, request: Request) -> Result<(String, ModelUs
                     model: model.name,
                     usage,
                 };
-                return Ok((words, share));
+                return Ok((answer, share));
             }
             Some(Ok(_)) => {}
-            Some(Err(fault)) => return Err(fault.to_string()),
+            Some(Err(error)) => return Err(error.to_string()),
             None => return Err("the answer ended early".to_owned()),
         }
     }

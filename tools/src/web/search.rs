@@ -1,79 +1,74 @@
-//! The `web_search` tool. Who searches is a matter of assembly: the model's own server, or an engine that the user has set.
+//! The `web_search` tool. It is assembled with the model's own server or with a search engine that the user has set.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
     Access, Context, DisplayKey, Findings, Hit, Input, Interface, Output, Provider, Tool, ToolSpec,
-    ToolUse, Truncation, WebSearch,
+    ToolUse, WebSearch,
 };
 use async_trait::async_trait;
 use reqwest::{RequestBuilder, Url};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Web;
-use super::get::{LONGEST, told};
+use super::get::{LONGEST, explain};
 use super::quote::introduced;
+use crate::arguments;
 
-/// How many pages are told of.
+/// Limit for the pages in a result.
 const PAGES: usize = 20;
+/// Time limit for a search engine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Where Brave's API is.
+/// Address of Brave's API.
 pub const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
 
-/// Who searches.
+/// The search engine.
 #[derive(Clone)]
 pub enum Search {
-    /// The server of a model, which can.
+    /// The server of a model that can search.
     Model(Arc<dyn Provider>),
-    /// A server that answers as SearXNG does, at this address.
+    /// A server with the API of SearXNG, at this address.
     Searxng(String),
-    /// Brave's API at this address, with this key.
+    /// Brave's API.
     Brave {
-        /// Where it is.
+        /// The address.
         address: String,
         /// The key.
         key: String,
     },
 }
 
-/// The tool.
+/// The `web_search` tool.
 pub struct SearchTool {
     spec: ToolSpec,
     web: Web,
     search: Search,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// What to search for
+    #[schemars(length(min = 2))]
     query: String,
+    /// Only pages of these domains
     #[serde(default)]
     allowed_domains: Vec<String>,
+    /// No pages of these domains
     #[serde(default)]
     blocked_domains: Vec<String>,
 }
 
 impl SearchTool {
-    /// The tool, for searches by `search`.
+    /// Returns the tool, which searches with `search`.
     pub fn new(search: Search, web: Web, interface: Interface) -> Self {
-        let domains = |which: &str| json!({ "type": "array", "items": { "type": "string" }, "description": which });
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "query": { "type": "string", "minLength": 2, "description": "What to search for" },
-                "allowed_domains": domains("Only pages of these domains"),
-                "blocked_domains": domains("No pages of these domains"),
-            },
-            "required": ["query"],
-        });
+        let name = interface.pick("web_search", "WebSearch");
+        let schema = arguments::schema::<Arguments>();
         let spec = ToolSpec {
-            name: interface.pick("web_search", "WebSearch").into(),
-            description: include_str!("search.md").trim_end().into(),
-            input_schema: Arc::new(schema),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
             key: Some(DisplayKey::Text("query".into())),
+            ..arguments::spec(name, include_str!("search.md"), schema)
         };
         Self { spec, web, search }
     }
@@ -81,9 +76,10 @@ impl SearchTool {
     async fn find(&self, wanted: &WebSearch) -> Result<Findings, String> {
         match &self.search {
             Search::Model(provider) => {
-                let search = provider.search(wanted);
-                let search = search.ok_or("this model's server does not search")?;
-                search.await.map_err(|fault| fault.to_string())
+                let search = provider
+                    .search(wanted)
+                    .ok_or("this model's server does not search")?;
+                search.await.map_err(|error| error.to_string())
             }
             Search::Searxng(address) => {
                 let url = self.engine(address, &[("q", &query(wanted)), ("format", "json")])?;
@@ -100,18 +96,19 @@ impl SearchTool {
         }
     }
 
-    /// The user has set the address, so it may be anywhere; a confined run must reach it all the same.
+    /// Returns the address of a query. Since the user has set it, private addresses are permitted; a confined run still has
+    /// to be permitted to reach it.
     fn engine(&self, address: &str, asked: &[(&str, &str)]) -> Result<Url, String> {
-        let mut url =
-            Url::parse(address).map_err(|fault| format!("`{address}` is no address: {fault}"))?;
-        self.web.reaches(&url)?;
+        let mut url = Url::parse(address)
+            .map_err(|error| format!("`{address}` is not an address: {error}"))?;
+        self.web.check_reach(&url)?;
         url.query_pairs_mut().extend_pairs(asked);
         Ok(url)
     }
 
     fn request(&self, url: &Url) -> Result<RequestBuilder, String> {
-        let client = ah_http::client(&self.web.http, url.as_str());
-        let client = client.map_err(|fault| fault.to_string())?;
+        let client =
+            ah_http::client(&self.web.http, url.as_str()).map_err(|error| error.to_string())?;
         Ok(client.get(url.clone()).timeout(PATIENCE))
     }
 }
@@ -131,9 +128,9 @@ impl Tool for SearchTool {
             query,
             allowed_domains,
             blocked_domains,
-        } = match serde_json::from_value(call.input.to_value()) {
+        } = match arguments::parse(call) {
             Ok(arguments) => arguments,
-            Err(fault) => return Output::error(format!("invalid input: {fault}")),
+            Err(error) => return Output::error(error),
         };
         if !allowed_domains.is_empty() && !blocked_domains.is_empty() {
             return Output::error("give `allowed_domains` or `blocked_domains`, not both");
@@ -145,13 +142,13 @@ impl Tool for SearchTool {
         };
         let started = Instant::now();
         match self.find(&wanted).await {
-            Ok(found) => answer(call, &wanted, &found, started.elapsed()),
-            Err(fault) => Output::error(format!("the search failed: {fault}")),
+            Ok(found) => report(call, &wanted, &found, started.elapsed()),
+            Err(error) => Output::error(format!("the search failed: {error}")),
         }
     }
 }
 
-fn answer(call: &ToolUse, wanted: &WebSearch, found: &Findings, time: Duration) -> Output {
+fn report(call: &ToolUse, wanted: &WebSearch, found: &Findings, time: Duration) -> Output {
     let mut text = String::new();
     for (at, hit) in found.hits.iter().take(PAGES).enumerate() {
         text.push_str(&format!("{}. {}\n   {}\n", at + 1, hit.title, hit.address));
@@ -166,18 +163,23 @@ fn answer(call: &ToolUse, wanted: &WebSearch, found: &Findings, time: Duration) 
         "" => "Nothing was found.".to_owned(),
         text => introduced("the search", text),
     };
-    let pages = found.hits.iter().take(PAGES);
-    let pages = pages.map(|hit| json!({ "title": hit.title, "url": hit.address }));
-    let mut results =
-        vec![json!({ "tool_use_id": call.id.as_str(), "content": pages.collect::<Vec<_>>() })];
-    results.extend((!found.words.is_empty()).then(|| Value::from(found.words.clone())));
+    let pages: Vec<_> = found
+        .hits
+        .iter()
+        .take(PAGES)
+        .map(|hit| json!({ "title": hit.title, "url": hit.address }))
+        .collect();
+    let mut results = vec![json!({ "tool_use_id": call.id.as_str(), "content": pages })];
+    if !found.words.is_empty() {
+        results.push(found.words.as_str().into());
+    }
     Output::text(text).with_details(json!({
         "query": wanted.query, "results": results, "durationSeconds": time.as_secs_f64(),
     }))
 }
 
 async fn ask(url: &Url, request: RequestBuilder) -> Result<Value, String> {
-    let mut response = request.send().await.map_err(|fault| told(url, &fault))?;
+    let mut response = request.send().await.map_err(|error| explain(url, &error))?;
     let status = response.status();
     if !status.is_success() {
         return Err(format!(
@@ -186,43 +188,53 @@ async fn ask(url: &Url, request: RequestBuilder) -> Result<Value, String> {
         ));
     }
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|fault| told(url, &fault))? {
+    while let Some(piece) = response
+        .chunk()
+        .await
+        .map_err(|error| explain(url, &error))?
+    {
         body.extend_from_slice(&piece);
         if body.len() > LONGEST {
             return Err(format!("the answer has more than {LONGEST} bytes"));
         }
     }
-    serde_json::from_slice(&body).map_err(|fault| format!("the answer is no JSON: {fault}"))
+    serde_json::from_slice(&body).map_err(|error| format!("the answer is not JSON: {error}"))
 }
 
-/// The words for an engine, which knows domains as part of them.
+/// Returns the query for a search engine, with the permitted domains as a part of it.
 fn query(wanted: &WebSearch) -> String {
     let sites: Vec<_> = wanted
         .allowed_domains
         .iter()
         .map(|domain| format!("site:{domain}"))
         .collect();
-    match sites.is_empty() {
-        true => wanted.query.clone(),
-        false => format!("{} ({})", wanted.query, sites.join(" OR ")),
+    if sites.is_empty() {
+        wanted.query.clone()
+    } else {
+        format!("{} ({})", wanted.query, sites.join(" OR "))
     }
 }
 
-/// The pages in an engine's answer, whose `summary` says what they hold; of the wanted domains alone, for engines treat
-/// these as a wish.
+/// Returns the pages in a search engine's answer, whose snippets are in the field `summary`. Pages of other domains than
+/// the wanted ones are dropped, since engines do not guarantee that there are none.
 fn found(results: &Value, summary: &str, wanted: &WebSearch) -> Findings {
     let text = |result: &Value, name: &str| {
         let text = result[name].as_str().unwrap_or_default();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let results = results.as_array().into_iter().flatten();
-    let hits = results.map(|result| Hit {
-        title: text(result, "title"),
-        address: text(result, "url"),
-        snippet: text(result, summary),
-    });
+    let hits = results
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|result| Hit {
+            title: text(result, "title"),
+            address: text(result, "url"),
+            snippet: text(result, summary),
+        })
+        .filter(|hit| is_wanted(&hit.address, wanted))
+        .collect();
     Findings {
-        hits: hits.filter(|hit| is_wanted(&hit.address, wanted)).collect(),
+        hits,
         words: String::new(),
     }
 }
@@ -253,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_of_unwanted_domains_do_not_count() {
+    fn pages_of_unwanted_domains_are_dropped() {
         let list = |domains: &[&str]| domains.iter().map(|domain| (*domain).to_owned()).collect();
         for (allowed, blocked, address, is) in [
             (&[][..], &[][..], "https://a.com/x", true),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ah_conversation::{Environment, Interface};
 use ah_testkit::world::SessionStore;
-use ah_tools::{Profile, Shell, Surroundings, Web, builtin};
+use ah_tools::{Profile, Shell, ToolDeps, Web, builtin};
 
 use crate::folder::Folder;
 
@@ -48,7 +48,7 @@ async fn profiles_have_their_tools() {
             "read(path) write(path, content) edit(path, old_string, new_string) bash(command)",
         ),
     ] {
-        let around = Surroundings {
+        let deps = ToolDeps {
             workspace: folder.workspace(),
             shell: Shell::new(&Environment::default()),
             store: Arc::new(SessionStore::in_memory(&folder.path("")).unwrap()),
@@ -56,7 +56,7 @@ async fn profiles_have_their_tools() {
             web: Web::default(),
             tasks: None,
         };
-        let tools = builtin(profile, interface, around);
+        let tools = builtin(profile, interface, deps);
         let signatures = tools.iter().map(|tool| {
             let spec = tool.spec();
             let required = spec.input_schema["required"].as_array().unwrap();

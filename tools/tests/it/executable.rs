@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use ah_conversation::{Context, Decision, Environment, Layer, Permissions, Tool, ToolUse};
-use ah_tools::{Bench, Found, HelpCache, Layered, LuaFiles, LuaSurroundings, Shell, ToolOrigin};
+use ah_tools::{
+    HelpCache, Layered, LoadedTools, LuaFiles, LuaSurroundings, Shell, ToolLoader, ToolOrigin,
+};
 use serde_json::{Value, json};
 
 use crate::folder::{Folder, text};
@@ -18,14 +20,14 @@ fn put_programs(folder: &Folder, programs: &[(&str, &str)]) {
     }
 }
 
-fn bench(folder: &Folder) -> Bench {
+fn loader(folder: &Folder) -> ToolLoader {
     let path = std::env::var("PATH").unwrap();
     let variables = [
         ("PATH".to_owned(), path),
         ("MY_TOKEN".to_owned(), "a-secret".to_owned()),
     ];
     let shell = Shell::new(&Environment::new(variables, folder.path("")));
-    Bench {
+    ToolLoader {
         workspace: folder.workspace(),
         lua: LuaFiles::new(LuaSurroundings {
             cwd: folder.path(""),
@@ -43,14 +45,14 @@ fn bench(folder: &Folder) -> Bench {
     }
 }
 
-async fn load(folder: &Folder, given: &[(&str, &str)]) -> Found {
+async fn load(folder: &Folder, given: &[(&str, &str)]) -> LoadedTools {
     let tools = ToolOrigin {
         layer: Layer::Project,
         path: Some(folder.path("bin")),
     };
     let owned = |(name, command): &(&str, &str)| ((*name).to_owned(), (*command).to_owned());
     let given: Vec<_> = given.iter().map(owned).collect();
-    bench(folder).load(&[tools], &given).await
+    loader(folder).load(&[tools], &given).await
 }
 
 async fn call(folder: &Folder, tool: &dyn Tool, input: Value) -> String {
@@ -182,7 +184,7 @@ async fn a_program_gets_a_command_line_or_json() {
         (
             "broken",
             json!({}),
-            "error: the tool is faulty: a picture that it returned is none that can be shown",
+            "error: the tool is faulty: a picture that it returned is of an unknown format",
         ),
         ("list", json!({}), "alone"),
         ("says", json!({}), "error: wrong"),
@@ -281,7 +283,7 @@ async fn programs_in_the_folders_of_other_agents_are_not_started_to_be_asked() {
             layer,
             path: Some(folder.path("bin")),
         };
-        let found = bench(&folder).load(&[tools], &[]).await;
+        let found = loader(&folder).load(&[tools], &[]).await;
         let description = &found.tools[0].0.spec().description;
         assert_eq!(description == "Counts.", is_asked, "{layer}: {description}");
         assert_eq!(folder.path("asked").exists(), is_asked, "{layer}");
@@ -357,11 +359,11 @@ async fn of_one_name_the_highest_layer_is_there() {
             }
         })
         .collect();
-    let bench = bench(&folder);
+    let loader = loader(&folder);
     let mut all = Layered::default();
     // Whatever order they come in.
     for origin in origins.iter().rev().chain(&origins) {
-        for (tool, origin) in bench.load(std::slice::from_ref(origin), &[]).await.tools {
+        for (tool, origin) in loader.load(std::slice::from_ref(origin), &[]).await.tools {
             all.add(tool, origin);
         }
     }
@@ -374,7 +376,7 @@ async fn of_one_name_the_highest_layer_is_there() {
         same.overrides.iter().map(|origin| origin.layer).collect();
     assert_eq!(overridden.into_iter().collect::<Vec<_>>(), layers);
     let given = [("SAME".to_owned(), "echo given".to_owned())];
-    for (tool, origin) in bench.load(&[], &given).await.tools {
+    for (tool, origin) in loader.load(&[], &given).await.tools {
         all.add(tool, origin);
     }
     let same = all
@@ -442,9 +444,9 @@ async fn only_the_lua_files_of_a_skill_find_those_of_the_project() {
         return { name = \"probe\", description = \"d\", input_schema = {},
           execute = function() return optional:match(\"^the project's\") or \"none\" end }";
     folder.put("tools/probe.lua", script);
-    let bench = Bench {
+    let loader = ToolLoader {
         modules: vec![folder.path("project")],
-        ..bench(&folder)
+        ..loader(&folder)
     };
     for (layer, expected) in [
         (Layer::User, "none"),
@@ -452,11 +454,11 @@ async fn only_the_lua_files_of_a_skill_find_those_of_the_project() {
         (Layer::Skill, "the project's"),
     ] {
         let path = Some(folder.path("tools"));
-        let found = bench.load(&[ToolOrigin { layer, path }], &[]).await;
+        let found = loader.load(&[ToolOrigin { layer, path }], &[]).await;
         let (tool, _) = &found.tools[0];
         assert_eq!(call(&folder, &**tool, json!({})).await, expected, "{layer}");
     }
     let given = [("probe".to_owned(), "tools/probe.lua".to_owned())];
-    let (tool, _) = &bench.load(&[], &given).await.tools[0];
+    let (tool, _) = &loader.load(&[], &given).await.tools[0];
     assert_eq!(call(&folder, &**tool, json!({})).await, "none");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ah_conversation::{Environment, Interface};
 use ah_testkit::world::SessionStore;
-use ah_tools::{Profile, Search, Shell, Surroundings, Web, builtin};
+use ah_tools::{Profile, Search, Shell, ToolDeps, Web, builtin};
 use serde_json::Value;
 
 use crate::folder::Folder;
@@ -20,7 +20,7 @@ async fn every_tool_has_exactly_its_schema() {
         (Profile::Default, Interface::Native),
         (Profile::Sdk, Interface::AgentSdk),
     ] {
-        let around = Surroundings {
+        let deps = ToolDeps {
             workspace: folder.workspace(),
             shell: Shell::new(&Environment::default()),
             store: Arc::new(SessionStore::in_memory(&folder.path("")).unwrap()),
@@ -31,7 +31,7 @@ async fn every_tool_has_exactly_its_schema() {
             },
             tasks: None,
         };
-        for tool in builtin(profile, interface, around) {
+        for tool in builtin(profile, interface, deps) {
             let spec = tool.spec();
             actual.push((spec.name.clone(), spec.input_schema.as_ref().clone()));
         }

@@ -4,8 +4,7 @@
 use ah_conversation::{Context, Environment, Interface, Output, Tool, ToolUse};
 use ah_testkit::world::SessionStore;
 use ah_tools::{
-    Edit, Glob, Grep, Profile, Read, Shell, Surroundings, TaskOutput, TaskStop, Todo, Write,
-    builtin,
+    Edit, Glob, Grep, Profile, Read, Shell, TaskOutput, TaskStop, Todo, ToolDeps, Write, builtin,
 };
 use serde_json::{Value, json};
 
@@ -27,7 +26,7 @@ pub fn file_tools(folder: &Folder) -> (Read, Write, Edit) {
 }
 
 fn tools(folder: &Folder) -> Vec<std::sync::Arc<dyn Tool>> {
-    let around = Surroundings {
+    let deps = ToolDeps {
         workspace: folder.workspace(),
         shell: Shell::new(&Environment::default()),
         store: std::sync::Arc::new(SessionStore::in_memory(&folder.path("")).unwrap()),
@@ -38,7 +37,7 @@ fn tools(folder: &Folder) -> Vec<std::sync::Arc<dyn Tool>> {
         },
         tasks: None,
     };
-    builtin(Profile::Sdk, Interface::AgentSdk, around)
+    builtin(Profile::Sdk, Interface::AgentSdk, deps)
 }
 
 /// 04 a and b: each tool has exactly the inputs of the catalogue, in a schema that an endpoint takes.
