@@ -1,5 +1,5 @@
-//! Content blocks as the tools of others write them, in the form of the Messages API, made fit for a conversation: the
-//! API refuses all of it for one picture that it does not take.
+//! Content blocks that programs and Lua tools return, in the form of the Messages API. Their pictures are checked, since the
+//! API refuses a whole conversation for one picture that it does not take.
 
 use ah_conversation::{Image, ResultBlock};
 use base64::Engine as _;
@@ -21,22 +21,22 @@ pub(crate) struct Source {
     data: String,
 }
 
-/// The blocks, with pictures that servers take; an `Err` says what is wrong with one.
+/// Converts the blocks and scales their pictures; the error says what is wrong with one.
 pub(crate) fn shown(blocks: Vec<Block>) -> Result<Vec<ResultBlock>, String> {
-    let shown = blocks.into_iter().map(|block| match block {
+    let convert = |block| match block {
         Block::Text { text } => Ok(ResultBlock::Text { text }),
         Block::Image { source } => picture(&source.data)
             .map(ResultBlock::Image)
-            .map_err(|fault| format!("the tool is faulty: a picture that it returned {fault}")),
-    });
-    shown.collect()
+            .map_err(|error| format!("the tool is faulty: a picture that it returned {error}")),
+    };
+    blocks.into_iter().map(convert).collect()
 }
 
 fn picture(base64: &str) -> Result<Image, String> {
     let bytes = BASE64_STANDARD
         .decode(base64)
         .map_err(|error| format!("is not in base64: {error}"))?;
-    let format = image::sniff(&bytes).ok_or("is none that can be shown")?;
+    let format = image::sniff(&bytes).ok_or("is of an unknown format")?;
     let picture =
         image::fit(&bytes, format).map_err(|error| format!("cannot be shown: {error}"))?;
     Ok(picture.image)

@@ -1,5 +1,5 @@
-//! An entry of a folder that is held open, so that nothing that is put on its way meanwhile leads elsewhere: what was
-//! looked at is what is touched.
+//! Paths through an open directory, so that a symbolic link that is put into the path meanwhile leads nowhere else: the
+//! file that was checked is the one that is touched.
 
 use std::fs;
 use std::io;
@@ -12,14 +12,14 @@ use rustix::fs::{Mode, OFlags};
 #[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
-/// A path that goes through what is held. It is good as long as this value is.
+/// A path through an open directory or file; valid as long as this value lives.
 pub(crate) struct Held {
     path: PathBuf,
     _open: Option<OwnedFd>,
 }
 
 impl Held {
-    /// The entry at a resolved path, which need not be there; its folder must. The entry may be a link.
+    /// Opens the folder of a resolved path. The entry itself need not exist, and may be a link.
     pub(crate) fn entry(path: &Path) -> io::Result<Self> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::Error::other("it has no name"));
@@ -31,13 +31,13 @@ impl Held {
         })
     }
 
-    /// The folder at a resolved path.
+    /// Opens the folder at a resolved path.
     pub(crate) fn folder(path: &Path) -> io::Result<Self> {
         let open = open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
         Ok(Self::of(open, path))
     }
 
-    /// What was opened at a resolved path.
+    /// Returns the path through what was opened at a resolved path.
     pub(crate) fn of(open: OwnedFd, path: &Path) -> Self {
         let through = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
         match fs::symlink_metadata(&through) {
@@ -45,7 +45,7 @@ impl Held {
                 path: through,
                 _open: Some(open),
             },
-            // A system without it has no way that holds.
+            // Without `/proc` there is no such path.
             Err(_) => Self {
                 path: path.to_owned(),
                 _open: None,
@@ -53,32 +53,34 @@ impl Held {
         }
     }
 
-    /// How it is reached.
+    /// Returns the path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Opens what is at a resolved path. It has no symbolic links, so one that is met was put there since, to lead elsewhere.
+/// Opens what is at a resolved path. It has no symbolic links, so one that is met was put there since, and is refused.
 pub(crate) fn open(path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
-    // Without a new file there is no mode, and the kernel insists on that.
-    let mode = match flags.contains(OFlags::CREATE) {
-        true => mode,
-        false => Mode::empty(),
+    // The kernel refuses a mode where no file can be created.
+    let mode = if flags.contains(OFlags::CREATE) {
+        mode
+    } else {
+        Mode::empty()
     };
     #[cfg(target_os = "linux")]
     match rustix::fs::openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS) {
-        // A kernel, or a filter around us, that does not know the call.
+        // The kernel, or a filter around this process, does not know the call.
         Err(Errno::NOSYS | Errno::PERM) => {}
         opened => return Ok(opened?),
     }
     Ok(rustix::fs::open(path, flags | OFlags::NOFOLLOW, mode)?)
 }
 
-/// Makes the folder at a resolved path, and those above it, where they are missing.
+/// Creates the folder at a resolved path and its parents, where they are missing.
 pub(crate) fn make_folders(folder: &Path) -> io::Result<()> {
-    let missing: Vec<_> = { folder.ancestors() }
+    let missing: Vec<_> = folder
+        .ancestors()
         .take_while(|folder| fs::symlink_metadata(folder).is_err())
         .collect();
     for folder in missing.into_iter().rev() {
@@ -97,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_that_was_put_on_the_way_leads_nowhere() {
+    fn a_link_that_was_put_into_the_path_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
         for name in ["inside", "outside"] {

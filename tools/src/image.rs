@@ -1,4 +1,4 @@
-//! Pictures as the Messages API takes them: small enough in pixels and bytes, whole, and of a kind it knows.
+//! Pictures for the Messages API, which limits their pixels, bytes and formats, and refuses broken ones.
 
 use std::io::Cursor;
 
@@ -13,21 +13,21 @@ use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, ImageResu
 const USEFUL_EDGE: u32 = 1568;
 /// The most bytes of a file that come to no more than the API's 5 MiB in base64.
 const MAX_BYTES: usize = 5 * 1024 * 1024 / 4 * 3;
-/// How large a picture may be while it is worked on: its edges, and its pixels in memory.
+/// Limits for decoding: the edges of a picture, and its bytes in memory.
 const MAX_EDGE: u32 = 30_000;
 const MAX_MEMORY: u64 = 256 << 20;
-/// From good to poor, until the picture is small enough.
+/// Qualities that are tried until the picture is small enough.
 const JPEG_QUALITIES: [u8; 3] = [85, 60, 30];
 
 /// A picture for the model.
 pub(crate) struct Picture {
-    /// What is sent.
+    /// The picture as it is sent.
     pub(crate) image: Image,
-    /// The width and height that it was scaled from and to; `None` if it kept them.
+    /// Width and height before and after scaling; `None` if they are unchanged.
     pub(crate) scaled: Option<[(u32, u32); 2]>,
 }
 
-/// The kind of picture that begins with these bytes, of those that the API takes.
+/// Returns the format of a picture that starts with these bytes, if the API takes it.
 pub(crate) fn sniff(start: &[u8]) -> Option<ImageFormat> {
     let format = image::guess_format(start).ok()?;
     match format {
@@ -36,19 +36,19 @@ pub(crate) fn sniff(start: &[u8]) -> Option<ImageFormat> {
     }
 }
 
-/// A picture file, as a model takes it.
+/// Returns the content of a picture file as a model takes it.
 ///
 /// # Errors
 ///
-/// Where it is none; the text goes on behind a name.
+/// If it is not a picture of a known format. The text continues a sentence that starts with the name of the file.
 pub fn picture(content: &[u8]) -> Result<Image, String> {
     let format = sniff(content).ok_or("is no PNG, JPEG, GIF or WebP picture")?;
     let picture = fit(content, format)
-        .map_err(|error| format!("is no picture that can be shown: {error}"))?;
+        .map_err(|error| format!("is a picture that cannot be shown: {error}"))?;
     Ok(picture.image)
 }
 
-/// Makes the content of a picture file fit. It is decoded in any case: the API refuses a whole conversation for one
+/// Scales a picture to the API's limits. Every picture is decoded, since the API refuses a whole conversation for one
 /// broken picture in it.
 pub(crate) fn fit(content: &[u8], format: ImageFormat) -> ImageResult<Picture> {
     let (picture, orientation) = decode(content, format)?;
@@ -57,11 +57,12 @@ pub(crate) fn fit(content: &[u8], format: ImageFormat) -> ImageResult<Picture> {
     if width.max(height) <= USEFUL_EDGE && content.len() <= MAX_BYTES {
         return Ok(encoded(content, format, None));
     }
-    let mut small = match width.max(height) > USEFUL_EDGE {
-        true => picture.thumbnail(USEFUL_EDGE, USEFUL_EDGE),
-        false => picture,
+    let mut small = if width.max(height) > USEFUL_EDGE {
+        picture.thumbnail(USEFUL_EDGE, USEFUL_EDGE)
+    } else {
+        picture
     };
-    // What a camera notes beside the pixels would be lost.
+    // The metadata with the orientation is not kept.
     small.apply_orientation(orientation);
     let scaled = Some([(width, height), size(&small)]).filter(|[from, to]| from != to);
     let is_drawn = matches!(format, ImageFormat::Png | ImageFormat::Gif);

@@ -1,11 +1,11 @@
-//! The tools of all layers: of one name, the one of the highest layer is there, and the others are remembered.
+//! The tools of all layers. Of tools with one name the one of the highest layer is used; the others are listed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{Layer, Tool};
 
-/// Where a tool comes from.
+/// Origin of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolOrigin {
     /// The layer.
@@ -14,26 +14,26 @@ pub struct ToolOrigin {
     pub path: Option<PathBuf>,
 }
 
-/// A tool and where it comes from.
+/// A tool with its origin.
 #[derive(Clone)]
 pub struct LayeredTool {
     /// The tool.
     pub tool: Arc<dyn Tool>,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: ToolOrigin,
-    /// Where others of its name come from, which are not there because of it.
+    /// Origins of the tools of its name that it replaces.
     pub overrides: Vec<ToolOrigin>,
 }
 
-/// The tools of all layers, in the order in which the model is told of them.
+/// The tools of all layers, in the order in which they are sent to the model.
 #[derive(Clone, Default)]
 pub struct Layered {
     tools: Vec<LayeredTool>,
 }
 
 impl Layered {
-    /// Adds a tool. Of two with one name (in any case), the one of the higher layer counts, or else the later, in the
-    /// place of the earlier.
+    /// Adds a tool. Of two tools with one name (ignoring case) the one of the higher layer is used, in the same layer the
+    /// later one, at the position of the earlier one.
     pub fn add(&mut self, tool: Arc<dyn Tool>, origin: ToolOrigin) {
         let Some(at) = self.position(&tool.spec().name) else {
             self.tools.push(LayeredTool {
@@ -53,24 +53,26 @@ impl Layered {
         }
     }
 
-    /// Takes the tool of this name out; whether there was one.
+    /// Removes the tool with this name; returns whether there was one.
     pub fn remove(&mut self, name: &str) -> bool {
-        let at = self.position(name);
-        at.map(|at| self.tools.remove(at)).is_some()
+        self.position(name)
+            .map(|at| self.tools.remove(at))
+            .is_some()
     }
 
-    /// Keeps the tools of which `is_wanted` says so.
+    /// Keeps the tools for which `is_wanted` is true.
     pub fn retain(&mut self, is_wanted: impl FnMut(&LayeredTool) -> bool) {
         self.tools.retain(is_wanted);
     }
 
-    /// The tools.
+    /// Iterates over the tools.
     pub fn iter(&self) -> impl Iterator<Item = &LayeredTool> {
         self.tools.iter()
     }
 
     fn position(&self, name: &str) -> Option<usize> {
-        let mut tools = self.tools.iter();
-        tools.position(|known| known.tool.spec().name.eq_ignore_ascii_case(name))
+        self.tools
+            .iter()
+            .position(|known| known.tool.spec().name.eq_ignore_ascii_case(name))
     }
 }

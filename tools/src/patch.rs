@@ -1,4 +1,4 @@
-//! What was changed in a file, as the hunks of a unified diff, for displays and hosts.
+//! Changes of a file as the hunks of a unified diff, for displays and hosts.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use similar::TextDiff;
 
 use crate::details;
 
-/// How many unchanged lines are shown around a change.
+/// Number of unchanged lines around a change.
 const CONTEXT: usize = 3;
-/// Between how many lines a diff is made; nobody looks at one of more.
+/// Limit for the lines of both sides of a diff; longer ones are of no use.
 const MAX_LINES: usize = 2000;
 
-/// The hunks between two contents that differ nowhere but in these ranges: each with `oldStart`, `oldLines`, `newStart`,
-/// `newLines` and `lines`, which begin with a space, `-` or `+`. None where the change spreads too far.
+/// Returns the hunks between two contents that differ only in these ranges: each with `oldStart`, `oldLines`, `newStart`,
+/// `newLines` and `lines`, which start with a space, `-` or `+`. Empty for a change that spreads too far.
 pub(crate) fn hunks(
     old: &[u8],
     new: &[u8],
@@ -54,13 +54,13 @@ pub(crate) fn hunks(
     diff.grouped_ops(CONTEXT).iter().filter_map(hunk).collect()
 }
 
-/// Where the lines of context before the byte `at` begin.
+/// Returns the start of the lines of context before the byte `at`.
 fn lines_before(content: &[u8], at: usize) -> usize {
     let mut line_ends = content[..at].rfind_iter("\n");
     line_ends.nth(CONTEXT).map_or(0, |end| end + 1)
 }
 
-/// Where the lines of context behind the byte `at` end.
+/// Returns the end of the lines of context behind the byte `at`.
 fn lines_behind(content: &[u8], at: usize) -> usize {
     let mut line_ends = content[at..].find_iter("\n");
     line_ends

@@ -1,4 +1,4 @@
-//! The text of a PDF: which pages are asked for, and what stands on them.
+//! The text of a PDF's pages.
 
 mod page;
 
@@ -8,31 +8,30 @@ use lopdf::{Document, LoadOptions};
 
 use crate::blocking::Stop;
 
-/// How many pages are given at once.
+/// Limit for the pages that are read at once.
 const MAX_PAGES: u32 = 20;
-/// How large one stream of the file may become when it is unpacked.
+/// Limit for a decompressed stream of the file, in bytes.
 const MAX_STREAM: usize = 32 << 20;
 
 /// The text of some pages.
 pub(crate) struct Pages {
-    /// Each page's text behind a line with its number.
+    /// The text of each page behind a line with its number.
     pub(crate) text: String,
-    /// Which pages these are.
+    /// Numbers of these pages, from 1.
     pub(crate) given: RangeInclusive<u32>,
-    /// How many there are.
+    /// Number of pages of the file.
     pub(crate) count: u32,
 }
 
-/// Whether a file that starts like this is a PDF. Viewers put up with anything in front, but then a text that only
-/// speaks of PDFs would be one too.
+/// Returns whether a file that starts like this is a PDF. Viewers accept anything before the header, but then a text
+/// about PDFs would be one too.
 pub(crate) fn is_pdf(start: &[u8]) -> bool {
     start.trim_ascii_start().starts_with(b"%PDF-")
 }
 
-/// Reads the wanted pages (`3`, `1-5`; by default the first 20). The error says what is wrong with the file or the
-/// wish.
+/// Reads the wanted pages (`3`, `1-5`; by default the first 20).
 pub(crate) fn read(content: &[u8], wanted: Option<&str>, stop: &Stop) -> Result<Pages, String> {
-    // The library has met many broken files, but surely not all.
+    // The library may still panic on a broken file.
     let work = || read_pages(content, wanted, stop);
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err("the PDF is broken".into()))
@@ -43,7 +42,7 @@ fn read_pages(content: &[u8], wanted: Option<&str>, stop: &Stop) -> Result<Pages
         max_decompressed_size: Some(MAX_STREAM),
         ..LoadOptions::default()
     };
-    let document = Document::load_mem_with_options(content, options).map_err(tell)?;
+    let document = Document::load_mem_with_options(content, options).map_err(explain)?;
     if document.is_encrypted() {
         return Err("the PDF is encrypted with a password".into());
     }
@@ -55,20 +54,20 @@ fn read_pages(content: &[u8], wanted: Option<&str>, stop: &Stop) -> Result<Pages
         stop.check()?;
         text.push_str(&format!("[page {number} of {count}]\n"));
         let page = match ids.get(&number) {
-            Some(id) => page::text(&document, *id).map_err(tell),
+            Some(id) => page::text(&document, *id).map_err(explain),
             None => Err("the PDF has no such page".into()),
         };
         match page.as_deref().map(str::trim) {
             Ok("") => text.push_str("[no text; it may be a picture]\n"),
             Ok(page) => text.extend([page, "\n"]),
-            Err(fault) => text.push_str(&format!("[not readable: {fault}]\n")),
+            Err(error) => text.push_str(&format!("[not readable: {error}]\n")),
         }
     }
     text.pop();
     Ok(Pages { text, given, count })
 }
 
-/// The pages meant by `3`, `1-5` or nothing at all, as far as there are any.
+/// Returns the range of pages for `3`, `1-5` or nothing, limited to those of the file.
 fn choose(wanted: Option<&str>, count: u32) -> Result<RangeInclusive<u32>, String> {
     if count == 0 {
         return Err("the PDF has no pages".into());
@@ -95,10 +94,10 @@ fn choose(wanted: Option<&str>, count: u32) -> Result<RangeInclusive<u32>, Strin
     }
 }
 
-fn tell(error: lopdf::Error) -> String {
+fn explain(error: lopdf::Error) -> String {
     match error {
         lopdf::Error::InvalidPassword => "the PDF is encrypted with a password".into(),
-        lopdf::Error::Decompress(_) => "the PDF unpacks to too much, or is broken".into(),
+        lopdf::Error::Decompress(_) => "the PDF decompresses to too much, or is broken".into(),
         other => format!("the PDF is broken: {other}"),
     }
 }

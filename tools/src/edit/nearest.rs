@@ -1,4 +1,4 @@
-//! Why a text is not in a file: what the model most likely did wrong, or the place it most likely meant.
+//! Explains why a text is not in a file: the likely mistake of the model, or the place that it probably meant.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -7,20 +7,20 @@ use std::ops::Range;
 use bstr::ByteSlice;
 use similar::TextDiff;
 
-/// How many lines of the wanted text are compared, and how many of the found place are shown.
+/// Limits for the lines of the wanted text that are compared and for those of the place that are shown.
 const COMPARED: usize = 40;
 const SHOWN: usize = 20;
-/// How long the lines are that are compared, in characters.
+/// Number of characters of a line that are compared.
 const WIDTH: usize = 300;
-/// At how many places all lines are compared, and how alike they must be.
+/// Limit for the places at which all lines are compared, and how alike they must be (0 to 1).
 const PLACES: usize = 20;
 const ALIKE: f32 = 0.5;
-/// How large a file may be to be searched for what is like the text.
+/// Limit for the size of a file that is searched for similar text.
 const SEARCHED: usize = 4 << 20;
-/// How long a text must be so that it isn't found by chance.
+/// Length of a text that is not found by chance.
 const TELLING: usize = 10;
 
-/// A sentence or more to put behind "is not in the file".
+/// Returns the continuation of "is not in the file".
 pub(super) fn explain(content: &[u8], old: &str, new: &str) -> String {
     let without_numbers = without_line_numbers(old);
     if without_numbers.is_some_and(|text| content.contains_str(text)) {
@@ -60,7 +60,7 @@ pub(super) fn explain(content: &[u8], old: &str, new: &str) -> String {
     }
 }
 
-/// The text without what `read` puts before each line, if it has that before each line.
+/// Returns the text without line numbers of `read`, if each line has one.
 fn without_line_numbers(text: &str) -> Option<String> {
     let strip = |line: &str| {
         let (number, rest) = line.split_once('\t')?;
@@ -68,12 +68,12 @@ fn without_line_numbers(text: &str) -> Option<String> {
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| rest.to_owned())
     };
-    let lines: Option<Vec<_>> = text.lines().map(strip).collect();
-    lines.map(|lines| lines.join("\n"))
+    let lines = text.lines().map(strip).collect::<Option<Vec<_>>>()?;
+    Some(lines.join("\n"))
 }
 
-/// The first place whose lines are the wanted ones but for spaces, tabs and empty lines at either end. The first
-/// and the last line may be parts of lines.
+/// Returns the first place whose lines differ from the wanted ones only in white space and in empty lines at either end.
+/// The first and the last wanted line may be parts of lines.
 fn differing_in_white_space(lines: &[&str], wanted: &[&str]) -> Option<Range<usize>> {
     let squeeze = |line: &&str| line.split_whitespace().collect::<String>();
     let wanted: Vec<_> = wanted.iter().map(squeeze).collect();
@@ -94,10 +94,10 @@ fn differing_in_white_space(lines: &[&str], wanted: &[&str]) -> Option<Range<usi
     Some(at..at + wanted.len())
 }
 
-/// The place whose lines are most like the wanted ones, if any is like them.
+/// Returns the place whose lines are most like the wanted ones, if any is like them.
 fn nearest(lines: &[&str], wanted: &[&str]) -> Option<Range<usize>> {
     let wanted = &wanted[..wanted.len().min(COMPARED)];
-    // The longest line tells most: only where something like it stands is the rest compared.
+    // All lines are compared only where there is something like the longest one, which tells most.
     let (anchor, telling) = wanted
         .iter()
         .enumerate()
@@ -122,7 +122,7 @@ fn nearest(lines: &[&str], wanted: &[&str]) -> Option<Range<usize>> {
     best.map(|(_, place)| place)
 }
 
-/// How alike two runs of lines are on average, from 0 to 1.
+/// Returns how alike two runs of lines are on average, from 0 to 1.
 fn alike(lines: &[&str], wanted: &[&str]) -> f32 {
     let pairs = lines.iter().zip(wanted);
     let sum: f32 = pairs
@@ -135,7 +135,7 @@ fn narrow(line: &str) -> String {
     line.trim().chars().take(WIDTH).collect()
 }
 
-/// How often each character is in a line: says quickly how alike another line can be at most.
+/// Counts of the characters of a line, from which an upper bound of the likeness to another line follows quickly.
 struct Letters {
     counts: HashMap<char, usize>,
     len: usize,
@@ -171,7 +171,7 @@ impl Letters {
     }
 }
 
-/// The lines of a place as `read` gives them, on lines of their own.
+/// Returns the lines of a place with line numbers, each behind a line end.
 fn numbered(lines: &[&str], place: &Range<usize>) -> String {
     let mut text = String::new();
     for at in place.clone().take(SHOWN) {

@@ -1,40 +1,40 @@
-//! The replacement itself: bytes in, bytes out.
+//! Replaces text in the content of a file. Pure.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use bstr::ByteSlice;
 
-/// A file's content after the edit.
+/// Result of an edit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edited {
-    /// All of it.
+    /// The new content of the file.
     pub(super) content: Vec<u8>,
-    /// How many pieces were replaced, at least 1.
+    /// Number of replacements, at least 1.
     pub(super) replacements: usize,
-    /// From the first byte that was replaced to the end of the last, in the old content.
+    /// Bytes of the old content from the first replacement to the end of the last.
     pub(super) old_range: Range<usize>,
-    /// The same place in the new content.
+    /// The same range in the new content.
     pub(super) new_range: Range<usize>,
 }
 
-/// Why nothing was replaced.
+/// Reason why nothing was replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Mismatch {
-    /// The text is not there.
+    /// The text is not in the file.
     None,
-    /// It is there more than once, at these lines, and one was asked for.
+    /// It is in the file more than once, at these lines.
     Several(Vec<usize>),
 }
 
-/// Replaces the only `old`, or all of them, by `new`. Where the lines of the file end in CRLF, those of the new text
-/// do too, and `old` is found whichever ends it was given with.
+/// Replaces the only occurrence of `old`, or all of them, with `new`. If the lines of the file end in CRLF, those of the
+/// new text do too, and `old` is found with either line ends.
 pub(super) fn replace(content: &[u8], old: &str, new: &str, all: bool) -> Result<Edited, Mismatch> {
     let mut old = Cow::Borrowed(old);
     let mut new = Cow::Borrowed(new);
     if ends_lines_in_crlf(content) {
         let old_with_crlf = with_crlf(&old);
-        // A text with bare line feeds that is there as given comes from a place that has them.
+        // A text with bare line feeds that is found as given is from a place that has them.
         if old_with_crlf == old || !content.contains_str(&*old) {
             old = old_with_crlf.into();
             new = with_crlf(&new).into();
@@ -67,7 +67,7 @@ fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// The lines, from 1, in which the ascending `places` lie.
+/// Returns the lines, from 1, of the ascending positions `places`.
 fn line_numbers(content: &[u8], places: &[usize]) -> Vec<usize> {
     let mut line = 1;
     let mut from = 0;

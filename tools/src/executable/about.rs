@@ -1,4 +1,4 @@
-//! What a program says of itself: the files beside it, or what `--help` prints.
+//! The description of a program: the files beside it, or its `--help`.
 
 use std::fs;
 use std::io;
@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use crate::bash::{DEFAULT_TIMEOUT, MAX_TIMEOUT};
 
-/// Longer guidance is cut: it stands in every request.
+/// Limit for guidance in bytes; it is sent with every request.
 const MAX_GUIDANCE: usize = 10_000;
-/// Longer descriptions likewise.
+/// Limit for a description in bytes.
 const MAX_DESCRIPTION: usize = 1_024;
 
-/// What is known of a program.
+/// Description of a program.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct About {
     pub(crate) description: Option<String>,
@@ -28,14 +28,14 @@ pub(crate) struct About {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Front {
+struct FrontMatter {
     description: Option<String>,
-    /// Seconds.
+    /// In seconds.
     timeout: Option<u64>,
 }
 
 impl About {
-    /// Reads `NAME.md` and `NAME.json` beside the program. Nothing, where its input has a schema that is no good: it
+    /// Reads `NAME.md` and `NAME.json` beside the program. Returns `None` if the schema is invalid, since the program
     /// could not be called as it expects.
     pub(crate) fn beside(program: &Path, warnings: &mut Vec<String>) -> Option<Self> {
         let mut about = Self {
@@ -48,8 +48,8 @@ impl About {
         if let Some(text) = read(&schema_file, warnings) {
             let schema = match parse_schema(&text) {
                 Ok(schema) => schema,
-                Err(fault) => {
-                    warnings.push(format!("{}:{fault}", schema_file.display()));
+                Err(error) => {
+                    warnings.push(format!("{}:{error}", schema_file.display()));
                     return None;
                 }
             };
@@ -59,16 +59,16 @@ impl About {
         }
         let page = program.with_extension("md");
         if let Some(text) = read(&page, warnings) {
-            match front_matter::read::<Front>(&text) {
+            match front_matter::read::<FrontMatter>(&text) {
                 Ok((front, body)) => about.add(front, body),
-                Err(fault) => warnings.push(format!("{}:{fault}", page.display())),
+                Err(error) => warnings.push(format!("{}:{error}", page.display())),
             }
         }
         Some(about)
     }
 
-    /// Without a description in the front matter, the first line that is no heading is one.
-    fn add(&mut self, front: Front, body: &str) {
+    /// Adds the content of `NAME.md`. Without a description in the front matter, it is the first line that is no heading.
+    fn add(&mut self, front: FrontMatter, body: &str) {
         let mut lines = body.lines().map(str::trim);
         let is_words = |line: &&str| !line.is_empty() && !line.starts_with('#');
         let description = front
@@ -86,12 +86,12 @@ impl About {
     }
 }
 
-/// The schema of an input, which is always an object; a fault begins with its line.
+/// Parses the schema of an input, which has to be that of an object; an error starts with its line.
 fn parse_schema(text: &str) -> Result<Value, String> {
-    let schema: Value = serde_json::from_str(text).map_err(|fault| {
-        let message = fault.to_string();
+    let schema: Value = serde_json::from_str(text).map_err(|error| {
+        let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
-        format!("{}: {message}", fault.line())
+        format!("{}: {message}", error.line())
     })?;
     match schema.get("type").and_then(Value::as_str) {
         Some("object") => Ok(schema),

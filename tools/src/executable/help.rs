@@ -1,5 +1,5 @@
-//! What programs print for `--help`, kept from one run to the next: a program is asked once, and again when it has
-//! changed, so that starting does not wait for it.
+//! Cache of what programs print for `--help`. A program is run once, and again after it has changed, so that starting does
+//! not wait for it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,14 +17,14 @@ use super::about::cut;
 use super::quoted;
 use crate::bash::Shell;
 
-/// How long a program may take to print its help.
+/// Time limit for a program to print its help.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How much of it is told.
+/// Limit for the part that becomes a description, in bytes.
 const LENGTH: usize = 600;
-/// No more than this is read.
+/// Limit for the output that is read, in bytes.
 const MOST_READ: usize = 64 * 1024;
 
-/// Where help is kept; nowhere, if there is no folder for it.
+/// The cache; without a file, programs are run each time.
 #[derive(Debug, Clone, Default)]
 pub struct HelpCache {
     /// The file.
@@ -32,14 +32,14 @@ pub struct HelpCache {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct CachedHelp {
     stamp: String,
-    /// Nothing, if the program has none.
+    /// `None` if the program has none.
     help: Option<String>,
 }
 
 impl HelpCache {
-    /// The help of each of `programs`, in their order; those that are not known are asked, all at once.
+    /// Returns the help of each of `programs`, in their order; those not in the cache are run, in parallel.
     pub(crate) async fn of(
         &self,
         programs: &[PathBuf],
@@ -60,20 +60,26 @@ impl HelpCache {
         if !asked.is_empty() {
             known.extend(asked.join_all().await);
             known.retain(|program, _| program.exists());
-            // Without a place to keep it, programs are asked again.
+            // If this fails, programs are run again the next time.
             let _ = self.write(&known);
         }
-        let help = |program| known.get(program).and_then(|kept: &Kept| kept.help.clone());
+        let help = |program| {
+            known
+                .get(program)
+                .and_then(|kept: &CachedHelp| kept.help.clone())
+        };
         programs.iter().map(help).collect()
     }
 
-    fn read(&self) -> BTreeMap<PathBuf, Kept> {
-        let text = self.file.as_ref().and_then(|file| fs::read(file).ok());
-        text.and_then(|text| serde_json::from_slice(&text).ok())
+    fn read(&self) -> BTreeMap<PathBuf, CachedHelp> {
+        self.file
+            .as_ref()
+            .and_then(|file| fs::read(file).ok())
+            .and_then(|text| serde_json::from_slice(&text).ok())
             .unwrap_or_default()
     }
 
-    fn write(&self, known: &BTreeMap<PathBuf, Kept>) -> std::io::Result<()> {
+    fn write(&self, known: &BTreeMap<PathBuf, CachedHelp>) -> std::io::Result<()> {
         let Some((file, folder)) = self
             .file
             .as_ref()
@@ -89,8 +95,8 @@ impl HelpCache {
     }
 }
 
-async fn ask(program: PathBuf, stamp: String, shell: Shell, cwd: PathBuf) -> (PathBuf, Kept) {
-    // Longer output is of no use, so its file is gone with the folder.
+async fn ask(program: PathBuf, stamp: String, shell: Shell, cwd: PathBuf) -> (PathBuf, CachedHelp) {
+    // Longer output is not used, so its file is removed with the folder.
     let folder = tempfile::tempdir();
     let spool = folder
         .as_ref()
@@ -111,7 +117,7 @@ async fn ask(program: PathBuf, stamp: String, shell: Shell, cwd: PathBuf) -> (Pa
         },
         _ => None,
     };
-    (program, Kept { stamp, help })
+    (program, CachedHelp { stamp, help })
 }
 
 fn as_description(output: &[u8]) -> Option<String> {
@@ -123,7 +129,7 @@ fn as_description(output: &[u8]) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Differs when the program has changed.
+/// Returns the time and size of a program, which differ after it has changed.
 fn stamp(program: &Path) -> String {
     let Ok(metadata) = fs::metadata(program) else {
         return String::new();

@@ -1,7 +1,7 @@
-//! The text of one page of a PDF, in reading order as far as the file has it.
+//! The text of one page of a PDF, in the order of the file.
 //!
-//! A page draws strings at places. Where the next string begins lower, a new line begins; where it begins well to
-//! the right of where the last one ended, there is a space. Turned text and text in nested drawings is not followed.
+//! A page draws strings at positions. A string that starts lower than the last one starts a new line; one that starts well
+//! to the right of the end of the last one has a space before it. Rotated text and text in form objects is left out.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use lopdf::{Dictionary, Document, Encoding, Object, ObjectId};
 
 use super::MAX_STREAM;
 
-/// How far apart strings of a line are so that a space is meant, in the size of the font.
+/// Distance between strings of a line that stands for a space, in units of the font size.
 const SPACE: f32 = 0.15;
-/// How far a string is above or below the last one so that a line ends, likewise, and so that a paragraph does.
+/// Vertical distance between strings that ends a line, in units of the font size, and one that ends a paragraph.
 const LINE: f32 = 0.4;
 const PARAGRAPH: f32 = 1.8;
-/// How much text of a page is given; no page for people has more.
+/// Limit for the text of a page in bytes; no page for people has more.
 const MAX_TEXT: usize = 1 << 20;
 
-/// The text of the page.
+/// Returns the text of the page.
 pub(super) fn text(document: &Document, page: ObjectId) -> lopdf::Result<String> {
     let dictionaries = document.get_page_fonts(page)?;
     let fonts = dictionaries
@@ -37,10 +37,10 @@ pub(super) fn text(document: &Document, page: ObjectId) -> lopdf::Result<String>
     Ok(pen.text)
 }
 
-/// What is needed of a font: what its bytes mean, and how wide they are.
+/// Encoding and widths of a font.
 struct Font<'a> {
     encoding: Encoding<'a>,
-    /// In thousandths of the size, from the first byte on; empty where the font tells otherwise.
+    /// In thousandths of the font size, from the first byte on; empty if the font has them in another form.
     widths: Vec<f32>,
     first_byte: usize,
 }
@@ -50,9 +50,6 @@ impl<'a> Font<'a> {
         let encoding = font
             .get_font_encoding_with_limit(document, MAX_STREAM)
             .ok()?;
-        let widths = font
-            .get_deref(b"Widths", document)
-            .and_then(Object::as_array);
         let width = |object| {
             let (_, object) = document.dereference(object).ok()?;
             object.as_float().ok()
@@ -60,20 +57,18 @@ impl<'a> Font<'a> {
         let first_byte = font.get(b"FirstChar").and_then(Object::as_i64);
         Some(Self {
             encoding,
-            widths: widths.map_or_else(
-                |_| Vec::new(),
-                |widths| {
-                    widths
-                        .iter()
-                        .map(|object| width(object).unwrap_or(0.0))
-                        .collect()
-                },
-            ),
+            widths: font
+                .get_deref(b"Widths", document)
+                .and_then(Object::as_array)
+                .into_iter()
+                .flatten()
+                .map(|object| width(object).unwrap_or(0.0))
+                .collect(),
             first_byte: first_byte.map_or(0, |byte| usize::try_from(byte).unwrap_or(0)),
         })
     }
 
-    /// How wide the string is, in the size of the font; `None` where the font doesn't say it in the simple way.
+    /// Returns the width of the string in units of the font size; `None` if the widths are not known.
     fn width(&self, string: &[u8]) -> Option<f32> {
         if self.widths.is_empty() {
             return None;
@@ -86,18 +81,18 @@ impl<'a> Font<'a> {
     }
 }
 
-/// Where the page is being drawn, and what has been drawn so far.
+/// State of drawing, and the text so far.
 struct Pen<'a> {
     fonts: &'a BTreeMap<Vec<u8>, Font<'a>>,
     font: Option<&'a Font<'a>>,
     size: f32,
     leading: f32,
-    /// How many units of the page one unit of text is.
+    /// Units of the page per unit of text.
     scale: f32,
-    /// Where the line began, and how far the strings on it have come; `None` where nobody knows.
+    /// Start of the line, and the width of the strings on it; `None` if that is not known.
     line: (f32, f32),
     advance: Option<f32>,
-    /// Where the last string ended; `None` if nothing can be compared with it.
+    /// End of the last string; `None` if it cannot be compared with the next.
     last: Option<(Option<f32>, f32)>,
     text: String,
 }
@@ -119,8 +114,10 @@ impl<'a> Pen<'a> {
 
     fn follow(&mut self, operation: &Operation) {
         let operands = &operation.operands;
-        let number = |at: usize| operands.get(at).and_then(|object| object.as_float().ok());
-        let number = |at| number(at).unwrap_or(0.0);
+        let number = |at: usize| {
+            let object = operands.get(at);
+            object.map_or(0.0, |object| object.as_float().unwrap_or(0.0))
+        };
         match operation.operator.as_str() {
             "BT" => {
                 self.scale = 1.0;
@@ -152,7 +149,7 @@ impl<'a> Pen<'a> {
                     parts.iter().for_each(|part| self.show(Some(part)));
                 }
             }
-            // Another system of coordinates: places before and after have nothing to do with each other.
+            // These change the coordinates: positions before and after cannot be compared.
             "cm" | "Q" => self.last = None,
             _ => {}
         }
@@ -168,7 +165,7 @@ impl<'a> Pen<'a> {
         self.begin_line(from_x + x * self.scale, from_y + y * self.scale);
     }
 
-    /// Shows a string, or moves by the number that may stand between strings.
+    /// Draws a string, or moves by the number between two strings.
     fn show(&mut self, part: Option<&Object>) {
         let em = (self.size * self.scale).abs().max(f32::MIN_POSITIVE);
         let string = match part {
@@ -190,8 +187,10 @@ impl<'a> Pen<'a> {
         {
             self.text.push(char::REPLACEMENT_CHARACTER);
         }
-        let advance = self.advance.zip(font.width(string));
-        self.advance = advance.map(|(advance, width)| advance + width * em);
+        self.advance = self
+            .advance
+            .zip(font.width(string))
+            .map(|(advance, width)| advance + width * em);
         self.last = Some((self.x(), self.line.1));
     }
 
@@ -202,13 +201,13 @@ impl<'a> Pen<'a> {
     fn move_within_line(&mut self, by: f32, em: f32) {
         match &mut self.advance {
             Some(advance) => *advance += by,
-            // How wide the strings are is not known, but a gap between two is.
+            // The width of the strings is not known, but that of the gap between them is.
             None if by > SPACE * em => self.push(" "),
             None => {}
         }
     }
 
-    /// Puts between the last string and the next what the distance between them means.
+    /// Adds the separator that the distance between the last string and the next stands for.
     fn separate(&mut self, em: f32) {
         let (x, y) = (self.x(), self.line.1);
         match self.last {
@@ -218,7 +217,7 @@ impl<'a> Pen<'a> {
             Some((Some(end), _)) if x.is_some_and(|x| (x - end).abs() > SPACE * em) => {
                 self.push(" ");
             }
-            // A string placed anew behind one of unknown width.
+            // A string at a new position after one of unknown width.
             Some((None, _)) if self.advance == Some(0.0) => self.push(" "),
             Some(_) => {}
         }

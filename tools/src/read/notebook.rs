@@ -1,4 +1,4 @@
-//! A Jupyter notebook for the model: cell by cell, with what each put out.
+//! A Jupyter notebook for the model: cell by cell, with the outputs of each.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::text::Window;
 use crate::notebook::{Cell, Notebook, joined};
 use crate::{details, image};
 
-/// How many bytes of the text of one output are shown, of a whole notebook with pictures, and how many pictures.
+/// Limits for the text of one output and of a whole notebook with pictures, in bytes, and for the number of pictures.
 const OUTPUT_BYTES: usize = 10_000;
 const TEXT_BYTES: usize = 50_000;
 const PICTURES: usize = 10;
@@ -25,11 +25,10 @@ struct View {
     pictures: usize,
 }
 
-/// The cells of the window, which counts cells here.
+/// Shows the cells of the window, which counts cells here.
 pub(super) fn view(path: &Path, notebook: &Notebook<'_>, window: Window) -> Output {
     let skip = usize::try_from(window.first - 1).unwrap_or(usize::MAX);
-    let take = window.limit.unwrap_or(u64::MAX);
-    let take = usize::try_from(take).unwrap_or(usize::MAX);
+    let take = usize::try_from(window.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     let mut view = View::default();
     if notebook.cells.is_empty() {
         view.text.push_str("[the notebook has no cells]\n");
@@ -37,11 +36,11 @@ pub(super) fn view(path: &Path, notebook: &Notebook<'_>, window: Window) -> Outp
     for cell in notebook.cells.iter().skip(skip).take(take) {
         view.push(cell);
     }
-    let cells = notebook
+    let mut cells: Vec<_> = notebook
         .cells
         .iter()
-        .map(|cell| told(cell, &notebook.language));
-    let mut cells: Vec<_> = cells.collect();
+        .map(|cell| details_of(cell, &notebook.language))
+        .collect();
     if json!(cells).to_string().len() > details::LIMIT {
         cells.clear();
     }
@@ -87,7 +86,7 @@ impl View {
         };
         self.pictures += 1;
         if self.pictures > PICTURES {
-            return self.line("[a picture that is not shown, for there are many]");
+            return self.line("[a picture that is not shown: there are too many]");
         }
         let bytes = BASE64_STANDARD.decode(data.replace('\n', ""));
         let format = bytes.as_deref().ok().and_then(image::sniff);
@@ -114,7 +113,7 @@ impl View {
     }
 
     fn finish(mut self) -> Content {
-        // Text alone is cut to what a model is shown by others.
+        // The truncation of the tool applies to text without pictures.
         if self.blocks.is_empty() {
             let text = self.text.trim_end_matches('\n');
             return Content::Bytes(text.as_bytes().to_vec());
@@ -139,14 +138,16 @@ impl View {
     }
 }
 
-/// The text of an output: what was printed, what came of the last line, or what went wrong.
+/// Returns the text of an output: a stream, the value of the last line, or an error.
 fn text_of(output: &Value) -> String {
     match output["output_type"].as_str() {
         Some("stream") => joined(output.get("text")),
         Some("error") => {
             let of = |name: &str| output[name].as_str().unwrap_or_default().to_owned();
-            let trace = output["traceback"].as_array().into_iter().flatten();
-            let trace: Vec<_> = trace
+            let trace: Vec<_> = output["traceback"]
+                .as_array()
+                .into_iter()
+                .flatten()
                 .filter_map(Value::as_str)
                 .map(without_colours)
                 .collect();
@@ -156,15 +157,14 @@ fn text_of(output: &Value) -> String {
     }
 }
 
-/// The picture of an output and its kind, in base64.
+/// Returns the media type of the picture of an output, and the picture in base64.
 fn picture_of(output: &Value) -> Option<(&'static str, String)> {
-    let kinds = ["image/png", "image/jpeg"].into_iter();
-    let mut pictures =
-        kinds.filter_map(|kind| Some((kind, joined(Some(output["data"].get(kind)?)))));
-    pictures.next()
+    ["image/png", "image/jpeg"]
+        .into_iter()
+        .find_map(|kind| Some((kind, joined(Some(output["data"].get(kind)?)))))
 }
 
-/// A text without the sequences by which a terminal is told to change colours.
+/// Removes the escape sequences for colours.
 fn without_colours(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -176,20 +176,21 @@ fn without_colours(text: &str) -> String {
     plain + rest
 }
 
-/// A cell as hosts of the official SDKs know it.
-fn told(cell: &Cell, language: &str) -> Value {
+/// Returns the details of a cell, in the shape of the official SDKs.
+fn details_of(cell: &Cell, language: &str) -> Value {
     let output = |output: &Value| {
-        let mut told = json!({ "output_type": output["output_type"], "text": text_of(output) });
+        let mut details = json!({ "output_type": output["output_type"], "text": text_of(output) });
         if let Some((kind, data)) = picture_of(output) {
-            told["image"] = json!({ "image_data": data, "media_type": kind });
+            details["image"] = json!({ "image_data": data, "media_type": kind });
         }
-        told
+        details
     };
-    let mut told = json!({ "cellType": cell.kind(), "source": cell.source(), "cell_id": cell.id });
+    let mut details =
+        json!({ "cellType": cell.kind(), "source": cell.source(), "cell_id": cell.id });
     if cell.kind() == "code" {
-        told["language"] = json!(language);
-        told["execution_count"] = json!(cell.run());
-        told["outputs"] = cell.outputs().iter().map(output).collect();
+        details["language"] = json!(language);
+        details["execution_count"] = json!(cell.run());
+        details["outputs"] = cell.outputs().iter().map(output).collect();
     }
-    told
+    details
 }

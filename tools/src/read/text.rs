@@ -1,4 +1,4 @@
-//! Numbered lines of a file, read as a stream: what is skipped or too long is counted, never held.
+//! Numbered lines of a file, read as a stream: skipped and overlong parts are counted, never held in memory.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use crate::details;
 
-/// How many bytes of one line are given, and of all lines together.
+/// Limits for one line and for all lines, in bytes.
 const LINE_BYTES: usize = 10_000;
 const TEXT_BYTES: usize = 8 << 20;
-/// How much of a file is looked at behind the lines that are given, to tell how many it has.
+/// Limit for the part behind the lines in which further lines are counted, in bytes.
 const COUNTED: u64 = 16 << 20;
 
-/// Which lines are wanted.
+/// Range of lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// The first, from 1.
+    /// The first line, from 1.
     pub(super) first: u64,
-    /// How many; `None` for all.
+    /// Number of lines; `None` for all.
     pub(super) limit: Option<u64>,
 }
 
@@ -29,29 +29,30 @@ pub(super) struct Window {
 pub(super) struct Lines {
     /// `number<TAB>line`, joined by line feeds, with remarks in brackets behind.
     pub(super) text: String,
-    /// How many lines it holds.
+    /// Number of lines in the text.
     pub(super) count: u64,
-    /// How many lines were passed over before them.
+    /// Number of lines skipped before them.
     pub(super) skipped: u64,
-    /// Whether the file goes on behind them.
+    /// Whether the file continues behind them.
     pub(super) more: bool,
-    /// The lines as they are in the file, but for their ends, as many as are of use to a program.
+    /// The lines as they are in the file, with normalised ends, up to the limit for details.
     pub(super) plain: Vec<u8>,
-    /// How many line ends follow, as far as one looked.
+    /// Number of line ends behind them, up to the limit for counting.
     pub(super) rest: u64,
-    /// Whether the last line that is given has an end.
+    /// Whether the last of the lines has a line end.
     pub(super) is_ended: bool,
 }
 
 impl Lines {
-    /// What is told to programs. They take what stands between line ends for a line, so that a line end at the end of
-    /// the file begins one more, which is empty.
+    /// Returns the details for programs. They count what is between line ends, so that a line end at the end of the file
+    /// starts one more line, which is empty.
     pub(super) fn details(&self, path: &Path, first: u64) -> Value {
         let last = u64::from(!self.more && (self.is_ended || self.count == 0));
         let plain = self.plain.to_str_lossy();
-        let content = match self.more || !self.is_ended {
-            true => plain.strip_suffix('\n').unwrap_or(&plain),
-            false => &plain,
+        let content = if self.more || !self.is_ended {
+            plain.strip_suffix('\n').unwrap_or(&plain)
+        } else {
+            &plain
         };
         let total = self.skipped + self.count + last;
         json!({
@@ -67,7 +68,7 @@ impl Lines {
     }
 }
 
-/// Why a file that starts like this is not text: a phrase to put behind the fact, possibly empty.
+/// Returns a phrase, possibly empty, if a file that starts like this is not text; it continues "is a binary file".
 pub(super) fn why_binary(start: &[u8]) -> Option<&'static str> {
     if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
         return Some(" that looks like text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`");
@@ -77,8 +78,8 @@ pub(super) fn why_binary(start: &[u8]) -> Option<&'static str> {
     (start.contains(&0) || controls * 10 > start.len()).then_some("")
 }
 
-/// Reads the lines of `window`. A line ends at a line feed, with or without a carriage return before it; one at the
-/// very end starts no further line.
+/// Reads the lines of `window`. A line ends with a line feed, with or without a carriage return before it; one at the
+/// end of the file starts no further line.
 pub(super) fn read(source: impl Read, window: Window) -> io::Result<Lines> {
     let mut source = BufReader::with_capacity(64 * 1024, source);
     let mut lines = Lines::default();
@@ -124,7 +125,7 @@ pub(super) fn read(source: impl Read, window: Window) -> io::Result<Lines> {
     Ok(lines)
 }
 
-/// Adds one line, if there still is use for it.
+/// Adds one line, up to the limit for details.
 fn push_plain(plain: &mut Vec<u8>, line: &[u8]) {
     if plain.len() < details::LIMIT {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -133,7 +134,7 @@ fn push_plain(plain: &mut Vec<u8>, line: &[u8]) {
     }
 }
 
-/// Counts the lines behind those that are given.
+/// Counts the lines behind those that were read.
 fn count_rest(lines: &mut Lines, source: impl BufRead) -> io::Result<()> {
     let mut source = source.take(COUNTED);
     loop {
@@ -147,13 +148,13 @@ fn count_rest(lines: &mut Lines, source: impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Adds one line, and says whether bytes of it were not UTF-8.
+/// Adds one line; returns whether it has bytes that are not UTF-8.
 fn push_line(text: &mut String, number: u64, line: &[u8], left_out: usize) -> bool {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let whole = line.strip_suffix(b"\r").unwrap_or(line);
-    // A cut may fall into a character, whose beginning then is not shown.
+    // A cut may split a character, whose start is then left out.
     let cut = match (left_out, std::str::from_utf8(whole)) {
-        (1.., Err(fault)) if fault.error_len().is_none() => &whole[..fault.valid_up_to()],
+        (1.., Err(error)) if error.error_len().is_none() => &whole[..error.valid_up_to()],
         _ => whole,
     };
     let shown = String::from_utf8_lossy(cut);

@@ -1,4 +1,4 @@
-//! Pages that were read a moment ago. Time is an argument.
+//! Cache of pages that were read lately. Time is an argument.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,39 +6,40 @@ use std::time::{Duration, Instant};
 
 use super::page::Page;
 
-/// How long a page counts as it was.
+/// Time for which a page is kept.
 const FRESH: Duration = Duration::from_secs(15 * 60);
-/// How many pages are kept, and how much text.
+/// Limits for the number of pages and the bytes of their text.
 const PAGES: usize = 50;
 const BYTES: usize = 20_000_000;
 
-/// The pages, the oldest first.
+/// The cached pages, the oldest first.
 #[derive(Default)]
 pub struct Cache {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<CachedPage>,
     bytes: usize,
 }
 
-struct Entry {
+struct CachedPage {
     address: String,
     page: Arc<Page>,
     since: Instant,
 }
 
 impl Cache {
-    /// The page at `address`, if it is fresh.
+    /// Returns the page at `address`, if it is fresh.
     pub fn get(&mut self, address: &str, now: Instant) -> Option<Arc<Page>> {
         self.forget(now);
-        let mut entries = self.entries.iter();
-        let found = entries.find(|entry| entry.address == address);
-        found.map(|entry| entry.page.clone())
+        self.entries
+            .iter()
+            .find(|entry| entry.address == address)
+            .map(|entry| entry.page.clone())
     }
 
-    /// Keeps a page, and lets go of older ones where there are too many.
+    /// Adds a page, and evicts the oldest ones beyond the limits.
     pub fn put(&mut self, address: String, page: Arc<Page>, now: Instant) {
         self.remove(|entry| entry.address == address);
         self.bytes += page.text.len();
-        self.entries.push_back(Entry {
+        self.entries.push_back(CachedPage {
             address,
             page,
             since: now,
@@ -56,7 +57,7 @@ impl Cache {
         }
     }
 
-    fn remove(&mut self, is_gone: impl Fn(&Entry) -> bool) {
+    fn remove(&mut self, is_gone: impl Fn(&CachedPage) -> bool) {
         let bytes = &mut self.bytes;
         self.entries.retain(|entry| {
             let is_gone = is_gone(entry);
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_first() {
+    fn the_oldest_pages_are_evicted_first() {
         let now = Instant::now();
         let mut cache = Cache::default();
         for at in 0..=PAGES {

@@ -1,5 +1,5 @@
-//! From HTML to Markdown. The page may be made to do harm: nested without end, or so that a few of its tags stand for
-//! millions of elements. So a parse that builds nothing comes first; what asks too much of it is given as plain text.
+//! Converts HTML to Markdown. A page may be hostile: nested without end, or with a few tags that expand to millions of
+//! elements. So it is first parsed without building a tree; a page that exceeds the limits becomes plain text.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,26 +11,27 @@ use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::{Attribute, ExpandedName, ParseOpts, QualName, local_name, ns, parse_document};
 
-/// How many elements a page may have, and how deep they may lie in each other.
+/// Limits for the number of elements of a page and for their nesting.
 const ELEMENTS: usize = 100_000;
 const DEPTH: usize = 250;
-/// How long the first parse may take.
+/// Time limit for the first parse.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How much is parsed between two looks at what came of it.
+/// Number of bytes that are parsed between two checks of the limits.
 const PIECE: usize = 1_024;
 
-/// What is no text for a reader.
+/// Elements that hold no text for a reader.
 const SKIPPED: [&str; 12] = [
     "script", "style", "head", "noscript", "iframe", "svg", "canvas", "object", "template",
     "dialog", "form", "nav",
 ];
 
-/// The page's text, and its title.
+/// Returns the text of a page as Markdown, and its title.
 pub fn markdown(html: &str) -> (String, Option<String>) {
     let title = title(html);
-    let text = match is_harmless(html) {
-        true => std::panic::catch_unwind(|| convert(html)).ok().flatten(),
-        false => None,
+    let text = if is_harmless(html) {
+        std::panic::catch_unwind(|| convert(html)).ok().flatten()
+    } else {
+        None
     };
     (text.unwrap_or_else(|| plain(html)), title)
 }
@@ -43,7 +44,7 @@ fn convert(html: &str) -> Option<String> {
     Some(without_blank_runs(&text))
 }
 
-/// The same with one blank line at most between others.
+/// Collapses runs of blank lines into one.
 fn without_blank_runs(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_blank = true;
@@ -59,20 +60,22 @@ fn without_blank_runs(text: &str) -> String {
     out
 }
 
-/// What stands in the first `title`.
+/// Returns the content of the first `title`.
 fn title(html: &str) -> Option<String> {
     let lower = html
         .get(..html.floor_char_boundary(20_000))?
         .to_ascii_lowercase();
-    let start = lower.find("<title")?;
-    let start = start + lower[start..].find('>')? + 1;
+    let tag = lower.find("<title")?;
+    let start = tag + lower[tag..].find('>')? + 1;
     let end = start + lower[start..].find("</title")?;
-    let title = decoded(&html[start..end]);
-    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = decoded(&html[start..end])
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     (!title.is_empty()).then_some(title)
 }
 
-/// The text without its tags, in one pass, whatever they are.
+/// Removes all tags in one pass, however broken they are.
 fn plain(html: &str) -> String {
     let mut out = String::new();
     let mut rest = html;
@@ -106,7 +109,7 @@ fn plain(html: &str) -> String {
     without_blank_runs(&decoded(&lines.collect::<Vec<_>>().join("\n")))
 }
 
-/// The usual references to characters, resolved.
+/// Resolves the common character references.
 fn decoded(text: &str) -> String {
     let mut text = Cow::Borrowed(text);
     for (reference, character) in [
@@ -124,7 +127,7 @@ fn decoded(text: &str) -> String {
     text.into_owned()
 }
 
-/// Whether a tree can be made of the page without harm.
+/// Returns whether the page is within the limits for building a tree.
 fn is_harmless(html: &str) -> bool {
     let counter = Counter::default();
     let (elements, depth) = (counter.elements.clone(), counter.depth.clone());
@@ -142,7 +145,7 @@ fn is_harmless(html: &str) -> bool {
     true
 }
 
-/// Takes what a parser makes, and keeps no more of it than how much there was.
+/// Tree sink that builds nothing and counts elements and their depth.
 struct Counter {
     document: Handle,
     elements: Rc<Cell<usize>>,
@@ -151,7 +154,7 @@ struct Counter {
 
 type Handle = Rc<Counted>;
 
-/// Something in the page: its name, and how deep it lies.
+/// A node of the page.
 struct Counted {
     name: QualName,
     depth: Cell<usize>,
@@ -290,9 +293,9 @@ mod tests {
         ");
     }
 
-    /// Pages that would take all memory, all time or the whole stack: each is given, in time, as plain text.
+    /// Pages that would take all memory, all time or the whole stack become plain text in time.
     #[test]
-    fn pages_made_to_do_harm_are_plain_text() {
+    fn hostile_pages_become_plain_text() {
         let deep = "<div>".repeat(100_000) + "deep";
         let fonts: String = (0..2_000).map(|at| format!("<p><b a{at}>x")).collect();
         let many = "<i></i>".repeat(ELEMENTS + 1);
@@ -309,13 +312,13 @@ mod tests {
             let (text, _) = markdown(html);
             assert!(!text.contains('<'), "{name}: {text}");
         }
-        // What is only long is read.
+        // A long page within the limits is converted.
         assert_eq!(markdown(&attributes).0, "x");
         assert_eq!(markdown(&deep).0, "deep");
     }
 
     #[test]
-    fn plain_text_is_found_in_whatever_comes() {
+    fn broken_html_becomes_plain_text() {
         for (html, expected) in [
             ("a<b>b</b>c", "a b c"),
             ("a <script>if (x < y) {}</script> b", "a b"),
@@ -334,7 +337,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_page_is_a_panic(html in "(<[a-z/!-]{0,6}[ >]?|[<>&;'\"a-z \n]){0,200}") {
+        fn no_page_panics(html in "(<[a-z/!-]{0,6}[ >]?|[<>&;'\"a-z \n]){0,200}") {
             markdown(&html);
             plain(&html);
         }

@@ -1,30 +1,30 @@
-//! What an answer holds, as text. Pure.
+//! Turns the body of a response into text. Pure.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 use super::html;
 
-/// So much of a page is searched for the name of its encoding.
+/// Number of bytes of a page that are searched for the name of its encoding.
 const HEAD: usize = 1_024;
-/// So much of a page becomes Markdown; what comes behind is not looked at.
+/// Number of bytes of a page that become Markdown; the rest is dropped.
 const LONGEST: usize = 2_000_000;
 
-/// A page as it was read.
+/// A page that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
     /// The text; HTML as Markdown.
     pub text: String,
-    /// What the page calls itself.
+    /// The title of an HTML page.
     pub title: Option<String>,
-    /// How many bytes came.
+    /// Length of the body in bytes.
     pub bytes: usize,
-    /// Whether there was more of it than is read.
+    /// Whether the page is longer than the text.
     pub is_cut: bool,
-    /// The status of the answer, and its words.
+    /// Status code of the response and its reason phrase.
     pub status: (u16, String),
 }
 
-/// The text of `body`, which is said to be of `content_type`; or what it is that has no text.
+/// Reads the text of `body`, whose header says `content_type`; if it is not text, the error is its type.
 pub fn read(body: &[u8], content_type: Option<&str>) -> Result<Page, String> {
     let (kind, charset) = parts(content_type);
     let kind = match kind.as_str() {
@@ -53,7 +53,7 @@ pub fn read(body: &[u8], content_type: Option<&str>) -> Result<Page, String> {
     Ok(page)
 }
 
-/// The type in lower case, and the encoding that it names.
+/// Splits a content type into the media type, in lower case, and the charset.
 fn parts(content_type: Option<&str>) -> (String, Option<String>) {
     let mut parts = content_type.unwrap_or_default().split(';').map(str::trim);
     let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
@@ -67,16 +67,18 @@ fn parts(content_type: Option<&str>) -> (String, Option<String>) {
     (kind, charset)
 }
 
-/// What a body without a type is.
+/// Guesses the media type of a body.
 fn sniffed(body: &[u8]) -> String {
     let start = String::from_utf8_lossy(&body[..body.len().min(HEAD)]).to_ascii_lowercase();
     let is_html = start.trim_start().starts_with("<!doctype html") || start.contains("<html");
-    match (is_html, body.contains(&0)) {
-        (_, true) => "application/octet-stream",
-        (true, _) => "text/html",
-        (false, _) => "text/plain",
-    }
-    .to_owned()
+    let kind = if body.contains(&0) {
+        "application/octet-stream"
+    } else if is_html {
+        "text/html"
+    } else {
+        "text/plain"
+    };
+    kind.to_owned()
 }
 
 fn is_text(kind: &str) -> bool {
@@ -107,25 +109,26 @@ fn is_text(kind: &str) -> bool {
         || subtype.ends_with("+yaml")
 }
 
-/// The text in the encoding that its first bytes tell, the server, or the page itself; else what fits.
+/// Decodes a body in the encoding of its byte order mark, of the header or of the page itself; else in UTF-8 or
+/// Windows-1252.
 fn decoded(body: &[u8], charset: Option<&str>, is_html: bool) -> String {
     let label = |label: &str| Encoding::for_label(label.as_bytes());
     let of_page = || is_html.then(|| label(&meta(body)?)).flatten();
     let guessed = || match std::str::from_utf8(body) {
         Ok(_) => UTF_8,
         // Cut off in the middle of a character.
-        Err(fault) if fault.error_len().is_none() => UTF_8,
+        Err(error) if error.error_len().is_none() => UTF_8,
         Err(_) => WINDOWS_1252,
     };
     let encoding = charset
         .and_then(label)
         .or_else(of_page)
         .unwrap_or_else(guessed);
-    // Which heeds the mark at the beginning first.
+    // A byte order mark counts more than `encoding` here.
     encoding.decode(body).0.into_owned()
 }
 
-/// The encoding that an HTML page names at its beginning.
+/// Returns the encoding that an HTML page names at its beginning.
 fn meta(body: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(&body[..body.len().min(HEAD)]).to_ascii_lowercase();
     let metas = head.split("<meta").skip(1);
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_told_from_what_is_none() {
+    fn only_text_is_read() {
         for (content_type, body, expected) in [
             (Some("text/plain"), &b"a"[..], Ok("a")),
             (Some("TEXT/HTML; charset=utf-8"), b"<p>a</p>", Ok("a")),
@@ -165,9 +168,9 @@ mod tests {
             (Some("application/pdf"), b"%PDF", Err("application/pdf")),
             (Some("text/plain"), b"a\0b", Err("text/plain, but not text")),
         ] {
-            let told = read(body, content_type).map(|page| page.text);
+            let actual = read(body, content_type).map(|page| page.text);
             assert_eq!(
-                told.as_deref().map_err(String::as_str),
+                actual.as_deref().map_err(String::as_str),
                 expected,
                 "{content_type:?}"
             );
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_are_found_where_they_are_named() {
+    fn the_named_encoding_is_used() {
         for (content_type, body, expected) in [
             (Some("text/plain; charset=\"ISO-8859-1\""), &b"caf\xe9"[..], "café"),
             (Some("text/plain; charset=shift_jis"), b"\x93\xfa\x96{", "日本"),
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_end_is_cut() {
+    fn a_very_long_page_is_cut() {
         let body = "<p>word word</p>\n".repeat(LONGEST / 10);
         let page = read(body.as_bytes(), Some("text/html")).unwrap();
         assert!(page.is_cut && page.text.len() < LONGEST);
