@@ -13,11 +13,11 @@ use crate::image;
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Block {
     Text { text: String },
-    Image { source: Source },
+    Image { source: ImageSource },
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Source {
+pub(crate) struct ImageSource {
     data: String,
 }
 

@@ -136,12 +136,12 @@ fn report(workspace: &Workspace, found: &Walk, interface: Interface, time: Durat
         ));
     }
     text.push_str(&walk::remark(&found.errors));
-    let (told, is_told) = details::lines(&paths);
+    let (listed, is_whole) = details::lines(&paths);
     Output::text(text).with_details(json!({
         "durationMs": u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
-        "numFiles": told.len(),
-        "filenames": told,
-        "truncated": count > SHOWN || !is_told,
+        "numFiles": listed.len(),
+        "filenames": listed,
+        "truncated": count > SHOWN || !is_whole,
         "totalMatches": count,
         "countIsComplete": found.errors.is_empty(),
     }))

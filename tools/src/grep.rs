@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::search::{Search, SearchResult};
+use self::search::{FileSearch, SearchResult};
 use crate::arguments::{self, Count};
 use crate::blocking::{self, Stop};
 use crate::details;
@@ -132,7 +132,7 @@ fn grep(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
         Err(FileError::Directory) => false,
         Err(error) => return Err(error.explain(workspace, typed, &root)),
     };
-    let search = Search::new(arguments, is_single_file)?;
+    let search = FileSearch::new(arguments, is_single_file)?;
     let Walk { files, errors } = files(workspace, arguments, &root, stop)?;
     let offset = arguments.offset.map_or(0, |Count(lines)| lines);
     let limit = arguments

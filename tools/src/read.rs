@@ -28,7 +28,7 @@ use crate::image;
 use crate::notebook::Notebook;
 use crate::pdf;
 use crate::seen::{Seen, Stamp};
-use crate::workspace::{Opened, Workspace};
+use crate::workspace::{OpenFile, Workspace};
 
 /// Number of bytes that decide the kind of a file.
 const PROBE: usize = 8192;
@@ -111,7 +111,7 @@ fn read(target: &Target<'_>, arguments: &Arguments) -> Result<Output, String> {
         ..
     } = target;
     workspace.check_readable(path)?;
-    let Opened {
+    let OpenFile {
         source: mut file,
         len: size,
     } = match workspace.open(path) {

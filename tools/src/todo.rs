@@ -19,16 +19,16 @@ pub struct Todo {
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
     /// The whole list
-    todos: Vec<Item>,
+    todos: Vec<TodoItem>,
 }
 
 #[derive(Debug, Clone, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+struct TodoItem {
     /// What is to be done: Run the tests
     #[schemars(length(min = 1))]
     content: String,
-    status: Status,
+    status: TodoStatus,
     /// How it reads meanwhile: Running the tests
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
@@ -37,7 +37,7 @@ struct Item {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum TodoStatus {
     Pending,
     InProgress,
     Completed,
@@ -84,17 +84,17 @@ impl Tool for Todo {
 }
 
 /// Returns the list as people read it.
-fn shown(list: &[Item]) -> String {
+fn shown(list: &[TodoItem]) -> String {
     if list.is_empty() {
         return "the list is empty".to_owned();
     }
-    let line = |item: &Item| match item.status {
-        Status::Completed => format!("[x] {}", item.content),
-        Status::InProgress => {
+    let line = |item: &TodoItem| match item.status {
+        TodoStatus::Completed => format!("[x] {}", item.content),
+        TodoStatus::InProgress => {
             let reads = item.active_form.as_ref().unwrap_or(&item.content);
             format!("[>] {reads}")
         }
-        Status::Pending => format!("[ ] {}", item.content),
+        TodoStatus::Pending => format!("[ ] {}", item.content),
     };
     list.iter().map(line).collect::<Vec<_>>().join("\n")
 }

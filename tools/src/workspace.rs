@@ -29,18 +29,18 @@ pub struct Workspace {
 }
 
 /// An open file, on the disk or embedded in the program.
-pub(crate) struct Opened<'a> {
-    pub(crate) source: Source<'a>,
+pub(crate) struct OpenFile<'a> {
+    pub(crate) source: FileSource<'a>,
     pub(crate) len: u64,
 }
 
-/// Source of the bytes of a file.
-pub(crate) enum Source<'a> {
+/// FileSource of the bytes of a file.
+pub(crate) enum FileSource<'a> {
     Disk(fs::File),
     Embedded(Cursor<&'a [u8]>),
 }
 
-impl Read for Source<'_> {
+impl Read for FileSource<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Disk(file) => file.read(buffer),
@@ -49,7 +49,7 @@ impl Read for Source<'_> {
     }
 }
 
-impl Seek for Source<'_> {
+impl Seek for FileSource<'_> {
     fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
         match self {
             Self::Disk(file) => file.seek(to),
@@ -165,17 +165,17 @@ impl Workspace {
     }
 
     /// Opens the regular file at a resolved path.
-    pub(crate) fn open(&self, path: &Path) -> Result<Opened<'_>, FileError> {
+    pub(crate) fn open(&self, path: &Path) -> Result<OpenFile<'_>, FileError> {
         let Some(embedded) = self.embedded_at(path) else {
             let (file, metadata) = file::open(path)?;
-            return Ok(Opened {
-                source: Source::Disk(file),
+            return Ok(OpenFile {
+                source: FileSource::Disk(file),
                 len: metadata.len(),
             });
         };
         match embedded.at(path) {
-            Some(EmbeddedEntry::File(file)) => Ok(Opened {
-                source: Source::Embedded(Cursor::new(&file.content)),
+            Some(EmbeddedEntry::File(file)) => Ok(OpenFile {
+                source: FileSource::Embedded(Cursor::new(&file.content)),
                 len: file.content.len() as u64,
             }),
             Some(EmbeddedEntry::Folder(_)) => Err(FileError::Directory),

@@ -14,7 +14,7 @@ use super::{Arguments, OutputMode};
 use crate::arguments::Count;
 use crate::blocking::{Stop, Stoppable};
 use crate::file::FileError;
-use crate::workspace::{Opened, Workspace};
+use crate::workspace::{OpenFile, Workspace};
 
 /// Limit for the output in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
@@ -27,7 +27,7 @@ const FIRST_BATCH: usize = 32;
 const LARGEST_BATCH: usize = 1024;
 
 /// A prepared search.
-pub(super) struct Search {
+pub(super) struct FileSearch {
     matcher: RegexMatcher,
     searcher: SearcherBuilder,
     mode: OutputMode,
@@ -47,7 +47,7 @@ pub(super) struct SearchResult {
     pub(super) errors: Vec<String>,
 }
 
-impl Search {
+impl FileSearch {
     /// Prepares a search of a folder, or of a single file, whose name is not put before each line.
     pub(super) fn new(arguments: &Arguments, is_single_file: bool) -> Result<Self, String> {
         let multiline = arguments.multiline.unwrap_or(false);
@@ -177,7 +177,7 @@ impl Search {
         stop: &Stop,
     ) -> io::Result<Capped> {
         let source = match workspace.open(file) {
-            Ok(Opened { source, .. }) => Stoppable { source, stop },
+            Ok(OpenFile { source, .. }) => Stoppable { source, stop },
             // Removed since the walk, or not a regular file.
             Err(FileError::Missing | FileError::Directory | FileError::Special(_)) => {
                 return Ok(Capped::default());

@@ -19,7 +19,7 @@ const PICTURES: usize = 10;
 
 /// The blocks of the view so far.
 #[derive(Default)]
-struct View {
+struct NotebookView {
     blocks: Vec<ResultBlock>,
     text: String,
     pictures: usize,
@@ -29,7 +29,7 @@ struct View {
 pub(super) fn view(path: &Path, notebook: &Notebook<'_>, window: Window) -> Output {
     let skip = usize::try_from(window.first - 1).unwrap_or(usize::MAX);
     let take = usize::try_from(window.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    let mut view = View::default();
+    let mut view = NotebookView::default();
     if notebook.cells.is_empty() {
         view.text.push_str("[the notebook has no cells]\n");
     }
@@ -54,7 +54,7 @@ pub(super) fn view(path: &Path, notebook: &Notebook<'_>, window: Window) -> Outp
     }
 }
 
-impl View {
+impl NotebookView {
     fn push(&mut self, cell: &Cell) {
         let run = cell
             .run()

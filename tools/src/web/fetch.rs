@@ -91,7 +91,7 @@ impl WebFetch {
             FOR_MODEL
         };
         let offset = arguments.offset.map_or(0, |Count(at)| at);
-        let window = Window::new(&page.text, offset, size);
+        let window = PageWindow::new(&page.text, offset, size);
         let mut notes = window.notes(page.is_cut);
         let Some(reader) = reader.filter(|_| !window.text.is_empty()) else {
             return PageReport::new(url.as_str(), window.text, &notes, None);
@@ -102,10 +102,10 @@ impl WebFetch {
                 let share = Some(share).filter(|share| share.usage.total() > 0);
                 PageReport::new(&whose, &answer, &notes, share)
             }
-            Err(fault) => {
-                let window = Window::new(&page.text, offset, FOR_MODEL);
+            Err(error) => {
+                let window = PageWindow::new(&page.text, offset, FOR_MODEL);
                 let model = &reader.model().name;
-                notes = vec![format!("{model} could not be asked to read it: {fault}")];
+                notes = vec![format!("{model} could not be asked to read it: {error}")];
                 notes.extend(window.notes(page.is_cut));
                 PageReport::new(url.as_str(), window.text, &notes, None)
             }
@@ -207,7 +207,7 @@ fn moved(url: &Url, status: StatusCode, to: &Url) -> Output {
 }
 
 /// The part of a text that is read, in characters.
-struct Window<'a> {
+struct PageWindow<'a> {
     text: &'a str,
     start: usize,
     end: usize,
@@ -215,7 +215,7 @@ struct Window<'a> {
     all: usize,
 }
 
-impl<'a> Window<'a> {
+impl<'a> PageWindow<'a> {
     fn new(text: &'a str, offset: u64, size: usize) -> Self {
         let all = text.chars().count();
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(all);
@@ -301,7 +301,7 @@ mod tests {
             ),
             (u64::MAX, 2, false, "", "There is no text here."),
         ] {
-            let window = Window::new(text, offset, size);
+            let window = PageWindow::new(text, offset, size);
             assert_eq!(
                 (window.text, window.notes(is_cut).join(" ").as_str()),
                 (part, notes)

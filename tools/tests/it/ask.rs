@@ -1,4 +1,4 @@
-//! What a person is asked, and what the model is told of the answers.
+//! Questions and plans for the person, and the results for the model.
 
 use ah_conversation::{Access, Interaction, Interface, Tool};
 use ah_tools::{Ask, EnterPlan, ExitPlan};
@@ -18,7 +18,7 @@ fn questions() -> Value {
 }
 
 #[test]
-fn the_call_says_what_is_to_be_chosen() {
+fn the_call_carries_the_questions() {
     let tool = Ask::new(Interface::AgentSdk);
     let accesses = tool.access(&json!({ "questions": questions() }).into());
     let [Access::Ask(Interaction::Choices(choices))] = accesses.as_slice() else {
@@ -42,9 +42,9 @@ fn the_call_says_what_is_to_be_chosen() {
     );
 }
 
-/// The answers are those that the programs of the Agent SDKs send: by question, in words.
+/// The answers are as the hosts of the Agent SDKs send them: texts by question.
 #[test]
-fn answers_are_told_by_question() {
+fn the_model_gets_the_answer_to_each_question() {
     let tool = Ask::new(Interface::AgentSdk);
     let input = json!({
         "questions": questions(),
@@ -74,7 +74,7 @@ fn answers_are_told_by_question() {
 }
 
 #[test]
-fn plans_are_asked_for_and_told() {
+fn plans_are_submitted_and_returned() {
     let (enter, exit) = (
         EnterPlan::new(Interface::Native),
         ExitPlan::new(Interface::Native),

@@ -1,4 +1,4 @@
-//! Which tools each profile has, and under which names.
+//! The tools of each profile, with their names.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use ah_tools::{Profile, Shell, ToolDeps, Web, builtin};
 
 use crate::folder::Folder;
 
-/// The programs of the Agent SDKs answer questions here; nobody else is there.
+/// Hosts of the Agent SDKs answer questions here; otherwise there is no person.
 fn has_person(interface: Interface) -> bool {
     interface == Interface::AgentSdk
 }

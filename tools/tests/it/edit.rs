@@ -1,4 +1,4 @@
-//! What `edit` replaces, what it leaves alone, and what it says where it cannot.
+//! Edits with `edit`, what they leave alone, and their errors.
 
 use ah_conversation::Interface;
 use std::fs::{self, Permissions};
@@ -17,20 +17,18 @@ fn edit(folder: &Folder, input: Value) -> String {
     ))
 }
 
-/// The content after the edit, or what was said against it.
+/// Returns the content after the edit, or the error.
 fn edited(content: &str, old: &str, new: &str, all: bool) -> String {
     let folder = Folder::with(&[("f", content)]);
     let told = edit(
         &folder,
         json!({"path": "f", "old_string": old, "new_string": new, "replace_all": all}),
     );
-    match told.starts_with("error: ") {
-        true => {
-            assert_eq!(folder.get("f"), content, "a failed edit changes nothing");
-            told
-        }
-        false => folder.get("f"),
+    if told.starts_with("error: ") {
+        assert_eq!(folder.get("f"), content, "a failed edit changes nothing");
+        return told;
     }
+    folder.get("f")
 }
 
 #[test]
@@ -63,7 +61,7 @@ fn the_only_occurrence_is_replaced() {
 
 proptest! {
     #[test]
-    fn replacing_is_what_strings_do(content in "[ab\nä]{0,30}", old in "[ab\nä]{1,3}", new in "[abc\n]{0,3}") {
+    fn edits_replace_as_strings_do(content in "[ab\nä]{0,30}", old in "[ab\nä]{1,3}", new in "[abc\n]{0,3}") {
         prop_assume!(old != new);
         let count = content.matches(&old).count();
         let all = edited(&content, &old, &new, true);
@@ -112,7 +110,7 @@ fn mode_and_link_are_kept() {
 }
 
 #[test]
-fn what_was_done_is_told_in_lines_and_hunks() {
+fn a_change_is_reported_in_lines_and_hunks() {
     let folder = Folder::with(&[("f", "1\n2\n3\n4\n5\nx = 1\n7\n8\n9\n10\n")]);
     let tool = Edit::new(folder.workspace(), Interface::Native);
     let output = run(
@@ -198,7 +196,7 @@ fn a_miss_names_the_likely_mistake() {
 }
 
 #[test]
-fn what_cannot_be_edited_is_told() {
+fn failed_edits_give_their_reason() {
     let folder = Folder::with(&[("file", "a"), ("folder/safe.rs", "a")]);
     let workspace = Workspace::new(&folder.path(""), None, &["folder".into()]);
     let tool = Edit::new(workspace.into(), Interface::Native);

@@ -1,4 +1,4 @@
-//! Files that the program carries are read like any others, and never written.
+//! Files embedded in the program are read like any others, and never written.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ fn workspace(folder: &Folder) -> Arc<Workspace> {
     Arc::new(workspace.with_embedded(Arc::new(embedded)))
 }
 
-/// B3: built-in and embedded files have paths of their own.
+/// Built-in and embedded files have paths of their own.
 #[test]
-fn b3_embedded_files_are_read_searched_and_found_by_name() {
+fn embedded_files_are_read_searched_and_found_by_name() {
     let folder = Folder::with(&[("water", "water")]);
     std::os::unix::fs::symlink("/zip/embed/skills", folder.path("link")).unwrap();
     let workspace = workspace(&folder);
@@ -124,7 +124,7 @@ fn b3_embedded_files_are_read_searched_and_found_by_name() {
 }
 
 #[test]
-fn b3_embedded_files_are_never_written() {
+fn embedded_files_are_never_written() {
     let folder = Folder::new();
     let workspace = workspace(&folder);
     let write: &dyn Tool = &Write::new(workspace.clone(), Interface::Native);

@@ -1,4 +1,4 @@
-//! Programs of the user's as tools: what they say of themselves, how they are called, and which of a name is there.
+//! Programs of the user as tools: their descriptions, their calls, and the precedence of tools with one name.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::folder::{Folder, text};
 
-/// Writes programs: name and script.
+/// Writes programs, each with its name and script.
 fn put_programs(folder: &Folder, programs: &[(&str, &str)]) {
     for (name, script) in programs {
         folder.put(name, format!("#!/bin/sh\n{script}\n"));
@@ -65,9 +65,9 @@ async fn call(folder: &Folder, tool: &dyn Tool, input: Value) -> String {
     text(&tool.run(&call, &context).await)
 }
 
-/// Feature table T12: the description is that of `NAME.md` or of `--help`.
+/// The description is that of `NAME.md` or of `--help`.
 #[tokio::test]
-async fn a_program_is_described_by_what_stands_beside_it_or_by_its_help() {
+async fn a_program_is_described_by_the_files_beside_it_or_by_its_help() {
     let folder = Folder::new();
     put_programs(
         &folder,
@@ -127,7 +127,6 @@ async fn a_program_is_described_by_what_stands_beside_it_or_by_its_help() {
     "##);
 }
 
-/// Feature table T12: the arguments are passed.
 #[tokio::test]
 async fn a_program_gets_a_command_line_or_json() {
     let folder = Folder::new();
@@ -290,9 +289,9 @@ async fn programs_in_the_folders_of_other_agents_are_not_started_to_be_asked() {
     }
 }
 
-/// Feature table T13: `--tool NAME=CMD` adds a tool.
+/// `--tool NAME=CMD` adds a tool.
 #[tokio::test]
-async fn a_command_line_is_a_tool_as_well() {
+async fn a_command_line_can_be_a_tool() {
     let folder = Folder::new();
     put_programs(&folder, &[("scripts/file.sh", "echo \"file $1\"")]);
     folder.put("scripts/file.md", "Of a file.");
@@ -333,7 +332,7 @@ async fn a_command_line_is_a_tool_as_well() {
 }
 
 #[tokio::test]
-async fn of_one_name_the_highest_layer_is_there() {
+async fn the_tool_of_the_highest_layer_is_used() {
     let folder = Folder::new();
     let layers = [
         Layer::BuiltIn,
@@ -389,9 +388,9 @@ async fn of_one_name_the_highest_layer_is_there() {
     assert_eq!(all.iter().count(), 7);
 }
 
-/// Feature table T11: Lua files lie beside programs, and count more.
+/// Lua files in the same folder take precedence over programs.
 #[tokio::test]
-async fn of_a_program_and_a_lua_file_the_file_counts() {
+async fn a_lua_file_takes_precedence_over_a_program() {
     let folder = Folder::new();
     put_programs(
         &folder,
@@ -437,7 +436,7 @@ async fn of_a_program_and_a_lua_file_the_file_counts() {
 }
 
 #[tokio::test]
-async fn only_the_lua_files_of_a_skill_find_those_of_the_project() {
+async fn only_lua_files_of_skills_load_modules_of_the_project() {
     let folder = Folder::new();
     folder.put("project/optional.lua", "return \"the project's\"");
     let script = "local _, optional = pcall(require, \"optional\")

@@ -1,4 +1,4 @@
-//! A temporary folder with files in it, and the file tools at work there.
+//! A temporary folder with files, and calls of tools in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-/// The folder; gone when dropped.
+/// A temporary folder, removed when dropped.
 pub struct Folder {
     dir: TempDir,
 }
@@ -23,7 +23,7 @@ impl Folder {
         Self { dir }
     }
 
-    /// A folder with these files.
+    /// Returns a folder with these files.
     pub fn with(files: &[(&str, &str)]) -> Self {
         let folder = Self::new();
         for (name, content) in files {
@@ -42,7 +42,7 @@ impl Folder {
         fs::write(path, content).unwrap();
     }
 
-    /// Puts a pipe there, from which nothing will ever come.
+    /// Creates a pipe to which nothing is ever written.
     pub fn put_pipe(&self, name: &str) {
         let made = Command::new("mkfifo").arg(self.path(name)).status();
         assert!(made.unwrap().success());
@@ -52,7 +52,7 @@ impl Folder {
         String::from_utf8(fs::read(self.path(name)).unwrap()).unwrap()
     }
 
-    /// The names in the folder, hidden ones too, sorted.
+    /// Returns the names in the folder, with hidden ones, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.dir.path()).unwrap();
         let mut names: Vec<_> = entries
@@ -72,7 +72,7 @@ pub fn run(tool: &dyn Tool, input: Value) -> Output {
     runtime().block_on(call(tool, input))
 }
 
-/// The text of an output, behind `error: ` if it is one; pictures as their media type in brackets.
+/// Returns the text of an output, behind `error: ` if it is one; pictures as their media type in brackets.
 pub fn text(output: &Output) -> String {
     let text = match &output.content {
         Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -85,13 +85,14 @@ pub fn text(output: &Output) -> String {
             shown.collect::<Vec<_>>().join("\n")
         }
     };
-    match output.is_error {
-        true => format!("error: {text}"),
-        false => text,
+    if output.is_error {
+        format!("error: {text}")
+    } else {
+        text
     }
 }
 
-/// Begins one call of the tool and drops it while it works; comes back when the work has ended.
+/// Starts a call of the tool and drops it while it runs; returns when its work has ended.
 pub fn run_and_drop(tool: &dyn Tool, input: Value) {
     let runtime = runtime();
     let soon = Duration::from_millis(20);
@@ -101,7 +102,7 @@ pub fn run_and_drop(tool: &dyn Tool, input: Value) {
     drop(runtime);
 }
 
-/// Begins one call of the tool and drops it when `is_time`.
+/// Starts a call of the tool and drops it once `is_time` is true.
 pub fn run_until(tool: &dyn Tool, input: Value, is_time: impl Fn() -> bool) {
     runtime().block_on(async {
         let looking = async {
@@ -116,14 +117,14 @@ pub fn run_until(tool: &dyn Tool, input: Value, is_time: impl Fn() -> bool) {
     });
 }
 
-/// Looks until something is so.
+/// Waits until a condition is true.
 pub fn wait_until(is_so: impl Fn() -> bool) {
     while !is_so() {
         std::thread::yield_now();
     }
 }
 
-/// One call of the tool.
+/// Runs one call of the tool.
 pub async fn call(tool: &dyn Tool, input: Value) -> Output {
     let call = ToolUse {
         id: "call".into(),

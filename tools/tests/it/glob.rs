@@ -1,4 +1,4 @@
-//! Which files `glob` finds.
+//! Searches with `glob`.
 
 use ah_conversation::{Access, Interface, Tool as _};
 use ah_tools::Glob;

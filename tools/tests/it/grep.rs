@@ -1,4 +1,4 @@
-//! What `grep` finds, and that it says so as `rg` does.
+//! Searches with `grep`, whose output is that of ripgrep.
 
 use std::fs::File;
 use std::process::Command;
@@ -40,7 +40,7 @@ fn fixture() -> Folder {
     folder
 }
 
-/// Tool input, the same for `rg`, and what both print.
+/// Input of the tool, arguments of `rg`, and the output of both.
 const CASES: [(&str, &str, &str); 18] = [
     (
         r#"{"pattern": "fn"}"#,
@@ -139,9 +139,9 @@ const CASES: [(&str, &str, &str); 18] = [
     ),
 ];
 
-/// 04 e and T6. What is expected here is what `rg` printed; where it is installed, it is asked again.
+/// The expected output was printed by `rg`, which is run again where it is installed.
 #[test]
-fn port_04_e_the_output_is_that_of_rg() {
+fn the_output_is_that_of_rg() {
     let folder = fixture();
     for (input, same_for_rg, expected) in CASES {
         let output = grep(&folder, serde_json::from_str(input).unwrap());
@@ -153,7 +153,7 @@ fn port_04_e_the_output_is_that_of_rg() {
     }
 }
 
-/// What `rg` prints, where it is installed.
+/// Returns the output of `rg`, where it is installed.
 fn rg(folder: &Folder, arguments: &str) -> Option<String> {
     let output = Command::new("rg")
         .args([
@@ -191,7 +191,7 @@ fn output_is_paged() {
 }
 
 #[test]
-fn output_without_end_is_cut() {
+fn very_long_output_is_cut() {
     let folder = Folder::with(&[("a", &"match\n".repeat(1_000_000)), ("b", "match\n")]);
     folder.put("long", "x".repeat(10_000) + "match\n");
     let told = grep(
@@ -219,7 +219,7 @@ fn nothing_found_is_no_error() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_told() {
+fn failed_searches_give_their_reason() {
     let folder = Folder::with(&[("source/a.rs", "a\n")]);
     folder.put_pipe("pipe");
     for (input, expected) in [

@@ -1,4 +1,4 @@
-//! Commands beside the conversation.
+//! Background commands.
 
 use ah_conversation::Output;
 use ah_tools::Bash;
@@ -114,7 +114,7 @@ async fn much_output_comes_in_whole_lines_and_is_all_there() {
 }
 
 #[tokio::test]
-async fn what_a_job_cannot_do_is_told() {
+async fn invalid_requests_to_jobs_give_their_reason() {
     let folder = Folder::new();
     let tool = bash(&folder);
     let ask = async |input: Value| text(&call(&tool, &folder, "ask", input).await);

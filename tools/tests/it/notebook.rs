@@ -1,4 +1,4 @@
-//! Jupyter notebooks: what `Read` shows of them, and what `NotebookEdit` changes.
+//! Jupyter notebooks, read by `Read` and changed by `NotebookEdit`.
 
 use ah_conversation::Tool as _;
 use ah_tools::{NotebookEdit, Read};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::folder::{Folder, run, text};
 use crate::sdk::{at, file_tools};
 
-/// A notebook as Jupyter writes it, with an odd number in it that no rewriting must touch.
+/// A notebook as Jupyter writes it, with a number whose odd form has to be kept.
 const NOTEBOOK: &str = r##"{
  "cells": [
   {
@@ -48,7 +48,7 @@ const NOTEBOOK: &str = r##"{
 }
 "##;
 
-/// `Read` and `NotebookEdit` in a folder with a notebook, and the notebook's path.
+/// Returns a folder with a notebook, `Read` and `NotebookEdit` for it, and the path of the notebook.
 fn notebook(content: &str) -> (Folder, Read, NotebookEdit, String) {
     let folder = Folder::with(&[("a.ipynb", content)]);
     let (read, ..) = file_tools(&folder);
@@ -168,7 +168,7 @@ fn cells_are_replaced_inserted_and_deleted() {
 }
 
 #[test]
-fn what_is_not_meant_stays_as_it_is() {
+fn everything_but_the_cell_stays_as_it_is() {
     let (folder, read, edit, path) = notebook(NOTEBOOK);
     run(&read, json!({ "file_path": path }));
     for input in [
@@ -206,7 +206,7 @@ fn what_is_not_meant_stays_as_it_is() {
 }
 
 #[test]
-fn what_cannot_be_done_to_a_notebook_is_told() {
+fn failed_notebook_edits_give_their_reason() {
     let (folder, read, edit, path) = notebook(NOTEBOOK);
     folder.put("text.ipynb", "no notebook");
     folder.put(

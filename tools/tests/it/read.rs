@@ -1,4 +1,4 @@
-//! What `read` gives for each kind of file.
+//! Results of `read` for each kind of file.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -114,7 +114,7 @@ fn a_directory_gives_its_names() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn binary_files_are_refused() {
     let folder = Folder::new();
     for (content, expected) in [
         (&b"ab\0cd"[..], "error: `f` is a binary file of 5 bytes"),
@@ -143,7 +143,7 @@ fn bytes_that_are_no_text_are_refused() {
 }
 
 #[test]
-fn what_may_never_end_is_refused() {
+fn pipes_and_devices_are_refused() {
     let folder = Folder::new();
     folder.put_pipe("pipe");
     for (path, expected) in [
@@ -194,7 +194,7 @@ fn a_file_of_a_million_lines_is_read_in_parts() {
 }
 
 #[test]
-fn paths_mean_what_a_shell_takes_them_for() {
+fn paths_are_resolved_as_in_a_shell() {
     let folder = Folder::with(&[
         ("home/notes", "n\n"),
         ("work/a/f", "f\n"),

@@ -1,4 +1,4 @@
-//! How `read` gives the text of PDFs.
+//! The text of PDFs in results of `read`.
 
 use ah_conversation::Interface;
 use ah_tools::Read;
@@ -17,7 +17,7 @@ fn read(folder: &Folder, input: Value) -> String {
     ))
 }
 
-/// A document whose pages are drawn by these operations, in a font where each letter is half as wide as it is high.
+/// Returns a document whose pages are drawn by these operations, in a font with letters half as wide as high.
 fn document(pages: &[String]) -> Document {
     let mut document = Document::with_version("1.5");
     let parent = document.new_object_id();
@@ -64,7 +64,7 @@ fn put(folder: &Folder, pages: &[&str]) {
 }
 
 #[test]
-fn strings_become_words_lines_and_paragraphs_by_their_places() {
+fn strings_become_words_lines_and_paragraphs_by_their_positions() {
     let folder = Folder::new();
     for (operations, expected) in [
         ("(one) Tj", "one"),
@@ -93,7 +93,7 @@ fn strings_become_words_lines_and_paragraphs_by_their_places() {
 }
 
 #[test]
-fn port_04_h_pages_are_chosen() {
+fn pages_are_chosen() {
     let folder = Folder::new();
     let pages: Vec<_> = (1..=25).map(|number| format!("({number}) Tj")).collect();
     put(
@@ -168,7 +168,7 @@ fn broken_and_encrypted_files_are_refused() {
 }
 
 #[test]
-fn a_text_that_speaks_of_pdfs_is_a_text() {
+fn a_text_about_pdfs_is_a_text() {
     let folder = Folder::with(&[("f", "starts_with(b\"%PDF-\")\n")]);
     assert_eq!(
         read(&folder, json!({"path": "f"})),
@@ -177,7 +177,7 @@ fn a_text_that_speaks_of_pdfs_is_a_text() {
 }
 
 #[test]
-fn no_cut_or_flipped_file_ends_the_program() {
+fn corrupt_files_do_not_panic() {
     let folder = Folder::new();
     let whole = bytes(document(&[
         "BT /F 10 Tf [(one) -300 (two)] TJ ET".to_owned()

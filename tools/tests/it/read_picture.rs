@@ -1,4 +1,4 @@
-//! How `read` shows pictures.
+//! Pictures in results of `read`.
 
 use std::io::Cursor;
 
@@ -26,7 +26,7 @@ fn encode(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     bytes
 }
 
-/// A picture that no compression makes small.
+/// Returns a picture that cannot be compressed.
 fn noise(width: u32, height: u32) -> DynamicImage {
     let mut state = 1_u32;
     let picture = RgbImage::from_fn(width, height, |_, _| {

@@ -1,5 +1,4 @@
-//! The tools as the hosts of the official Agent SDKs know them: names, inputs, texts and details. Tests named `port_04_…`
-//! show the check of that letter.
+//! The tools under the interface of the official Agent SDKs: names, inputs, texts and details.
 
 use ah_conversation::{Context, Environment, Interface, Output, Tool, ToolUse};
 use ah_testkit::world::SessionStore;
@@ -11,13 +10,13 @@ use serde_json::{Value, json};
 use crate::bash::{appears, bash_of, call, ends};
 use crate::folder::{Folder, run, text};
 
-/// The absolute path of a file in the folder.
+/// Returns the absolute path of a file in the folder.
 pub fn at(folder: &Folder, name: &str) -> String {
     let path = folder.workspace().cwd().join(name);
     path.to_str().unwrap().to_owned()
 }
 
-/// `read`, `write` and `edit` as a session has them: the last two after the first.
+/// Returns `read`, `write` and `edit` as a session has them: the last two limited to what the first has read.
 pub fn file_tools(folder: &Folder) -> (Read, Write, Edit) {
     let read = Read::new(folder.workspace(), Interface::AgentSdk);
     let write = Write::new(folder.workspace(), Interface::AgentSdk).after(&read);
@@ -40,9 +39,9 @@ fn tools(folder: &Folder) -> Vec<std::sync::Arc<dyn Tool>> {
     builtin(Profile::Sdk, Interface::AgentSdk, deps)
 }
 
-/// 04 a and b: each tool has exactly the inputs of the catalogue, in a schema that an endpoint takes.
+/// Each tool has exactly the arguments of the SDK's tool, in a valid schema.
 #[test]
-fn port_04_a_b_every_tool_has_its_schema() {
+fn every_tool_has_its_schema() {
     let folder = Folder::new();
     let shown = tools(&folder).into_iter().map(|tool| {
         let spec = tool.spec();
@@ -53,12 +52,20 @@ fn port_04_a_b_every_tool_has_its_schema() {
         let text = serde_json::to_string(schema).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), *schema);
         let required = schema["required"].as_array().unwrap();
-        let names = schema["properties"].as_object().unwrap().keys();
-        let names = names.map(|name| match required.contains(&json!(name)) {
-            true => format!("{name}*"),
-            false => name.clone(),
-        });
-        format!("{}: {}", spec.name, names.collect::<Vec<_>>().join(" "))
+        let names: Vec<_> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|name| {
+                let mark = if required.contains(&json!(name)) {
+                    "*"
+                } else {
+                    ""
+                };
+                format!("{name}{mark}")
+            })
+            .collect();
+        format!("{}: {}", spec.name, names.join(" "))
     });
     insta::assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @"
     Read: file_path* offset limit pages
@@ -81,7 +88,7 @@ fn port_04_a_b_every_tool_has_its_schema() {
 }
 
 #[tokio::test]
-async fn port_04_c_a_timeout_over_the_limit_is_refused_and_one_below_is_kept() {
+async fn a_timeout_over_the_limit_is_refused_and_one_below_is_kept() {
     let folder = Folder::new();
     let tool = bash_of(&folder, Interface::AgentSdk);
     let run = async |input: Value| call(&tool, &folder, "call", input).await;
@@ -100,7 +107,7 @@ async fn port_04_c_a_timeout_over_the_limit_is_refused_and_one_below_is_kept() {
 }
 
 #[test]
-fn port_04_d_edit_takes_one_match_or_all() {
+fn edit_takes_one_match_or_all() {
     for (content, old, all, expected) in [
         ("a b c", "x", false, "error: old_string is not in"),
         ("a b c", "x", true, "error: old_string is not in"),
@@ -123,16 +130,17 @@ fn port_04_d_edit_takes_one_match_or_all() {
             &edit,
             json!({"file_path": path, "old_string": old, "new_string": "X", "replace_all": all}),
         );
-        let told = match output.is_error {
-            true => text(&output),
-            false => folder.get("f"),
+        let told = if output.is_error {
+            text(&output)
+        } else {
+            folder.get("f")
         };
         assert!(told.starts_with(expected), "{content} {old} {all}: {told}");
     }
 }
 
 #[test]
-fn port_04_i_relative_paths_are_refused_and_touch_nothing() {
+fn relative_paths_are_refused_and_touch_nothing() {
     let folder = Folder::with(&[("f", "text\n")]);
     let (read, write, edit) = file_tools(&folder);
     let cases: [(&dyn Tool, Value); 3] = [
@@ -160,7 +168,7 @@ fn port_04_i_relative_paths_are_refused_and_touch_nothing() {
 }
 
 #[tokio::test]
-async fn port_04_j_a_command_in_the_background_is_named_asked_and_stopped() {
+async fn a_command_in_the_background_is_named_asked_and_stopped() {
     let folder = Folder::new();
     let bash = bash_of(&folder, Interface::AgentSdk);
     let (output, stop) = {
@@ -259,7 +267,7 @@ async fn a_command_gives_its_output_without_the_last_line_end_and_its_failure_fi
 }
 
 #[test]
-fn what_was_read_is_told_as_it_is() {
+fn details_of_a_read_have_the_content() {
     let folder = Folder::new();
     let (read, ..) = file_tools(&folder);
     for (content, more, expected) in [
@@ -298,7 +306,7 @@ fn what_was_read_is_told_as_it_is() {
 }
 
 #[test]
-fn a_file_is_changed_only_as_it_was_read() {
+fn a_file_that_has_changed_since_it_was_read_is_not_changed() {
     let folder = Folder::with(&[("f", "one\n"), ("g", "one\n")]);
     let (read, write, edit) = file_tools(&folder);
     let (f, new) = (at(&folder, "f"), at(&folder, "new"));
@@ -333,7 +341,7 @@ fn a_file_is_changed_only_as_it_was_read() {
 }
 
 #[test]
-fn searches_tell_programs_what_they_found() {
+fn details_of_searches_list_the_matches() {
     let folder = Folder::with(&[
         ("a.rs", "fn one\nfn two\n"),
         ("b.rs", "fn three\n"),
@@ -373,7 +381,7 @@ fn searches_tell_programs_what_they_found() {
 }
 
 #[tokio::test]
-async fn a_list_tells_what_it_was_and_what_it_is() {
+async fn details_of_a_list_have_its_old_and_its_new_state() {
     let call = ToolUse {
         id: "call".into(),
         name: "TodoWrite".into(),

@@ -1,4 +1,4 @@
-//! How a whole output is found again.
+//! Paging of stored outputs.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::folder::{Folder, text};
 
-/// A store that has 5,000 numbered lines as the output of `call`.
+/// Returns a store with 5,000 numbered lines as the output of `call`.
 async fn store(folder: &Folder) -> Arc<dyn Store> {
     let store = SessionStore::in_memory(&folder.path("")).unwrap();
     let call = ToolUse {

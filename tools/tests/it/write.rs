@@ -1,4 +1,4 @@
-//! How `write` puts content in its place, and where it refuses to.
+//! Files written by `write`, and its errors.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -85,7 +85,7 @@ fn a_symbolic_link_stays_and_its_target_is_written() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told() {
+fn failed_writes_give_their_reason() {
     let folder = Folder::with(&[("file", "kept"), ("folder/x", "")]);
     for (path, expected) in [
         ("folder", "error: `folder` is a directory"),
@@ -110,7 +110,7 @@ fn what_cannot_be_written_is_told() {
 }
 
 #[test]
-fn protected_folders_are_not_written_by_any_way() {
+fn protected_folders_are_never_written() {
     let folder = Folder::with(&[("safe/x", "kept")]);
     symlink("safe", folder.path("link")).unwrap();
     let workspace = Workspace::new(&folder.path(""), None, &["safe".into()]);
