@@ -1,6 +1,8 @@
 //! What tries to get past a rule, and what must not be in the way.
 
-use std::path::PathBuf;
+mod verdicts;
+
+use std::path::{Path, PathBuf};
 
 use ah_conversation::{
     Access, Decision, Input, PatternRoots, PermissionMode, Permissions, SimpleCommand, ToolUse,
@@ -288,8 +290,8 @@ const ATTACKS: &[&str] = &[
     "echo @(a|b) $(rm x)",
 ];
 
-fn decide(permissions: &Permissions, line: &str) -> Decision {
-    let parsed = parse(line, &|name| PathBuf::from("/w").join(name));
+fn decide(permissions: &Permissions, line: &str, resolve: &dyn Fn(&str) -> PathBuf) -> Decision {
+    let parsed = parse(line, resolve);
     let call = ToolUse {
         id: "t".into(),
         name: "bash".into(),
@@ -299,6 +301,11 @@ fn decide(permissions: &Permissions, line: &str) -> Decision {
     accesses.extend(parsed.reads.into_iter().map(Access::Read));
     accesses.extend(parsed.writes.into_iter().map(Access::Write));
     permissions.decide(&call, &accesses)
+}
+
+/// Resolves a name in `/w`, without regard to `..`.
+fn in_w(name: &str) -> PathBuf {
+    Path::new("/w").join(name)
 }
 
 fn permissions(mode: PermissionMode, allow: &[&str], deny: &[&str]) -> Permissions {
@@ -340,14 +347,14 @@ fn with_denied() -> [Permissions; 2] {
 fn nothing_gets_past_a_rule() {
     assert!(ATTACKS.len() >= 150, "{} attacks", ATTACKS.len());
     for line in ATTACKS {
-        let by_prefix = decide(&with_prefixes(), line);
+        let by_prefix = decide(&with_prefixes(), line, &in_w);
         assert_ne!(
             by_prefix,
             Decision::Allow,
             "{line:?} is allowed by a prefix"
         );
         for denied in with_denied() {
-            let decision = decide(&denied, line);
+            let decision = decide(&denied, line, &in_w);
             assert_ne!(decision, Decision::Allow, "{line:?} runs what is denied");
         }
     }
@@ -380,7 +387,7 @@ fn what_is_allowed_is_not_in_the_way() {
         "git commit -F - <<'EOF'\n$(not run) `nor this`\nEOF\n",
         "git stash && git pull || echo failed",
     ] {
-        let decision = decide(&with_prefixes(), line);
+        let decision = decide(&with_prefixes(), line, &in_w);
         assert_eq!(decision, Decision::Allow, "{line}");
     }
     for line in [
@@ -392,7 +399,7 @@ fn what_is_allowed_is_not_in_the_way() {
         "grep rm *",
     ] {
         for denied in with_denied() {
-            assert_eq!(decide(&denied, line), Decision::Allow, "{line}");
+            assert_eq!(decide(&denied, line, &in_w), Decision::Allow, "{line}");
         }
     }
 }
@@ -425,7 +432,7 @@ fn redirections_need_a_permission_of_their_own() {
         // `..` is resolved by the workspace; here it is resolved by hand.
         let decide = |permissions: &Permissions| {
             let line = line.replace("../out", "/out");
-            decide(permissions, &line) == Decision::Allow
+            decide(permissions, &line, &in_w) == Decision::Allow
         };
         assert_eq!((decide(&git), decide(&edits)), (by_rule, by_mode), "{line}");
     }
@@ -449,7 +456,11 @@ fn rules_for_files_see_the_files_that_commands_name() {
         ("cat other", true),
         ("echo secret", true),
     ] {
-        assert_eq!(decide(&denied, line) == Decision::Allow, allowed, "{line}");
+        assert_eq!(
+            decide(&denied, line, &in_w) == Decision::Allow,
+            allowed,
+            "{line}"
+        );
     }
 }
 
@@ -473,7 +484,11 @@ fn work_on_files_is_allowed_where_edits_are() {
         ("cd a && rm b", false),
         ("find . -name a | xargs rm", false),
     ] {
-        assert_eq!(decide(&edits, line) == Decision::Allow, allowed, "{line}");
+        assert_eq!(
+            decide(&edits, line, &in_w) == Decision::Allow,
+            allowed,
+            "{line}"
+        );
     }
 }
 
@@ -540,7 +555,7 @@ proptest! {
     fn any_shell_line_has_an_answer(line in "[a-z '\"$(){}<>&;|\\\\#`=\n\t*?!~0-9-]{0,60}") {
         parse(&line, &|name| PathBuf::from(name));
         for denied in with_denied() {
-            decide(&denied, &line);
+            decide(&denied, &line, &in_w);
         }
     }
 }
