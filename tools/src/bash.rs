@@ -1,9 +1,8 @@
-//! The `bash` tool: a command line, run in a shell to its end, or beside the conversation as a job.
+//! The `bash` tool: runs a command line in a shell, in the foreground or as a background job.
 //!
-//! How a child is started, watched and ended is `ah-process`; whether a command can change anything is decided in
-//! `command`, and which programs it starts in `shell`; who may run it is decided elsewhere.
+//! `ah-process` starts, watches and ends the child; `shell` tells which programs a line runs and whether they change
+//! anything. Permissions are decided elsewhere.
 
-mod command;
 mod report;
 mod shell;
 
@@ -27,26 +26,27 @@ use crate::jobs::Jobs;
 use crate::naming::describe;
 use crate::workspace::Workspace;
 
-/// Milliseconds that a command has where nobody says otherwise.
+/// Default timeout of a command, in milliseconds.
 pub(crate) const DEFAULT_TIMEOUT: u64 = 120_000;
-/// Milliseconds that a command can have.
+/// Maximum timeout of a command, in milliseconds.
 pub(crate) const MAX_TIMEOUT: u64 = 600_000;
 
-/// The shell that runs commands, and what they see.
+/// The shell that runs commands, and their environment.
 #[derive(Debug, Clone)]
 pub struct Shell {
     /// The program.
     pub program: PathBuf,
-    /// All variables that a command sees.
+    /// Environment variables of commands; no others are inherited.
     pub environment: Vec<(String, String)>,
-    /// How many bytes of one output are kept.
+    /// Maximum number of bytes kept of one output.
     pub output_cap: u64,
-    /// What commands run in; without it, they may do what we may.
+    /// Sandbox that commands run in; `None`: they are not confined.
     pub sandbox: Option<Arc<Sandbox>>,
 }
 
 impl Shell {
-    /// The shell that `AH_SHELL` names, or bash, or sh, with all variables but secrets, and 64 MiB of output.
+    /// Returns the shell that `AH_SHELL` names, or bash, or sh. Its commands see all variables except secrets; 64 MiB of
+    /// an output are kept.
     pub fn new(environment: &Environment) -> Self {
         let wanted = [environment.get("AH_SHELL"), Some("bash"), Some("sh")];
         let program = wanted
@@ -65,7 +65,7 @@ impl Shell {
         }
     }
 
-    /// The command `line`, to be run in `cwd`.
+    /// Returns a command that runs `line` in `cwd`.
     pub(crate) fn command(&self, line: &str, cwd: &Path, keep: Keep) -> Command {
         Command {
             program: self.program.clone(),
@@ -81,7 +81,7 @@ impl Shell {
     }
 }
 
-/// Runs a command to its end; `line` is what it is called in the details.
+/// Runs a command in the foreground; the details name it `line`.
 pub(crate) async fn to_end(child: Command, line: &str) -> Output {
     match child.run().await {
         Err(fault) => Output::error(fault.to_string()),
@@ -93,23 +93,23 @@ pub(crate) async fn to_end(child: Command, line: &str) -> Output {
     }
 }
 
-/// The program `name`: as a path, or in the search path, or where shells usually are. Never in a folder that depends
-/// on where we are, for a project could put anything there.
+/// Finds the program `name`: a path, or a name in the search path or the usual folders of shells. Relative folders of
+/// the search path are ignored, because a project could put anything there.
 fn find_program(name: &str, environment: &Environment) -> Option<PathBuf> {
     let search_path = environment.get("PATH").unwrap_or_default();
     let usual = ["/bin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
-    let candidates: Vec<PathBuf> = match name.contains('/') {
-        true => vec![environment.cwd().join(name)],
-        false => std::env::split_paths(search_path)
-            .chain(usual)
-            .filter(|folder| folder.is_absolute())
-            .map(|folder| folder.join(name))
-            .collect(),
-    };
-    candidates.into_iter().find(|path| path.is_file())
+    if name.contains('/') {
+        let path = environment.cwd().join(name);
+        return path.is_file().then_some(path);
+    }
+    std::env::split_paths(search_path)
+        .chain(usual)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }
 
-/// The tool.
+/// The `bash` tool.
 pub struct Bash {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
@@ -134,7 +134,8 @@ struct Arguments {
 }
 
 impl Bash {
-    /// The tool, for commands in `workspace`. Its jobs end with it, and with the tools made of it.
+    /// Returns the tool for commands in `workspace`. Its background jobs end with it, or with the last
+    /// tool that shares them.
     pub fn new(workspace: Arc<Workspace>, shell: Shell, interface: Interface) -> Self {
         let mut schema = arguments::schema::<Arguments>();
         if interface == Interface::AgentSdk {
@@ -168,14 +169,14 @@ impl Bash {
         match child.run().await {
             Err(fault) => Output::error(fault.to_string()),
             Ok(outcome) => {
-                let parsed = shell::parse(line, &|name| self.workspace.resolve(name));
-                report::report(outcome, &parsed.line, self.interface)
+                let analysis = shell::analyze(line, &|name| self.workspace.resolve(name));
+                report::report(outcome, &analysis.line, self.interface)
             }
         }
     }
 
     async fn run_beside(&self, call: &ToolUse, arguments: &Arguments, context: &Context) -> Output {
-        // What a call gives is kept under its name, so the job's file needs another.
+        // The file named after the call keeps its result, so the job's output needs another.
         let mut path = context.spool.clone().into_os_string();
         path.push(".job");
         let keep = Keep::new(path.into(), self.shell.output_cap).at_once();
@@ -183,7 +184,7 @@ impl Bash {
             deadline: arguments
                 .timeout
                 .map(|Count(timeout)| Duration::from_millis(timeout)),
-            // How it ended is told by each answer.
+            // Each request about the job reports how it ended.
             note: |_| None,
             ..self
                 .shell
@@ -195,14 +196,14 @@ impl Bash {
             .await
     }
 
-    /// Does what `request` says of a job: `output`, `wait` or `stop`.
+    /// Handles a request about a job: `output`, `wait` or `stop`.
     async fn ask(&self, job: &str, request: &str, patience: Duration) -> Output {
         let news = match request.trim() {
             "output" => self.jobs.news(job, Duration::ZERO).await,
             "wait" => self.jobs.news(job, patience).await,
             "stop" => self.jobs.stop(job).await,
             other => Err(format!(
-                "a job is asked for `output`, `wait` or `stop`, not `{other}`"
+                "with `job`, `command` must be `output`, `wait` or `stop`, not `{other}`"
             )),
         };
         match news {
@@ -228,16 +229,16 @@ impl Tool for Bash {
         let line = input.text("command").unwrap_or_default();
         let is_beside = input.get("run_in_background") == Some(&true.into());
         let links = RefCell::new(Vec::new());
-        let parsed = shell::parse(line, &|name| {
+        let analysis = shell::analyze(line, &|name| {
             links.borrow_mut().extend(self.workspace.named(name));
             self.workspace.resolve(name)
         });
         let line = CommandLine {
-            harmless: !is_beside && parsed.line.harmless,
-            ..parsed.line
+            harmless: !is_beside && analysis.line.harmless,
+            ..analysis.line
         };
-        let reads = parsed.reads.into_iter().map(Access::Read);
-        let writes = parsed.writes.into_iter().map(Access::Write);
+        let reads = analysis.reads.into_iter().map(Access::Read);
+        let writes = analysis.writes.into_iter().map(Access::Write);
         std::iter::once(Access::Command(line))
             .chain(reads)
             .chain(writes)
@@ -267,7 +268,7 @@ impl Tool for Bash {
         }
     }
 
-    /// The commands that it lets run beside the conversation.
+    /// Returns its background jobs.
     fn tasks(&self) -> Option<Arc<dyn Tasks>> {
         Some(self.jobs.clone())
     }

@@ -1,18 +1,18 @@
-//! What is told of a command that has ended.
+//! The result of a command that has ended.
 
 use ah_conversation::{CommandLine, Content, Interface, Output};
 use ah_process::{CommandOutcome, Ending};
 use bstr::ByteSlice;
 use serde_json::json;
 
-/// How many bytes of the output stand in the details too.
-const TOLD: usize = 30_000;
-/// Programs that say nothing where they succeed.
+/// Maximum number of bytes of the output in the details.
+const MAX_DETAILS: usize = 30_000;
+/// Programs without output on success.
 const SILENT: [&str; 12] = [
     "cd", "chgrp", "chmod", "chown", "cp", "export", "ln", "mkdir", "mv", "rm", "rmdir", "touch",
 ];
 
-/// The last line of a command's output.
+/// Returns the last line of the output of a command that did not succeed.
 pub(super) fn note(ending: Ending) -> Option<String> {
     let code = ending.code();
     match ending {
@@ -23,7 +23,7 @@ pub(super) fn note(ending: Ending) -> Option<String> {
     }
 }
 
-/// An output as the model gets it: never nothing.
+/// Returns the output for the model, which is never empty.
 pub(super) fn shown(output: Content) -> Content {
     match output {
         Content::Bytes(bytes) if bytes.is_empty() => Content::Bytes(b"(no output)".to_vec()),
@@ -31,7 +31,7 @@ pub(super) fn shown(output: Content) -> Content {
     }
 }
 
-/// The result of the command `line`, with details in the shape that the hosts of the official SDKs know.
+/// Returns the result of the command `line`, with details in the format of the official SDKs.
 pub(super) fn report(outcome: CommandOutcome, line: &CommandLine, interface: Interface) -> Output {
     let CommandOutcome { ending, output } = outcome;
     let output = match (output, interface) {
@@ -39,13 +39,13 @@ pub(super) fn report(outcome: CommandOutcome, line: &CommandLine, interface: Int
         (output, _) => output,
     };
     let (stdout, file) = match &output {
-        Content::Bytes(bytes) => (told(bytes), None),
-        Content::Spool(spool) => (told(&spool.head), Some(spool)),
+        Content::Bytes(bytes) => (details_text(bytes), None),
+        Content::Spool(spool) => (details_text(&spool.head), Some(spool)),
         Content::Blocks(_) => (String::new(), None),
     };
     let mut details = json!({
         "stdout": stdout,
-        // Both are one stream, in the order in which they came.
+        // `stdout` has both streams, in order of arrival.
         "stderr": "",
         "interrupted": matches!(ending, Ending::TimedOut(_) | Ending::Stopped),
         "isImage": false,
@@ -63,8 +63,8 @@ pub(super) fn report(outcome: CommandOutcome, line: &CommandLine, interface: Int
     }
 }
 
-/// The output as hosts of the official SDKs know it: without the last line end, and what has failed begins with its
-/// exit code. An output in a file keeps the code where it was written, at the end.
+/// Returns the output in the format of the official SDKs: without the last line end, and with the exit code of a
+/// failure first. An output in a file keeps the code at its end.
 fn code_first(bytes: &[u8], ending: Ending) -> Vec<u8> {
     let note = note(ending).unwrap_or_default();
     let output = bytes.strip_suffix(note.as_bytes()).unwrap_or(bytes);
@@ -80,16 +80,16 @@ fn code_first(bytes: &[u8], ending: Ending) -> Vec<u8> {
         ),
     };
     let parts = [first.as_bytes(), output];
-    let said = parts.into_iter().filter(|part| !part.is_empty());
-    bstr::join("\n", said)
+    let parts = parts.into_iter().filter(|part| !part.is_empty());
+    bstr::join("\n", parts)
 }
 
-fn told(bytes: &[u8]) -> String {
+fn details_text(bytes: &[u8]) -> String {
     let text = bytes.to_str_lossy();
-    text[..text.floor_char_boundary(TOLD)].to_owned()
+    text[..text.floor_char_boundary(MAX_DETAILS)].to_owned()
 }
 
-/// Whether the line runs nothing but programs that say nothing where they succeed.
+/// Whether the line runs only programs without output on success.
 fn is_silent(line: &CommandLine) -> bool {
     let is_silent =
         |word: &Option<String>| word.as_deref().is_some_and(|word| SILENT.contains(&word));

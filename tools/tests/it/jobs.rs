@@ -125,6 +125,6 @@ async fn invalid_requests_to_jobs_give_their_reason() {
     start(&tool, &folder, "sleep 1000").await;
     assert_eq!(
         ask(json!({ "command": "pause", "job": "job" })).await,
-        "error: a job is asked for `output`, `wait` or `stop`, not `pause`"
+        "error: with `job`, `command` must be `output`, `wait` or `stop`, not `pause`"
     );
 }

@@ -1,5 +1,6 @@
-//! What tries to get past a rule, and what must not be in the way.
+//! Lines that try to escape a rule, and lines that rules must allow.
 
+mod read_only;
 mod verdicts;
 
 use std::path::{Path, PathBuf};
@@ -9,12 +10,12 @@ use ah_conversation::{
 };
 use proptest::prelude::*;
 
-use super::parse;
+use super::analyze;
 
-/// Each runs `rm`, or might, in some shell. With `rm` denied none is allowed unasked, though everything else is; and
-/// none is allowed where only `git`, `echo`, `timeout`, `env`, `xargs`, `find` and `bash` are.
+/// Lines that run `rm`, or might, in some shell. None is allowed without a question if `rm` is denied and everything
+/// else is allowed, or if `git`, `echo`, `timeout`, `env`, `xargs`, `find`, `bash` and the like are allowed.
 const ATTACKS: &[&str] = &[
-    // Joints.
+    // Separators.
     "git status; rm x",
     "git status;rm x",
     "git status && rm x",
@@ -291,15 +292,15 @@ const ATTACKS: &[&str] = &[
 ];
 
 fn decide(permissions: &Permissions, line: &str, resolve: &dyn Fn(&str) -> PathBuf) -> Decision {
-    let parsed = parse(line, resolve);
+    let analysis = analyze(line, resolve);
     let call = ToolUse {
         id: "t".into(),
         name: "bash".into(),
         input: Input::default(),
     };
-    let mut accesses = vec![Access::Command(parsed.line)];
-    accesses.extend(parsed.reads.into_iter().map(Access::Read));
-    accesses.extend(parsed.writes.into_iter().map(Access::Write));
+    let mut accesses = vec![Access::Command(analysis.line)];
+    accesses.extend(analysis.reads.into_iter().map(Access::Read));
+    accesses.extend(analysis.writes.into_iter().map(Access::Write));
     permissions.decide(&call, &accesses)
 }
 
@@ -344,7 +345,7 @@ fn with_denied() -> [Permissions; 2] {
 }
 
 #[test]
-fn nothing_gets_past_a_rule() {
+fn attacks_do_not_escape_rules() {
     assert!(ATTACKS.len() >= 150, "{} attacks", ATTACKS.len());
     for line in ATTACKS {
         let by_prefix = decide(&with_prefixes(), line, &in_w);
@@ -355,14 +356,14 @@ fn nothing_gets_past_a_rule() {
         );
         for denied in with_denied() {
             let decision = decide(&denied, line, &in_w);
-            assert_ne!(decision, Decision::Allow, "{line:?} runs what is denied");
+            assert_ne!(decision, Decision::Allow, "{line:?} runs a denied command");
         }
     }
 }
 
-/// What people run all day must not ask where they have allowed it.
+/// Everyday lines must not be asked about if rules allow them.
 #[test]
-fn what_is_allowed_is_not_in_the_way() {
+fn allowed_lines_are_not_asked_about() {
     for line in [
         "git status",
         "git log --format='%h; %s' | head -5",
@@ -405,7 +406,7 @@ fn what_is_allowed_is_not_in_the_way() {
 }
 
 #[test]
-fn redirections_need_a_permission_of_their_own() {
+fn redirections_need_their_own_permission() {
     let git = permissions(PermissionMode::Default, &["Bash(git:*)"], &[]);
     let edits = permissions(PermissionMode::AcceptEdits, &["Bash(git:*)"], &[]);
     for (line, by_rule, by_mode) in [
@@ -439,7 +440,7 @@ fn redirections_need_a_permission_of_their_own() {
 }
 
 #[test]
-fn rules_for_files_see_the_files_that_commands_name() {
+fn file_rules_apply_to_files_that_commands_name() {
     let denied = permissions(
         PermissionMode::BypassPermissions,
         &[],
@@ -464,9 +465,9 @@ fn rules_for_files_see_the_files_that_commands_name() {
     }
 }
 
-/// What mode `acceptEdits` is there for, and what is not the work on files that it means.
+/// Lines that mode `acceptEdits` is meant for, and lines that go further.
 #[test]
-fn work_on_files_is_allowed_where_edits_are() {
+fn accept_edits_allows_file_commands() {
     let edits = permissions(PermissionMode::AcceptEdits, &[], &[]);
     for (line, allowed) in [
         ("mkdir -p a/b && touch a/b/c", true),
@@ -493,10 +494,10 @@ fn work_on_files_is_allowed_where_edits_are() {
 }
 
 #[test]
-fn what_is_proposed_is_the_command_or_its_kind() {
+fn proposals_are_the_command_or_its_subcommand() {
     let check = |line: &str, expected: &str| {
-        let parsed = parse(line, &|name| PathBuf::from(name));
-        let commands = parsed.line.commands.unwrap_or_default();
+        let analysis = analyze(line, &|name| PathBuf::from(name));
+        let commands = analysis.line.commands.unwrap_or_default();
         let proposals: Vec<_> = commands
             .iter()
             .map(|command| command.proposal.as_str())
@@ -515,8 +516,7 @@ fn what_is_proposed_is_the_command_or_its_kind() {
     }
 }
 
-/// Whatever stands around it, a program that is written
-/// plainly where a command begins is found, or the line is not understood.
+/// Whether a plain `rm` at the beginning of a command is found, or the line is not understood.
 fn finds_the_program(line: &str) -> bool {
     fn is_there(commands: &[SimpleCommand]) -> bool {
         commands.iter().any(|command| {
@@ -524,8 +524,8 @@ fn finds_the_program(line: &str) -> bool {
                 || is_there(&command.inner)
         })
     }
-    let parsed = parse(line, &|name| PathBuf::from(name));
-    parsed
+    let analysis = analyze(line, &|name| PathBuf::from(name));
+    analysis
         .line
         .commands
         .is_none_or(|commands| is_there(&commands))
@@ -533,13 +533,13 @@ fn finds_the_program(line: &str) -> bool {
 
 proptest! {
     #[test]
-    fn what_stands_around_a_command_does_not_hide_it(
+    fn surrounding_text_does_not_hide_a_command(
         before in "[a-z '\"$(){}<>&;|\\\\#`=\n-]{0,12}",
         after in "[a-z '\"$(){}<>&;|\\\\#`=\n-]{0,12}",
         joint in prop::sample::select(vec!["; ", " && ", " || ", " | ", "\n", " & "]),
     ) {
-        // What stands before may hold the joint in quotes, a comment or a here-document, or make it a word.
-        let is_closed = parse(&before, &|name| PathBuf::from(name)).line.commands.is_some()
+        // The text before may put the separator into quotes, a comment or a here-document, or escape it.
+        let is_closed = analyze(&before, &|name| PathBuf::from(name)).line.commands.is_some()
             && !before.contains(['#', '<']) && !before.ends_with('\\');
         prop_assume!(is_closed);
         let line = format!("{before}{joint}rm {after}");
@@ -547,13 +547,13 @@ proptest! {
     }
 
     #[test]
-    fn any_line_has_an_answer(line in "\\PC{0,60}") {
-        parse(&line, &|name| PathBuf::from(name));
+    fn any_line_has_a_verdict(line in "\\PC{0,60}") {
+        analyze(&line, &|name| PathBuf::from(name));
     }
 
     #[test]
-    fn any_shell_line_has_an_answer(line in "[a-z '\"$(){}<>&;|\\\\#`=\n\t*?!~0-9-]{0,60}") {
-        parse(&line, &|name| PathBuf::from(name));
+    fn any_shell_like_line_has_a_verdict(line in "[a-z '\"$(){}<>&;|\\\\#`=\n\t*?!~0-9-]{0,60}") {
+        analyze(&line, &|name| PathBuf::from(name));
         for denied in with_denied() {
             decide(&denied, &line, &in_w);
         }

@@ -1,21 +1,21 @@
-//! Programs that start the program which their arguments name: what a rule forbids must not hide behind them.
+//! Programs that start the program which their arguments name: it must not escape the rules.
 
 use super::word::Word;
 
 /// Something that a command starts.
 pub(super) enum Start {
-    /// These of its words, from the one at `from` on.
+    /// The program and arguments `words`, which begin at the command's word `from`.
     Words {
         from: usize,
         words: Vec<Word>,
-        /// Whether the wrapper adds nothing that a rule should know of.
+        /// Whether the wrapper has no effect of its own.
         transparent: bool,
     },
-    /// A line for a shell.
+    /// A command line.
     Line(String),
 }
 
-/// Programs that start others in ways that are not looked into, or change what names mean.
+/// Programs that start others in ways that are not parsed, or change the meaning of names.
 const NOT_UNDERSTOOD: [&str; 40] = [
     "alias",
     "unalias",
@@ -59,10 +59,10 @@ const NOT_UNDERSTOOD: [&str; 40] = [
     "tcsh",
 ];
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "mksh"];
-/// Shells whose lines have another grammar.
+/// Shells with another grammar.
 const OTHER_SHELLS: [&str; 4] = ["zsh", "fish", "nu", "pwsh"];
 
-/// How a wrapper's options are read.
+/// Arguments of a wrapper before the program that it starts.
 struct Grammar {
     /// Short options without a value.
     flags: &'static str,
@@ -70,9 +70,11 @@ struct Grammar {
     values: &'static str,
     /// Long options without a value, or with one behind `=`.
     long: &'static [&'static str],
-    /// Operands before the program.
+    /// Number of operands.
     operands: usize,
+    /// Whether assignments may follow the options.
     assignments: bool,
+    /// Whether the wrapper has no effect of its own.
     transparent: bool,
 }
 
@@ -89,7 +91,7 @@ fn grammar(program: &str) -> Option<Grammar> {
     transparent(program).or_else(|| changing(program))
 }
 
-/// Programs that only say when, how long and how nicely the other one runs.
+/// Returns the grammar of wrappers that only set when, for how long and at which priority the program runs.
 fn transparent(program: &str) -> Option<Grammar> {
     Some(match program {
         "nohup" | "builtin" => PLAIN,
@@ -129,7 +131,7 @@ fn transparent(program: &str) -> Option<Grammar> {
     })
 }
 
-/// Programs that change what the other one is, sees or may do.
+/// Returns the grammar of wrappers that change which program runs, its environment or its rights.
 fn changing(program: &str) -> Option<Grammar> {
     const CHANGING: Grammar = Grammar {
         transparent: false,
@@ -193,7 +195,7 @@ fn changing(program: &str) -> Option<Grammar> {
     })
 }
 
-/// What the command starts; `None` if that is not understood.
+/// Returns what the command starts; `None` if that is not understood.
 pub(super) fn starts(words: &[Word]) -> Option<Vec<Start>> {
     let program = words.first()?.text.as_deref()?;
     let name = program.rsplit('/').next()?;
@@ -205,8 +207,8 @@ pub(super) fn starts(words: &[Word]) -> Option<Vec<Start>> {
     }
     if OTHER_SHELLS.contains(&name) {
         // A script is a program like others.
-        let is_script = words.get(1)?.text.as_ref()?;
-        return (!is_script.starts_with('-')).then(Vec::new);
+        let script = words.get(1)?.text.as_ref()?;
+        return (!script.starts_with('-')).then(Vec::new);
     }
     match name {
         "eval" => {
@@ -215,7 +217,7 @@ pub(super) fn starts(words: &[Word]) -> Option<Vec<Start>> {
             Some(vec![Start::Line(line)])
         }
         "find" => actions_of_find(words),
-        // Asks where a program is, and starts nothing.
+        // Looks the program up, and does not start it.
         "command" if is_question(words) => Some(Vec::new()),
         _ => match grammar(name) {
             Some(grammar) => started(words, &grammar, name == "xargs"),
@@ -229,13 +231,13 @@ fn is_question(words: &[Word]) -> bool {
     matches!(option, Some("-v" | "-V"))
 }
 
-/// The program behind the options.
+/// Returns the program after the options and operands. `has_more` says that it is given further arguments.
 fn started(words: &[Word], grammar: &Grammar, has_more: bool) -> Option<Vec<Start>> {
     let mut at = 1;
     let mut transparent = grammar.transparent;
     let mut operands = grammar.operands;
     while let Some(word) = words.get(at) {
-        // Which word is the program depends on each one before it.
+        // The position of the program depends on each word before it.
         let text = word.text.as_deref()?;
         if text == "--" {
             at += 1;
@@ -249,7 +251,7 @@ fn started(words: &[Word], grammar: &Grammar, has_more: bool) -> Option<Vec<Star
             {
                 return None;
             }
-            // A value may stand in the next word; which options take one there is not told apart.
+            // Others may take their value from the next word.
             let is_alone = [
                 "foreground",
                 "preserve-status",
@@ -287,14 +289,11 @@ fn started(words: &[Word], grammar: &Grammar, has_more: bool) -> Option<Vec<Star
         return Some(Vec::new());
     };
     if has_more {
-        // Arguments come from elsewhere, and may stand where `{}` does.
+        // They come from standard input, and may replace `{}`.
         if first.raw.contains("{}") || first.text.is_none() {
             return None;
         }
-        inner.push(Word {
-            raw: String::new(),
-            text: None,
-        });
+        inner.push(Word::unknown_arguments());
     }
     Some(vec![Start::Words {
         from: at,
@@ -303,7 +302,7 @@ fn started(words: &[Word], grammar: &Grammar, has_more: bool) -> Option<Vec<Star
     }])
 }
 
-/// How many further words the short options take.
+/// Returns how many further words the short options take; `None` if one is unknown.
 fn short_options(short: &str, grammar: &Grammar) -> Option<usize> {
     for (index, option) in short.char_indices() {
         if grammar.values.contains(option) {
@@ -317,7 +316,7 @@ fn short_options(short: &str, grammar: &Grammar) -> Option<usize> {
     Some(0)
 }
 
-/// The line behind `-c`; a script is a program like others, and what comes from a pipe is not known.
+/// Returns the line after `-c`. A script is a program like others; commands from a pipe are not understood.
 fn shell(words: &[Word]) -> Option<Vec<Start>> {
     let mut has_line = false;
     let mut at = 1;
@@ -359,13 +358,14 @@ fn shell(words: &[Word]) -> Option<Vec<Start>> {
         .then(Vec::new)
 }
 
+/// Returns the programs of `-exec` and its like.
 fn actions_of_find(words: &[Word]) -> Option<Vec<Start>> {
     let mut starts = Vec::new();
     let mut at = 1;
     while let Some(word) = words.get(at) {
         at += 1;
         let Some(text) = word.text.as_deref() else {
-            // A pattern of file names is one; what else is known only later may be an action.
+            // A pattern stands for file names; anything else may become an action.
             if word.raw.contains(['$', '`', '{']) {
                 return None;
             }

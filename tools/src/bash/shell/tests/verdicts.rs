@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ah_conversation::{Decision, PermissionMode, Permissions};
 
-use super::super::parse;
+use super::super::analyze;
 use super::{decide, permissions, with_prefixes};
 
 /// One line each: the verdict, a blank, the command line as JSON. A verdict is `r` if the line is read-only, else `.`,
@@ -59,7 +59,7 @@ fn verdicts_do_not_change_unnoticed() {
     for recorded in VERDICTS.lines() {
         let (expected, line) = recorded.split_once(' ').unwrap();
         let line: String = serde_json::from_str(line).unwrap();
-        let analysis = parse(&line, &resolve);
+        let analysis = analyze(&line, &resolve);
         let is_read_only = analysis.line.harmless;
         let mut verdict = String::from(if is_read_only { "r" } else { "." });
         for permissions in &all {

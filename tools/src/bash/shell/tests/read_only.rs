@@ -1,6 +1,14 @@
+//! Lines that may run without a question, and again, and lines that look as if they could.
+
+use std::path::PathBuf;
+
 use proptest::prelude::*;
 
-use super::is_harmless;
+use super::super::analyze;
+
+fn is_harmless(line: &str) -> bool {
+    analyze(line, &|name| PathBuf::from(name)).line.harmless
+}
 
 const HARMLESS: &[&str] = &[
     "true",
@@ -50,6 +58,8 @@ const HARMLESS: &[&str] = &[
     "test -f Cargo.toml && echo yes",
     "[ -d src ]",
     "[ \"a\" = 'a' ] || echo no",
+    "[ a == b ]",
+    "[ -d ~/src ]",
     "diff -u a b",
     "cmp a b",
     "seq 1 10",
@@ -179,6 +189,11 @@ const MAY_CHANGE: &[&str] = &[
     "printf %n 'x[$(rm y)]'",
     "test -v 'x[$(rm y)]'",
     "[ -v 'x[`rm y`]' ]",
+    // A file may be named `x[$(rm y)]`.
+    "test -v *",
+    "[ -v x* ]",
+    "printf %n *",
+    "printf *",
     "ls\r",
     "ls\u{a0}x",
     "ls\0",
@@ -187,7 +202,7 @@ const MAY_CHANGE: &[&str] = &[
 ];
 
 #[test]
-fn a_command_is_harmless_only_if_every_word_is() {
+fn a_line_is_read_only_if_every_command_is() {
     for line in HARMLESS {
         assert!(is_harmless(line), "{line:?} changes nothing");
     }
@@ -198,7 +213,7 @@ fn a_command_is_harmless_only_if_every_word_is() {
 
 proptest! {
     #[test]
-    fn what_stands_behind_a_harmless_command_counts(
+    fn commands_after_a_read_only_command_count(
         line in prop::sample::select(HARMLESS),
         joint in prop::sample::select(vec![";", "&&", "||", "|", "\n"]),
         other in prop::sample::select(MAY_CHANGE),
@@ -209,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn outside_quotes_nothing_special_is_understood(
+    fn unquoted_special_characters_are_not_read_only(
         before in "[a-z ;|]{0,6}",
         special in "[$`<>(){}#\\\\^\\r]",
         after in "[a-z '\"]{0,6}",
@@ -219,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_has_an_answer(line in ".*") {
+    fn any_text_has_a_verdict(line in ".*") {
         is_harmless(&line);
     }
 }

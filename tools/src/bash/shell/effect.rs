@@ -1,0 +1,235 @@
+//! What a simple command does, judged by its words.
+//!
+//! Read-only commands run side by side, without a question, and again after a crash, so a wrong yes is a defect and a
+//! wrong no costs little. Therefore programs and their options are listed, and only words whose meaning no shell
+//! disputes are judged.
+
+use super::word::{Spelling, Word};
+
+/// Whether the command changes nothing.
+pub(super) fn is_read_only(words: &[Word]) -> bool {
+    if words.iter().any(|word| word.spelling == Spelling::Complex) {
+        return false;
+    }
+    let Some((program, arguments)) = words.split_first() else {
+        return false;
+    };
+    match program.text.as_deref() {
+        Some(
+            "true" | "false" | "echo" | "pwd" | "cd" | "sleep" | "ls" | "cat" | "head" | "tail"
+            | "wc" | "nl" | "tac" | "grep" | "egrep" | "fgrep" | "cut" | "tr" | "seq" | "basename"
+            | "dirname" | "realpath" | "readlink" | "stat" | "du" | "diff" | "cmp" | "comm"
+            | "which" | "whoami" | "uname" | "cksum" | "md5sum" | "sha256sum",
+        ) => true,
+        Some("test" | "[") => evaluates_nothing(arguments),
+        Some("printf") => {
+            let first = arguments.first().and_then(|word| word.text.as_deref());
+            let sets_variable = first.is_some_and(|text| text.starts_with('-'));
+            evaluates_nothing(arguments) && !sets_variable
+        }
+        Some("date") => are_literal(arguments, is_harmless_for_date),
+        Some("file") => are_literal(arguments, is_harmless_for_file),
+        Some("find") => are_literal(arguments, is_harmless_for_find),
+        Some("rg") => are_literal(arguments, is_harmless_for_rg),
+        Some("sort") => are_literal(arguments, is_harmless_for_sort),
+        Some("uniq") => {
+            // A second operand is the file to write.
+            let has_output = texts(arguments)
+                .is_none_or(|texts| texts.into_iter().filter(|text| is_operand(text)).count() > 1);
+            !has_output && are_literal(arguments, is_harmless_for_uniq)
+        }
+        _ => false,
+    }
+}
+
+/// Whether the command creates, copies, moves or removes the files that its operands name, and nothing else.
+pub(super) fn is_file_work(words: &[Word]) -> bool {
+    let Some(texts) = texts(words) else {
+        return false;
+    };
+    let Some((program, arguments)) = texts.split_first() else {
+        return false;
+    };
+    let letters = match *program {
+        "mkdir" => "pv",
+        "touch" => "acm",
+        "rm" => "rRfiv",
+        "rmdir" => "pv",
+        "cp" => "rRfpvaun",
+        "mv" => "fvun",
+        _ => return false,
+    };
+    let is_known = |argument: &&str| {
+        if argument.starts_with('-') {
+            is_flags(argument, letters)
+        } else {
+            !argument.contains('=')
+        }
+    };
+    let has_operand = arguments.iter().any(|argument| !argument.starts_with('-'));
+    has_operand && arguments.iter().all(is_known)
+}
+
+/// Returns what the program receives, if that is known.
+fn texts(words: &[Word]) -> Option<Vec<&str>> {
+    words.iter().map(|word| word.text.as_deref()).collect()
+}
+
+/// Whether every argument is `harmless`, and none is a pattern: a file may be named like an option.
+fn are_literal(arguments: &[Word], harmless: fn(&str) -> bool) -> bool {
+    let is_harmless = |word: &Word| {
+        word.spelling == Spelling::Literal && word.text.as_deref().is_some_and(harmless)
+    };
+    arguments.iter().all(is_harmless)
+}
+
+/// Whether no argument can name a variable with a subscript that runs commands: some builtins evaluate it, even if it
+/// was quoted or comes from the name of a file.
+fn evaluates_nothing(arguments: &[Word]) -> bool {
+    let is_known = |word: &Word| word.text.is_some() || word.spelling == Spelling::Literal;
+    let mut arguments = arguments.iter();
+    arguments.all(|word| is_known(word) && !word.raw.contains(['$', '`']))
+}
+
+fn is_operand(argument: &str) -> bool {
+    argument == "-" || !argument.starts_with('-')
+}
+
+/// Whether the argument is a group of short options, each one of `letters`.
+fn is_flags(argument: &str, letters: &str) -> bool {
+    argument
+        .strip_prefix('-')
+        .is_some_and(|flags| !flags.is_empty() && flags.chars().all(|flag| letters.contains(flag)))
+}
+
+fn is_harmless_for_uniq(argument: &str) -> bool {
+    is_operand(argument) || is_flags(argument, "cdDuifswz0123456789")
+}
+
+/// An operand that is no format sets the clock.
+fn is_harmless_for_date(argument: &str) -> bool {
+    let long = [
+        "--date=",
+        "--iso-8601",
+        "--rfc-3339=",
+        "--utc",
+        "--universal",
+    ];
+    argument.starts_with('+')
+        || argument.starts_with("-I")
+        || is_flags(argument, "uR")
+        || long.iter().any(|option| argument.starts_with(option))
+}
+
+/// Other options compile a table of kinds, or run programs that unpack.
+fn is_harmless_for_file(argument: &str) -> bool {
+    let long = [
+        "--brief",
+        "--mime",
+        "--mime-type",
+        "--mime-encoding",
+        "--dereference",
+    ];
+    is_operand(argument) || is_flags(argument, "bihLk") || long.contains(&argument)
+}
+
+/// Other tests and actions run programs, and remove or write files.
+fn is_harmless_for_find(argument: &str) -> bool {
+    const KNOWN: [&str; 57] = [
+        "-H",
+        "-L",
+        "-P",
+        "-a",
+        "-amin",
+        "-and",
+        "-anewer",
+        "-atime",
+        "-cmin",
+        "-cnewer",
+        "-ctime",
+        "-daystart",
+        "-depth",
+        "-empty",
+        "-executable",
+        "-false",
+        "-follow",
+        "-gid",
+        "-group",
+        "-ilname",
+        "-iname",
+        "-inum",
+        "-ipath",
+        "-iregex",
+        "-links",
+        "-lname",
+        "-ls",
+        "-maxdepth",
+        "-mindepth",
+        "-mmin",
+        "-mount",
+        "-mtime",
+        "-name",
+        "-newer",
+        "-newermt",
+        "-nogroup",
+        "-not",
+        "-nouser",
+        "-o",
+        "-or",
+        "-path",
+        "-perm",
+        "-print",
+        "-print0",
+        "-printf",
+        "-prune",
+        "-quit",
+        "-readable",
+        "-regex",
+        "-regextype",
+        "-samefile",
+        "-size",
+        "-true",
+        "-type",
+        "-user",
+        "-writable",
+        "-xdev",
+    ];
+    // `-mtime -7`, `-size -10k`
+    let is_number = argument
+        .strip_prefix('-')
+        .is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
+    is_operand(argument) || is_number || KNOWN.contains(&argument)
+}
+
+/// Some options run a program for each file, or to unpack it.
+fn is_harmless_for_rg(argument: &str) -> bool {
+    let runs_programs = ["--pre", "--hostname-bin", "--search-zip"]
+        .iter()
+        .any(|option| argument.starts_with(option));
+    let has_short_zip =
+        !argument.starts_with("--") && argument.starts_with('-') && argument.contains('z');
+    !runs_programs && !has_short_zip
+}
+
+/// Other options write a file, or run a program that packs.
+fn is_harmless_for_sort(argument: &str) -> bool {
+    let long = [
+        "--reverse",
+        "--unique",
+        "--numeric-sort",
+        "--human-numeric-sort",
+        "--version-sort",
+    ];
+    let is_key = argument.strip_prefix("-k").is_some_and(|key| {
+        key.chars()
+            .all(|c| c.is_ascii_digit() || ".,bdfgiMhnRrV".contains(c))
+    });
+    let is_separator = argument
+        .strip_prefix("-t")
+        .is_some_and(|separator| separator.chars().count() <= 1);
+    is_operand(argument)
+        || is_key
+        || is_separator
+        || is_flags(argument, "bdfghiMnRrVcCmsuz")
+        || long.contains(&argument)
+}

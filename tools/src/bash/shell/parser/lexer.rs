@@ -1,0 +1,221 @@
+//! Words of a command line. Commands in their substitutions are parsed too.
+
+use super::super::word::{Spelling, Word};
+use super::Parser;
+
+/// Unquoted characters, besides letters and digits, that mean themselves in every shell.
+const PLAIN: &str = "_-./:,@%+=!";
+
+/// The part of a word that has been read.
+struct PartialWord {
+    /// Its value; `None` if it is known only at run time.
+    text: Option<String>,
+    spelling: Spelling,
+}
+
+impl PartialWord {
+    fn push(&mut self, more: &str, spelling: Spelling) {
+        if let Some(text) = &mut self.text {
+            text.push_str(more);
+        }
+        self.spelling = self.spelling.max(spelling);
+    }
+
+    fn push_char(&mut self, more: char, spelling: Spelling) {
+        self.push(more.encode_utf8(&mut [0; 4]), spelling);
+    }
+
+    /// Appends something that is known only at run time.
+    fn push_unknown(&mut self, spelling: Spelling) {
+        self.text = None;
+        self.spelling = self.spelling.max(spelling);
+    }
+}
+
+impl Parser<'_, '_> {
+    /// Takes the next word; `None` if it is empty or not understood.
+    pub(super) fn word(&mut self) -> Option<Word> {
+        let start = self.rest;
+        let mut word = PartialWord {
+            text: Some(String::new()),
+            spelling: Spelling::Literal,
+        };
+        while let Some(c) = self.peek() {
+            let is_first = start.len() == self.rest.len();
+            match c {
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | ')' => break,
+                '<' | '>' => {
+                    if !self.rest[1..].starts_with('(') {
+                        break;
+                    }
+                    // Process substitution.
+                    self.rest = &self.rest[2..];
+                    self.nested(')')?;
+                    word.push_unknown(Spelling::Complex);
+                }
+                // A function, an array or a pattern of some shells.
+                '(' => return None,
+                '\'' => {
+                    let (quoted, behind) = self.rest[1..].split_once('\'')?;
+                    // Some shells let a backslash escape the closing quote.
+                    let spelling = if quoted.ends_with('\\') {
+                        Spelling::Complex
+                    } else {
+                        Spelling::Literal
+                    };
+                    word.push(quoted, spelling);
+                    self.rest = behind;
+                }
+                '"' => {
+                    self.rest = &self.rest[1..];
+                    self.double_quoted(&mut word)?;
+                }
+                '\\' => {
+                    let escaped = self.rest[1..].chars().next().filter(|c| *c != '\n')?;
+                    word.push_char(escaped, Spelling::Complex);
+                    self.rest = &self.rest[1 + escaped.len_utf8()..];
+                }
+                '$' | '`' => {
+                    self.expansion()?;
+                    word.push_unknown(Spelling::Complex);
+                }
+                '*' | '?' | '[' | ']' | '{' | '}' => self.pattern(c, is_first, &mut word),
+                '~' if is_first => {
+                    let is_own_home = self.rest[1..].starts_with('/') || self.is_last_of_word(1);
+                    if is_own_home {
+                        word.push_char(c, Spelling::Pattern);
+                    } else {
+                        word.push_unknown(Spelling::Pattern);
+                    }
+                    self.rest = &self.rest[1..];
+                }
+                // In zsh, `=name` is the path of a program.
+                '=' if is_first => {
+                    word.push_unknown(Spelling::Literal);
+                    self.rest = &self.rest[1..];
+                }
+                _ => {
+                    let spelling = match c {
+                        '~' => Spelling::Pattern,
+                        _ if c.is_alphanumeric() || PLAIN.contains(c) => Spelling::Literal,
+                        _ => Spelling::Complex,
+                    };
+                    word.push_char(c, spelling);
+                    self.rest = &self.rest[c.len_utf8()..];
+                }
+            }
+        }
+        let raw = &start[..start.len() - self.rest.len()];
+        (!raw.is_empty()).then(|| Word {
+            raw: raw.to_owned(),
+            text: word.text,
+            spelling: word.spelling,
+        })
+    }
+
+    /// Takes `c`, one of `*?[]{}`: its meaning depends on the existing files and on the shell, unless it is a bracket
+    /// or brace that stands alone, or `{}`.
+    fn pattern(&mut self, c: char, is_first: bool, word: &mut PartialWord) {
+        let spelling = match c {
+            '{' | '}' => Spelling::Complex,
+            _ => Spelling::Pattern,
+        };
+        if self.rest.starts_with("{}") {
+            word.push("{}", spelling);
+            self.rest = &self.rest[2..];
+            return;
+        }
+        let is_alone = is_first && self.is_last_of_word(1);
+        if is_alone && c != '*' && c != '?' {
+            word.push_char(c, spelling);
+        } else {
+            word.push_unknown(spelling);
+        }
+        self.rest = &self.rest[1..];
+    }
+
+    /// Whether the word ends before the byte at `at`.
+    fn is_last_of_word(&self, at: usize) -> bool {
+        let next = self.rest[at..].chars().next();
+        next.is_none_or(|c| " \t\n;&|)".contains(c))
+    }
+
+    /// Takes double-quoted text after the opening quote.
+    fn double_quoted(&mut self, word: &mut PartialWord) -> Option<()> {
+        loop {
+            let c = self.peek()?;
+            match c {
+                '"' => {
+                    self.rest = &self.rest[1..];
+                    return Some(());
+                }
+                '$' | '`' => {
+                    self.expansion()?;
+                    word.push_unknown(Spelling::Complex);
+                }
+                '\\' => {
+                    let escaped = self.rest[1..].chars().next()?;
+                    match escaped {
+                        '"' | '\\' | '$' | '`' => word.push_char(escaped, Spelling::Complex),
+                        '\n' => return None,
+                        _ => {
+                            word.push_char('\\', Spelling::Literal);
+                            word.push_char(escaped, quoted_spelling(escaped));
+                        }
+                    }
+                    self.rest = &self.rest[1 + escaped.len_utf8()..];
+                }
+                _ => {
+                    word.push_char(c, quoted_spelling(c));
+                    self.rest = &self.rest[c.len_utf8()..];
+                }
+            }
+        }
+    }
+
+    /// Takes an expansion of a variable, or a command substitution.
+    fn expansion(&mut self) -> Option<()> {
+        if let Some(rest) = self.rest.strip_prefix('`') {
+            let (inner, behind) = rest.split_once('`')?;
+            if inner.contains('\\') || !self.pending.is_empty() {
+                return None;
+            }
+            Parser::new(inner, self.depth + 1, self.parsed).lines()?;
+            self.rest = behind;
+            return Some(());
+        }
+        let rest = self.rest.strip_prefix('$')?;
+        if let Some(rest) = rest.strip_prefix('(') {
+            if rest.starts_with('(') {
+                return None;
+            }
+            self.rest = rest;
+            return self.nested(')');
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if let Some(rest) = rest.strip_prefix('{') {
+            let (name, behind) = rest.split_once('}')?;
+            if name.is_empty() || !name.chars().all(is_name) {
+                return None;
+            }
+            self.rest = behind;
+            return Some(());
+        }
+        let first = rest.chars().next()?;
+        self.rest = match first {
+            '?' | '#' | '@' | '*' | '!' | '$' | '-' => &rest[1..],
+            _ if is_name(first) => rest.trim_start_matches(is_name),
+            _ => return None,
+        };
+        Some(())
+    }
+}
+
+/// Returns the spelling of a character within double quotes. Interactive shells expand `!` there.
+fn quoted_spelling(c: char) -> Spelling {
+    if c == '!' {
+        Spelling::Complex
+    } else {
+        Spelling::Literal
+    }
+}
