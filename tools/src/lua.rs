@@ -1,8 +1,8 @@
-//! Lua files as tools: each returns a table that says what the tool is called, what it takes and what it does.
+//! Lua files as tools: each returns a table with the tool's name, input schema and function.
 //!
-//! A file is code that somebody trusts, but code has faults: whatever a script does, it ends, what it started ends with
-//! it, and the program goes on. Which folders are searched, which tool wins over which, and whose files are trusted is
-//! decided elsewhere; what confines a script is the sandbox.
+//! A script is trusted but may be faulty: it always ends, so do the programs that it started, and `ah` goes on. Others
+//! decide which folders are searched, which tool overrides which, and whose files are trusted; the sandbox confines
+//! scripts.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -19,69 +19,72 @@ mod http;
 mod json;
 mod leash;
 mod load;
-mod modules;
+mod module;
 mod places;
+mod registry;
 mod spawn;
 mod sqlite;
 mod state;
+mod surroundings;
+mod wait;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Embedded, Input, Output, Tool, ToolSpec, ToolUse};
+use ah_conversation::{Access, Context, Input, Output, Tool, ToolSpec, ToolUse};
 use async_trait::async_trait;
 
-use crate::bash::Shell;
-use crate::workspace::Workspace;
 use call::Calls;
 use contract::Contract;
+use load::LoadedTool;
+pub use surroundings::LuaSurroundings;
 
-/// What Lua files see of the world.
-pub struct LuaSurroundings {
-    /// Where relative paths begin, and where commands run.
-    pub cwd: PathBuf,
-    /// What paths mean, and which may be touched.
-    pub workspace: Arc<Workspace>,
-    /// What runs commands, and all variables that scripts and their commands see.
-    pub shell: Shell,
-    /// How servers are reached.
-    pub http: ah_http::Options,
-    /// The files that the program carries within itself.
-    pub embedded: Arc<Embedded>,
-}
-
-/// Lua files, to be made tools.
+/// Loads Lua files as tools.
 #[derive(Clone)]
 pub struct LuaFiles {
     around: Arc<LuaSurroundings>,
 }
 
-/// Tools, and what was wrong with other files, a line for each.
+/// The tools of a folder, and warnings about its other files.
 #[derive(Default)]
 pub struct LuaTools {
-    /// The tools, in the order of their files' names.
+    /// The tools, sorted by file name.
     pub tools: Vec<LuaTool>,
-    /// The files that are no tools though they should be: where, and why not.
+    /// One line for each file that is not a tool but should be: its path and the reason.
     pub warnings: Vec<String>,
 }
 
 impl LuaFiles {
-    /// Files that see `around`.
+    /// Returns a loader of files that see `around`.
     pub fn new(around: LuaSurroundings) -> Self {
         Self {
             around: Arc::new(around),
         }
     }
 
-    /// The tools of a folder: all of its `*.lua` files but those that only others use. A folder that does not exist has
-    /// none. Its files may `require` each other, and what lies in `modules`.
+    /// Loads the tools of a folder: all of its `*.lua` files except those that are modules of others. A folder that does
+    /// not exist has none. The files may `require` each other and the files in the folders `modules`.
     pub fn folder(&self, folder: &Path, modules: &[PathBuf]) -> LuaTools {
-        load::folder(&self.around, folder, modules)
+        let loaded = load::folder(&self.around, folder, modules);
+        let tools = loaded.tools.into_iter();
+        LuaTools {
+            tools: tools.map(|tool| self.tool(tool)).collect(),
+            warnings: loaded.warnings,
+        }
     }
 
-    /// The tool of one file; an `Err` is the warning that there is none.
+    /// Loads the tool of one file; an `Err` is a warning with the path and the reason.
     pub fn file(&self, path: &Path, modules: &[PathBuf]) -> Result<LuaTool, String> {
-        load::file(&self.around, path, modules)
+        load::file(&self.around, path, modules).map(|tool| self.tool(tool))
+    }
+
+    fn tool(&self, loaded: LoadedTool) -> LuaTool {
+        LuaTool {
+            path: loaded.source.path.clone(),
+            cwd: self.around.cwd.clone(),
+            contract: loaded.contract,
+            calls: Calls::new(self.around.clone(), loaded.source, loaded.script),
+        }
     }
 }
 
@@ -94,17 +97,17 @@ pub struct LuaTool {
 }
 
 impl LuaTool {
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is there without being asked for by name.
+    /// Whether the tool is available without being requested by name.
     pub fn is_autoloaded(&self) -> bool {
         self.contract.is_autoloaded
     }
 
-    /// The same tool under the name that the user gives it.
+    /// Returns the tool under a name given by the user.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.contract.spec.name);
@@ -119,9 +122,10 @@ impl Tool for LuaTool {
     }
 
     fn access(&self, _: &Input) -> Vec<Access> {
-        match self.contract.is_read_only {
-            true => vec![Access::Read(self.cwd.clone())],
-            false => vec![Access::Unknown],
+        if self.contract.is_read_only {
+            vec![Access::Read(self.cwd.clone())]
+        } else {
+            vec![Access::Unknown]
         }
     }
 

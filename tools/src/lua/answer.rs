@@ -1,5 +1,4 @@
-//! What `execute` gave, as the model gets it. A script may return anything; what makes no sense is an error result
-//! that says what would.
+//! The tool output made of the values that `execute` returns. An invalid value gives an error that says what is valid.
 
 use ah_conversation::{Content, Output};
 use mlua::{Lua, MultiValue, Value};
@@ -9,9 +8,9 @@ use serde_json::Value as Json;
 use super::json;
 use crate::blocks::{Block, shown};
 
-/// How text begins that stands for content blocks, as the first `ah` stored pictures.
+/// Key of JSON text that contains content blocks, as the first `ah` stored images.
 const ENVELOPE: &str = "__image__";
-/// The longest text that is stored with the conversation.
+/// Maximum length of a text, in bytes.
 const MAX_TEXT: usize = 64 << 20;
 
 #[derive(Deserialize)]
@@ -19,12 +18,12 @@ struct Envelope {
     content: Vec<Block>,
 }
 
-/// The output that the values `text, is_error, details` make.
+/// Returns the output of the values `text, is_error, details`.
 pub(super) fn output(lua: &Lua, returned: &MultiValue) -> Output {
     let value = |at: usize| returned.get(at).cloned().unwrap_or(Value::Nil);
     let (text, second) = (value(0), value(1));
     let details = details(lua, value(2));
-    // As Lua functions tell failures: nothing, and why.
+    // Lua's usual form of a failure: `nil` and the reason.
     if let (Value::Nil, Value::String(reason)) = (&text, &second) {
         let reason = reason.to_string_lossy();
         return Output {
@@ -52,10 +51,10 @@ fn content(lua: &Lua, text: Value) -> Result<Content, String> {
             if let Some(blocks) = enveloped(&bytes) {
                 return Ok(Content::Blocks(shown(blocks)?));
             }
-            match bytes.len() <= MAX_TEXT {
-                true => Ok(Content::Bytes(bytes.to_vec())),
-                false => Err(format!("the tool returned more than {MAX_TEXT} bytes")),
+            if bytes.len() > MAX_TEXT {
+                return Err(format!("the tool returned more than {MAX_TEXT} bytes"));
             }
+            Ok(Content::Bytes(bytes.to_vec()))
         }
         Value::Integer(_) | Value::Number(_) => {
             let text = text.to_string().map_err(|error| error.to_string())?;
@@ -90,7 +89,7 @@ fn enveloped(text: &[u8]) -> Option<Vec<Block>> {
     Some(envelope.content)
 }
 
-/// What is not data is left out: the text is worth more than what is said about it.
+/// Returns the details. Values that are no data are dropped, so that the text is not lost.
 fn details(lua: &Lua, value: Value) -> Option<Json> {
     if value.is_nil() {
         return None;

@@ -1,33 +1,26 @@
-//! The calls of one tool: one after the other, in the one state that the tool has, each on a thread of its own.
+//! Runs the calls of one tool, one after the other, in its single Lua state. Each call has its own thread.
 //!
-//! A script can stay in a function of the interpreter that asks nobody, so no call waits for the thread for ever: an
-//! answer is given in time, and a state that does not come back is given up for a new one.
+//! Some functions of the interpreter cannot be interrupted, so no call waits for its thread for ever: it is answered
+//! in time, and a state that does not come back is replaced.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use ah_conversation::{Output, ToolUse};
-use mlua::{Function, Lua, MultiValue, Table};
+use mlua::{Lua, MultiValue, Table};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::time::timeout;
 
 use super::leash::{Leash, Limits};
+use super::load::{self, STACK, Script, trace};
 use super::state::Source;
-use super::{LuaSurroundings, answer, json, load};
+use super::surroundings::LuaSurroundings;
+use super::{answer, json};
 
-/// How long a script that was told to stop is waited for.
+/// Time that a script is given to end after its time limit.
 const GRACE: Duration = Duration::from_secs(1);
-/// Of the thread of a call: enough for whatever the interpreter lets recurse.
-pub(super) const STACK: usize = 8 << 20;
-
-/// A file that was run: its state, and what it wants to be called for.
-pub(super) struct Script {
-    pub(super) lua: Lua,
-    pub(super) execute: Function,
-}
-
-/// Where the script is while no call has it.
+/// The script, locked while a call runs it; empty before the first call of a new state.
 type Slot = Arc<tokio::sync::Mutex<Option<Script>>>;
 
 /// The calls of one tool.
@@ -37,15 +30,15 @@ pub(super) struct Calls {
     slot: Mutex<Slot>,
 }
 
-/// A call as its thread sees it.
-struct Call {
+/// One call, on its thread.
+struct LuaCall {
     around: Arc<LuaSurroundings>,
     source: Source,
     leash: Leash,
     request: ToolUse,
 }
 
-/// Gives the state up if the call that has it goes away before it has answered.
+/// Replaces the state if the call that runs in it is dropped before its answer.
 struct GiveUp<'a>(Option<&'a Calls>);
 
 impl Drop for GiveUp<'_> {
@@ -57,7 +50,7 @@ impl Drop for GiveUp<'_> {
 }
 
 impl Calls {
-    /// The calls of a file that was loaded.
+    /// Returns the calls of a loaded file.
     pub(super) fn new(around: Arc<LuaSurroundings>, source: Source, script: Script) -> Self {
         Self {
             around,
@@ -75,7 +68,7 @@ impl Calls {
         };
         let leash = Leash::new(limits);
         let holder = leash.holder();
-        let call = Call {
+        let call = LuaCall {
             around: self.around.clone(),
             source: self.source.clone(),
             leash,
@@ -103,11 +96,11 @@ impl Calls {
     }
 }
 
-impl Call {
+impl LuaCall {
     fn answer(self, mut script: OwnedMutexGuard<Option<Script>>, sender: oneshot::Sender<Output>) {
         let output = self.work(&mut script).unwrap_or_else(Output::error);
         drop(script);
-        // Nobody may want to know any more.
+        // The call may have been dropped.
         let _ = sender.send(output);
     }
 
@@ -126,7 +119,7 @@ impl Call {
         }
         let output = match (returned, end) {
             (Ok(returned), _) => Ok(answer::output(lua, &returned)),
-            // Whatever fault the script met first, this is why it met it.
+            // An ended script may fail with any error; the reason is that it was ended.
             (Err(error), Some(end)) => Err(match trace(&error) {
                 text if text.starts_with(&end.to_string()) => text,
                 text => format!("{end}\n{text}"),
@@ -134,29 +127,19 @@ impl Call {
             (Err(error), None) => Err(trace(&error)),
         };
         if self.leash.has_children() {
-            // Programs that nobody holds any more end now, and not whenever memory runs short.
+            // Collects handles that are no longer used, so that their programs end now.
             let _ = lua.gc_collect();
         }
         output
     }
 
-    /// What the script is told of the call.
+    /// Returns the second argument of `execute`.
     fn context(&self, lua: &Lua) -> mlua::Result<Table> {
         let context = lua.create_table()?;
         context.set("cwd", self.around.cwd.as_path())?;
         context.set("tool_name", self.request.name.as_str())?;
         context.set("tool_use_id", self.request.id.as_str())?;
         Ok(context)
-    }
-}
-
-/// What Lua says of an error, with its traceback.
-pub(super) fn trace(error: &mlua::Error) -> String {
-    match error {
-        mlua::Error::SyntaxError { message, .. }
-        | mlua::Error::RuntimeError(message)
-        | mlua::Error::MemoryError(message) => message.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mlua::{Lua, LuaString, Table};
 
-use super::modules::{Answer, Module};
+use super::module::{Module, ModuleResult};
 
-/// The module.
+/// Builds the module.
 pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     module.function(
@@ -19,7 +19,7 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     Ok(module)
 }
 
-fn decode_base64(lua: &Lua, text: LuaString) -> mlua::Result<Answer<LuaString>> {
+fn decode_base64(lua: &Lua, text: LuaString) -> mlua::Result<ModuleResult<LuaString>> {
     let bytes: Vec<u8> = text
         .as_bytes()
         .iter()
@@ -42,7 +42,7 @@ fn encode_hex(_: &Lua, bytes: LuaString) -> mlua::Result<String> {
         .collect())
 }
 
-fn decode_hex(lua: &Lua, text: LuaString) -> mlua::Result<Answer<LuaString>> {
+fn decode_hex(lua: &Lua, text: LuaString) -> mlua::Result<ModuleResult<LuaString>> {
     let text = text.as_bytes();
     let value = |digit: u8| {
         char::from(digit)

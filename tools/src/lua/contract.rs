@@ -1,4 +1,4 @@
-//! What a Lua file says of its tool, checked: a fault here is for whoever wrote the file, who is told the line.
+//! Checks the table that a Lua file returns. Errors are for the author of the file, so they come with a line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,16 @@ use serde_json::{Map, Value as Json, json};
 use super::json;
 use super::leash::Limits;
 
-/// As long as the strictest server allows.
+/// Maximum length of a name: the limit of the strictest server.
 const MAX_NAME: usize = 64;
-/// Longer descriptions and guidance are refused, as those of programs are cut: they stand in every request.
+/// Maximum length of a description, in bytes. Descriptions and guidance are part of every request.
 const MAX_DESCRIPTION: usize = 10_000;
+/// Maximum length of `system_prompt`, in bytes.
 const MAX_GUIDANCE: usize = 20_000;
-/// The longest time that a call may ask for: a day.
+/// Maximum time limit of a call: a day.
 const MAX_SECONDS: u64 = 24 * 60 * 60;
 
-/// What a file says.
+/// The tool that a file describes.
 #[derive(Debug)]
 pub(super) struct Contract {
     pub(super) spec: ToolSpec,
@@ -27,22 +28,22 @@ pub(super) struct Contract {
     pub(super) is_autoloaded: bool,
 }
 
-/// What is wrong, and the word in the file beside which it is.
+/// An error, and the word in the file that it concerns.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) text: String,
     pub(super) near: &'static str,
 }
 
-/// What a file turned out to be.
+/// The value that a file returned.
 pub(super) enum Returned {
-    /// A tool, and its function.
+    /// A tool and its function `execute`.
     Tool(Box<Contract>, Function),
-    /// Something that other files may use.
+    /// A module for other files.
     Module,
 }
 
-/// Reads what a file returned.
+/// Checks the value that a file returned.
 pub(super) fn read(lua: &Lua, returned: &Value) -> Result<Returned, Fault> {
     let table = match returned {
         Value::Table(table) if is_meant_as_tool(table) => table,
@@ -84,7 +85,7 @@ pub(super) fn read(lua: &Lua, returned: &Value) -> Result<Returned, Fault> {
     Ok(Returned::Tool(Box::new(contract), execute))
 }
 
-/// A table with none of these is a module that other files use; with some of them it is a tool that may lack others.
+/// Whether the table describes a tool, perhaps an incomplete one; otherwise it is a module.
 fn is_meant_as_tool(table: &Table) -> bool {
     ["execute", "input_schema", "description"]
         .iter()
@@ -118,13 +119,13 @@ fn text(table: &Table, name: &'static str) -> Result<String, Fault> {
 }
 
 fn short(text: String, near: &'static str, most: usize) -> Result<String, Fault> {
-    match text.len() <= most {
-        true => Ok(text),
-        false => Err(Fault {
+    if text.len() > most {
+        return Err(Fault {
             text: format!("`{near}` has {} bytes, more than {most}", text.len()),
             near,
-        }),
+        });
     }
+    Ok(text)
 }
 
 fn flag(table: &Table, name: &'static str) -> Result<Option<bool>, Fault> {
@@ -172,7 +173,7 @@ fn limits(table: &Table) -> Result<Limits, Fault> {
     })
 }
 
-/// The schema as the model gets it.
+/// Returns the input schema for the model.
 fn schema(lua: &Lua, value: Value) -> Result<Json, Fault> {
     let fault = |text: String| Fault {
         text,
@@ -193,7 +194,7 @@ fn schema(lua: &Lua, value: Value) -> Result<Json, Fault> {
     }
     schema.entry("properties").or_insert_with(|| json!({}));
     let schema = Json::Object(schema);
-    // A server would refuse the whole conversation for it.
+    // With an invalid schema a server would refuse every request.
     match jsonschema::draft202012::meta::validate(&schema) {
         Ok(()) => {}
         Err(error) => {
@@ -205,7 +206,7 @@ fn schema(lua: &Lua, value: Value) -> Result<Json, Fault> {
     Ok(schema)
 }
 
-/// An empty Lua table is neither list nor map; where a schema can only have a list, it is one.
+/// Converts empty tables to lists where a schema requires a list: an empty Lua table may be either.
 fn with_arrays(schema: Json) -> Json {
     const LISTS: [&str; 7] = [
         "required",
@@ -221,9 +222,10 @@ fn with_arrays(schema: Json) -> Json {
         Json::Object(map) => {
             let entries = map.into_iter().map(|(key, value)| {
                 let is_empty = value.as_object().is_some_and(Map::is_empty);
-                let value = match is_empty && LISTS.contains(&key.as_str()) {
-                    true => json!([]),
-                    false => with_arrays(value),
+                let value = if is_empty && LISTS.contains(&key.as_str()) {
+                    json!([])
+                } else {
+                    with_arrays(value)
                 };
                 (key, value)
             });
@@ -233,7 +235,7 @@ fn with_arrays(schema: Json) -> Json {
     }
 }
 
-/// The argument that stands for a call: one that is known by its name, or the first that is required.
+/// Returns the argument that represents a call on screen: one with a known name, or the first required one.
 fn key(schema: &Json) -> Option<DisplayKey> {
     let properties = schema["properties"].as_object()?;
     let known = |name: &&str| properties.contains_key(*name);

@@ -1,19 +1,18 @@
-//! The module `env`: the variables that a script sees, which are those that its commands see. None of them is a secret.
-//!
-//! What a script sets is its own: no other tool sees it.
+//! The module `env`: environment variables of a script and its commands, without secrets. Changes are private to the
+//! script.
 
 use std::collections::BTreeMap;
 
 use mlua::{Lua, Table};
 
-use super::modules::Module;
-use super::state::surroundings;
+use super::module::Module;
+use super::surroundings::surroundings;
 
-/// What a script has set, over what it was given; `None` is unset.
+/// Changes by the script; `None` is unset.
 #[derive(Default)]
 struct Changes(BTreeMap<String, Option<String>>);
 
-/// The module.
+/// Builds the module.
 pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     module.function(
@@ -35,7 +34,7 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     Ok(module)
 }
 
-/// The variable `name` as the script sees it.
+/// Returns the value of a variable for the script.
 pub(super) fn variable(lua: &Lua, name: &str) -> mlua::Result<Option<String>> {
     if let Some(changes) = lua.app_data_ref::<Changes>()
         && let Some(value) = changes.0.get(name)
@@ -48,7 +47,7 @@ pub(super) fn variable(lua: &Lua, name: &str) -> mlua::Result<Option<String>> {
     Ok(found.map(|(_, value)| value.clone()))
 }
 
-/// All variables as the script sees them.
+/// Returns all variables of the script.
 pub(super) fn variables(lua: &Lua) -> mlua::Result<BTreeMap<String, String>> {
     let mut variables: BTreeMap<_, _> = surroundings(lua)?
         .shell

@@ -1,4 +1,4 @@
-//! The module `fs`: whole files and folders, and paths. What is embedded in the program can be read like any file.
+//! The module `fs`: files, folders and paths. Files embedded in the program can be read like others.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -10,13 +10,12 @@ use globset::Glob;
 use mlua::{Function, Lua, LuaString, Table, Value};
 use rustix::fs::OFlags;
 
-use super::LuaSurroundings;
 use super::leash::Leash;
-use super::modules::{Answer, Module, answer};
-use super::state::surroundings;
+use super::module::{Module, ModuleResult, module_result};
+use super::surroundings::{LuaSurroundings, surroundings};
 use crate::held::{self, Held};
 
-/// The module.
+/// Builds the module.
 pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     module.function(&["read", "slurp"], lua.create_function(read)?)?;
@@ -40,7 +39,7 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     )?;
     let made = lua.create_function(|lua, path: PathBuf| {
         let place = surroundings(lua)?.writable(&path);
-        Ok(answer(
+        Ok(module_result(
             place
                 .and_then(|path| held::make_folders(&path))
                 .map(|()| true),
@@ -56,7 +55,7 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
         let function = lua.create_function(move |lua, path: PathBuf| {
             let around = surroundings(lua)?;
             let changed = around.entry(&path).and_then(|entry| change(entry.path()));
-            Ok(answer(changed.map(|()| true)))
+            Ok(module_result(changed.map(|()| true)))
         })?;
         module.function(names, function)?;
     }
@@ -84,10 +83,10 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     Ok(module)
 }
 
-/// Does something to a path.
+/// Changes the file system at a path.
 type Change = fn(&Path) -> io::Result<()>;
 
-/// What is at a path.
+/// Type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     File,
@@ -96,7 +95,7 @@ enum Kind {
 }
 
 impl LuaSurroundings {
-    /// All of a file, be it on a disk or embedded, if it is not larger than `limit`.
+    /// Reads a file, on disk or embedded; fails if it has more than `limit` bytes.
     pub(super) fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         let path = self.cwd.join(path);
         if Embedded::covers(&path) {
@@ -108,16 +107,17 @@ impl LuaSurroundings {
         all_of(fs::File::open(path)?, limit)
     }
 
-    /// The same of a file that a script names.
+    /// Reads a file that a script names, if it may.
     pub(super) fn read_for_script(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         let place = self.readable(path)?;
-        match Embedded::covers(&place) {
-            true => self.read(&place, limit),
-            false => all_of(self.open(path)?, limit),
+        if Embedded::covers(&place) {
+            self.read(&place, limit)
+        } else {
+            all_of(self.open(path)?, limit)
         }
     }
 
-    /// The names in a folder, sorted.
+    /// Lists the names in a folder, sorted.
     pub(super) fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let path = self.cwd.join(path);
         if Embedded::covers(&path) {
@@ -140,12 +140,13 @@ impl LuaSurroundings {
         Ok(names)
     }
 
-    /// The same of a folder that a script names.
+    /// Lists a folder that a script names, if it may.
     fn list_for_script(&self, path: &Path) -> io::Result<Vec<String>> {
         let place = self.readable(path)?;
-        match Embedded::covers(&place) {
-            true => self.list(&place),
-            false => self.list(Held::folder(&place)?.path()),
+        if Embedded::covers(&place) {
+            self.list(&place)
+        } else {
+            self.list(Held::folder(&place)?.path())
         }
     }
 
@@ -169,13 +170,13 @@ impl LuaSurroundings {
 fn all_of(file: fs::File, limit: usize) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     file.take(limit as u64 + 1).read_to_end(&mut content)?;
-    match content.len() <= limit {
-        true => Ok(content),
-        false => Err(io::Error::other(format!("more than {limit} bytes"))),
+    if content.len() > limit {
+        return Err(io::Error::other(format!("more than {limit} bytes")));
     }
+    Ok(content)
 }
 
-fn read(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<LuaString>> {
+fn read(lua: &Lua, path: PathBuf) -> mlua::Result<ModuleResult<LuaString>> {
     let limit = Leash::of(lua)?.memory();
     match surroundings(lua)?.read_for_script(&path, limit) {
         Ok(content) => Ok((Some(lua.create_string(content)?), None)),
@@ -186,11 +187,11 @@ fn read(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<LuaString>> {
 fn write(
     lua: &Lua,
     (path, content, mode): (PathBuf, LuaString, Option<u32>),
-) -> mlua::Result<Answer<bool>> {
+) -> mlua::Result<ModuleResult<bool>> {
     put(lua, &path, &content, OFlags::TRUNC, mode.unwrap_or(0o644))
 }
 
-fn append(lua: &Lua, (path, content): (PathBuf, LuaString)) -> mlua::Result<Answer<bool>> {
+fn append(lua: &Lua, (path, content): (PathBuf, LuaString)) -> mlua::Result<ModuleResult<bool>> {
     put(lua, &path, &content, OFlags::APPEND, 0o666)
 }
 
@@ -200,25 +201,25 @@ fn put(
     content: &LuaString,
     flags: OFlags,
     mode: u32,
-) -> mlua::Result<Answer<bool>> {
+) -> mlua::Result<ModuleResult<bool>> {
     let written = surroundings(lua)?
         .open_to_write(path, flags, mode)
         .and_then(|mut file| file.write_all(&content.as_bytes()))
         .map(|()| true)
         .map_err(|error| format!("{}: {error}", path.display()));
-    Ok(answer(written))
+    Ok(module_result(written))
 }
 
-fn list(lua: &Lua, path: Option<PathBuf>) -> mlua::Result<Answer<Vec<String>>> {
+fn list(lua: &Lua, path: Option<PathBuf>) -> mlua::Result<ModuleResult<Vec<String>>> {
     let path = path.unwrap_or_default();
     let names = surroundings(lua)?.list_for_script(&path);
-    Ok(answer(
+    Ok(module_result(
         names.map_err(|error| format!("{}: {error}", path.display())),
     ))
 }
 
-/// A folder as the first `ah` gave it: `read` gives one name after the other.
-fn opendir(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Table>> {
+/// Opens a folder as the first `ah` did: its `read` returns one name after the other.
+fn opendir(lua: &Lua, path: PathBuf) -> mlua::Result<ModuleResult<Table>> {
     let mut names = match surroundings(lua)?.list_for_script(&path) {
         Ok(names) => names.into_iter(),
         Err(error) => return Ok((None, Some(format!("{}: {error}", path.display())))),
@@ -232,7 +233,7 @@ fn opendir(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Table>> {
     Ok((Some(folder), None))
 }
 
-/// An iterator over all files at and below a folder, sorted, whose names match a pattern if one is given.
+/// Returns an iterator over the files at and below a folder, sorted. If there is a pattern, names must match it.
 fn walk(lua: &Lua, (top, pattern): (PathBuf, Option<String>)) -> mlua::Result<Function> {
     let around = surroundings(lua)?;
     let leash = Leash::of(lua)?;
@@ -249,7 +250,7 @@ fn walk(lua: &Lua, (top, pattern): (PathBuf, Option<String>)) -> mlua::Result<Fu
             }
             let place = around.readable(&path);
             match place.as_ref().ok().and_then(|place| around.kind(place)) {
-                // A link may lead back to where it is.
+                // Links may form a cycle.
                 Some(Kind::Folder) if !is_link(&around.cwd.join(&path)) => {
                     let names = around.list_for_script(&path).unwrap_or_default();
                     waiting.extend(names.into_iter().rev().map(|name| path.join(name)));
@@ -271,7 +272,7 @@ fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
 }
 
-fn stat(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Table>> {
+fn stat(lua: &Lua, path: PathBuf) -> mlua::Result<ModuleResult<Table>> {
     let around = surroundings(lua)?;
     let absolute = match around.readable(&path) {
         Ok(place) => place,
@@ -316,15 +317,15 @@ fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-fn rename(lua: &Lua, (from, to): (PathBuf, PathBuf)) -> mlua::Result<Answer<bool>> {
+fn rename(lua: &Lua, (from, to): (PathBuf, PathBuf)) -> mlua::Result<ModuleResult<bool>> {
     let around = surroundings(lua)?;
     let renamed = around
         .entry(&from)
         .and_then(|from| fs::rename(from.path(), around.entry(&to)?.path()));
-    Ok(answer(renamed.map(|()| true)))
+    Ok(module_result(renamed.map(|()| true)))
 }
 
-/// The folder of a path, `.` if it names none.
+/// Returns the parent folder of a path; `.` if it has none.
 fn dirname(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => ".".into(),

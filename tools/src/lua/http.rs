@@ -1,5 +1,5 @@
-//! The module `http`: requests to servers, over the clients that `ah-http` builds. An answer is a table in any case;
-//! `ok` says whether it is a good one.
+//! The module `http`: requests through the clients of `ah-http`. The result is always a table, whose `ok` tells whether
+//! the request succeeded.
 
 use std::time::Duration;
 
@@ -11,14 +11,16 @@ use reqwest::header::{
 use reqwest::{Client, Method, Response, StatusCode, Url};
 
 use super::leash::Leash;
-use super::modules::Module;
-use super::state::{block_on, surroundings};
+use super::module::Module;
+use super::surroundings::surroundings;
+use super::wait::block_on;
 
-/// How often a server may send elsewhere.
+/// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 5;
+/// Default timeout of a request, in milliseconds.
 const DEFAULT_TIMEOUT: u64 = 60_000;
 
-/// The module.
+/// Builds the module.
 pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     let get = |lua: &Lua, (address, options): (String, Option<Table>)| {
@@ -32,7 +34,7 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     Ok(module)
 }
 
-/// A request as it is sent.
+/// A request to be sent.
 struct Request {
     method: Method,
     url: Url,
@@ -41,8 +43,8 @@ struct Request {
     timeout: Duration,
 }
 
-/// What came back.
-struct Answer {
+/// A response, read whole.
+struct FetchedResponse {
     status: StatusCode,
     url: Url,
     headers: HeaderMap,
@@ -106,7 +108,7 @@ fn headers(given: Option<Table>) -> mlua::Result<HeaderMap> {
     Ok(headers)
 }
 
-fn answered(lua: &Lua, answer: Answer) -> mlua::Result<Table> {
+fn answered(lua: &Lua, answer: FetchedResponse) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.set("ok", answer.status.is_success())?;
     table.set("status", answer.status.as_u16())?;
@@ -130,7 +132,7 @@ fn failed(lua: &Lua, fault: &str) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// Servers as confined commands reach them: by the sandbox's proxy alone.
+/// Returns options that use only the sandbox's proxy, as confined commands do.
 fn through(sandbox: &Sandbox, options: &ah_http::Options) -> Result<ah_http::Options, String> {
     let served = sandbox.proxy_address();
     let address = served.map_err(|error| format!("the sandbox's proxy is not there: {error}"))?;
@@ -149,14 +151,14 @@ impl Request {
         options: &ah_http::Options,
         sandbox: Option<&Sandbox>,
         limit: usize,
-    ) -> Result<Answer, String> {
+    ) -> Result<FetchedResponse, String> {
         let confined = sandbox
             .map(|sandbox| through(sandbox, options))
             .transpose()?;
         let options = confined.as_ref().unwrap_or(options);
         for _ in 0..=MAX_REDIRECTS {
             let _pass = match sandbox {
-                // The proxy would refuse it as well, but what it says of it is lost on the way.
+                // The proxy would refuse it as well, but its reason would be lost.
                 Some(sandbox) => Some(self.permitted(sandbox).await?),
                 None => None,
             };
@@ -190,9 +192,10 @@ impl Request {
             .request(self.method.clone(), self.url.clone())
             .headers(self.headers.clone())
             .timeout(self.timeout);
-        let request = match self.body.is_empty() {
-            true => request,
-            false => request.body(self.body.clone()),
+        let request = if self.body.is_empty() {
+            request
+        } else {
+            request.body(self.body.clone())
         };
         request.send().await
     }
@@ -205,7 +208,7 @@ impl Request {
         self.url.join(location.to_str().ok()?).ok()
     }
 
-    /// Goes where the server says, without what is meant for this server only.
+    /// Follows a redirect; another server does not get the credentials.
     fn follow(&mut self, url: Url, status: StatusCode) {
         if self.url.origin() != url.origin() {
             for name in [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE] {
@@ -224,7 +227,7 @@ impl Request {
     }
 }
 
-async fn read(mut response: Response, limit: usize) -> Result<Answer, String> {
+async fn read(mut response: Response, limit: usize) -> Result<FetchedResponse, String> {
     let (status, url, headers) = (
         response.status(),
         response.url().clone(),
@@ -237,7 +240,7 @@ async fn read(mut response: Response, limit: usize) -> Result<Answer, String> {
             return Err(format!("the answer has more than {limit} bytes"));
         }
     }
-    Ok(Answer {
+    Ok(FetchedResponse {
         status,
         url,
         headers,
@@ -245,11 +248,12 @@ async fn read(mut response: Response, limit: usize) -> Result<Answer, String> {
     })
 }
 
-/// An error with what is behind it, without the address, which may hold a secret.
+/// Returns the text of an error and its causes, without the address, which may hold a secret.
 fn reason(error: &reqwest::Error) -> String {
-    let mut text = match error.is_timeout() {
-        true => "the server did not answer in time".to_owned(),
-        false => "the request failed".to_owned(),
+    let mut text = if error.is_timeout() {
+        "the server did not answer in time".to_owned()
+    } else {
+        "the request failed".to_owned()
     };
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {

@@ -3,12 +3,12 @@
 use mlua::serde::{de, ser};
 use mlua::{Lua, LuaSerdeExt, LuaString, Table, Value};
 
-use super::modules::{Answer, Module, answer};
+use super::module::{Module, ModuleResult, module_result};
 
 /// Deeper nesting is a fault.
 const MAX_DEPTH: usize = 100;
 
-/// The module.
+/// Builds the module.
 pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     module.function(&["encode"], lua.create_function(encode)?)?;
@@ -18,22 +18,26 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     Ok(module)
 }
 
-fn encode(lua: &Lua, (value, options): (Value, Option<Table>)) -> mlua::Result<Answer<String>> {
+fn encode(
+    lua: &Lua,
+    (value, options): (Value, Option<Table>),
+) -> mlua::Result<ModuleResult<String>> {
     let is_pretty = match options {
         Some(options) => options.get("pretty")?,
         None => false,
     };
     let text = from_lua(lua, value).and_then(|value| {
-        let text = match is_pretty {
-            true => serde_json::to_string_pretty(&value),
-            false => serde_json::to_string(&value),
+        let text = if is_pretty {
+            serde_json::to_string_pretty(&value)
+        } else {
+            serde_json::to_string(&value)
         };
         text.map_err(|error| error.to_string())
     });
-    Ok(answer(text))
+    Ok(module_result(text))
 }
 
-fn decode(lua: &Lua, text: LuaString) -> mlua::Result<Answer<Value>> {
+fn decode(lua: &Lua, text: LuaString) -> mlua::Result<ModuleResult<Value>> {
     match serde_json::from_slice::<serde_json::Value>(&text.as_bytes()) {
         Ok(value) => Ok((Some(to_lua(lua, &value)?), None)),
         Err(error) => Ok((None, Some(error.to_string()))),

@@ -1,7 +1,7 @@
-//! How far a script may go: until its time is over, its instructions are spent, or nobody waits for it any more.
+//! Limits of a running script: its time, its instructions, and whether its call is still awaited.
 //!
-//! A script is asked at every so many instructions and wherever it waits. What it catches with `pcall` it cannot catch
-//! here: once the leash is at its end, each further step fails.
+//! They are checked every few thousand instructions and wherever the script waits. `pcall` does not help a script: once
+//! a limit is reached, each further step fails.
 
 use std::fmt;
 use std::future::Future;
@@ -13,29 +13,29 @@ use ah_process::Child;
 use mlua::{HookTriggers, Lua, VmState};
 use tokio_util::sync::CancellationToken;
 
-/// How often a script is asked, in instructions.
+/// Number of instructions between two checks.
 const STEP: u32 = 10_000;
 
-/// What a script may use.
+/// Limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// From the call to the answer.
+    /// Time from the call to its result.
     pub(super) time: Duration,
-    /// Instructions of one call.
+    /// Number of Lua instructions.
     pub(super) instructions: u64,
-    /// Bytes that the state may hold, and that one file, answer or output may have.
+    /// Memory of the state in bytes, and maximum size of one file, response or output.
     pub(super) memory: usize,
 }
 
 impl Limits {
-    /// For files that say nothing else.
+    /// Limits of tools that set none.
     pub(super) const DEFAULT: Self = Self {
         time: Duration::from_secs(600),
         instructions: 1_000_000_000,
         memory: 256 << 20,
     };
 
-    /// While a file is loaded: it only has to say what it is.
+    /// Limits while a file is loaded: it only has to return its table.
     pub(super) const LOADING: Self = Self {
         time: Duration::from_secs(5),
         instructions: 50_000_000,
@@ -43,7 +43,7 @@ impl Limits {
     };
 }
 
-/// Why a script was ended.
+/// Reason why a script has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Stopped,
@@ -65,9 +65,9 @@ impl std::error::Error for End {}
 
 /// The leash of one call.
 #[derive(Clone)]
-pub(super) struct Leash(Arc<Held>);
+pub(super) struct Leash(Arc<LeashState>);
 
-struct Held {
+struct LeashState {
     limits: Limits,
     deadline: Instant,
     spent: AtomicU64,
@@ -75,11 +75,11 @@ struct Held {
     children: Mutex<Vec<Weak<Child>>>,
 }
 
-/// Whoever waits for a script; dropped, nobody does, and what it has started ends with it.
+/// Guard of a call: when it is dropped, the script and the programs that it started have to end.
 pub(super) struct Holder(Option<Leash>);
 
 impl Holder {
-    /// The script has answered.
+    /// Drops the guard of a call that has ended.
     pub(super) fn release(mut self) {
         self.0 = None;
     }
@@ -95,9 +95,9 @@ impl Drop for Holder {
 }
 
 impl Leash {
-    /// A leash whose time begins now.
+    /// Returns a leash whose time starts now.
     pub(super) fn new(limits: Limits) -> Self {
-        Self(Arc::new(Held {
+        Self(Arc::new(LeashState {
             limits,
             deadline: Instant::now() + limits.time,
             spent: AtomicU64::new(0),
@@ -106,17 +106,17 @@ impl Leash {
         }))
     }
 
-    /// What is dropped when nobody waits any more.
+    /// Returns the guard of the call.
     pub(super) fn holder(&self) -> Holder {
         Holder(Some(self.clone()))
     }
 
-    /// Notes a program that the script has started.
+    /// Registers a program that the script has started.
     pub(super) fn owns(&self, child: &Arc<Child>) {
         self.children().push(Arc::downgrade(child));
     }
 
-    /// Whether programs that the script has started are still held.
+    /// Whether handles of programs that the script has started exist.
     pub(super) fn has_children(&self) -> bool {
         self.children().iter().any(|child| child.strong_count() > 0)
     }
@@ -138,12 +138,12 @@ impl Leash {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many bytes may be taken at once.
+    /// Returns the maximum size of one file, response or output, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.0.limits.memory
     }
 
-    /// Why the script has to end, if it has to.
+    /// Returns the reason why the script has to end; `None` if it may go on.
     pub(super) fn end(&self) -> Option<End> {
         let held = &*self.0;
         if held.stop.is_cancelled() {
@@ -165,7 +165,7 @@ impl Leash {
         }
     }
 
-    /// Waits for `work`, but no longer than the script may go on.
+    /// Waits for `work`, at most until the script has to end.
     pub(super) async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, End> {
         let held = &*self.0;
         tokio::select! {
@@ -176,7 +176,7 @@ impl Leash {
         }
     }
 
-    /// Puts all that runs in `lua` from now on this leash.
+    /// Applies the limits to everything that runs in `lua` from now on.
     pub(super) fn fasten(&self, lua: &Lua) -> mlua::Result<()> {
         lua.set_memory_limit(self.0.limits.memory)?;
         lua.set_app_data(self.clone());
@@ -188,7 +188,7 @@ impl Leash {
         })
     }
 
-    /// The leash that `lua` runs on.
+    /// Returns the leash of the call that runs in `lua`.
     pub(super) fn of(lua: &Lua) -> mlua::Result<Self> {
         match lua.app_data_ref::<Self>() {
             Some(leash) => Ok(leash.clone()),

@@ -1,39 +1,59 @@
-//! From files to tools. Each file is run in a state of its own, several at a time, and what does not work is left out
-//! with a word about it.
+//! Loads files as tools. Each file runs in its own Lua state, several at a time; a file that fails gives a warning.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mlua::Value;
+use mlua::{Function, Lua, Value};
 
-use super::call::{Calls, STACK, Script};
 use super::contract::{self, Contract, Returned};
 use super::leash::{Leash, Limits};
 use super::state::{self, Source};
-use super::{LuaSurroundings, LuaTool, LuaTools};
+use super::surroundings::LuaSurroundings;
 
-/// How many files are loaded at a time.
+/// Number of files that are loaded at a time.
 const AT_ONCE: usize = 16;
-/// How long a file is waited for that was told to stop.
+/// Time that a file is given to end after its time limit.
 const GRACE: Duration = Duration::from_millis(500);
-/// The largest file that is taken for a script.
+/// Size limit of a script, in bytes.
 const MAX_SOURCE: usize = 16 << 20;
+/// Stack size of threads that run scripts, in bytes: enough for the recursion that the interpreter permits.
+pub(super) const STACK: usize = 8 << 20;
 
-/// What came of a file.
+/// A loaded script.
+pub(super) struct Script {
+    pub(super) lua: Lua,
+    pub(super) execute: Function,
+}
+
+/// A loaded tool.
+pub(super) struct LoadedTool {
+    pub(super) source: Source,
+    pub(super) contract: Contract,
+    pub(super) script: Script,
+}
+
+/// The tools of a folder, and a warning for each other file.
+#[derive(Default)]
+pub(super) struct LoadedTools {
+    pub(super) tools: Vec<LoadedTool>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The value that a file returned.
 enum Loaded {
     Tool(Box<Contract>, Script),
     Module,
 }
 
-/// The tools of a folder.
+/// Loads the tools of a folder.
 pub(super) fn folder(
     around: &Arc<LuaSurroundings>,
     folder: &Path,
     modules: &[PathBuf],
-) -> LuaTools {
-    let mut found = LuaTools::default();
+) -> LoadedTools {
+    let mut found = LoadedTools::default();
     let folder = around.cwd.join(folder);
     let names = match around.list(&folder) {
         Ok(names) => names,
@@ -67,12 +87,12 @@ pub(super) fn folder(
     found
 }
 
-/// The tool of one file.
+/// Loads the tool of one file; an `Err` is a warning that names the file.
 pub(super) fn file(
     around: &Arc<LuaSurroundings>,
     path: &Path,
     modules: &[PathBuf],
-) -> Result<LuaTool, String> {
+) -> Result<LoadedTool, String> {
     let source = Source {
         path: around.cwd.join(path),
         modules: modules.to_vec(),
@@ -86,7 +106,7 @@ pub(super) fn file(
     }
 }
 
-/// A file that is being loaded on a thread of its own.
+/// A file that is being loaded, on its own thread.
 struct Loading {
     result: mpsc::Receiver<Result<Loaded, String>>,
     until: Instant,
@@ -98,7 +118,7 @@ fn begin(around: &Arc<LuaSurroundings>, source: &Source) -> Loading {
     let work = move || {
         let _ = sender.send(load(&around, &source, &Leash::new(Limits::LOADING)));
     };
-    // Where there can be no thread the channel ends, and that is told.
+    // If the thread cannot start, the channel closes, and `finish` reports that.
     let _ = thread::Builder::new()
         .name("lua".into())
         .stack_size(STACK)
@@ -114,7 +134,7 @@ impl Loading {
         self,
         around: &Arc<LuaSurroundings>,
         source: &Source,
-    ) -> Result<Option<LuaTool>, String> {
+    ) -> Result<Option<LoadedTool>, String> {
         let rest = self.until.saturating_duration_since(Instant::now());
         let loaded = match self.result.recv_timeout(rest) {
             Ok(loaded) => loaded?,
@@ -128,18 +148,17 @@ impl Loading {
             }
         };
         Ok(match loaded {
-            Loaded::Tool(contract, script) => Some(LuaTool {
-                path: source.path.clone(),
-                cwd: around.cwd.clone(),
+            Loaded::Tool(contract, script) => Some(LoadedTool {
+                source: source.clone(),
                 contract: *contract,
-                calls: Calls::new(around.clone(), source.clone(), script),
+                script,
             }),
             Loaded::Module => None,
         })
     }
 }
 
-/// The script of a file that was a tool before, in a new state.
+/// Loads the script of a known tool into a new state.
 pub(super) fn script(
     around: &Arc<LuaSurroundings>,
     source: &Source,
@@ -154,14 +173,14 @@ pub(super) fn script(
     }
 }
 
-/// Runs a file; an `Err` names it, and the line where there is one.
+/// Runs a file. An `Err` names the file, and the line if it is known.
 fn load(around: &Arc<LuaSurroundings>, source: &Source, leash: &Leash) -> Result<Loaded, String> {
     let shown = around.shown(&source.path);
     let content = around
         .read(&source.path, MAX_SOURCE)
         .map_err(|error| format!("{shown}: cannot be read: {error}"))?;
     if !bstr::ByteSlice::contains_str(&content[..], "return") {
-        // A script, and not for us to run.
+        // A script for another interpreter, perhaps: it must not run.
         return Err(format!(
             "{shown}:1: a tool's file returns a table, this one returns nothing"
         ));
@@ -188,18 +207,29 @@ fn load(around: &Arc<LuaSurroundings>, source: &Source, leash: &Leash) -> Result
     }
 }
 
-/// The first line of what Lua says, which names file and line if Lua knows them.
+/// Returns the first line of a Lua error, with the file's name if Lua gives none.
 fn named(shown: &str, error: &mlua::Error) -> String {
-    let text = super::call::trace(error);
+    let text = trace(error);
     let first = text.lines().next().unwrap_or_default();
     let first = first.trim_end_matches(':');
-    match first.contains(".lua:") {
-        true => first.to_owned(),
-        false => format!("{shown}: {first}"),
+    if first.contains(".lua:") {
+        first.to_owned()
+    } else {
+        format!("{shown}: {first}")
     }
 }
 
-/// The line in which `word` stands first, else the last one.
+/// Returns the text of a Lua error, with its traceback.
+pub(super) fn trace(error: &mlua::Error) -> String {
+    match error {
+        mlua::Error::SyntaxError { message, .. }
+        | mlua::Error::RuntimeError(message)
+        | mlua::Error::MemoryError(message) => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the number of the first line that contains `word`, or of the last line.
 fn line_of(content: &[u8], word: &str) -> usize {
     let at = bstr::ByteSlice::find(content, word);
     let before = &content[..at.unwrap_or(content.trim_ascii_end().len())];

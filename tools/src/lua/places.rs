@@ -1,5 +1,4 @@
-//! What the paths of scripts mean, and which of them scripts may touch: the same that the file tools may, and that
-//! confined commands may.
+//! Paths in scripts. Scripts may touch the same files as the file tools and confined commands.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -10,52 +9,55 @@ use std::path::{Path, PathBuf};
 use mlua::{Function, Lua, MultiValue, Table, Value};
 use rustix::fs::{Mode, OFlags};
 
-use super::LuaSurroundings;
-use super::state::surroundings;
+use super::surroundings::{LuaSurroundings, surroundings};
 use crate::held::{self, Held};
 
-/// What every program may read and write, and where nothing is kept.
-const NOTHING: &str = "/dev/null";
-/// The mode of new files, of which the user's mask takes away.
-const NEW: u32 = 0o666;
+/// Every script may read and write this file.
+const NULL_DEVICE: &str = "/dev/null";
+/// Mode of new files, before the umask.
+const NEW_FILE_MODE: u32 = 0o666;
 
 impl LuaSurroundings {
-    /// The resolved path, if what is there may be read.
+    /// Resolves a path that is to be read; fails if that is not permitted.
     pub(super) fn readable(&self, path: &Path) -> io::Result<PathBuf> {
         let place = self.workspace.place(&self.cwd.join(path));
-        if place != Path::new(NOTHING) {
-            { self.workspace.check_readable(&place) }.map_err(io::Error::other)?;
+        if place != Path::new(NULL_DEVICE) {
+            let checked = self.workspace.check_readable(&place);
+            checked.map_err(io::Error::other)?;
         }
         Ok(place)
     }
 
-    /// The resolved path, if what is there may be written.
+    /// Resolves a path that is to be written; fails if that is not permitted.
     pub(super) fn writable(&self, path: &Path) -> io::Result<PathBuf> {
         let place = self.workspace.place(&self.cwd.join(path));
-        if place != Path::new(NOTHING) {
-            { self.workspace.check_writable(&place) }.map_err(io::Error::other)?;
+        if place != Path::new(NULL_DEVICE) {
+            let checked = self.workspace.check_writable(&place);
+            checked.map_err(io::Error::other)?;
         }
         Ok(place)
     }
 
-    /// The entry of a folder that a path names, if it may be made, removed and renamed; a link is not followed.
+    /// Returns the directory entry at a path, to be created, removed or renamed; a link is not followed. Fails if that
+    /// is not permitted.
     pub(super) fn entry(&self, path: &Path) -> io::Result<Held> {
         let path = self.cwd.join(path);
         let place = match (path.parent(), path.file_name()) {
             (Some(folder), Some(name)) => self.workspace.place(folder).join(name),
             _ => self.workspace.place(&path),
         };
-        { self.workspace.check_writable(&place) }.map_err(io::Error::other)?;
+        let checked = self.workspace.check_writable(&place);
+        checked.map_err(io::Error::other)?;
         Held::entry(&place)
     }
 
-    /// Opens what is at a path for reading.
+    /// Opens a file for reading.
     pub(super) fn open(&self, path: &Path) -> io::Result<fs::File> {
         let place = self.readable(path)?;
         Ok(held::open(&place, OFlags::RDONLY, Mode::empty())?.into())
     }
 
-    /// Opens what is at a path for writing, with the mode that a new file shall have.
+    /// Opens a file for writing; a new one gets this mode.
     pub(super) fn open_to_write(
         &self,
         path: &Path,
@@ -68,7 +70,7 @@ impl LuaSurroundings {
     }
 }
 
-/// Functions for the standard library, which would open what it likes.
+/// Adds replacements for functions of the standard library that would open any file.
 pub(super) fn natives(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set("open", lua.create_function(open)?)?;
     native.set("remove", lua.create_function(remove)?)?;
@@ -76,10 +78,10 @@ pub(super) fn natives(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set("tmpname", lua.create_function(|lua, ()| temporary(lua))?)
 }
 
-/// What the standard library answers: nothing, the reason and its number.
-type Failed = (Value, Option<String>, Option<i32>);
+/// Result in the form of the standard library: `nil`, the reason and its number on failure.
+type IoResult = (Value, Option<String>, Option<i32>);
 
-fn failed(path: &Path, error: &io::Error) -> Failed {
+fn failed(path: &Path, error: &io::Error) -> IoResult {
     let text = format!("{}: {error}", path.display());
     (
         Value::Nil,
@@ -88,14 +90,14 @@ fn failed(path: &Path, error: &io::Error) -> Failed {
     )
 }
 
-fn done(path: &Path, result: io::Result<()>) -> Failed {
+fn done(path: &Path, result: io::Result<()>) -> IoResult {
     match result {
         Ok(()) => (Value::Boolean(true), None, None),
         Err(error) => failed(path, &error),
     }
 }
 
-/// Has the library's own `io.open` open what a path means: through what is open already, so that it is the same.
+/// Calls the library's `io.open` on a file that is already open, so that it opens the file that was checked.
 fn open(
     lua: &Lua,
     (library, path, mode): (Function, PathBuf, Option<String>),
@@ -130,21 +132,22 @@ fn opened(around: &LuaSurroundings, path: &Path, mode: &str) -> io::Result<(Owne
     if is_both {
         around.readable(path)?;
     }
-    let open = held::open(&place, flags | access, Mode::from_raw_mode(NEW))?;
+    let open = held::open(&place, flags | access, Mode::from_raw_mode(NEW_FILE_MODE))?;
     Ok((open, place))
 }
 
-fn remove(lua: &Lua, path: PathBuf) -> mlua::Result<Failed> {
+fn remove(lua: &Lua, path: PathBuf) -> mlua::Result<IoResult> {
     let removed = surroundings(lua)?.entry(&path).and_then(|entry| {
-        match fs::symlink_metadata(entry.path())?.is_dir() {
-            true => fs::remove_dir(entry.path()),
-            false => fs::remove_file(entry.path()),
+        if fs::symlink_metadata(entry.path())?.is_dir() {
+            fs::remove_dir(entry.path())
+        } else {
+            fs::remove_file(entry.path())
         }
     });
     Ok(done(&path, removed))
 }
 
-fn rename(lua: &Lua, (from, to): (PathBuf, PathBuf)) -> mlua::Result<Failed> {
+fn rename(lua: &Lua, (from, to): (PathBuf, PathBuf)) -> mlua::Result<IoResult> {
     let around = surroundings(lua)?;
     let renamed = around
         .entry(&from)
@@ -152,7 +155,7 @@ fn rename(lua: &Lua, (from, to): (PathBuf, PathBuf)) -> mlua::Result<Failed> {
     Ok(done(&from, renamed))
 }
 
-/// A new empty file of which nobody else knows.
+/// Creates an empty temporary file.
 fn temporary(lua: &Lua) -> mlua::Result<PathBuf> {
     let around = surroundings(lua)?;
     let made = tempfile::Builder::new()
@@ -164,6 +167,6 @@ fn temporary(lua: &Lua) -> mlua::Result<PathBuf> {
             options.open(entry.path())
         });
     let (_, path) = made.map_err(mlua::Error::external)?.into_parts();
-    // The script removes it, or it goes with the temporary folder.
+    // The script removes it, or the system cleans up its temporary folder.
     path.keep().map_err(mlua::Error::external)
 }

@@ -1,6 +1,6 @@
-//! The module `spawn`: other programs, started by `ah-process` like those of every tool.
+//! The module `spawn`: runs programs through `ah-process`, as every tool does.
 //!
-//! A program belongs to whoever holds its handle: when that is gone, or the call is given up, it ends.
+//! A program ends when its handle is collected or its call is dropped.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
@@ -13,20 +13,20 @@ use mlua::{Lua, LuaString, MetaMethod, Table, UserData, UserDataFields, UserData
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
 
-use super::LuaSurroundings;
 use super::env;
 use super::json;
 use super::leash::Leash;
-use super::modules::{Answer, Module};
-use super::state::{block_on, surroundings};
+use super::module::{Module, ModuleResult};
+use super::surroundings::{LuaSurroundings, surroundings};
+use super::wait::block_on;
 
-/// How often to look whether the program has ended, while others hold its pipes.
+/// Interval of checks whether the program has ended, while other processes hold its pipes.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long the output of others is still taken after the program has ended.
+/// Time for which the output of other processes is read after the program has ended.
 const DRAIN: Duration = Duration::from_millis(100);
 const BUFFER: usize = 64 * 1024;
 
-/// The module.
+/// Builds the module.
 pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     let spawn = lua.create_function(spawn)?;
@@ -43,7 +43,7 @@ pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     Ok(module)
 }
 
-/// A program and what it has said so far.
+/// A program and its output so far.
 struct Running {
     child: Arc<Child>,
     stdin: Option<Input>,
@@ -51,33 +51,36 @@ struct Running {
     stderr: Stream,
 }
 
-/// What the program has yet to read.
+/// Standard input of a program, with the bytes that it has not read.
 struct Input {
     pipe: PipeWriter,
     waiting: Vec<u8>,
     is_whole: bool,
 }
 
-/// What the program has written.
+/// An output stream of a program, with the bytes that the script has not read.
 struct Stream {
     pipe: Option<PipeReader>,
     read: Vec<u8>,
 }
 
-/// Which stream a script reads.
+/// Output stream of a program.
 #[derive(Clone, Copy)]
 enum Which {
     Out,
     Errors,
 }
 
-/// A handle as scripts have it.
+/// The handle of a program in scripts.
 struct Handle(Arc<std::sync::Mutex<Running>>);
 
-/// One of its streams.
+/// A stream of a program; `None` is standard input.
 struct Pipe(Arc<std::sync::Mutex<Running>>, Option<Which>);
 
-fn spawn(lua: &Lua, (program, options): (Value, Option<Table>)) -> mlua::Result<Answer<Handle>> {
+fn spawn(
+    lua: &Lua,
+    (program, options): (Value, Option<Table>),
+) -> mlua::Result<ModuleResult<Handle>> {
     Ok(match start(lua, program, options)? {
         Ok(running) => (Some(Handle(Arc::new(std::sync::Mutex::new(running)))), None),
         Err(fault) => (None, Some(fault)),
@@ -85,7 +88,7 @@ fn spawn(lua: &Lua, (program, options): (Value, Option<Table>)) -> mlua::Result<
 }
 
 /// Runs a program to its end.
-fn run(lua: &Lua, (program, options): (Value, Option<Table>)) -> mlua::Result<Answer<Table>> {
+fn run(lua: &Lua, (program, options): (Value, Option<Table>)) -> mlua::Result<ModuleResult<Table>> {
     let mut running = match start(lua, program, options)? {
         Ok(running) => running,
         Err(fault) => return Ok((None, Some(fault))),
@@ -168,7 +171,7 @@ fn start(
     Ok(Ok(running))
 }
 
-/// What the program sees: all that the script sees, or what it is given, as pairs or as `NAME=value`.
+/// Returns the program's variables: those given as a table or as `NAME=value` lines, else those of the script.
 fn variables(lua: &Lua, given: Value) -> mlua::Result<Vec<(String, String)>> {
     let given = match given {
         Value::Nil => return Ok(env::variables(lua)?.into_iter().collect()),
@@ -191,7 +194,7 @@ fn variables(lua: &Lua, given: Value) -> mlua::Result<Vec<(String, String)>> {
     pairs.ok_or_else(|| mlua::Error::runtime("`env` is a table of names and values"))
 }
 
-/// The program that a name means: a path, or one in the folders of `PATH`.
+/// Finds a program by its path, or by its name in `PATH`.
 fn find(
     name: &OsString,
     around: &LuaSurroundings,
@@ -215,7 +218,7 @@ impl Stream {
         }
     }
 
-    /// Takes what is there; the pipe has something, or is at its end.
+    /// Reads once from a pipe that is ready.
     fn take(&mut self, limit: usize) -> Result<(), String> {
         let mut buffer = [0; BUFFER];
         let Some(pipe) = &mut self.pipe else {
@@ -227,10 +230,10 @@ impl Stream {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => self.pipe = None,
         }
-        match self.read.len() <= limit {
-            true => Ok(()),
-            false => Err(format!("the program wrote more than {limit} bytes")),
+        if self.read.len() > limit {
+            return Err(format!("the program wrote more than {limit} bytes"));
         }
+        Ok(())
     }
 }
 
@@ -242,7 +245,7 @@ impl Running {
         }
     }
 
-    /// Writes what the program takes at once.
+    /// Writes as much as the pipe accepts.
     fn feed(&mut self) {
         let Some(input) = &mut self.stdin else {
             return;
@@ -252,7 +255,7 @@ impl Running {
                 Ok(length) => drop(input.waiting.drain(..length)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // It does not want to read it all.
+                // The program has closed its input.
                 Err(_) => {
                     self.stdin = None;
                     return;
@@ -271,7 +274,7 @@ impl Running {
         self.feed();
     }
 
-    /// Moves bytes for a moment; whatever is read, all streams go on, so that the program never waits for us.
+    /// Moves bytes of all streams for a moment, so that the program never blocks on one that the script does not read.
     fn pump(&mut self, leash: &Leash) -> mlua::Result<()> {
         if let Some(end) = leash.end() {
             return Err(mlua::Error::external(end));
@@ -295,7 +298,7 @@ impl Running {
         );
         polled.extend(input.map(|input| PollFd::new(&input.pipe, PollFlags::OUT)));
         let patience = Timespec::try_from(LOOK_EVERY).ok();
-        // An interrupted wait has no news.
+        // An interrupted poll reports nothing.
         let _ = poll(&mut polled, patience.as_ref());
         let mut ready = polled.iter().map(|fd| !fd.revents().is_empty());
         let is_open = [self.stdout.pipe.is_some(), self.stderr.pipe.is_some()];
@@ -312,7 +315,7 @@ impl Running {
         Ok(())
     }
 
-    /// Takes all that the program says until it ends.
+    /// Reads all output until the program ends.
     fn finish(&mut self, lua: &Lua) -> mlua::Result<Ending> {
         let leash = Leash::of(lua)?;
         self.close_stdin();
@@ -332,7 +335,7 @@ impl Running {
         Ok(block_on(lua, async move { child.wait().await })?.ending)
     }
 
-    /// Up to so many bytes, as soon as there are any; none at the end.
+    /// Reads up to `size` bytes, as soon as there are any; none at the end.
     fn some(&mut self, lua: &Lua, which: Which, size: usize) -> mlua::Result<Vec<u8>> {
         let leash = Leash::of(lua)?;
         while self.stream(which).read.is_empty() && self.stream(which).pipe.is_some() {
@@ -362,7 +365,7 @@ impl UserData for Handle {
     }
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        // Without a size: whether it went well, all that is left of the output, and the exit code.
+        // Without a size: whether the program succeeded, the rest of its output, and its exit code.
         methods.add_method("read", |lua, handle, size: Option<usize>| {
             let mut running = lock(&handle.0);
             if let Some(size) = size {
@@ -400,7 +403,7 @@ impl UserData for Pipe {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("read", |lua, Pipe(running, which), size: Option<usize>| {
             let Some(which) = *which else {
-                return Err(mlua::Error::runtime("what a program reads cannot be read"));
+                return Err(mlua::Error::runtime("`stdin` can only be written"));
             };
             let mut running = lock(running);
             let bytes = match size {
@@ -420,7 +423,7 @@ impl UserData for Pipe {
             let bytes = text.as_bytes();
             input.waiting.extend_from_slice(&bytes);
             running.feed();
-            // What it does not take at once it gets while it is read from.
+            // The rest is written while its output is read.
             let leash = Leash::of(lua)?;
             while running
                 .stdin

@@ -11,31 +11,31 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::{Value as Sql, ValueRef};
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
-use super::LuaSurroundings;
 use super::leash::Leash;
-use super::modules::{Answer, Module, answer};
-use super::state::surroundings;
+use super::module::{Module, ModuleResult, module_result};
+use super::surroundings::{LuaSurroundings, surroundings};
 
-/// How long a database that others write is waited for.
+/// Timeout for a database that is locked by others.
 const BUSY: Duration = Duration::from_secs(5);
-/// How often a statement asks whether it may go on, in steps of SQLite's machine.
+/// Number of SQLite instructions between two checks whether the script has to end.
 const STEPS: i32 = 10_000;
 
-/// The module.
+/// Builds the module.
 pub(super) fn build(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     module.function(&["open"], lua.create_function(open)?)?;
     Ok(module)
 }
 
-/// A database as scripts have it; `None` is closed.
+/// A database handle of a script; `None` if it is closed.
 struct Database(Mutex<Option<Connection>>);
 
-fn open(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Database>> {
+fn open(lua: &Lua, path: PathBuf) -> mlua::Result<ModuleResult<Database>> {
     let around = surroundings(lua)?;
-    let opened = match path.as_os_str() == ":memory:" {
-        true => Ok(Connection::open_in_memory()),
-        false => at(&around, &path),
+    let opened = if path.as_os_str() == ":memory:" {
+        Ok(Connection::open_in_memory())
+    } else {
+        at(&around, &path)
     };
     let opened = match opened {
         Ok(opened) => opened,
@@ -53,10 +53,10 @@ fn open(lua: &Lua, path: PathBuf) -> mlua::Result<Answer<Database>> {
         }
         Ok(Database(Mutex::new(Some(connection))))
     });
-    Ok(answer(opened))
+    Ok(module_result(opened))
 }
 
-/// The database in a file, to be read only where it may not be written.
+/// Opens the database in a file, read-only if it may not be written.
 fn at(around: &LuaSurroundings, path: &Path) -> io::Result<rusqlite::Result<Connection>> {
     let (place, rights) = match around.writable(path) {
         Ok(place) => (
@@ -65,16 +65,16 @@ fn at(around: &LuaSurroundings, path: &Path) -> io::Result<rusqlite::Result<Conn
         ),
         Err(_) => (around.readable(path)?, OpenFlags::SQLITE_OPEN_READ_ONLY),
     };
-    // The path is resolved, so a link in it was put there since.
+    // The path is resolved, so a link in it is new and was not checked.
     let flags = rights | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     Ok(Connection::open_with_flags(place, flags))
 }
 
-/// Whether a statement may bring in the database of this name: none, or one whose path could be opened.
+/// Whether a statement may attach this database: a temporary one, or a resolved path that may be written.
 fn may_attach(around: &LuaSurroundings, name: &str) -> bool {
     let path = Path::new(name);
-    let is_of_nobody = matches!(name, "" | ":memory:");
-    is_of_nobody || around.writable(path).is_ok_and(|place| place == path)
+    let is_temporary = matches!(name, "" | ":memory:");
+    is_temporary || around.writable(path).is_ok_and(|place| place == path)
 }
 
 impl Database {
@@ -82,7 +82,7 @@ impl Database {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does `work` with the connection as long as the script may go on.
+    /// Does `work` with the connection, at most until the script has to end.
     fn with<T>(
         &self,
         lua: &Lua,
@@ -103,13 +103,16 @@ impl Database {
         }
     }
 
-    fn exec(&self, lua: &Lua, sql: &str, given: &[Value]) -> mlua::Result<Answer<bool>> {
+    fn exec(&self, lua: &Lua, sql: &str, given: &[Value]) -> mlua::Result<ModuleResult<bool>> {
         let values = values(given)?;
-        let done = self.with(lua, |connection| match values.is_empty() {
-            true => connection.execute_batch(sql),
-            false => connection.execute(sql, params_from_iter(values)).map(drop),
+        let done = self.with(lua, |connection| {
+            if values.is_empty() {
+                connection.execute_batch(sql)
+            } else {
+                connection.execute(sql, params_from_iter(values)).map(drop)
+            }
         })?;
-        Ok(answer(done.map(|()| true)))
+        Ok(module_result(done.map(|()| true)))
     }
 
     fn rows(
@@ -193,10 +196,10 @@ impl UserData for Database {
         methods.add_method(
             "rows",
             |lua, database, (sql, given): (String, Variadic<Value>)| {
-                Ok(answer(database.rows(lua, &sql, &given)?))
+                Ok(module_result(database.rows(lua, &sql, &given)?))
             },
         );
-        // An iterator has nowhere to tell a fault but by throwing it.
+        // An iterator can only throw its errors.
         methods.add_method(
             "query",
             |lua, database, (sql, given): (String, Variadic<Value>)| {
@@ -209,12 +212,12 @@ impl UserData for Database {
         );
         methods.add_function("transaction", transaction);
         methods.add_method("last_insert_rowid", |lua, database, ()| {
-            Ok(answer(database.with(lua, |connection| {
+            Ok(module_result(database.with(lua, |connection| {
                 Ok(connection.last_insert_rowid())
             })?))
         });
         methods.add_method("changes", |lua, database, ()| {
-            Ok(answer(
+            Ok(module_result(
                 database.with(lua, |connection| Ok(connection.changes()))?,
             ))
         });
@@ -225,11 +228,11 @@ impl UserData for Database {
     }
 }
 
-/// All or nothing of what `work` does with the database.
+/// Runs `work` in a transaction, which is rolled back if it fails or returns `false`.
 fn transaction(
     lua: &Lua,
     (database, work): (mlua::AnyUserData, Function),
-) -> mlua::Result<Answer<bool>> {
+) -> mlua::Result<ModuleResult<bool>> {
     let begun = database
         .borrow::<Database>()?
         .exec(lua, "BEGIN IMMEDIATE", &[])?;
@@ -245,7 +248,7 @@ fn transaction(
         }
         Ok(_) => database.exec(lua, "COMMIT", &[]),
         Err(error) => {
-            // Not even a script that has to end may leave it open.
+            // Also if the script has to end, so without its progress handler.
             if let Some(connection) = database.connection().as_ref() {
                 let undone = connection
                     .progress_handler(0, None::<fn() -> bool>)
@@ -262,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lua_has_is_what_a_database_has() {
+    fn lua_values_become_database_values() {
         let lua = Lua::new();
         let text = |bytes: &[u8]| Value::String(lua.create_string(bytes).unwrap());
         let given = [

@@ -1,27 +1,26 @@
-//! A Lua state as scripts find it: the standard library but `debug`, with a few functions of it replaced that would
-//! reach past the script (to the process, its output, its secrets, or the memory of the interpreter).
+//! The Lua state of a script: the standard library without `debug`. Functions that reach beyond the script (to the
+//! process, its output, its secrets, or the memory of the interpreter) are replaced.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, StdLib, Table, Value};
-use tokio::runtime::{Builder, Runtime};
 
-use super::LuaSurroundings;
 use super::leash::{Leash, Limits};
-use super::{env, modules, places, spawn};
+use super::surroundings::{LuaSurroundings, surroundings};
+use super::{env, places, registry, spawn};
 
-/// Where a script and what it requires is found.
+/// Location of a script and its modules.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     /// The file.
     pub(super) path: PathBuf,
-    /// Further folders in which `require` looks, after the file's own.
+    /// Folders that `require` searches after that of the file.
     pub(super) modules: Vec<PathBuf>,
 }
 
-/// A state in which `source` can be run.
+/// Opens a state for running `source`.
 pub(super) fn open(around: &Arc<LuaSurroundings>, source: &Source) -> mlua::Result<Lua> {
     let lua = Lua::new_with(StdLib::ALL_SAFE, LuaOptions::default())?;
     lua.set_memory_limit(Limits::DEFAULT.memory)?;
@@ -48,60 +47,12 @@ pub(super) fn open(around: &Arc<LuaSurroundings>, source: &Source) -> mlua::Resu
     Ok(lua)
 }
 
-/// Waits for `work` as long as the script may go on.
-pub(super) fn block_on<T>(lua: &Lua, work: impl Future<Output = T>) -> mlua::Result<T> {
-    let known = lua
-        .app_data_ref::<Arc<Waiting>>()
-        .map(|waiting| waiting.clone());
-    let waiting = match known {
-        Some(waiting) => waiting,
-        None => {
-            let runtime = Builder::new_current_thread().enable_all().build();
-            let waiting = Arc::new(Waiting(Some(runtime.map_err(mlua::Error::external)?)));
-            lua.set_app_data(waiting.clone());
-            waiting
-        }
-    };
-    let leash = Leash::of(lua)?;
-    let runtime = waiting.0.as_ref().expect("it is there until it is dropped");
-    runtime
-        .block_on(leash.wait(work))
-        .map_err(mlua::Error::external)
-}
-
-/// What a script waits with. A state may end where nothing may be waited for, so this does not wait for what is left.
-struct Waiting(Option<Runtime>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
-/// What the scripts of `lua` see.
-pub(super) fn surroundings(lua: &Lua) -> mlua::Result<Arc<LuaSurroundings>> {
-    match lua.app_data_ref::<Arc<LuaSurroundings>>() {
-        Some(around) => Ok(around.clone()),
-        None => Err(mlua::Error::runtime("this state has no surroundings")),
-    }
-}
-
-impl LuaSurroundings {
-    /// How `path` is called in messages.
-    pub(super) fn shown(&self, path: &Path) -> String {
-        let path = path.strip_prefix(&self.cwd).unwrap_or(path);
-        path.display().to_string()
-    }
-}
-
 fn ended(lua: &Lua) -> mlua::Result<bool> {
     Ok(Leash::of(lua)?.end().is_some())
 }
 
-/// Makes `require` look beside the file, then in the further folders, and last among our own modules: so a file may
-/// have a `json.lua` of its own.
+/// Makes `require` search the file's folder, then the other folders, and last the built-in modules: so a file may have
+/// its own `json.lua`.
 fn prepare_search(lua: &Lua, source: &Source) -> mlua::Result<()> {
     let package: Table = lua.globals().get("package")?;
     let own = source.path.parent().map(Path::to_owned);
@@ -118,12 +69,12 @@ fn prepare_search(lua: &Lua, source: &Source) -> mlua::Result<()> {
     let all = [
         preloaded,
         lua.create_function(search_files)?,
-        lua.create_function(modules::search)?,
+        lua.create_function(registry::search)?,
     ];
     package.set("searchers", lua.create_sequence_from(all)?)
 }
 
-/// A searcher of `require`: the function that loads the module, and where it was found; or where it was not.
+/// Searcher for `require`: returns the function that loads the module and its path, or the paths that do not exist.
 fn search_files(lua: &Lua, name: String) -> mlua::Result<(Value, Option<String>)> {
     let package: Table = lua.globals().get("package")?;
     let templates: String = package.get("path")?;
@@ -143,10 +94,10 @@ fn search_files(lua: &Lua, name: String) -> mlua::Result<(Value, Option<String>)
     Ok((Value::String(lua.create_string(tried)?), None))
 }
 
-/// The function that a file is. Bytecode is not taken: it could break the interpreter.
+/// Compiles a file to a function. Bytecode is refused: it could corrupt the interpreter.
 pub(super) fn compile(lua: &Lua, content: &[u8], shown: &str) -> mlua::Result<Function> {
     let text = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
-    // A line that is for the system, before the script; it stays a line, so that the numbers are right.
+    // A shebang becomes a comment, so that line numbers stay right.
     let shebang = text.starts_with(b"#").then(|| [b"--", text].concat());
     lua.load(shebang.as_deref().unwrap_or(text))
         .set_name(format!("@{shown}"))

@@ -1,14 +1,13 @@
-//! The modules that scripts may require besides their own files, under the names that they have here and under those
-//! that they had in the first `ah`.
+//! Built-in modules by name: their names here, and those of the first `ah`.
 
-use mlua::{Function, Lua, Table, Value};
+use mlua::{Lua, Table, Value};
 
 use super::{codec, env, fs, http, json, spawn, sqlite};
 
 /// Builds a module.
 type Build = fn(&Lua) -> mlua::Result<Table>;
 
-/// All names.
+/// All modules, sorted by name.
 const MODULES: [(&str, Build); 17] = [
     ("codec", codec::build),
     ("cosmic.child", spawn::build),
@@ -29,7 +28,7 @@ const MODULES: [(&str, Build); 17] = [
     ("sqlite", sqlite::build),
 ];
 
-/// A searcher of `require`: the function that makes the module, or why there is none.
+/// Searcher for `require`: returns the function that builds the module, or the reason why there is none.
 pub(super) fn search(lua: &Lua, name: String) -> mlua::Result<Value> {
     let Some((_, build)) = MODULES.iter().find(|(known, _)| *known == name) else {
         let names: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
@@ -38,30 +37,4 @@ pub(super) fn search(lua: &Lua, name: String) -> mlua::Result<Value> {
     };
     let load = lua.create_function(|lua, ()| build(lua))?;
     Ok(Value::Function(load))
-}
-
-/// The usual answer of a module's function: a value, or nothing and the reason.
-pub(super) type Answer<T> = (Option<T>, Option<String>);
-
-/// The answer that `result` makes.
-pub(super) fn answer<T, E: std::fmt::Display>(result: Result<T, E>) -> Answer<T> {
-    match result {
-        Ok(value) => (Some(value), None),
-        Err(fault) => (None, Some(fault.to_string())),
-    }
-}
-
-/// Adds functions to a module.
-pub(super) trait Module {
-    /// The same function under each of `names`.
-    fn function(&self, names: &[&str], function: Function) -> mlua::Result<()>;
-}
-
-impl Module for Table {
-    fn function(&self, names: &[&str], function: Function) -> mlua::Result<()> {
-        for name in names {
-            self.raw_set(*name, &function)?;
-        }
-        Ok(())
-    }
 }
