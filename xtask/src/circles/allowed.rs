@@ -96,38 +96,8 @@ pub const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         folder: "tools",
-        files: &[
-            "bash/shell.rs",
-            "bash/shell/word.rs",
-            "bash/shell/wrapper.rs",
-        ],
-        reason: "a parent and its children: a word may hold commands, and a command holds words",
-    },
-    Allowed {
-        folder: "tools",
         files: &["grep.rs", "grep/search.rs"],
         reason: "a parent and its child: the search takes the arguments of the tool",
-    },
-    Allowed {
-        folder: "tools",
-        files: &[
-            "lua.rs",
-            "lua/answer.rs",
-            "lua/call.rs",
-            "lua/codec.rs",
-            "lua/contract.rs",
-            "lua/env.rs",
-            "lua/fs.rs",
-            "lua/http.rs",
-            "lua/json.rs",
-            "lua/load.rs",
-            "lua/modules.rs",
-            "lua/places.rs",
-            "lua/spawn.rs",
-            "lua/sqlite.rs",
-            "lua/state.rs",
-        ],
-        reason: "to be broken: the types that the modules share move to a file of their own",
     },
     Allowed {
         folder: "tools",
