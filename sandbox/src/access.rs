@@ -1,22 +1,23 @@
-//! What may be done with a path, and how much of a policy must hold.
+//! File access rights, path grants and sandbox tiers.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How much must hold.
+/// Layers of the sandbox that must be available.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tier {
-    /// Everything: namespaces, Landlock and the filter of system calls.
+    /// Namespaces, Landlock and the system call filter.
     #[default]
     Full,
-    /// Landlock and the filter, where no namespaces can be had. No network at all, not even its own.
+    /// Landlock and the system call filter, for machines without user namespaces. No network at all, not even a
+    /// loopback.
     Landlock,
 }
 
 impl Tier {
-    /// The tier as it is written.
+    /// Returns the name used in options and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -25,42 +26,42 @@ impl Tier {
     }
 }
 
-/// A path and what may be done with it, and with all below it.
+/// Access to a path and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// An absolute path.
+    /// Absolute path.
     pub path: PathBuf,
-    /// What may be done.
+    /// Permitted access.
     pub access: Access,
 }
 
-/// What may be done with a path. To write is to change files that are there, to create is to make, remove and rename.
+/// Access rights. `write` covers changing existing files; `create` covers creating, removing and renaming.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
-    /// Read files, list folders.
+    /// Read files and list directories.
     pub read: bool,
-    /// Change files.
+    /// Change existing files.
     pub write: bool,
     /// Execute files.
     pub execute: bool,
-    /// Make and remove files and folders.
+    /// Create, remove and rename files and directories.
     pub create: bool,
 }
 
 impl Access {
-    /// Only reading.
+    /// Read-only access.
     pub const READ: Self = Self {
         read: true,
         write: false,
         execute: false,
         create: false,
     };
-    /// Reading and executing, as programs and libraries want it.
+    /// Read and execute, as for programs and libraries.
     pub const RUN: Self = Self {
         execute: true,
         ..Self::READ
     };
-    /// Everything.
+    /// All rights.
     pub const ALL: Self = Self {
         read: true,
         write: true,
@@ -68,7 +69,7 @@ impl Access {
         create: true,
     };
 
-    /// Whether nothing can be changed.
+    /// Returns whether nothing can be changed.
     pub fn is_read_only(self) -> bool {
         !self.write && !self.create
     }
@@ -77,7 +78,7 @@ impl Access {
 impl FromStr for Access {
     type Err = String;
 
-    /// Reads letters of `rwxc`.
+    /// Parses letters of `rwxc`.
     fn from_str(letters: &str) -> Result<Self, String> {
         let mut access = Self::default();
         for letter in letters.chars() {
@@ -90,31 +91,31 @@ impl FromStr for Access {
             };
             *field = true;
         }
-        match access == Self::default() {
-            true => Err("expected letters of rwxc".to_owned()),
-            false => Ok(access),
+        if access == Self::default() {
+            return Err("expected letters of rwxc".to_owned());
         }
+        Ok(access)
     }
 }
 
 impl FromStr for Grant {
     type Err = String;
 
-    /// Reads `PATH` or `PATH:LETTERS`; without letters the path may be read.
+    /// Parses `PATH` or `PATH:LETTERS`; the default is read-only.
     fn from_str(text: &str) -> Result<Self, String> {
         let (path, access) = match text.rsplit_once(':') {
-            // A path may hold a colon itself.
+            // The path itself may contain a colon.
             Some((path, letters)) if !letters.contains('/') && !path.is_empty() => {
                 (path, letters.parse()?)
             }
             _ => (text, Access::READ),
         };
-        match path.is_empty() {
-            true => Err("expected a path".to_owned()),
-            false => Ok(Self {
-                path: path.into(),
-                access,
-            }),
+        if path.is_empty() {
+            return Err("expected a path".to_owned());
         }
+        Ok(Self {
+            path: path.into(),
+            access,
+        })
     }
 }

@@ -1,36 +1,36 @@
-//! Which hosts may be reached: exact names and ports, as the user has typed them.
+//! Allowlist of network hosts: exact hosts and ports, and domains.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// A host and a port, the name in lower case; an address of version 6 without its brackets.
+/// Host and port. Names are lower case; IPv6 addresses are without brackets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Authority {
-    /// A name or an address.
+    /// Name or address.
     pub host: Host,
-    /// Never 0.
+    /// Port, never 0.
     pub port: u16,
 }
 
-/// What stands before the port.
+/// Host part of an authority.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A name, to be looked up.
+    /// Name, resolved when connecting.
     Name(String),
-    /// An address.
+    /// IP address.
     Address(IpAddr),
 }
 
-/// No host and port.
+/// Error for text that is not a valid host and port.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no host and port, as in example.com:443")]
+#[error("invalid host and port `{0}`; expected HOST:PORT, as in example.com:443")]
 pub struct AuthorityError(String);
 
 impl FromStr for Authority {
     type Err = AuthorityError;
 
-    /// Reads `host:port` strictly: what two programs could read in two ways is refused.
+    /// Parses `host:port` strictly: ambiguous spellings are refused.
     fn from_str(text: &str) -> Result<Self, AuthorityError> {
         parse(text).ok_or_else(|| AuthorityError(text.chars().take(300).collect()))
     }
@@ -43,7 +43,7 @@ fn parse(text: &str) -> Option<Authority> {
         && !port.starts_with('0');
     let port = port.parse().ok().filter(|_| is_port)?;
     let host = match host.strip_prefix('[') {
-        // A scope (`%eth0`) is no part of an address.
+        // A zone (`%eth0`) is not accepted as part of an address.
         Some(rest) => Host::Address(rest.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?.into()),
         None => name_or_address(host)?,
     };
@@ -64,7 +64,7 @@ fn name_or_address(text: &str) -> Option<Host> {
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
     let last = labels.last()?.to_ascii_lowercase();
-    // Some take such names for addresses: 2130706433, 0x7f000001, 127.1, 0177.0.0.1.
+    // Some resolvers read such names as addresses: 2130706433, 0x7f000001, 127.1, 0177.0.0.1.
     let may_be_number = last.bytes().all(|byte| byte.is_ascii_digit())
         || last
             .strip_prefix("0x")
@@ -80,7 +80,7 @@ impl fmt::Display for Authority {
 }
 
 impl fmt::Display for Host {
-    /// As it stands in an address: one of version 6 in brackets.
+    /// Formats the host as in a URL: IPv6 addresses in brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
@@ -90,7 +90,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// A name, or with `*.` before it all names below it, at whatever port.
+/// Domain pattern: a host, or `*.` and a name for all subdomains. Applies to every port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Domain {
     name: Host,
@@ -100,22 +100,22 @@ pub struct Domain {
 impl FromStr for Domain {
     type Err = AuthorityError;
 
-    /// Reads `example.com`, `*.example.com` or an address.
+    /// Parses `example.com`, `*.example.com` or an address.
     fn from_str(text: &str) -> Result<Self, AuthorityError> {
         let (name, is_below) = match text.strip_prefix("*.") {
             Some(name) => (name, true),
             None => (text, false),
         };
-        let fault = || AuthorityError(text.chars().take(300).collect());
-        let name = parse(&format!("{name}:1")).ok_or_else(fault)?.host;
-        // What everything is below is not a domain, nor is there anything below an address.
+        let invalid = || AuthorityError(text.chars().take(300).collect());
+        let name = parse(&format!("{name}:1")).ok_or_else(invalid)?.host;
+        // `*.com` is too broad to be a domain, and an address has no subdomains.
         let is_sound = match &name {
             Host::Name(name) => !is_below || name.contains('.'),
             Host::Address(_) => !is_below,
         };
         is_sound
             .then_some(Self { name, is_below })
-            .ok_or_else(fault)
+            .ok_or_else(invalid)
     }
 }
 
@@ -127,7 +127,7 @@ impl fmt::Display for Domain {
 }
 
 impl Domain {
-    /// Whether `host` is one of them.
+    /// Returns whether the pattern matches `host`.
     pub fn covers(&self, host: &Host) -> bool {
         match (&self.name, host) {
             (Host::Name(domain), Host::Name(name)) if self.is_below => name
@@ -138,17 +138,17 @@ impl Domain {
     }
 }
 
-/// How a host is reached.
+/// Kind of outgoing connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Egress {
-    /// By a tunnel, in which nothing is seen.
+    /// CONNECT tunnel; the proxy does not see its content.
     Tunnel,
-    /// By plain HTTP.
+    /// Plain HTTP.
     Http,
 }
 
 impl Egress {
-    /// The option that permits it.
+    /// Returns the command-line option that allows this kind.
     pub fn option(self) -> &'static str {
         match self {
             Self::Tunnel => "--allow-host",
@@ -157,23 +157,23 @@ impl Egress {
     }
 }
 
-/// What may be reached.
+/// Rules for outgoing connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowlist {
-    /// By a tunnel, in which the proxy sees nothing.
+    /// Hosts reachable through a tunnel.
     pub tunnels: Vec<Authority>,
-    /// By plain HTTP.
+    /// Hosts reachable by plain HTTP.
     pub http: Vec<Authority>,
-    /// By a tunnel to port 443, and by plain HTTP at port 80.
+    /// Domains reachable through a tunnel to port 443 and by plain HTTP on port 80.
     pub domains: Vec<Domain>,
-    /// By none, whatever else is said.
+    /// Domains that are never reachable; takes precedence over all other rules.
     pub denied: Vec<Domain>,
-    /// Whether nobody is asked about others.
+    /// Whether hosts that are not listed are refused without asking.
     pub is_complete: bool,
 }
 
 impl Allowlist {
-    /// Whether `to` may be reached unasked.
+    /// Returns whether `to` is allowed without asking.
     pub fn permits(&self, to: &Authority, egress: Egress) -> bool {
         let (listed, port) = match egress {
             Egress::Tunnel => (&self.tunnels, 443),
@@ -183,13 +183,13 @@ impl Allowlist {
         !self.denies(to) && (listed.contains(to) || (to.port == port && is_covered()))
     }
 
-    /// Whether `to` may not be reached, whoever is asked.
+    /// Returns whether `to` is denied by `denied`.
     pub fn denies(&self, to: &Authority) -> bool {
         self.denied.iter().any(|domain| domain.covers(&to.host))
     }
 
-    /// Whether the address that a name was found at, or an address itself, may be dialled: public ones always, others
-    /// only if the user has typed that very address.
+    /// Returns whether connecting to this address is allowed: always for public addresses, otherwise only if this exact
+    /// address is listed.
     pub fn permits_address(&self, address: IpAddr, port: u16) -> bool {
         let typed = Authority {
             host: Host::Address(address),
@@ -199,7 +199,7 @@ impl Allowlist {
     }
 }
 
-/// Whether an address belongs to the public internet: not to this machine, its network, or a cloud's inside.
+/// Returns whether an address is globally routable: not loopback, private, link-local or a cloud's metadata service.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -215,13 +215,13 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) => true,
         _ => address.is_multicast(),
     };
-    // Where one cloud answers its machines' questions.
+    // The metadata address of one cloud.
     !is_reserved && address.octets() != [168, 63, 129, 16]
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
-    // Of what is handed out at all, not what carries an older address or stands for an example.
+    // Globally assigned unicast, without transition mechanisms (IPv4 inside IPv6) and documentation ranges.
     let is_global = segments[0] & 0xe000 == 0x2000;
     let is_special = matches!(
         segments,
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_way_of_writing_is_read() {
+    fn ambiguous_spellings_are_refused() {
         for (text, expected) in [
             ("example.com:443", Some("example.com:443")),
             ("EXAMPLE.Com:443", Some("example.com:443")),
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn only_public_addresses_are_dialled_unless_they_were_typed() {
+    fn private_addresses_are_dialled_only_if_listed() {
         for (address, expected) in [
             ("93.184.216.34", true),
             ("8.8.8.8", true),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn domains_cover_what_is_below_them_and_nothing_else() {
+    fn a_domain_covers_its_subdomains_only() {
         for (domain, host, expected) in [
             ("*.example.com", "a.example.com", true),
             ("*.example.com", "A.b.Example.com", true),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_is_denied_though_it_is_allowed() {
+    fn denied_domains_take_precedence_over_allowed_ones() {
         let domain = |text: &str| text.parse::<Domain>().unwrap();
         let list = Allowlist {
             tunnels: vec![

@@ -1,23 +1,23 @@
-//! What every way to confine a command has in common.
+//! Types for starting a confined command, shared by all platforms.
 
-/// Whether a command stays with the terminal that it is started from.
+/// Terminal and signals of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
-    /// It has none, and signals are sent to whom they are meant for.
+    /// No terminal; signals sent to the launcher are not forwarded.
     None,
-    /// It has this process's terminal, and gets the signals that its launcher gets.
+    /// This process's terminal; signals sent to the launcher are forwarded.
     Inherited,
-    /// It has none, and gets the signals that its launcher gets.
+    /// No terminal; signals sent to the launcher are forwarded.
     Detached,
 }
 
-/// Why a command did not start.
+/// Reason why a command did not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    /// The sandbox could not be built.
-    #[error("cannot build the sandbox: {0}")]
+    /// The sandbox could not be set up.
+    #[error("cannot set up the sandbox: {0}")]
     Sandbox(String),
-    /// The command itself could not be executed.
+    /// The program could not be executed.
     #[error("{0}")]
     Program(String),
 }

@@ -1,4 +1,4 @@
-//! What a confined process may do, as a value: stated once, enforced by every layer.
+//! Policy for confined commands, as plain data enforced by every layer.
 
 use std::path::{Path, PathBuf};
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Access, Grant, Tier};
 use crate::protected::{OBEYED, SETTINGS};
 
-/// What a confined process may do.
+/// Policy for confined commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// How much of it must hold.
+    /// Layers that must be available.
     pub tier: Tier,
-    /// The folder to work in; read, written and executed.
+    /// Working directory of the project, with all rights.
     pub workspace: PathBuf,
-    /// The home directory. What is in it is not seen, but for what is granted; programs find an empty one.
+    /// Home directory. It appears empty, except for granted paths below it.
     pub home: Option<PathBuf>,
-    /// What else is seen. Of two that speak of one path the longer counts, and of two alike the later.
+    /// Further visible paths. The longest matching path wins; of equal paths, the last.
     pub grants: Vec<Grant>,
-    /// Names in the workspace, or absolute paths, that are not written, nor made where they are missing.
+    /// Paths that can be neither written nor created; relative paths are resolved against the workspace.
     pub protected: Vec<PathBuf>,
-    /// Absolute paths that look empty though they lie in what is seen. What is granted below them is seen.
+    /// Absolute paths that appear empty although they lie within a visible path. Grants below them stay visible.
     pub hidden: Vec<PathBuf>,
-    /// A folder of our own that becomes `/tmp`, so that one command finds what another has left there. Without it
-    /// every command has an empty one.
+    /// Directory for `/tmp`, `/var/tmp` and the home directory, shared by all commands of the sandbox. Without it,
+    /// every command starts with empty ones.
     pub scratch: Option<PathBuf>,
 }
 
 impl Confinement {
-    /// Work in `workspace`, with nothing granted besides.
+    /// Returns a policy with `workspace` and no further grants.
     pub fn new(workspace: PathBuf, home: Option<PathBuf>) -> Self {
         let of_git = OBEYED.map(|name| Path::new(".git").join(name)).into_iter();
         Self {
@@ -42,8 +42,8 @@ impl Confinement {
         }
     }
 
-    /// Protects the settings of agents and editors in the folders between the workspace and `cwd`, where the work is
-    /// done: they count there as well.
+    /// Protects settings of agents and editors in the directories between the workspace and `cwd`, since programs read
+    /// them there too.
     pub fn protect_settings_down_to(&mut self, cwd: &Path) {
         let below = cwd.strip_prefix(&self.workspace).unwrap_or(Path::new(""));
         let folders = below.ancestors().filter(|folder| *folder != Path::new(""));
@@ -51,7 +51,11 @@ impl Confinement {
         self.protected.extend(names);
     }
 
-    /// Why this can hide nothing worth hiding, if so.
+    /// Checks that the home directory is not inside the workspace.
+    ///
+    /// # Errors
+    ///
+    /// If the sandbox would hide nothing, with the reason for the user.
     pub fn validate(&self) -> Result<(), String> {
         let holds_home = self
             .home
@@ -59,14 +63,14 @@ impl Confinement {
             .is_some_and(|home| home.starts_with(&self.workspace));
         if self.workspace == Path::new("/") || holds_home {
             return Err(format!(
-                "`{}` holds the home directory, so a sandbox around it would hide nothing",
+                "`{}` holds the home directory, so a sandbox would hide nothing",
                 self.workspace.display()
             ));
         }
         Ok(())
     }
 
-    /// What is granted, the workspace included, in the order in which it takes effect: the longest path last.
+    /// Returns all grants, including the workspace, in order of precedence: the longest path last.
     pub fn in_order(&self) -> Vec<Grant> {
         let workspace = Grant {
             path: self.workspace.clone(),
@@ -79,25 +83,26 @@ impl Confinement {
         grants
     }
 
-    /// Variables that lead programs to the temporary folders where nothing can be put in their place.
+    /// Returns variables that point programs to the scratch directories in the Landlock tier, where `/tmp` cannot be
+    /// replaced.
     pub fn variables(&self) -> Vec<(String, String)> {
-        let kept = match self.tier {
-            Tier::Full => None,
-            Tier::Landlock => self.scratch.as_ref(),
+        let scratch = match self.tier {
+            Tier::Full => return Vec::new(),
+            Tier::Landlock => self.scratch.iter(),
         };
-        let named = kept.map(|scratch| {
-            [
-                ("TMPDIR", scratch.join("tmp")),
-                ("HOME", scratch.join("home")),
-            ]
-        });
-        let named = named.into_iter().flatten();
-        named
+        scratch
+            .flat_map(|scratch| {
+                [
+                    ("TMPDIR", scratch.join("tmp")),
+                    ("HOME", scratch.join("home")),
+                ]
+            })
             .map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()))
             .collect()
     }
 
-    /// Where what is at `path` is kept, if the policy puts something else there: the temporary folders and the home.
+    /// Returns where the file at `path` is stored on the host, if the sandbox replaces its directory with one of the
+    /// scratch directories.
     pub fn backing_path(&self, path: &Path) -> Option<PathBuf> {
         let scratch = self.scratch.as_ref()?;
         let is_granted = self
@@ -113,17 +118,19 @@ impl Confinement {
         Some(scratch.join(name).join(below))
     }
 
-    /// The folders in whose place a command finds others, and what those are called.
+    /// Returns the directories that are replaced for commands, with the names of their scratch directories.
     pub(crate) fn temporary(&self) -> Vec<(PathBuf, &'static str)> {
         let home = self.home.iter().map(|home| (home.clone(), "home"));
-        let others = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
-        let others = others.map(|(place, name)| (PathBuf::from(place), name));
-        let mut places: Vec<_> = others.into_iter().chain(home).collect();
+        let mut places: Vec<_> = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")]
+            .into_iter()
+            .map(|(place, name)| (PathBuf::from(place), name))
+            .chain(home)
+            .collect();
         places.sort_by_key(|(place, _)| place.components().count());
         places
     }
 
-    /// Whether `path` lies in what is hidden, and in nothing that is granted below that.
+    /// Returns whether `path` is inside a hidden path and not inside a deeper grant.
     pub(crate) fn hides(&self, path: &Path) -> bool {
         let deepest = |places: &mut dyn Iterator<Item = &PathBuf>| {
             let around = places.filter(|place| path.starts_with(place));
@@ -134,7 +141,8 @@ impl Confinement {
         hidden.is_some() && hidden >= deepest(&mut grants.chain([&self.workspace]))
     }
 
-    /// What may be done with `path`, which is absolute and without links: for the tools that run in this process.
+    /// Returns the access to `path`, which must be absolute and without symbolic links. Used by tools that run in this
+    /// process.
     pub fn access_to(&self, path: &Path) -> Access {
         let scratch = self.scratch.as_ref();
         if scratch.is_some_and(|scratch| path.starts_with(scratch)) {
@@ -161,7 +169,7 @@ impl Confinement {
     }
 }
 
-/// A home that holds the system cannot be hidden from it.
+/// A home directory that contains system directories cannot be hidden.
 fn is_hideable(home: &Path) -> bool {
     home.is_absolute()
         && home != Path::new("/")
@@ -192,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_path_counts() {
+    fn the_longest_matching_path_wins() {
         let confinement = confinement();
         for (path, expected) in [
             ("/home/u/project/src/a.rs", "rwxc"),
@@ -217,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_are_read_as_they_are_typed() {
+    fn a_grant_is_parsed_from_path_and_letters() {
         for (text, expected) in [
             ("/a", Ok(("/a", "r"))),
             ("/a:rw", Ok(("/a", "rw"))),
@@ -239,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_that_holds_the_home_hides_nothing() {
+    fn a_workspace_that_contains_the_home_is_rejected() {
         for (workspace, home, is_sound) in [
             ("/home/u/project", "/home/u", true),
             ("/home/u", "/home/u", false),

@@ -1,12 +1,12 @@
-//! Which variables a confined command sees, and those that lead programs to the proxy.
+//! Environment variables of confined commands, including those that point programs to the proxy.
 
-/// Where the proxy is reached inside, on 127.0.0.1.
+/// Port of the proxy inside the sandbox, on 127.0.0.1.
 pub const PROXY_PORT: u16 = 3128;
-/// Where what older versions of Node need to find the proxy lies inside, and what it is.
+/// Path inside the sandbox, and content, of the script by which older versions of Node find the proxy.
 pub(crate) const NODE_PROXY: (&str, &str) =
     ("/.node-proxy.cjs", include_str!("environment/node.cjs"));
 
-/// Variables that say how programs work and hold nothing to hide.
+/// Variables without secrets that configure common programs.
 const ALLOWED: [&str; 74] = [
     "AH_CALL",
     "AR",
@@ -96,11 +96,11 @@ const ALSO_ALLOWED: [&str; 9] = [
 ];
 const ALLOWED_BEGINNINGS: [&str; 4] = ["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_", "CARGO_PROFILE_"];
 
-/// What the names of variables begin with on their way through the launcher that are not for it.
+/// Prefix that hides a variable from the launcher; removed before the command starts.
 pub(crate) const HELD: &str = "AH_HELD_";
 
-/// Whether a variable tells the loader or the C library of a program what to load and where: the ones that they leave
-/// out themselves in programs that run as somebody else.
+/// Returns whether a variable makes the dynamic loader or the C library load something: those that glibc ignores in
+/// set-user-ID programs.
 pub(crate) fn is_for_the_loader(name: &str) -> bool {
     const NAMES: [&str; 10] = [
         "GCONV_PATH",
@@ -117,8 +117,8 @@ pub(crate) fn is_for_the_loader(name: &str) -> bool {
     name.starts_with("LD_") || name.starts_with("MALLOC_") || NAMES.contains(&name)
 }
 
-/// Of `variables`, those that a confined command may see: the usual ones, and those that `named` names.
-/// With `with_proxy`, also those by which programs find the proxy.
+/// Filters `variables` for a confined command: keeps the well-known harmless ones and those listed in `named`. With
+/// `with_proxy`, adds those by which programs find the proxy.
 pub fn variables(
     variables: impl IntoIterator<Item = (String, String)>,
     named: &[String],
@@ -136,11 +136,11 @@ pub fn variables(
         .into_iter()
         .filter(|(name, _)| is_allowed(name))
         .collect();
-    // The temporary folder of outside is not there.
+    // The temporary directory of the host does not exist inside.
     allowed.retain(|(name, _)| !matches!(name.as_str(), "TMPDIR" | "IS_SANDBOX"));
-    // Agents that refuse root some things let it have them where it can do no harm.
+    // Some agents refuse certain options to root unless they know that they are in a sandbox.
     allowed.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
-    lead_node(&mut allowed, with_proxy);
+    set_node_proxy(&mut allowed, with_proxy);
     if with_proxy {
         allowed.retain(|(name, _)| !is_proxy_variable(name));
         allowed.extend(proxy_variables());
@@ -148,16 +148,18 @@ pub fn variables(
     allowed
 }
 
-/// Adds what older versions of Node load to find the proxy, or takes it out: a sandbox around this one has given it.
-fn lead_node(variables: &mut Vec<(String, String)>, with_proxy: bool) {
+/// Adds the script by which older versions of Node find the proxy to `NODE_OPTIONS`, or removes it if an outer sandbox
+/// has set it.
+fn set_node_proxy(variables: &mut Vec<(String, String)>, with_proxy: bool) {
     let name = "NODE_OPTIONS";
     let ours = format!("--require={}", NODE_PROXY.0);
     let at = variables.iter().position(|(known, _)| known == name);
     let others = at.map(|at| variables.swap_remove(at).1.replace(&ours, ""));
     let others = others.unwrap_or_default();
-    let all = match with_proxy {
-        true => format!("{} {ours}", others.trim()),
-        false => others,
+    let all = if with_proxy {
+        format!("{} {ours}", others.trim())
+    } else {
+        others
     };
     if !all.trim().is_empty() {
         variables.push((name.to_owned(), all.trim().to_owned()));
@@ -169,7 +171,7 @@ fn is_proxy_variable(name: &str) -> bool {
     lower.ends_with("_proxy")
 }
 
-/// What curl, git, cargo, npm, pip, Node, Go and Java look at.
+/// Returns the proxy variables of curl, git, cargo, npm, pip, Yarn, Node and Java.
 fn proxy_variables() -> Vec<(String, String)> {
     let address = format!("http://127.0.0.1:{PROXY_PORT}");
     let mut pairs: Vec<(String, String)> = [
@@ -188,7 +190,7 @@ fn proxy_variables() -> Vec<(String, String)> {
     ]
     .map(|name| (name.to_owned(), address.clone()))
     .to_vec();
-    // The sandbox's own loopback needs no proxy, and nothing else can be reached without.
+    // The loopback inside the sandbox needs no proxy; everything else is unreachable without one.
     for name in ["no_proxy", "NO_PROXY", "npm_config_noproxy"] {
         pairs.push((name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
     }
@@ -206,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_known_or_named_is_seen() {
+    fn only_known_and_named_variables_are_passed_on() {
         let outside = [
             "PATH",
             "LC_ALL",
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn node_is_led_to_the_proxy_beside_what_else_it_is_told() {
+    fn node_options_keep_other_options_beside_the_proxy_script() {
         let ours = "--require=/.node-proxy.cjs";
         let both = format!("--max-old-space-size=9 {ours}");
         for (outside, with_proxy, expected) in [
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_proxy_is_named_in_every_spelling_and_once() {
+    fn every_proxy_variable_is_set_once() {
         let outside = [(
             "HTTPS_PROXY".to_owned(),
             "http://user:secret@corp:1".to_owned(),

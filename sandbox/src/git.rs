@@ -1,7 +1,7 @@
-//! Where git keeps what belongs to a folder, and what of it git obeys: found without running git, since the workspace is
-//! not trusted.
+//! Finds git directories that belong to a workspace, and the files in them that control what git executes.
 //!
-//! Whoever may write what git obeys has code run outside, the next time that somebody calls git there.
+//! Git itself is not run, because the workspace is untrusted. Anyone who can write these files can execute code outside
+//! the sandbox the next time the user runs git there.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -10,26 +10,26 @@ use std::path::{Component, Path, PathBuf};
 use crate::confinement::Confinement;
 use crate::protected::OBEYED;
 
-/// What a linked work tree has of its own in the repository.
+/// Control files of a linked worktree, in its directory within the repository.
 const OF_WORK_TREE: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
-/// How many folders deep repositories are looked for, and in how many folders.
+/// Limits of the search for nested repositories: depth and number of directories.
 const DEEPEST: usize = 4;
 const FOLDERS: usize = 1000;
-/// How many bytes a file of git's may have that we read.
+/// Largest git file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
-/// Folders full of what others have made.
+/// Directories that are not searched for nested repositories.
 const PASSED_BY: [&str; 5] = [".git", "node_modules", "target", ".venv", "__pycache__"];
 
 impl Confinement {
-    /// Protects what git obeys, besides what it always is: of repositories within the workspace, of their submodules, of
-    /// linked work trees, and what their configuration names.
+    /// Protects the control files of all repositories in the workspace, of their submodules and linked worktrees, and
+    /// the files named by their configuration.
     pub fn protect_repositories(&mut self) {
         let workspace = self.workspace.clone();
         let mut found = Vec::new();
         let own = workspace.join(".git");
         match fs::symlink_metadata(&own) {
             Ok(metadata) if metadata.is_dir() => obeyed(&own, &workspace, &mut found),
-            // It says where the repository is.
+            // A `.git` file: contains the path of the repository.
             Ok(_) => found.push(own),
             Err(_) => {}
         }
@@ -38,12 +38,13 @@ impl Confinement {
         }
         for tree in nested(&workspace) {
             let git = tree.join(".git");
-            match git.is_dir() && !git.is_symlink() {
-                true => obeyed(&git, &tree, &mut found),
-                false => found.push(git),
+            if git.is_dir() && !git.is_symlink() {
+                obeyed(&git, &tree, &mut found);
+            } else {
+                found.push(git);
             }
         }
-        // With it, and without one in `.git`, the workspace itself would be taken for a repository.
+        // A `HEAD` file can make git take the workspace itself for a bare repository.
         let head = workspace.join("HEAD");
         found.extend(fs::symlink_metadata(&head).is_err().then_some(head));
         for path in found.into_iter().chain(self.linked_to()) {
@@ -56,7 +57,7 @@ impl Confinement {
 }
 
 impl Confinement {
-    /// What protected names, and the files in them, lead to in the workspace where they are links.
+    /// Returns the targets, within the workspace, of symbolic links at or directly below protected paths.
     fn linked_to(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for path in self.protected.iter().map(|name| self.workspace.join(name)) {
@@ -70,24 +71,25 @@ impl Confinement {
     }
 }
 
-/// Adds what is obeyed in the folder `git` of a repository, and in those that it holds.
+/// Collects the control files of the repository at `git`, including its worktrees and submodules.
 fn obeyed(git: &Path, tree: &Path, found: &mut Vec<PathBuf>) {
     found.extend(OBEYED.map(|name| git.join(name)));
     found.extend(named_by_configuration(git, tree));
     for own in folders(&git.join("worktrees")) {
         found.extend(OF_WORK_TREE.map(|name| own.join(name)));
     }
-    // The name of a submodule may have slashes.
+    // Submodule names may contain slashes.
     let mut waiting = folders(&git.join("modules"));
     while let Some(module) = waiting.pop() {
-        match module.join("HEAD").exists() {
-            true => obeyed(&module, tree, found),
-            false => waiting.extend(folders(&module)),
+        if module.join("HEAD").exists() {
+            obeyed(&module, tree, found);
+        } else {
+            waiting.extend(folders(&module));
         }
     }
 }
 
-/// Hooks and further configuration that a repository has in its work tree.
+/// Returns hooks directories and included configuration files that lie in the work tree.
 fn named_by_configuration(git: &Path, tree: &Path) -> Vec<PathBuf> {
     let text = read(&git.join("config")).unwrap_or_default();
     let pairs = text.lines().filter_map(|line| line.split_once('='));
@@ -103,7 +105,7 @@ fn named_by_configuration(git: &Path, tree: &Path) -> Vec<PathBuf> {
     paths.collect()
 }
 
-/// The text of a plain file of a usual size: a pipe would hold us for ever.
+/// Reads a small regular file; reading a named pipe would block forever.
 fn read(path: &Path) -> Option<String> {
     let metadata = fs::symlink_metadata(path).ok()?;
     let is_usual = metadata.is_file() && metadata.len() < LONGEST;
@@ -124,7 +126,7 @@ fn without_dots(path: &Path) -> PathBuf {
     plain
 }
 
-/// The folders below `workspace` that have a repository of their own, the nearest first.
+/// Returns the directories below `workspace` that contain a `.git`, nearest first.
 fn nested(workspace: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut waiting = VecDeque::from([(workspace.to_owned(), 0)]);
@@ -152,10 +154,10 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     folders.map(|entry| entry.path()).collect()
 }
 
-/// Folders of a repository that are outside of the work tree, to be written by a commit.
+/// Returns the common git directory of a linked worktree, which a commit must be able to write.
 ///
-/// The file `.git` of a linked work tree names a folder anywhere. It is believed only if that folder names the work
-/// tree in turn: whoever wrote the one could write the other.
+/// The `.git` file of a worktree can name any directory. It is trusted only if that directory names the worktree in
+/// turn: an attacker could write one file, but not both.
 pub(crate) fn linked_repository(work_tree: &Path) -> Option<PathBuf> {
     let file = work_tree.join(".git");
     if !fs::symlink_metadata(&file).ok()?.is_file() {
@@ -181,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_linked_work_tree_is_believed_if_the_repository_names_it_too() {
+    fn a_linked_worktree_is_trusted_if_the_repository_names_it_too() {
         let folder = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
         let (repository, tree) = (root.join("main/.git"), root.join("tree"));
@@ -200,7 +202,7 @@ mod tests {
         assert_eq!(
             linked_repository(&tree),
             None,
-            "nothing names the work tree"
+            "the repository does not name the worktree"
         );
         fs::write(
             own.join("gitdir"),
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_obeys_is_protected_wherever_it_lies() {
+    fn control_files_are_protected_in_all_repositories() {
         let folder = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
         for path in [
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_that_says_where_the_repository_is_stays_as_it_is() {
+    fn a_git_file_is_protected() {
         let folder = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
         fs::write(root.join(".git"), "gitdir: /elsewhere\n").unwrap();

@@ -1,4 +1,4 @@
-//! Who may pass: hosts that are on the list, and those that somebody has been asked about.
+//! Decides which hosts can be reached: by the allowlist, or by asking the user.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -9,38 +9,38 @@ use tokio::sync::Mutex;
 use crate::allowlist::{Allowlist, Authority, Egress};
 use crate::proxy::request::Refusal;
 
-/// What somebody says who was asked about a host.
+/// Answer to the question whether a host may be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostDecision {
-    /// It may not be reached.
+    /// Refuse now and for the rest of the run.
     Deny,
-    /// It may, as long as connections to it are open.
+    /// Allow while connections to the host are open.
     AllowOnce,
-    /// It may from now on.
+    /// Allow for the rest of the run.
     Allow,
 }
 
-/// Asks somebody whether a host may be reached.
+/// Callback that asks the user whether a host may be reached.
 pub type AskHost = Box<
     dyn Fn(Authority, Egress) -> Pin<Box<dyn Future<Output = HostDecision> + Send>> + Send + Sync,
 >;
 
-/// Lets through what may pass.
+/// Allowlist, together with the decisions made during the run.
 pub(crate) struct HostPolicy {
     allowlist: Allowlist,
     ask: OnceLock<AskHost>,
-    /// What was said. Locked while somebody is asked, so that it is one question at a time, and one per host.
+    /// Earlier decisions. Locked while the user is asked, so that there is one question at a time and one per host.
     said: Mutex<HashMap<(Authority, Egress), Remembered>>,
 }
 
 enum Remembered {
     Denied,
-    /// As long as somebody who has passed is still there.
+    /// Valid while a permit for the host is still held.
     Once(Weak<()>),
     Allowed,
 }
 
-/// What whoever has passed holds until they are done.
+/// Permission to connect to a host, held for the duration of the connection.
 #[derive(Debug, Clone)]
 pub struct ConnectionPermit {
     _held: Option<Arc<()>>,
@@ -59,7 +59,7 @@ impl HostPolicy {
         &self.allowlist
     }
 
-    /// From now on somebody can be asked about what is not on the list. The first to say so is.
+    /// Sets the callback for hosts that are not listed. Only the first call has an effect.
     pub fn set_prompt(&self, ask: AskHost) {
         let _ = self.ask.set(ask);
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_host_is_asked_about_as_often_as_the_answer_says() {
+    async fn a_decision_is_remembered_as_long_as_it_says() {
         let a: Authority = "a.example:443".parse().unwrap();
         let b: Authority = "b.example:443".parse().unwrap();
         for (verdict, while_open, later) in [
@@ -139,7 +139,7 @@ mod tests {
             let policy = HostPolicy::new(list);
             assert!(
                 policy.authorize(&a, Egress::Tunnel).await.is_err(),
-                "nobody is asked"
+                "there is nobody to ask"
             );
             let asked = Arc::new(AtomicUsize::new(0));
             let count = asked.clone();
@@ -155,11 +155,11 @@ mod tests {
             let third = policy.authorize(&a, Egress::Tunnel).await;
             let came = (third.is_ok(), asked.load(Ordering::Relaxed));
             assert_eq!(came, later, "{verdict:?}");
-            // What is denied is not asked about either.
+            // Denied hosts are not asked about.
             let denied: Authority = "c.example:443".parse().unwrap();
             assert!(policy.authorize(&denied, Egress::Tunnel).await.is_err());
             assert_eq!(asked.load(Ordering::Relaxed), later.1);
-            // What is listed is not asked about, and one way is not the other.
+            // Listed hosts are not asked about, and permission for a tunnel does not cover plain HTTP.
             assert!(policy.authorize(&b, Egress::Tunnel).await.is_ok());
             assert_eq!(asked.load(Ordering::Relaxed), later.1);
             let plain = policy.authorize(&b, Egress::Http).await;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_asked_where_the_list_is_complete() {
+    async fn a_complete_list_refuses_other_hosts_without_asking() {
         let policy = HostPolicy::new(Allowlist {
             is_complete: true,
             ..Allowlist::default()

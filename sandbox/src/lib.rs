@@ -1,15 +1,15 @@
-//! Confines a child process: what it may read, write, execute and reach, and nothing else.
+//! Sandbox for child processes: restricts which files, programs and hosts a command can reach.
 //!
-//! The policy is stated once, as a [`Confinement`], and enforced by two independent layers: namespaces with a file
-//! system of their own, and Landlock; around both stand a filter of system calls, no capabilities, limits, few
-//! variables and no inherited file. A fault in one layer is then no escape. What cannot be enforced is not weakened:
+//! The policy is a [`Confinement`]. Two independent layers enforce it: namespaces with their own file system, and
+//! Landlock. Around both there are a system call filter, dropped capabilities, resource limits, a filtered environment
+//! and closed file descriptors. One faulty layer is therefore no escape. If a part of the policy cannot be enforced,
 //! the command does not start.
 //!
-//! The work is done by a process between ours and the command, the launcher: this very program, called with
-//! [`LAUNCHER`] as its first argument, which must then do nothing but call [`launcher`]. It is single-threaded, which
-//! namespaces demand, and carries nothing of what our memory holds.
+//! A separate process, the launcher, sets the sandbox up: this executable, started with [`LAUNCHER`] as its first
+//! argument, which must then call [`launcher`] and nothing else. The launcher is single-threaded, as namespaces
+//! require, and holds nothing of the parent's memory.
 //!
-//! This crate is the only one with `unsafe`. What is confined, and what for, is for others to say.
+//! This is the only crate with `unsafe`. It does not decide which commands are confined.
 
 mod access;
 mod allowlist;
@@ -43,7 +43,7 @@ pub use unsupported::{
     Child, ChildGuard, Guarantee, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
 };
 
-/// The first argument that makes this program the launcher.
+/// First argument that starts this executable as the launcher.
 pub const LAUNCHER: &str = "__confine";
-/// The first argument that makes this program try, inside, what must not be possible there.
+/// First argument that starts this executable as the probe, which tries forbidden operations from inside the sandbox.
 pub const PROBE: &str = "__probe";

@@ -1,4 +1,4 @@
-//! How a policy is enforced on Linux.
+//! Enforcement on Linux.
 
 mod check;
 mod filter;

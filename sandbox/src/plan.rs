@@ -1,4 +1,4 @@
-//! What the launcher is told: what to run and how, and then the policy with every path looked up.
+//! Data passed to the launcher: the command, and the policy resolved against the file system.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Access, Tier};
 
-/// What programs need to run at all.
+/// System directories that programs need to run.
 pub(crate) const SYSTEM: [&str; 11] = [
     "/usr",
     "/bin",
@@ -22,67 +22,67 @@ pub(crate) const SYSTEM: [&str; 11] = [
     "/sys/devices/system/cpu",
 ];
 
-/// What the launcher needs to know to begin.
+/// Parameters of the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub tier: Tier,
-    /// What is run; a bare name is searched for in `PATH`.
+    /// Program to run; a name without a slash is looked up in `PATH`.
     pub program: OsString,
     pub arguments: Vec<OsString>,
     pub cwd: PathBuf,
-    /// Whether the command stays with the terminal that it has.
+    /// Whether the command keeps the current terminal.
     pub keeps_terminal: bool,
-    /// Whether signals that the launcher gets are the command's.
+    /// Whether signals sent to the launcher are forwarded to the command.
     pub forwards_signals: bool,
-    /// The file descriptor over which the launcher talks to its parent.
+    /// File descriptor of the socket to the parent process.
     pub link: i32,
-    /// The one from which the first process inside reads its [`Layout`], to the end: it is looked up while the launcher
-    /// comes to life.
+    /// File descriptor from which the first process inside reads its [`Layout`] until end of file. The layout is
+    /// resolved while the launcher starts.
     pub layout: i32,
-    /// User and network namespace to join; none: new ones.
+    /// User and network namespaces to join; `None` creates new ones.
     pub namespaces: Option<(i32, i32)>,
     pub limits: ResourceLimits,
 }
 
-/// What of the file system is seen, and how.
+/// File system layout inside the sandbox.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Layout {
-    /// What the command sees, in the order in which it is laid out.
+    /// Visible paths, in mounting order.
     pub mounts: Vec<Mount>,
-    /// Symbolic links outside of these places, from where to what.
+    /// Symbolic links to create outside the mounts: link path and target.
     pub links: Vec<(PathBuf, PathBuf)>,
-    /// What looks empty though it is in one of the places.
+    /// Paths that appear empty although they lie within a mount.
     pub masked: Vec<PathBuf>,
-    /// Folders that cannot be renamed.
+    /// Directories that cannot be renamed.
     pub pinned: Vec<PathBuf>,
 }
 
-/// Something that the command sees.
+/// Path that is visible to the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mount {
-    /// Where, without symbolic links.
+    /// Path without symbolic links.
     pub path: PathBuf,
     pub source: MountSource,
     pub access: Access,
 }
 
-/// What is seen at a place.
+/// Content of a mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum MountSource {
-    /// The same as outside.
+    /// Same path as on the host.
     Same,
-    /// What is outside at another path.
+    /// Different path on the host.
     Other(PathBuf),
-    /// An empty folder of at most so many MiB, gone with the command.
+    /// Empty directory limited to this many MiB, discarded when the command ends.
     Empty { mebibytes: u64 },
 }
 
-/// How much a command may take.
+/// Resource limits of a command.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct ResourceLimits {
     pub processes: u64,
     pub file_bytes: u64,
     pub open_files: u64,
-    /// Memory of all its processes together.
+    /// Memory of all processes together.
     pub memory_bytes: u64,
 }

@@ -1,6 +1,6 @@
-//! Names that no confined command may write: what git, agents and editors obey.
+//! Names that no confined command may write, because git, agents or editors would act on them outside the sandbox.
 
-/// What git obeys in the folder of a repository.
+/// Files in a git directory that control what git executes.
 pub(crate) const OBEYED: [&str; 6] = [
     "hooks",
     "config",
@@ -9,8 +9,7 @@ pub(crate) const OBEYED: [&str; 6] = [
     "gitdir",
     "info/attributes",
 ];
-/// What is never written in a workspace by what runs in it: it would decide, outside of the sandbox later, what agents
-/// and editors do.
+/// Settings of agents and editors in a workspace.
 pub(crate) const SETTINGS: [&str; 16] = [
     ".ah",
     ".agents",

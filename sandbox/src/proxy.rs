@@ -1,7 +1,7 @@
-//! The one way out of the sandbox: a proxy that opens tunnels to the hosts that are allowed.
+//! Proxy of the sandbox, its only way out: tunnels and plain HTTP to allowed hosts.
 //!
-//! It runs outside, in this process, on a listener that was made inside. A name is looked up once, here, and the
-//! address that was looked at is the one that is dialled. What is refused is told with the option that would permit it.
+//! The proxy runs in this process, on a listener created inside the sandbox. It resolves a name once, checks the
+//! address, and connects to that address. A refusal names the option that would allow the host.
 
 pub(crate) mod request;
 
@@ -18,19 +18,19 @@ use tokio::time::timeout;
 
 use crate::allowlist::{Allowlist, Authority, Egress, Host};
 use crate::host_policy::{AskHost, ConnectionPermit, HostPolicy};
-use request::{ProxyRequest, Refusal, answer, head_length, parse};
+use request::{ProxyRequest, Refusal, head_length, parse, response};
 
-/// How long a client may take to say what it wants.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a host may take to be found, and to accept.
-const DIAL: Duration = Duration::from_secs(10);
-/// How long nothing may come from either side. A model may think for minutes before it answers.
-const IDLE: Duration = Duration::from_secs(15 * 60);
-/// How many connections there may be at once.
-const AT_ONCE: usize = 256;
+/// Time limit for receiving a request head.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for resolving a name, and for connecting to an address.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest silence of both sides. A model may think for minutes before it answers.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// Largest number of simultaneous connections.
+const MOST_CONNECTIONS: usize = 256;
 const BUFFER: usize = 64 * 1024;
 
-/// Serves the connections of one sandbox.
+/// Proxy of one sandbox.
 #[derive(Clone)]
 pub struct Proxy {
     policy: Arc<HostPolicy>,
@@ -38,78 +38,79 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy to what `allowlist` allows.
+    /// Returns a proxy that enforces `allowlist`.
     pub fn new(allowlist: Allowlist) -> Self {
         Self {
             policy: Arc::new(HostPolicy::new(allowlist)),
-            free: Arc::new(Semaphore::new(AT_ONCE)),
+            free: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
         }
     }
 
-    /// From now on somebody can be asked about hosts that are not allowed; `ask` is called for one host at a time, and
-    /// while it has no answer what wants to reach it waits.
+    /// Sets the callback for hosts that are not listed. It is called for one host at a time; connections to that host
+    /// wait for its result.
     pub fn set_prompt(&self, ask: AskHost) {
         self.policy.set_prompt(ask);
     }
 
-    /// What may be reached unasked.
+    /// Returns the allowlist.
     pub fn allowlist(&self) -> &Allowlist {
         self.policy.allowlist()
     }
 
-    /// Whether a host may be reached: on the list, or by the word of who is asked. An `Err` says what would permit it.
+    /// Checks whether a host may be reached, and asks the user if necessary.
     ///
     /// # Errors
     ///
-    /// Where it may not.
+    /// If it may not, with the option that would allow it.
     pub async fn authorize(
         &self,
         to: &Authority,
         egress: Egress,
     ) -> Result<ConnectionPermit, String> {
-        { self.policy.authorize(to, egress).await }.map_err(|refusal| refusal.reason)
+        let permit = self.policy.authorize(to, egress).await;
+        permit.map_err(|refusal| refusal.reason)
     }
 
-    /// Serves what comes in at `listener`, until it is dropped.
+    /// Serves connections to a TCP listener until dropped.
     pub async fn serve_tcp(self, listener: tokio::net::TcpListener) {
-        loop {
-            let permit = self.free.clone().acquire_owned().await;
-            match listener.accept().await {
-                Ok((client, _)) => {
-                    let proxy = self.clone();
-                    tokio::spawn(async move {
-                        let _ = client.set_nodelay(true);
-                        proxy.serve(client).await;
-                        drop(permit);
-                    });
-                }
-                // One connection that broke while it came, or no file descriptor left for it.
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-            }
-        }
+        self.serve_all(async || {
+            let (client, _) = listener.accept().await?;
+            let _ = client.set_nodelay(true);
+            Ok(client)
+        })
+        .await;
     }
 
-    /// The same on a socket of the file system.
+    /// Serves connections to a Unix socket until dropped.
     pub async fn serve_unix(self, listener: tokio::net::UnixListener) {
+        self.serve_all(async || Ok(listener.accept().await?.0))
+            .await;
+    }
+
+    async fn serve_all<Client>(self, accept: impl AsyncFn() -> io::Result<Client>)
+    where
+        Client: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         loop {
             let permit = self.free.clone().acquire_owned().await;
-            match listener.accept().await {
-                Ok((client, _)) => {
+            match accept().await {
+                Ok(client) => {
                     let proxy = self.clone();
                     tokio::spawn(async move {
                         proxy.serve(client).await;
                         drop(permit);
                     });
                 }
+                // The connection was reset before it was accepted, or no file descriptor is free.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         }
     }
 
-    /// Serves one connection. Whatever goes wrong is told to the client, or ends it.
+    /// Serves one connection. A refused request gets an HTTP error response; other errors close the connection.
     pub async fn serve(&self, mut client: impl AsyncRead + AsyncWrite + Unpin) {
         if let Err(ConnectionError::Refused(refusal)) = self.tunnel(&mut client).await {
-            let _ = client.write_all(answer(&refusal).as_bytes()).await;
+            let _ = client.write_all(response(&refusal).as_bytes()).await;
             let _ = client.shutdown().await;
         }
     }
@@ -118,9 +119,9 @@ impl Proxy {
         &self,
         client: &mut (impl AsyncRead + AsyncWrite + Unpin),
     ) -> Result<(), ConnectionError> {
-        let (head, early) = timeout(PATIENCE, read_head(client))
+        let (head, early) = timeout(REQUEST_TIMEOUT, read_head(client))
             .await
-            .map_err(|_| Refusal::new("408 Request Timeout", "no request came"))??;
+            .map_err(|_| Refusal::new("408 Request Timeout", "no request was received"))??;
         match parse(&head)? {
             ProxyRequest::Connect(to) => {
                 let _pass = self.policy.authorize(&to, Egress::Tunnel).await?;
@@ -142,20 +143,24 @@ impl Proxy {
         Ok(())
     }
 
-    /// Finds the host once and connects to an address that may be dialled. Whoever has named an address and was let
-    /// through may dial just that.
+    /// Resolves the host and connects to the first permitted address. An address named in an authorized request needs
+    /// no further permission.
     async fn dial(&self, to: &Authority) -> Result<TcpStream, Refusal> {
         let unreachable = |reason: String| Refusal::new("502 Bad Gateway", reason);
         let addresses: Vec<SocketAddr> = match &to.host {
             Host::Address(address) => vec![(*address, to.port).into()],
             Host::Name(name) => {
-                let found = timeout(DIAL, tokio::net::lookup_host((name.as_str(), to.port))).await;
+                let found = timeout(
+                    DIAL_TIMEOUT,
+                    tokio::net::lookup_host((name.as_str(), to.port)),
+                )
+                .await;
                 match found {
                     Ok(Ok(found)) => found.collect(),
                     Ok(Err(error)) => {
-                        return Err(unreachable(format!("cannot find {name}: {error}")));
+                        return Err(unreachable(format!("cannot resolve {name}: {error}")));
                     }
-                    Err(_) => return Err(unreachable(format!("cannot find {name} in time"))),
+                    Err(_) => return Err(unreachable(format!("resolving {name} timed out"))),
                 }
             }
         };
@@ -178,28 +183,28 @@ impl Proxy {
         }
         let mut reason = String::new();
         for address in permitted {
-            match timeout(DIAL, TcpStream::connect(address)).await {
+            match timeout(DIAL_TIMEOUT, TcpStream::connect(address)).await {
                 Ok(Ok(server)) => {
                     let _ = server.set_nodelay(true);
                     return Ok(server);
                 }
                 Ok(Err(error)) => reason = error.to_string(),
-                Err(_) => "no answer in time".clone_into(&mut reason),
+                Err(_) => "timed out".clone_into(&mut reason),
             }
         }
         Err(unreachable(format!("cannot connect to {to}: {reason}")))
     }
 }
 
-/// An address of version 4 in the clothes of version 6 is the former, also for the rules.
+/// Returns the IPv4 address of an IPv4-mapped IPv6 address, so that rules treat both alike.
 fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// Why a connection ends early.
+/// Reason why a connection ended early.
 enum ConnectionError {
     Refused(Refusal),
-    /// One side has gone; there is nobody to tell, or nothing.
+    /// One side closed the connection, so there is nobody to answer.
     Gone,
 }
 
@@ -215,7 +220,7 @@ impl From<io::Error> for ConnectionError {
     }
 }
 
-/// The head of a request, and what came behind it already.
+/// Reads the request head; returns it and the bytes received after it.
 async fn read_head(
     client: &mut (impl AsyncRead + Unpin),
 ) -> Result<(Vec<u8>, Vec<u8>), ConnectionError> {
@@ -231,7 +236,7 @@ async fn read_head(
     }
 }
 
-/// Carries bytes both ways until both sides have said all, or nothing has come from either for long.
+/// Copies bytes in both directions until both sides are done, or the connection is idle for too long.
 async fn relay(
     client: &mut (impl AsyncRead + AsyncWrite + Unpin),
     server: &mut TcpStream,
@@ -253,7 +258,7 @@ async fn relay(
                 return;
             }
             seen = now;
-            tokio::time::sleep(IDLE).await;
+            tokio::time::sleep(IDLE_TIMEOUT).await;
         }
     };
     tokio::select! {
@@ -262,7 +267,7 @@ async fn relay(
     }
 }
 
-/// Carries bytes one way, and tells the other side of their end.
+/// Copies bytes in one direction, and passes on the end of the stream.
 async fn carry(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

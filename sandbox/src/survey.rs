@@ -1,4 +1,4 @@
-//! Looks up on disk what a policy speaks of: which paths there are, what they lead through, what must not be seen.
+//! Resolves a policy against the file system: existing paths, symbolic links on the way, and files to hide.
 
 use std::fs;
 use std::io;
@@ -11,13 +11,13 @@ use crate::confinement::Confinement;
 use crate::git::linked_repository;
 use crate::plan::{Layout, Mount, MountSource, SYSTEM};
 
-/// How many symbolic links one path may lead through, as in the kernel.
+/// Largest number of symbolic links in one path, as in the kernel.
 const MAX_LINKS: usize = 40;
-/// How large a temporary folder of one command may become, in MiB.
+/// Size limit of a command's own temporary directory, in MiB.
 const ROOM: u64 = 1024;
 
 impl Layout {
-    /// Looks up what `confinement` speaks of.
+    /// Resolves `confinement` against the file system.
     pub fn of(confinement: &Confinement) -> io::Result<Self> {
         let mut layout = Self::default();
         for path in SYSTEM {
@@ -34,19 +34,20 @@ impl Layout {
         layout.masked.extend(PRIVATE.iter().cloned());
         layout.hide(&confinement.hidden)?;
         layout.mask_credentials();
-        // Stable: of two places alike, the later covers the earlier.
+        // The sort is stable: of two mounts at the same path, the later one covers the earlier.
         layout
             .mounts
             .sort_by_key(|mount| mount.path.components().count());
-        layout.leave_out_repetitions();
+        layout.remove_redundant_mounts();
         if confinement.tier == Tier::Landlock {
-            layout.stay();
+            layout.keep_in_place();
         }
         Ok(layout)
     }
 
-    /// Nothing can be put in the place of anything: what is kept elsewhere is used there.
-    fn stay(&mut self) {
+    /// Adapts the layout to the Landlock tier, which cannot replace directories: scratch directories are used at their
+    /// own paths.
+    fn keep_in_place(&mut self) {
         self.mounts.retain_mut(|mount| match &mount.source {
             MountSource::Same => true,
             MountSource::Other(path) => {
@@ -57,8 +58,8 @@ impl Layout {
         });
     }
 
-    /// Leaves out what the place around it gives already.
-    fn leave_out_repetitions(&mut self) {
+    /// Removes mounts that the enclosing mount already provides.
+    fn remove_redundant_mounts(&mut self) {
         let mut kept: Vec<Mount> = Vec::with_capacity(self.mounts.len());
         for mount in self.mounts.drain(..) {
             let around = kept
@@ -103,7 +104,7 @@ impl Layout {
         Ok(())
     }
 
-    /// A commit writes where git keeps things, but not what git obeys.
+    /// Grants the git directory of a linked worktree, since commits write there; its control files stay protected.
     fn add_git(&mut self, confinement: &Confinement) -> io::Result<()> {
         if let Some(common) = linked_repository(&confinement.workspace) {
             self.add(&common, MountSource::Same, Access::ALL)?;
@@ -112,12 +113,13 @@ impl Layout {
         Ok(())
     }
 
-    /// Puts an empty folder in the place of each that is hidden, in which what is granted below finds its place.
+    /// Covers each hidden directory with an empty one, in which grants below it are mounted.
     fn hide(&mut self, hidden: &[PathBuf]) -> io::Result<()> {
         for path in hidden.iter().filter_map(|path| fs::canonicalize(path).ok()) {
-            match path.is_dir() {
-                true => self.add(&path, MountSource::Empty { mebibytes: 1 }, Access::READ)?,
-                false => self.masked.push(path),
+            if path.is_dir() {
+                self.add(&path, MountSource::Empty { mebibytes: 1 }, Access::READ)?;
+            } else {
+                self.masked.push(path);
             }
         }
         Ok(())
@@ -126,7 +128,7 @@ impl Layout {
     fn protect(&mut self, folder: &Path, names: &[PathBuf]) {
         for name in names {
             let path = folder.join(name);
-            // One that leads elsewhere is looked at when the command has ended.
+            // Paths through symbolic links are checked after the command has ended.
             if is_plain(folder, name) {
                 self.mounts.push(Mount {
                     path,
@@ -137,7 +139,7 @@ impl Layout {
         }
     }
 
-    /// Tool chains are seen, but not the keys that some keep beside them.
+    /// Hides credential files that some tool chains keep beside their programs.
     fn mask_credentials(&mut self) {
         let read_only = self
             .mounts
@@ -151,10 +153,10 @@ impl Layout {
     }
 }
 
-/// Files of tool chains that hold keys.
+/// Names of credential files of tool chains.
 const KEYS: [&str; 2] = ["credentials", "credentials.toml"];
 
-/// The path without symbolic links, and the links that it leads through.
+/// Returns the path without symbolic links, and the links on the way.
 fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
     let mut rest: Vec<PathBuf> = vec![path.to_owned()];
     let mut real = PathBuf::from("/");
@@ -190,8 +192,8 @@ fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
 }
 
 impl Confinement {
-    /// What is to be watched while a command runs: the protected names that may be made, those whose folder is there,
-    /// and the repositories.
+    /// Returns the paths to check for changes after a command: protected paths whose parent directory exists, and
+    /// repositories.
     pub(crate) fn watched_paths(&self) -> Vec<PathBuf> {
         let paths = self.protected.iter().map(|name| self.workspace.join(name));
         let paths = paths.filter(|path| path.parent().is_some_and(Path::is_dir));
@@ -200,7 +202,7 @@ impl Confinement {
     }
 }
 
-/// The repositories and parts of such whose configuration is protected: another one must not take their place.
+/// Returns the git directories whose configuration is protected, which must not be replaced as a whole.
 fn repositories(workspace: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
     let paths = protected.iter().map(|name| workspace.join(name));
     let obeyed = paths.filter(|path| path.ends_with("config") || path.ends_with("commondir"));
@@ -214,7 +216,7 @@ fn repositories(workspace: &Path, protected: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Whether `name` is there below `folder`, and no part of it is a symbolic link.
+/// Returns whether `name` exists below `folder`, without symbolic links on the way.
 pub(crate) fn is_plain(folder: &Path, name: &Path) -> bool {
     let mut path = folder.to_owned();
     name.components().all(|part| {
@@ -223,13 +225,14 @@ pub(crate) fn is_plain(folder: &Path, name: &Path) -> bool {
     })
 }
 
-/// What in `/etc` is not for everybody: root would read it inside as well. Looked up once, since it takes long.
+/// Paths in `/etc` that are not world-readable, and would be readable for root inside the sandbox. Cached, because the
+/// search is slow.
 static PRIVATE: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::from("/etc")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            // Most are links, which are for everybody; what they lead to is looked at where it lies.
+            // Symbolic links are always world-readable; their targets are checked at their own paths.
             let kind = entry.file_type();
             let Some(kind) = kind.ok().filter(|kind| !kind.is_symlink()) else {
                 continue;
@@ -239,17 +242,17 @@ static PRIVATE: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
             };
             let needed = if kind.is_dir() { 0o005 } else { 0o004 };
             let is_open = metadata.permissions().mode() & needed == needed;
-            match is_open {
-                false => found.push(entry.path()),
-                true if kind.is_dir() => folders.push(entry.path()),
-                true => {}
+            if !is_open {
+                found.push(entry.path());
+            } else if kind.is_dir() {
+                folders.push(entry.path());
             }
         }
     }
     found
 });
 
-/// Folders of tool chains below a home directory. Caches and settings are not among them.
+/// Directories of tool chains below a home directory; caches and settings are left out.
 const TOOL_CHAINS: [&str; 29] = [
     ".asdf",
     ".bun",
@@ -281,7 +284,7 @@ const TOOL_CHAINS: [&str; 29] = [
     ".volta",
     "go",
 ];
-/// Variables that say where a tool chain is.
+/// Variables that contain the directory of a tool chain.
 const TOOL_CHAIN_VARIABLES: [&str; 18] = [
     "BUN_INSTALL",
     "CARGO_HOME",
@@ -304,8 +307,8 @@ const TOOL_CHAIN_VARIABLES: [&str; 18] = [
 ];
 
 impl Confinement {
-    /// Grants the tool chains that the user's programs come from: what `PATH` and the usual variables name, and the
-    /// usual folders of the home directory. They are read and executed, not written.
+    /// Grants read and execute access to tool chains: directories in `PATH`, in well-known variables, and usual
+    /// directories of the home.
     pub fn grant_tool_chains<'a>(&mut self, variable: impl Fn(&str) -> Option<&'a str>) {
         let searched = variable("PATH").unwrap_or_default();
         let named = TOOL_CHAIN_VARIABLES
@@ -329,11 +332,11 @@ impl Confinement {
                 access: Access::RUN,
             })
             .collect();
-        // Before those that are there: what the user has granted counts more.
+        // Inserted first, so that the user's own grants take precedence.
         self.grants.splice(0..0, found);
     }
 
-    /// Whether a command would be able to read `path`, which is absolute and without links.
+    /// Returns whether a command could read `path`, which must be absolute and without symbolic links.
     pub fn may_read(&self, path: &Path) -> bool {
         let is_key = path
             .file_name()
@@ -345,7 +348,8 @@ impl Confinement {
         (access.read && !is_hidden_key) || (is_system && !is_private() && !self.hides(path))
     }
 
-    /// A variable may name anything, also what holds the home directory or the workspace.
+    /// Returns whether `path` may be granted. A variable may contain any path, even a parent of the home directory or
+    /// the workspace.
     fn may_be_tool_chain(&self, path: &Path) -> bool {
         let Ok(real) = fs::canonicalize(path) else {
             return false;
@@ -369,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_on_the_way_are_kept() {
+    fn symbolic_links_of_a_path_are_recorded() {
         let folder = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
         fs::create_dir_all(root.join("data/home/u")).unwrap();
@@ -382,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_chains_never_bring_the_home_or_the_workspace_back() {
+    fn tool_chains_never_grant_the_home_or_the_workspace() {
         let folder = tempfile::tempdir().unwrap();
         let home = fs::canonicalize(folder.path()).unwrap().join("home");
         for name in ["project/bin", ".cargo/bin", ".ssh", "tools/bin"] {

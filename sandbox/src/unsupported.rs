@@ -1,4 +1,4 @@
-//! The same interface where no way to confine a command is known: nothing starts.
+//! Stub for platforms without a sandbox: the same interface, but no command starts.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,45 +9,45 @@ use crate::command::{SetupError, Terminal};
 use crate::confinement::Confinement;
 use crate::proxy::Proxy;
 
-/// A guarantee, of which there are none.
+/// Result of one check; never produced on this platform.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Guarantee {
-    /// What must not be possible.
+    /// Forbidden operation.
     pub name: String,
-    /// What refuses it.
+    /// Layers that refuse it.
     pub mechanism: String,
     /// Whether it was refused.
     pub held: bool,
-    /// The number of the error.
+    /// OS error number of the refusal.
     pub errno: Option<i32>,
 }
 
-/// Refuses.
+/// Returns an error: there is no sandbox on this platform.
 ///
 /// # Errors
 ///
 /// Always.
 pub fn check(_tier: Tier, _launcher: &Path) -> Result<Vec<Guarantee>, SetupError> {
     let system = std::env::consts::OS;
-    Err(SetupError::Sandbox(format!("none is known on {system}")))
+    Err(SetupError::Sandbox(format!("not supported on {system}")))
 }
 
-/// What the user can do.
+/// Returns advice for the user.
 pub fn remedy() -> String {
-    "commands can be confined on Linux only".to_owned()
+    "the sandbox requires Linux".to_owned()
 }
 
-/// Whether this process is in a sandbox already, which is not known here.
+/// Returns `false`: cannot be detected on this platform.
 pub fn is_confined() -> bool {
     false
 }
 
-/// Is the probe, which does nothing here.
+/// Exits: there is no probe on this platform.
 pub fn probe(_arguments: impl Iterator<Item = OsString>) -> ! {
     process::exit(78)
 }
 
-/// A policy that nothing here can enforce.
+/// Policy that cannot be enforced on this platform.
 pub struct Sandbox {
     confinement: Confinement,
     proxy: Proxy,
@@ -55,51 +55,52 @@ pub struct Sandbox {
 
 impl std::fmt::Debug for Sandbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sandbox = f.debug_struct("Sandbox");
-        { sandbox }
+        f.debug_struct("Sandbox")
             .field("confinement", &self.confinement)
             .finish_non_exhaustive()
     }
 }
 
-/// A command that does not start.
+/// Command that cannot be started.
 pub struct Prepared {
-    /// What would start it.
+    /// Underlying command.
     pub command: Command,
 }
 
-/// A command that was started, of which there are none.
+/// Running command; never produced on this platform.
 pub struct Child {
-    /// Its process.
+    /// Process of the command.
     pub process: process::Child,
-    /// Its tie.
+    /// Guard of the command.
     pub guard: ChildGuard,
 }
 
-/// What ties a command to this process.
+/// Guard of a running command.
 pub struct ChildGuard;
 
 impl Sandbox {
-    /// A sandbox by this policy.
+    /// Returns a sandbox that starts no commands.
     pub fn new(confinement: Confinement, proxy: Proxy, _launcher: PathBuf) -> Self {
         Self { confinement, proxy }
     }
 
-    /// The way out.
+    /// Returns the proxy.
     pub fn proxy(&self) -> &Proxy {
         &self.proxy
     }
 
-    /// Refuses.
+    /// Returns an error: there is no sandbox on this platform.
     ///
     /// # Errors
     ///
     /// Always.
     pub fn proxy_address(&self) -> std::io::Result<std::net::SocketAddr> {
-        Err(std::io::Error::other("there is no sandbox here"))
+        Err(std::io::Error::other(
+            "the sandbox is not supported on this platform",
+        ))
     }
 
-    /// The same sandbox.
+    /// Returns the sandbox unchanged.
     ///
     /// # Errors
     ///
@@ -112,22 +113,22 @@ impl Sandbox {
         Ok(self)
     }
 
-    /// Refuses.
+    /// Returns an error: there is no sandbox on this platform.
     ///
     /// # Errors
     ///
     /// Always.
     pub fn probe(&self) -> Result<(), SetupError> {
         let system = std::env::consts::OS;
-        Err(SetupError::Sandbox(format!("none is known on {system}")))
+        Err(SetupError::Sandbox(format!("not supported on {system}")))
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn confinement(&self) -> &Confinement {
         &self.confinement
     }
 
-    /// Refuses.
+    /// Returns an error: there is no sandbox on this platform.
     ///
     /// # Errors
     ///
@@ -140,29 +141,31 @@ impl Sandbox {
         _terminal: Terminal,
     ) -> Result<Prepared, SetupError> {
         let system = std::env::consts::OS;
-        Err(SetupError::Sandbox(format!("none is known on {system}")))
+        Err(SetupError::Sandbox(format!("not supported on {system}")))
     }
 }
 
 impl Prepared {
-    /// Refuses.
+    /// Returns an error: there is no sandbox on this platform.
     ///
     /// # Errors
     ///
     /// Always.
     pub fn spawn(self) -> Result<Child, SetupError> {
-        Err(SetupError::Sandbox("none is known here".to_owned()))
+        Err(SetupError::Sandbox(
+            "not supported on this platform".to_owned(),
+        ))
     }
 }
 
 impl ChildGuard {
-    /// What was moved aside: nothing.
+    /// Returns no paths.
     pub fn quarantine(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 }
 
-/// Is the launcher, which does nothing here.
+/// Exits: there is no launcher on this platform.
 pub fn launcher(_arguments: impl Iterator<Item = OsString>) -> ! {
     process::exit(78)
 }

@@ -1,7 +1,7 @@
-//! Whether the sandbox can be built here, found out by building it and trying what it must refuse.
+//! Checks whether the sandbox works on this machine: builds one, and tries forbidden operations from inside.
 //!
-//! What is tried was laid out by this program: a file, a folder, listeners, a variable, an open file. A guarantee is
-//! held if the attempt failed inside.
+//! The targets are created for the check: files, listeners, an environment variable, an open file. A check holds if the
+//! operation failed inside.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -25,20 +25,20 @@ use crate::command::{SetupError, Terminal};
 use crate::confinement::Confinement;
 use crate::proxy::Proxy;
 
-/// A guarantee, and whether it is held here.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guarantee {
-    /// What must not be possible.
+    /// Forbidden operation.
     pub name: String,
-    /// What refuses it.
+    /// Layers that refuse it.
     pub mechanism: String,
     /// Whether it was refused.
     pub held: bool,
-    /// The number of the error that it was refused with.
+    /// OS error number of the refusal.
     pub errno: Option<i32>,
 }
 
-/// What was laid out outside, for the one inside that tries to get at it.
+/// Targets of the forbidden operations, created outside the sandbox.
 #[derive(Debug, Serialize, Deserialize)]
 struct Bait {
     tier: Tier,
@@ -52,12 +52,12 @@ struct Bait {
     fd: i32,
 }
 
-/// Builds a sandbox of this tier around nothing of the user's and tries each guarantee. `launcher` must also call
-/// [`probe`] where its first argument is [`PROBE`].
+/// Builds a sandbox of this tier around a temporary directory and runs all checks in it. `launcher` must be a program
+/// that also calls [`probe`] if its first argument is [`PROBE`].
 ///
 /// # Errors
 ///
-/// Why there is no sandbox of this tier here.
+/// If a sandbox of this tier cannot be built, with the reason.
 pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> {
     let setup_error = |error: io::Error| SetupError::Sandbox(error.to_string());
     let folder = TempDir::with_prefix("ah-check-").map_err(setup_error)?;
@@ -113,11 +113,12 @@ pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> 
     let child = prepared.spawn()?;
     let output = child.process.wait_with_output().map_err(setup_error)?;
     drop(child.guard);
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| SetupError::Sandbox(format!("the probe inside gave no answer: {error}")))
+    serde_json::from_slice(&output.stdout).map_err(|error| {
+        SetupError::Sandbox(format!("the probe inside the sandbox failed: {error}"))
+    })
 }
 
-/// Is the probe inside: takes the arguments behind [`PROBE`], and prints what it found as JSON.
+/// Runs the checks inside the sandbox and prints their results as JSON. Takes the arguments after [`PROBE`].
 pub fn probe(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> ! {
     let words = arguments.next().unwrap_or_default();
     let Ok(bait) = serde_json::from_slice::<Bait>(words.as_encoded_bytes()) else {
@@ -134,7 +135,7 @@ fn guarantees(bait: &Bait) -> Vec<Guarantee> {
     all
 }
 
-/// What came of an attempt.
+/// Returns the result of an operation that must fail.
 fn tried(name: &str, mechanism: &str, attempt: io::Result<()>) -> Guarantee {
     Guarantee {
         name: name.to_owned(),
@@ -250,7 +251,7 @@ fn of_the_rest(bait: &Bait) -> Vec<Guarantee> {
     ]
 }
 
-/// What the user can do where there is no full sandbox.
+/// Returns advice for making the full sandbox available.
 pub fn remedy() -> String {
     let read =
         |name: &str| fs::read_to_string(Path::new("/proc/sys").join(name)).unwrap_or_default();

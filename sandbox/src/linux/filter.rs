@@ -1,13 +1,13 @@
-//! The filter of system calls: what neither namespaces nor Landlock can refuse, or should not have to alone.
+//! System call filter (seccomp): denies calls that namespaces and Landlock do not cover, and backs up those that they
+//! do.
 //!
-//! A refused call fails with EPERM, and the program goes on; nothing dies of it. Which calls these are stands in one
-//! table. The filter is put together here rather than by a library, since a call by another convention (32 bits, x32)
-//! has to fail like any other.
+//! A denied call fails with EPERM; it does not kill the program. The filter is assembled here instead of by a library,
+//! because calls in other conventions (32 bits, x32) must fail like any other.
 
 use super::setup::SetupResult;
 use crate::access::Tier;
 
-/// One instruction of the kernel's filter language.
+/// BPF instruction.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Instruction {
@@ -23,7 +23,7 @@ struct Program {
     instructions: *const Instruction,
 }
 
-/// Loads a word of the call's description: its number, the convention, half an argument.
+/// Loads a word of `struct seccomp_data`: call number, architecture, or half an argument.
 const LOAD: u16 = 0x20;
 const RETURN: u16 = 0x06;
 const JUMP_IF_EQUAL: u16 = 0x15;
@@ -39,27 +39,27 @@ const FAIL: u32 = 0x0005_0000;
 const NATIVE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const NATIVE: u32 = 0xc000_00b7;
-/// Calls of the x32 convention have this bit in their number.
+/// Bit set in the numbers of x32 calls.
 const X32: u32 = 0x4000_0000;
 
-/// A condition on the lower half of an argument, which is all that the kernel looks at in these.
+/// Test of the lower half of an argument; the kernel reads no more of these arguments.
 #[derive(Debug, Clone, Copy)]
 enum ArgumentTest {
     Equal(u8, u32),
-    /// Under the mask.
+    /// Equal after masking: argument, mask, value.
     Masked(u8, u32, u32),
     Not(u8, u32),
     AnyBit(u8, u32),
 }
 
-/// A call that fails where all conditions hold.
+/// System call that fails if all conditions hold.
 struct SyscallRule {
     number: i64,
     conditions: Vec<ArgumentTest>,
     errno: i32,
 }
 
-/// Refuses from now on, in this process and all that it starts.
+/// Installs the filter for this process and its descendants.
 pub(crate) fn apply(tier: Tier) -> SetupResult<()> {
     let instructions = compile(&refusals(tier));
     let program = Program {
@@ -110,10 +110,10 @@ fn compile(refusals: &[SyscallRule]) -> Vec<Instruction> {
     ];
     for refusal in refusals {
         let mut body = Vec::new();
-        // From the last to the first, since each jumps over what follows it.
+        // Built from the last to the first, because each test jumps over those after it.
         body.push(fail(refusal.errno));
         for condition in refusal.conditions.iter().rev() {
-            // Behind the body the number is loaded again, for the next one.
+            // After the body, the number is loaded again for the next rule.
             let over = u8::try_from(body.len()).expect("conditions are few");
             let argument = |at: u8| load(16 + 8 * u32::from(at));
             let test = match *condition {
@@ -159,7 +159,7 @@ fn refusals(tier: Tier) -> Vec<SyscallRule> {
         .into_iter()
         .map(|number| refuse(number, Vec::new()))
         .collect();
-    // Their arguments are in memory, where no filter sees them. Programs know that these calls may be missing.
+    // Their arguments are in memory, out of the filter's reach. ENOSYS makes programs fall back to older calls.
     for number in [libc::SYS_clone3, libc::SYS_openat2] {
         refusals.push(SyscallRule {
             number,
@@ -178,7 +178,7 @@ fn refusals(tier: Tier) -> Vec<SyscallRule> {
         libc::SYS_clone,
         vec![ArgumentTest::AnyBit(0, namespaces.unsigned_abs())],
     ));
-    // What types into somebody else's terminal.
+    // Requests that inject input into a terminal or change its line discipline: TIOCSTI, TIOCLINUX, TIOCSETD.
     for request in [0x5412, 0x541c, 0x5423] {
         refusals.push(refuse(
             libc::SYS_ioctl,
@@ -197,7 +197,7 @@ fn refusals(tier: Tier) -> Vec<SyscallRule> {
     );
     if tier == Tier::Landlock {
         refusals.extend(
-            outside()
+            landlock_only()
                 .into_iter()
                 .map(|(number, conditions)| refuse(number, conditions)),
         );
@@ -205,10 +205,10 @@ fn refusals(tier: Tier) -> Vec<SyscallRule> {
     refusals
 }
 
-/// Calls that fail whatever their arguments are.
+/// Returns the calls that are always denied.
 fn always() -> Vec<i64> {
     let mut numbers = vec![
-        // The kernel and the machine.
+        // Kernel and machine.
         libc::SYS_acct,
         libc::SYS_adjtimex,
         libc::SYS_bpf,
@@ -232,7 +232,7 @@ fn always() -> Vec<i64> {
         libc::SYS_swapon,
         libc::SYS_syslog,
         libc::SYS_vhangup,
-        // The file system and the namespaces.
+        // File systems and namespaces.
         libc::SYS_chroot,
         libc::SYS_fanotify_init,
         libc::SYS_fsconfig,
@@ -249,7 +249,7 @@ fn always() -> Vec<i64> {
         libc::SYS_setns,
         libc::SYS_umount2,
         libc::SYS_unshare,
-        // What has had more holes than uses.
+        // Rarely needed, and a frequent source of kernel vulnerabilities.
         libc::SYS_add_key,
         libc::SYS_io_uring_enter,
         libc::SYS_io_uring_register,
@@ -278,7 +278,7 @@ fn always() -> Vec<i64> {
     numbers
 }
 
-/// Sockets of the kinds that programs use; all others speak to parts of the kernel.
+/// Restricts socket families and types to those of ordinary programs; others reach into kernel subsystems.
 fn sockets(tier: Tier) -> Vec<(i64, Vec<ArgumentTest>)> {
     const UNIX: u32 = libc::AF_UNIX.unsigned_abs();
     const INET: u32 = libc::AF_INET.unsigned_abs();
@@ -293,7 +293,7 @@ fn sockets(tier: Tier) -> Vec<(i64, Vec<ArgumentTest>)> {
     let mut refused = vec![
         pairs,
         (libc::SYS_socket, families.to_vec()),
-        // Of netlink, only what lists interfaces and routes.
+        // Netlink: only routing (protocol 0), which lists interfaces and addresses.
         (
             libc::SYS_socket,
             vec![ArgumentTest::Equal(0, NETLINK), ArgumentTest::Not(2, 0)],
@@ -321,11 +321,12 @@ fn sockets(tier: Tier) -> Vec<(i64, Vec<ArgumentTest>)> {
     refused
 }
 
-/// Files that run as their owner would be a way up for whoever finds them outside.
+/// Denies set-user-ID and set-group-ID bits: such files would give their owner's rights to anyone who runs them
+/// outside.
 fn set_id_bits() -> Vec<(i64, Vec<ArgumentTest>)> {
     const BITS: u32 = libc::S_ISUID | libc::S_ISGID;
     const CREATING: u32 = libc::O_CREAT.unsigned_abs();
-    // The other bit of this flag is that of folders.
+    // O_TMPFILE includes O_DIRECTORY; only its other bit is tested.
     const TEMPORARY: u32 = (libc::O_TMPFILE & !libc::O_DIRECTORY).unsigned_abs();
     let mut refused = vec![
         (libc::SYS_fchmod, vec![ArgumentTest::AnyBit(1, BITS)]),
@@ -364,8 +365,8 @@ fn set_id_bits() -> Vec<(i64, Vec<ArgumentTest>)> {
     refused
 }
 
-/// Where there are no namespaces: other processes, and what Landlock does not look at.
-fn outside() -> Vec<(i64, Vec<ArgumentTest>)> {
+/// Additional denials for the Landlock tier, where other processes are visible and some calls escape Landlock.
+fn landlock_only() -> Vec<(i64, Vec<ArgumentTest>)> {
     let mut refused: Vec<(i64, Vec<ArgumentTest>)> = [
         libc::SYS_ptrace,
         libc::SYS_process_vm_readv,
@@ -381,7 +382,7 @@ fn outside() -> Vec<(i64, Vec<ArgumentTest>)> {
     .to_vec();
     #[cfg(target_arch = "x86_64")]
     refused.extend([libc::SYS_chown, libc::SYS_lchown].map(|number| (number, Vec::new())));
-    // Only of the process itself.
+    // Allowed for the calling process only.
     for (number, at) in [
         (libc::SYS_sched_setaffinity, 0),
         (libc::SYS_sched_setscheduler, 0),

@@ -1,15 +1,15 @@
-//! Whether a sandbox is around this process already, so that none with namespaces of its own can be built.
+//! Detects whether this process already runs in a sandbox, in which no sandbox with namespaces can be built.
 //!
-//! That is found out by looking at what the process can do, and by trying: a variable that says so could have been set
-//! by anybody.
+//! It looks at the rights of the process and tries what they allow. An environment variable would prove nothing, since
+//! anyone can set it.
 
 use std::fs;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, socket};
 
-/// Whether this process has given up its privileges for good, is under a filter of system calls, and has no network of
-/// the machine: as in the sandbox that this crate builds, or in one that is as tight.
+/// Returns whether this process has no capabilities and cannot gain any, runs under a system call filter, and has no
+/// network: as in a sandbox of this crate, or in one as strict.
 pub fn is_confined() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     is_powerless(&status) && (has_no_sockets() || has_only_loopback())
@@ -28,9 +28,12 @@ fn has_no_sockets() -> bool {
 }
 
 fn has_only_loopback() -> bool {
-    // Two lines of headings, and one for each interface.
+    // Two header lines, then one line per interface.
     let interfaces = fs::read_to_string("/proc/net/dev").unwrap_or_default();
-    let mut names = { interfaces.lines().skip(2) }.filter_map(|line| line.split_once(':'));
+    let mut names = interfaces
+        .lines()
+        .skip(2)
+        .filter_map(|line| line.split_once(':'));
     names.next().is_some_and(|(name, _)| name.trim() == "lo") && names.next().is_none()
 }
 
@@ -39,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_could_do_more_is_in_no_sandbox() {
+    fn a_process_with_more_rights_is_not_confined() {
         let powerless = "Name:\tx\nCapPrm:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n";
         assert!(is_powerless(powerless));
         for (now, then) in [

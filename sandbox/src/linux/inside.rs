@@ -1,7 +1,7 @@
-//! The first process inside: shuts every door behind itself, starts the command, and reaps whatever dies.
+//! First process inside the sandbox: drops its rights, starts the command, and reaps all processes.
 //!
-//! It goes through the same filters as the command, so that nothing inside is freer than the command itself. When the
-//! command ends it ends, and the kernel kills all that is left in the namespace.
+//! It applies the same restrictions to itself as to the command, so that no process inside has more rights. When the
+//! command ends, this process exits, and the kernel kills everything left in the process namespace.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -31,10 +31,10 @@ use crate::access::Tier;
 use crate::environment::{HELD, PROXY_PORT};
 use crate::plan::{Layout, Plan, ResourceLimits};
 
-/// How long to wait for a signal at once; the end of a child is one.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// Longest wait for a signal; a child's exit is one too.
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Builds the sandbox around this process, runs the command in it and ends with it.
+/// Completes the sandbox around this process, runs the command in it, and exits with it.
 pub(crate) fn begin(plan: &Plan, link: &OwnedFd, go: PipeReader, mut report: PipeWriter) -> ! {
     let child = match enter(plan, link, go).and_then(|()| start(plan, link)) {
         Ok(child) => child,
@@ -46,7 +46,7 @@ pub(crate) fn begin(plan: &Plan, link: &OwnedFd, go: PipeReader, mut report: Pip
             exit()
         }
     };
-    let status = attend(plan, &child);
+    let status = reap_until_exit(plan, &child);
     let _ = report.write_all(&status.to_ne_bytes());
     exit()
 }
@@ -58,8 +58,9 @@ fn exit() -> ! {
 
 fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
-    // Without a word the parent has died before it could be watched.
-    go.read_exact(&mut [0]).describe("the launcher has gone")?;
+    // At end of file, the parent died before this process could be tied to its life.
+    go.read_exact(&mut [0])
+        .describe("the launcher has exited")?;
     if plan.tier == Tier::Full {
         let mut flags = UnshareFlags::NEWNS
             | UnshareFlags::NEWIPC
@@ -69,9 +70,9 @@ fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
             flags |= UnshareFlags::NEWNET;
         }
         // SAFETY: this process has one thread, which shares nothing with another.
-        unsafe { unshare_unsafe(flags) }.describe("make namespaces")?;
+        unsafe { unshare_unsafe(flags) }.describe("create namespaces")?;
         if plan.namespaces.is_none() {
-            network()?.send(link).describe("tell of the network")?;
+            network()?.send(link).describe("report the network")?;
         }
     }
     let layout = read_layout(plan)?;
@@ -85,7 +86,7 @@ fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
     landlock::restrict(plan.tier, &layout)?;
     filter::apply(plan.tier)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
-    // Some of these changes undo it.
+    // Some of the changes above reset it.
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")
 }
 
@@ -97,7 +98,7 @@ fn read_layout(plan: &Plan) -> SetupResult<Layout> {
     serde_json::from_slice(&json).map_err(|error| format!("read the layout: {error}"))
 }
 
-/// A network of its own loopback, and a listener on it that somebody outside will serve.
+/// Creates a network with only a loopback interface, and the listener that the parent serves as proxy.
 fn network() -> SetupResult<LauncherMessage> {
     // SAFETY: an interface request of zeroes is valid; the name fits, and the request outlives the call.
     unsafe {
@@ -138,7 +139,7 @@ fn limit(limits: ResourceLimits) -> SetupResult<()> {
         (Resource::Nofile, limits.open_files),
         (Resource::Nproc, limits.processes),
     ] {
-        // A limit that holds already stays.
+        // A stricter limit stays in force.
         let most = rustix::process::getrlimit(resource)
             .maximum
             .map_or(most, |now| now.min(most));
@@ -148,14 +149,14 @@ fn limit(limits: ResourceLimits) -> SetupResult<()> {
         };
         setrlimit(resource, both).describe("limits")?;
     }
-    // Where memory runs out, what runs here goes first.
+    // If memory runs out, processes inside are killed first.
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
     Ok(())
 }
 
 fn give_up_capabilities() -> SetupResult<()> {
     for capability in CapabilitySet::all().iter() {
-        // Without privileges there is nothing to remove, and newer kernels have more than we know.
+        // Without privileges there is nothing to remove, and newer kernels have capabilities unknown here.
         let _ = remove_capability_from_bounding_set(capability);
     }
     let _ = clear_ambient_capability_set();
@@ -195,7 +196,7 @@ fn start(plan: &Plan, link: &OwnedFd) -> SetupResult<Child> {
         Ok(child) => {
             LauncherMessage::Running
                 .send(link)
-                .describe("tell that it runs")?;
+                .describe("report the start")?;
             Ok(child)
         }
         Err(error) => {
@@ -205,8 +206,8 @@ fn start(plan: &Plan, link: &OwnedFd) -> SetupResult<Child> {
     }
 }
 
-/// Reaps until the command has ended; gives its status.
-fn attend(plan: &Plan, child: &Child) -> i32 {
+/// Reaps processes until the command has ended; returns its wait status.
+fn reap_until_exit(plan: &Plan, child: &Child) -> i32 {
     let command = Pid::from_child(child);
     let signals = Signals::hold(false);
     loop {
@@ -218,14 +219,15 @@ fn attend(plan: &Plan, child: &Child) -> i32 {
                 Err(_) => return Signal::KILL.as_raw(),
             }
         }
-        if let Some((signal, true)) = signals.next(PATIENCE)
+        if let Some((signal, true)) = signals.next(SIGNAL_TIMEOUT)
             && signal != libc::SIGCHLD
             && plan.forwards_signals
             && let Some(signal) = Signal::from_named_raw(signal)
         {
-            let _ = match plan.keeps_terminal {
-                true => kill_process(command, signal),
-                false => kill_process_group(command, signal),
+            let _ = if plan.keeps_terminal {
+                kill_process(command, signal)
+            } else {
+                kill_process_group(command, signal)
             };
         }
     }

@@ -1,4 +1,4 @@
-//! The second layer: the same policy again, kept by Landlock, so that a fault in the mounts is no escape.
+//! Second layer: Landlock enforces the same policy again, so that a faulty mount is no escape.
 
 use std::path::Path;
 
@@ -12,37 +12,38 @@ use crate::access::{Access, Tier};
 use crate::environment::NODE_PROXY;
 use crate::plan::Layout;
 
-/// What the policy needs: files can be truncated only where they can be written. Older kernels have no such rule.
+/// Required ABI: since version 3, truncation needs write permission.
 const FLOOR: ABI = ABI::V3;
-/// What is used where it is there.
+/// Newest ABI used if available.
 const BEST: ABI = ABI::V6;
 
-/// Restricts this process and all that it starts. Paths are those of the file system that it is in by then.
+/// Restricts this process and its descendants. Paths are resolved in the file system that the process is in.
 pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
-    let setup_error = |error: &dyn std::fmt::Display| format!("landlock: {error}");
+    let landlock_error = |error: &dyn std::fmt::Display| format!("landlock: {error}");
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(FLOOR))
-        .map_err(|error| setup_error(&error))?
+        .map_err(|error| landlock_error(&error))?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(BEST))
         .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))
         .and_then(Ruleset::create)
-        .map_err(|error| setup_error(&error))?;
+        .map_err(|error| landlock_error(&error))?;
     for (path, rights) in rules(tier, layout) {
-        // What is not there needs no rule.
+        // Missing paths need no rule.
         let Ok(fd) = PathFd::new(&path) else { continue };
-        let rights = match Path::new(&path).is_dir() {
-            true => rights,
-            false => rights & AccessFs::from_file(BEST),
+        let rights = if path.is_dir() {
+            rights
+        } else {
+            rights & AccessFs::from_file(BEST)
         };
         ruleset = ruleset
             .add_rule(PathBeneath::new(fd, rights))
-            .map_err(|error| setup_error(&error))?;
+            .map_err(|error| landlock_error(&error))?;
     }
     let status = ruleset
         .restrict_self()
-        .map_err(|error| setup_error(&error))?;
+        .map_err(|error| landlock_error(&error))?;
     match status.ruleset {
         RulesetStatus::NotEnforced => Err("landlock: not enforced by this kernel".to_owned()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
@@ -68,12 +69,12 @@ fn rules(tier: Tier, layout: &Layout) -> Vec<(std::path::PathBuf, BitFlags<Acces
     rules.push(("/dev/shm".into(), rights(Access::ALL)));
     match tier {
         Tier::Full => {
-            // Debuggers write to `mem`; what may be written there at all is the kernel's to say.
+            // Debuggers write to `/proc/PID/mem`; the kernel checks which processes they may trace.
             rules.push(("/proc".into(), rights(Access::READ) | AccessFs::WriteFile));
             rules.push(("/".into(), AccessFs::ReadDir.into()));
             rules.push((NODE_PROXY.0.into(), rights(Access::READ)));
         }
-        // What may be read there of other processes, the kernel asks Landlock about.
+        // The kernel consults Landlock about files of other processes.
         Tier::Landlock => rules.push(("/proc".into(), rights(Access::READ))),
     }
     rules
@@ -91,7 +92,7 @@ fn rights(access: Access) -> BitFlags<AccessFs> {
         rights |= AccessFs::Execute;
     }
     if access.create {
-        // Devices are not among what can be made.
+        // Device files cannot be created.
         rights |= AccessFs::MakeDir
             | AccessFs::MakeReg
             | AccessFs::MakeSock

@@ -1,7 +1,7 @@
-//! The launcher: makes the namespaces, starts the first process in them, and ends as the command ends.
+//! Launcher: creates the namespaces, starts the first process in them, and exits as the command does.
 //!
-//! It stays outside, where it can watch how much memory is used, and is all that ties the sandbox to whoever asked
-//! for it: it dies with its parent, and all that is inside dies with it.
+//! It stays outside the sandbox, where it watches the memory use of the command. The kernel kills it when its parent
+//! dies, and everything inside with it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,16 +25,16 @@ use super::wire::LauncherMessage;
 use crate::access::Tier;
 use crate::plan::Plan;
 
-/// How often to look how much memory is used.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Interval between checks of the memory use.
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Is the launcher: takes the arguments behind [`crate::LAUNCHER`], and never comes back.
+/// Runs as the launcher: takes the arguments after [`crate::LAUNCHER`] and never returns.
 ///
-/// To be called before anything else is done: the process must have one thread only.
+/// Must be called first in `main`, while the process has only one thread.
 pub fn launcher(mut arguments: impl Iterator<Item = OsString>) -> ! {
     let plan = arguments.next().unwrap_or_default();
     let Ok(mut plan) = serde_json::from_slice::<Plan>(plan.as_bytes()) else {
-        // Somebody has called this by hand.
+        // Not started by this crate.
         std::process::exit(NO_SANDBOX);
     };
     plan.program = arguments.next().unwrap_or_default();
@@ -71,27 +71,27 @@ fn launch(plan: &Plan, link: &OwnedFd) -> SetupResult<i32> {
     };
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     drop((go, report));
-    begin(start)?;
+    release(start)?;
     watch(plan, link, child, &signals);
     Ok(read_status(status))
 }
 
-/// Lets the child go. Where it reads nothing, this process has died before the child could tie its life to it.
-fn begin(mut start: PipeWriter) -> SetupResult<()> {
+/// Lets the child continue. If it reads nothing, this process died before the child was tied to its life.
+fn release(mut start: PipeWriter) -> SetupResult<()> {
     start.write_all(b"g").describe("pipe")
 }
 
-/// How the command has ended, as `wait` tells it.
+/// Reads the wait status of the command.
 fn read_status(mut status: PipeReader) -> i32 {
     let mut bytes = [0; 4];
     match status.read_exact(&mut bytes) {
         Ok(()) => i32::from_ne_bytes(bytes),
-        // The first process was killed, and all the others with it.
+        // The first process was killed, and everything inside with it.
         Err(_) => Signal::KILL.as_raw(),
     }
 }
 
-/// Nothing that is open here but the three streams reaches the command.
+/// Marks all file descriptors except the standard streams as close-on-exec.
 fn close_on_exec_all() -> SetupResult<()> {
     // SAFETY: descriptors are marked, none is closed.
     let result = unsafe {
@@ -119,19 +119,19 @@ fn enter_user_namespace(plan: &Plan) -> SetupResult<()> {
     } else {
         let (user, group) = (getuid(), getgid());
         // SAFETY: no thread shares anything with this one.
-        unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.describe("make a user namespace")?;
+        unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.describe("create a user namespace")?;
         fs::write("/proc/self/setgroups", "deny").describe("setgroups")?;
         fs::write("/proc/self/uid_map", format!("{user} {user} 1\n")).describe("uid_map")?;
         fs::write("/proc/self/gid_map", format!("{group} {group} 1\n")).describe("gid_map")?;
     }
     // SAFETY: as above.
-    unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.describe("make a process namespace")
+    unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.describe("create a process namespace")
 }
 
-/// Waits for the end of the child; ends it where its parent has gone, or where it takes too much memory.
+/// Waits for the child to end; kills it if the parent is gone, and its largest process if it uses too much memory.
 fn watch(plan: &Plan, link: &OwnedFd, child: Pid, signals: &Signals) {
     loop {
-        match signals.next(LOOK_EVERY) {
+        match signals.next(MEMORY_CHECK_INTERVAL) {
             Some((signal, is_sent)) if signal != libc::SIGCHLD => {
                 if is_sent
                     && plan.forwards_signals
@@ -149,7 +149,7 @@ fn watch(plan: &Plan, link: &OwnedFd, child: Pid, signals: &Signals) {
         if is_closed(link) {
             let _ = kill_process(child, Signal::KILL);
         } else {
-            relieve(child, plan.limits.memory_bytes);
+            enforce_memory_limit(child, plan.limits.memory_bytes);
         }
     }
 }
@@ -163,8 +163,8 @@ fn is_closed(link: &OwnedFd) -> bool {
     poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().contains(PollFlags::HUP)
 }
 
-/// Kills the largest process below `child` where all together use more than `limit`.
-fn relieve(child: Pid, limit: u64) {
+/// Kills the largest process below `child` if all of them together use more than `limit` bytes.
+fn enforce_memory_limit(child: Pid, limit: u64) {
     let mut waiting = vec![child.as_raw_pid()];
     let (mut sum, mut largest) = (0, (0, 0));
     while let Some(pid) = waiting.pop() {
@@ -188,7 +188,7 @@ fn relieve(child: Pid, limit: u64) {
     }
 }
 
-/// Memory that a process shares with no file.
+/// Returns the resident memory of a process that is not backed by shared files, in bytes.
 fn own_memory(pid: i32) -> u64 {
     let pages = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let mut fields = pages
@@ -199,7 +199,7 @@ fn own_memory(pid: i32) -> u64 {
     resident.saturating_sub(shared) * rustix::param::page_size() as u64
 }
 
-/// Ends this process as the command has ended.
+/// Exits as the command did, by code or by signal.
 fn end_as(status: i32) -> ! {
     if !libc::WIFSIGNALED(status) {
         std::process::exit(libc::WEXITSTATUS(status));

@@ -1,7 +1,7 @@
-//! The first layer: a file system of its own, in which only what is granted is there at all.
+//! First layer: a file system namespace that contains only granted paths.
 //!
-//! Everything is opened before anything is covered, and mounted by file descriptor, so that no path can come to mean
-//! something else in between, though other commands may be at work in the same folders.
+//! All sources are opened before anything is covered, and mounted by file descriptor. So no path can change its meaning
+//! in between, even while other commands work in the same directories.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,10 +20,10 @@ use super::setup::{DescribeError, SetupResult};
 use crate::environment::NODE_PROXY;
 use crate::plan::{Layout, Mount, MountSource, ResourceLimits};
 
-/// Where the new file system stands while it is built. It is there on every system.
-const BUILT_AT: &str = "/usr";
+/// Mount point of the new root during setup; exists on every system.
+const BUILD_POINT: &str = "/usr";
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
-/// Files of `/proc` that tell of the kernel or reach into it.
+/// Files of `/proc` that expose the kernel or give access to it.
 const HIDDEN: [&str; 17] = [
     "config.gz",
     "iomem",
@@ -45,16 +45,16 @@ const HIDDEN: [&str; 17] = [
 ];
 const FROZEN: [&str; 5] = ["sys", "irq", "bus", "acpi", "fs"];
 
-/// Something opened outside, to be placed inside.
+/// Source opened on the host, to be mounted inside.
 struct OpenedMount<'a> {
     mount: &'a Mount,
     tree: Option<OwnedFd>,
 }
 
-/// Leaves this process with a file system in which only what `layout` grants is there.
+/// Replaces the file system of this process by one that contains only `layout`.
 pub(crate) fn enter(layout: &Layout, limits: ResourceLimits) -> SetupResult<()> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).describe("make the mounts private")?;
+    mount_change("/", private).describe("make mounts private")?;
     let opened: Vec<_> = layout.mounts.iter().map(open).collect::<SetupResult<_>>()?;
     let devices = DEVICES
         .map(|name| clone(CWD, &Path::new("/dev").join(name)).map(|tree| (name, tree)))
@@ -66,14 +66,14 @@ pub(crate) fn enter(layout: &Layout, limits: ResourceLimits) -> SetupResult<()> 
         &[("mode", "755"), ("size", "16m")],
         MountAttrFlags::empty(),
     )?;
-    let target = fs::File::open(BUILT_AT).describe(BUILT_AT)?;
+    let target = fs::File::open(BUILD_POINT).describe(BUILD_POINT)?;
     attach(&limited, &target).describe("mount the new root")?;
     let root = NewRoot(limited);
     for opened in opened {
         root.mount(opened)?;
     }
     for (link, target) in &layout.links {
-        // Where it stands in a granted folder it is there already.
+        // Inside a granted directory, the link exists already.
         let _ = root.link(link, target);
     }
     root.devices(devices)?;
@@ -110,7 +110,7 @@ fn open(mount: &Mount) -> SetupResult<OpenedMount<'_>> {
     })
 }
 
-/// A copy of the mounts at `path`, not attached anywhere. Paths have no symbolic links any more, or are not believed.
+/// Clones the mounts at `path`, detached. Fails if the path has symbolic links, which were resolved before.
 fn clone(at: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
     let found = openat2(
         at,
@@ -184,7 +184,7 @@ fn set_attributes(
     }
 }
 
-/// The file system that is being built.
+/// Root directory of the new file system.
 struct NewRoot(OwnedFd);
 
 impl NewRoot {
@@ -196,15 +196,16 @@ impl NewRoot {
         };
         let is_folder = rustix::fs::fstat(&tree)
             .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
-        let target = match is_folder {
-            true => self.folder(path),
-            false => self.file(path),
+        let target = if is_folder {
+            self.folder(path)
+        } else {
+            self.file(path)
         };
         let target = target.describe(path.display())?;
         attach(&tree, &target).describe(path.display())
     }
 
-    /// The folder at `path`, made where it is missing.
+    /// Opens the directory at `path`, and creates missing ones.
     fn folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let mut below = PathBuf::new();
         for part in path.components() {
@@ -213,7 +214,7 @@ impl NewRoot {
             };
             below.push(name);
             match rustix::fs::mkdirat(&self.0, &below, Mode::from_raw_mode(0o755)) {
-                // Granted folders have what they have.
+                // Exists already, or is in a read-only grant.
                 Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
                 Err(errno) => return Err(errno),
             }
@@ -221,7 +222,7 @@ impl NewRoot {
         self.find(path)
     }
 
-    /// The file at `path`, made where it is missing.
+    /// Opens the file at `path`, and creates it if missing.
     fn file(&self, path: &Path) -> Result<OwnedFd, Errno> {
         if let Ok(found) = self.find(path) {
             return Ok(found);
@@ -292,7 +293,7 @@ impl NewRoot {
         let own = new_file_system("proc", &[], attributes)?;
         let folder = Path::new("/proc");
         attach(&own, self.folder(folder).describe("/proc")?).describe("/proc")?;
-        // Kernels before 6.14 have one such limit for all; there, that of the user has to do.
+        // Before Linux 6.14 this limit is global; RLIMIT_NPROC has to suffice there.
         let _ = write(&own, "sys/kernel/pid_max", &limits.processes.to_string());
         write(&own, "sys/user/max_user_namespaces", "0").describe("max_user_namespaces")?;
         for name in FROZEN {
@@ -311,7 +312,7 @@ impl NewRoot {
         write(&self.0, path.trim_start_matches('/'), text).describe(path)
     }
 
-    /// Makes what is at these paths look empty.
+    /// Covers files and directories with empty ones.
     fn mask(&self, paths: &[PathBuf]) -> SetupResult<()> {
         let (file, folder) = (Path::new("/.empty-file"), Path::new("/.empty"));
         self.file(file).describe("mask")?;
@@ -332,7 +333,7 @@ impl NewRoot {
         Ok(())
     }
 
-    /// Keeps a folder from being renamed, and another one from taking its name: what is mounted on cannot be moved.
+    /// Mounts a directory on itself, since a mount point can be neither renamed nor replaced.
     fn pin(&self, path: &Path) -> SetupResult<()> {
         let tree = self.copy(path).describe(path.display())?;
         attach(&tree, self.find(path).describe(path.display())?).describe(path.display())
@@ -347,7 +348,7 @@ impl NewRoot {
         open_tree(&found, "", flags)
     }
 
-    /// Makes this the whole file system, and leaves the one outside.
+    /// Makes this the root directory, and detaches the old one.
     fn become_root(self) -> SetupResult<()> {
         set_attributes(&self.0, MountAttrFlags::MOUNT_ATTR_RDONLY, false)
             .describe("freeze the new root")?;
@@ -358,10 +359,10 @@ impl NewRoot {
     }
 }
 
-/// An empty folder.
+/// Creates an empty temporary file system.
 fn temporary(mount: &Mount) -> SetupResult<OwnedFd> {
     let MountSource::Empty { mebibytes } = mount.source else {
-        return Err(format!("{}: nothing to be placed", mount.path.display()));
+        return Err(format!("{}: not an empty directory", mount.path.display()));
     };
     let size = format!("{mebibytes}m");
     let is_shared = mount.path.ends_with("tmp");

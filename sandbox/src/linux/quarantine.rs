@@ -1,7 +1,7 @@
-//! What a command has put where nothing may be put is moved aside when it has ended.
+//! Quarantine: moves forbidden files of a command aside after it has ended.
 //!
-//! The project is the command's to change, so that no path in it leads where it led before: folders are opened without
-//! following links, and what is moved is named in the folder that was opened. Or it could have us move files of the user's.
+//! The command can change the project, so no path in it is trusted: directories are opened without following links, and
+//! files are renamed relative to the opened directory. Otherwise a command could make us move files of the user.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -16,18 +16,19 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// What there was before a command, to tell what it has added.
+/// State of the protected paths before a command ran.
 #[derive(Debug)]
 pub(super) struct ProtectedSnapshot(Vec<(PathBuf, Option<Identity>)>);
 
 type Identity = (u64, u64);
 
-/// Folders that were opened, each once.
+/// Cache of opened directories.
 #[derive(Default)]
 struct Folders(HashMap<PathBuf, Result<OwnedFd, Errno>>);
 
 impl ProtectedSnapshot {
-    /// Looks at `paths`, which are absolute. One that leads through a link, or whose folder is not there, is not watched.
+    /// Records the files at `paths`, which must be absolute. Paths through symbolic links, or without a parent
+    /// directory, are left out.
     pub fn look(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut folders = Folders::default();
         let seen = paths.into_iter().filter_map(|path| {
@@ -37,15 +38,15 @@ impl ProtectedSnapshot {
         Self(seen.collect())
     }
 
-    /// Moves aside what was made, or put in the place of what was there; gives the new names, or the old ones of what
-    /// could not be moved.
+    /// Moves aside protected files that were created or replaced. Returns the new names, or the old one if moving
+    /// failed.
     pub fn quarantine(&self) -> Vec<PathBuf> {
         let mut moved = Vec::new();
         for (path, before) in &self.0 {
-            // What was moved meanwhile may have been a folder on the way.
+            // An earlier move may have renamed a parent directory.
             match Folders::default().look(path) {
                 Ok(Some(now)) if Some(now) != *before => moved.push(move_aside(path)),
-                // There was none before, or it would not be watched.
+                // Before the command, this path had no symbolic link, or it would not have been recorded.
                 Err(Errno::LOOP) => moved.extend(link_above(path).map(|link| move_aside(&link))),
                 Ok(_) | Err(_) => {}
             }
@@ -55,7 +56,7 @@ impl ProtectedSnapshot {
 }
 
 impl Folders {
-    /// What is at `path` now.
+    /// Returns the identity of the file at `path`.
     fn look(&mut self, path: &Path) -> Result<Option<Identity>, Errno> {
         let (folder, name) = parts(path)?;
         let opened = self.0.entry(folder.to_owned());
@@ -73,13 +74,13 @@ fn parts(path: &Path) -> Result<(&Path, &OsStr), Errno> {
     path.parent().zip(path.file_name()).ok_or(Errno::INVAL)
 }
 
-/// The folder at this path, unless a link is on the way.
+/// Opens the directory at this path; fails if there are symbolic links on the way.
 fn open(folder: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// The first link on the way to `path`.
+/// Returns the first symbolic link on the way to `path`.
 fn link_above(path: &Path) -> Option<PathBuf> {
     let mut above: Vec<_> = path.ancestors().skip(1).collect();
     above.reverse();
@@ -93,7 +94,7 @@ fn link_above(path: &Path) -> Option<PathBuf> {
     link.map(Path::to_owned)
 }
 
-/// Gives what is at `path` another name in its folder; gives that, or `path` where it stays.
+/// Renames the file at `path` within its directory. Returns the new path, or `path` if that failed.
 fn move_aside(path: &Path) -> PathBuf {
     let attempt = || {
         let (folder, name) = parts(path)?;
@@ -102,7 +103,7 @@ fn move_aside(path: &Path) -> PathBuf {
             0 => format!("{}.quarantined", name.display()),
             _ => format!("{}.quarantined-{number}", name.display()),
         };
-        // Whoever made it may have made those names as well, or have closed the folder.
+        // The command may have taken these names, or made the directory read-only.
         let numbers = (0..10).chain([RandomState::new().hash_one(path)]);
         for number in numbers {
             let aside = name_of(number);
@@ -121,7 +122,7 @@ fn move_aside(path: &Path) -> PathBuf {
     attempt().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Lets the user write in a folder of theirs again.
+/// Restores the user's write permission for a directory.
 fn reopen(folder: &OwnedFd) -> Result<(), Errno> {
     let place = format!("/proc/self/fd/{}", folder.as_raw_fd());
     let metadata = fs::metadata(&place).map_err(|_| Errno::ACCESS)?;
@@ -135,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// A project and what is beside it.
+    /// Creates a project and a home directory.
     fn laid() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_adds_to_what_git_obeys_is_moved_aside() {
+    fn a_new_git_control_file_is_moved_aside() {
         let (_folder, root) = laid();
         let snapshot = watch(&root);
         assert_eq!(snapshot.quarantine(), Vec::<PathBuf>::new());
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_on_the_way_is_moved_and_not_followed() {
+    fn a_link_in_the_path_is_moved_and_not_followed() {
         let (_folder, root) = laid();
         let snapshot = watch(&root);
         let info = root.join("project/.git/info");
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_taken_and_folders_that_are_closed_do_not_keep_it() {
+    fn taken_names_and_read_only_directories_do_not_prevent_moving() {
         let (_folder, root) = laid();
         let snapshot = watch(&root);
         let project = root.join("project");

@@ -1,26 +1,26 @@
-//! How a step of building the sandbox fails.
+//! Errors of sandbox setup steps.
 
 use rustix::io::Errno;
 
-/// The exit code where the sandbox could not be built.
+/// Exit code if the sandbox cannot be set up.
 pub(crate) const NO_SANDBOX: i32 = 78;
 
-/// A step that failed, in words.
+/// Result of a setup step, with the error as text.
 pub(crate) type SetupResult<T> = Result<T, String>;
 
-/// Says what failed.
+/// Adds to an error the operation that failed.
 pub(crate) trait DescribeError<T> {
-    fn describe(self, what: impl std::fmt::Display) -> SetupResult<T>;
+    fn describe(self, operation: impl std::fmt::Display) -> SetupResult<T>;
 }
 
 impl<T> DescribeError<T> for Result<T, Errno> {
-    fn describe(self, what: impl std::fmt::Display) -> SetupResult<T> {
-        self.map_err(|errno| format!("{what}: {errno}"))
+    fn describe(self, operation: impl std::fmt::Display) -> SetupResult<T> {
+        self.map_err(|errno| format!("{operation}: {errno}"))
     }
 }
 
 impl<T> DescribeError<T> for std::io::Result<T> {
-    fn describe(self, what: impl std::fmt::Display) -> SetupResult<T> {
-        self.map_err(|error| format!("{what}: {error}"))
+    fn describe(self, operation: impl std::fmt::Display) -> SetupResult<T> {
+        self.map_err(|error| format!("{operation}: {error}"))
     }
 }

@@ -1,13 +1,13 @@
-//! Signals as the launcher and the first process inside take them: one by one, when they ask.
+//! Synchronous signal handling for the launcher and the first process inside.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// Signals that are waited for instead of being acted on.
+/// Blocked signals, to be received by waiting.
 pub(crate) struct Signals(libc::sigset_t);
 
 impl Signals {
-    /// Holds all signals, but for those by which a shell stops what runs in a terminal.
+    /// Blocks all signals, except those by which a shell stops terminal jobs if `may_be_stopped`.
     pub fn hold(may_be_stopped: bool) -> Self {
         let mut set = MaybeUninit::uninit();
         // SAFETY: the set is filled before it is read, and lives as long as the calls.
@@ -24,7 +24,7 @@ impl Signals {
         }
     }
 
-    /// Lets all signals through again, as programs expect to find them. Safe after a fork.
+    /// Unblocks all signals, as programs expect. Async-signal-safe, so allowed after a fork.
     pub fn release() {
         let mut set = MaybeUninit::uninit();
         // SAFETY: as above.
@@ -34,7 +34,7 @@ impl Signals {
         }
     }
 
-    /// The next signal, and whether a process has sent it rather than the terminal.
+    /// Waits for a signal. Returns its number, and whether a process sent it rather than the terminal.
     pub fn next(&self, patience: Duration) -> Option<(i32, bool)> {
         let time = libc::timespec {
             tv_sec: patience.as_secs().cast_signed(),

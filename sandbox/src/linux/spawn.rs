@@ -1,4 +1,4 @@
-//! Starts commands in a sandbox, from the outside.
+//! Starts commands in a sandbox.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -27,7 +27,7 @@ use crate::environment::{HELD, is_for_the_loader};
 use crate::plan::{Layout, Plan, ResourceLimits};
 use crate::proxy::Proxy;
 
-/// A policy, and what the commands under it share.
+/// Policy, and the resources shared by all commands under it.
 pub struct Sandbox {
     confinement: Confinement,
     launcher: PathBuf,
@@ -35,45 +35,45 @@ pub struct Sandbox {
     proxy: Proxy,
     network: Mutex<Option<Network>>,
     host_proxy: Mutex<Option<HostProxy>>,
-    /// What keeps the folder for temporary files; dropped with the sandbox.
+    /// Keeps the scratch directory alive; dropped with the sandbox.
     _keeper: Option<Box<dyn Send + Sync>>,
 }
 
-/// The network that the commands of a sandbox share, so that one reaches what another serves.
+/// Network shared by all commands of a sandbox, so that they can reach each other's servers.
 struct Network {
     user: OwnedFd,
     network: OwnedFd,
-    /// Dropped, it ends the proxy.
+    /// Stops the proxy when dropped.
     _proxy: oneshot::Sender<()>,
 }
 
-/// The proxy as what runs in this process reaches it.
+/// Proxy for this process, on the loopback interface of the host.
 struct HostProxy {
     address: SocketAddr,
-    /// Dropped, it ends the proxy.
+    /// Stops the proxy when dropped.
     _proxy: oneshot::Sender<()>,
 }
 
-/// A command on its way into the sandbox.
+/// Command ready to start in the sandbox.
 pub struct Prepared<'a> {
-    /// What starts it. Streams and variables are for the caller to set; the variables are the command's.
+    /// Command to configure: standard streams and environment. The environment is passed on to the confined command.
     pub command: Command,
     sandbox: &'a Sandbox,
     link: OwnedFd,
     layout: PipeWriter,
-    /// Whoever comes first makes the network; the others wait for it.
+    /// Held by the first command, which creates the network; others wait for it.
     first: Option<MutexGuard<'a, Option<Network>>>,
 }
 
-/// A command in the sandbox. Dropped, it and all that it has started are killed.
+/// Running command. When dropped, the command and all its descendants are killed.
 pub struct Child {
-    /// The launcher, which ends as the command ends.
+    /// Launcher process; exits as the command does.
     pub process: process::Child,
     /// Keeps the command alive.
     pub guard: ChildGuard,
 }
 
-/// The tie between a command and this process.
+/// Guard of a running command, which is killed when this is dropped.
 pub struct ChildGuard {
     _socket: OwnedFd,
     snapshot: ProtectedSnapshot,
@@ -81,16 +81,15 @@ pub struct ChildGuard {
 
 impl fmt::Debug for Sandbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sandbox = f.debug_struct("Sandbox");
-        { sandbox }
+        f.debug_struct("Sandbox")
             .field("confinement", &self.confinement)
             .finish_non_exhaustive()
     }
 }
 
 impl Sandbox {
-    /// A sandbox by this policy, with `proxy` as its only way out. `launcher` is a program that calls [`crate::launcher`] where its first argument is
-    /// [`LAUNCHER`].
+    /// Returns a sandbox that enforces `confinement`, with `proxy` as its only network access. `launcher` is a program
+    /// that calls [`crate::launcher`] if its first argument is [`LAUNCHER`].
     pub fn new(confinement: Confinement, proxy: Proxy, launcher: PathBuf) -> Self {
         Self {
             confinement,
@@ -103,12 +102,12 @@ impl Sandbox {
         }
     }
 
-    /// The same sandbox, in which commands find in `/tmp` and in the home what earlier ones have left there. It is kept
-    /// in `folder`, which is empty and there as long as `keeper` is.
+    /// Keeps the contents of `/tmp`, `/var/tmp` and the home directory between commands. They are stored in `folder`,
+    /// which must be empty and exist as long as `keeper`.
     ///
     /// # Errors
     ///
-    /// Where nothing can be made in the folder.
+    /// If the directories cannot be created.
     pub fn with_scratch(
         mut self,
         folder: &Path,
@@ -125,11 +124,11 @@ impl Sandbox {
         Ok(self)
     }
 
-    /// Runs nothing in the sandbox, to see whether it can be built.
+    /// Runs a trivial command in the sandbox to see whether it works.
     ///
     /// # Errors
     ///
-    /// Why it cannot.
+    /// If it does not, with the reason.
     pub fn probe(&self) -> Result<(), SetupError> {
         let cwd = &self.confinement.workspace;
         let mut prepared = self.prepare("true".as_ref(), &[], cwd, Terminal::None)?;
@@ -142,23 +141,23 @@ impl Sandbox {
         match child.process.wait() {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(SetupError::Sandbox(format!(
-                "a program in it ended with {status}"
+                "a test program ended with {status}"
             ))),
             Err(error) => Err(SetupError::Sandbox(error.to_string())),
         }
     }
 
-    /// The way out.
+    /// Returns the proxy.
     pub fn proxy(&self) -> &Proxy {
         &self.proxy
     }
 
-    /// Where on the loopback of this machine the proxy is reached, for what runs in this process and keeps to the same
-    /// policy. It is there as long as the sandbox.
+    /// Returns the proxy's address on the host's loopback interface, for code in this process that follows the same
+    /// policy. It is served as long as the sandbox exists.
     ///
     /// # Errors
     ///
-    /// Where it cannot be served.
+    /// If no listener can be created.
     pub fn proxy_address(&self) -> io::Result<SocketAddr> {
         let mut host_proxy = self
             .host_proxy
@@ -174,7 +173,7 @@ impl Sandbox {
         Ok(address)
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn confinement(&self) -> &Confinement {
         &self.confinement
     }
@@ -183,7 +182,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// Where a path of the policy is not there, or nothing would be hidden.
+    /// If the policy is invalid, or pipes cannot be created.
     pub fn prepare(
         &self,
         program: &OsStr,
@@ -202,8 +201,11 @@ impl Sandbox {
         .map_err(|errno| setup_error(format!("socketpair: {errno}")))?;
         let (reader, layout) = io::pipe().map_err(|error| setup_error(format!("pipe: {error}")))?;
         let network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
-        let joined = network.as_ref().map(Network::namespaces).transpose();
-        let joined = joined.map_err(|error| setup_error(error.to_string()))?;
+        let joined = network
+            .as_ref()
+            .map(Network::namespaces)
+            .transpose()
+            .map_err(|error| setup_error(error.to_string()))?;
         let makes_network = joined.is_none() && self.confinement.tier == Tier::Full;
         let plan = Plan {
             tier: self.confinement.tier,
@@ -235,7 +237,7 @@ impl Sandbox {
     }
 }
 
-/// Gives these to the child, and to no other child that is started meanwhile.
+/// Lets the child inherit these file descriptors, and no other child that is started meanwhile.
 fn inherit(command: &mut Command, fds: Vec<OwnedFd>) {
     let give = move || {
         for fd in &fds {
@@ -248,10 +250,10 @@ fn inherit(command: &mut Command, fds: Vec<OwnedFd>) {
 }
 
 impl Network {
-    /// A network whose proxy is served from now on.
+    /// Serves the proxy of a new network.
     fn serve(fds: Vec<OwnedFd>, proxy: Proxy) -> io::Result<Self> {
         let [listener, user, network] = <[OwnedFd; 3]>::try_from(fds)
-            .map_err(|_| io::Error::other("the launcher gave no network"))?;
+            .map_err(|_| io::Error::other("the launcher sent no network"))?;
         Ok(Self {
             user,
             network,
@@ -264,8 +266,8 @@ impl Network {
     }
 }
 
-/// Serves the proxy on a thread of its own, until what is given back is dropped: commands are started from many, and
-/// the caller's runtime has other things to do.
+/// Serves the proxy on its own thread until the returned sender is dropped. Commands are started from many threads, and
+/// the caller's runtime may be blocked.
 fn serve(listener: TcpListener, proxy: Proxy) -> io::Result<oneshot::Sender<()>> {
     listener.set_nonblocking(true)?;
     let (end, ended) = oneshot::channel();
@@ -280,32 +282,34 @@ fn serve(listener: TcpListener, proxy: Proxy) -> io::Result<oneshot::Sender<()>>
                 _ = ended => {}
             }
         });
-        // A question that nobody answers any more must not hold us.
+        // Do not wait for a question that nobody answers.
         runtime.shutdown_background();
     })?;
     Ok(end)
 }
 
 impl Prepared<'_> {
-    /// Starts the command; returns when it runs.
+    /// Starts the command and waits until it runs.
     ///
     /// # Errors
     ///
-    /// Where the sandbox could not be built, or the program is not there.
+    /// If the sandbox cannot be set up, or the program cannot be executed.
     pub fn spawn(mut self) -> Result<Child, SetupError> {
         let setup_error = |reason: String| SetupError::Sandbox(reason);
-        hold(&mut self.command);
+        hide_loader_variables(&mut self.command);
         let launcher = self.sandbox.launcher.display();
-        let spawned = self.command.spawn();
-        let process = spawned.map_err(|error| setup_error(format!("`{launcher}`: {error}")))?;
-        // The child's ends are the child's alone, or its end would go unnoticed.
+        let process = self
+            .command
+            .spawn()
+            .map_err(|error| setup_error(format!("`{launcher}`: {error}")))?;
+        // Close our copies of the child's file descriptors, or its end would not be noticed.
         drop(self.command);
         let mut process = KillOnDrop(Some(process));
-        // The paths are looked up while the launcher comes to life.
+        // Paths are resolved while the launcher starts.
         let confinement = &self.sandbox.confinement;
         let layout = Layout::of(confinement).map_err(|error| setup_error(error.to_string()))?;
         let snapshot = ProtectedSnapshot::look(confinement.watched_paths());
-        tell(self.layout, &layout).map_err(|error| setup_error(error.to_string()))?;
+        send_layout(self.layout, &layout).map_err(|error| setup_error(error.to_string()))?;
         loop {
             let message = LauncherMessage::receive(&self.link);
             match message.map_err(|errno| setup_error(errno.to_string()))? {
@@ -321,11 +325,11 @@ impl Prepared<'_> {
                     return Err(SetupError::Program(reason));
                 }
                 Some(LauncherMessage::Failed(reason)) => return Err(setup_error(reason)),
-                None => return Err(setup_error("the launcher has ended".to_owned())),
+                None => return Err(setup_error("the launcher exited unexpectedly".to_owned())),
             }
         }
         Ok(Child {
-            process: process.0.take().expect("it was put there"),
+            process: process.0.take().expect("the process was not taken before"),
             guard: ChildGuard {
                 _socket: self.link,
                 snapshot,
@@ -334,30 +338,31 @@ impl Prepared<'_> {
     }
 }
 
-/// Tells the first process inside what is to be seen there.
-fn tell(mut to: PipeWriter, layout: &Layout) -> io::Result<()> {
+/// Sends the layout to the first process inside.
+fn send_layout(mut to: PipeWriter, layout: &Layout) -> io::Result<()> {
     match to.write_all(&serde_json::to_vec(layout)?) {
-        // It has ended, and says why by the link.
+        // The process has exited, and reports the reason over the socket.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
 }
 
-/// Keeps from the launcher what is said to its loader and its library: it runs outside, and what is the command's must
-/// not become part of it. The command gets it all the same.
-fn hold(command: &mut Command) {
-    let held: Vec<_> = { command.get_envs() }
+/// Renames variables that control the dynamic loader, so that they do not affect the launcher, which runs outside the
+/// sandbox. The command still gets them.
+fn hide_loader_variables(command: &mut Command) {
+    let hidden: Vec<_> = command
+        .get_envs()
         .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value?.to_owned())))
         .filter(|(name, _)| is_for_the_loader(name))
         .collect();
-    for (name, value) in held {
+    for (name, value) in hidden {
         command
             .env_remove(&name)
             .env(format!("{HELD}{name}"), value);
     }
 }
 
-/// A launcher that is of no use any more unless it is taken out.
+/// Launcher process that is killed on failure, unless taken out.
 struct KillOnDrop(Option<process::Child>);
 
 impl Drop for KillOnDrop {
@@ -370,14 +375,14 @@ impl Drop for KillOnDrop {
 }
 
 impl ChildGuard {
-    /// To be called when the command has ended: moves aside what it has put where nothing may be put, and gives the
-    /// new names, or the old ones of what could not be moved.
+    /// Moves aside files that the command has put at protected paths. To be called after the command has ended. Returns
+    /// the new paths, or the old ones of files that could not be moved.
     pub fn quarantine(&self) -> Vec<PathBuf> {
         self.snapshot.quarantine()
     }
 }
 
-/// Half of the machine's memory and more, and as many processes as a large build may have.
+/// Returns the default limits: three quarters of the machine's memory, and enough processes for a large build.
 fn limits() -> ResourceLimits {
     let memory = rustix::system::sysinfo();
     let total = memory.totalram * u64::from(memory.mem_unit.max(1));

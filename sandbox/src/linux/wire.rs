@@ -1,6 +1,7 @@
-//! What the launcher and its parent say to each other over a pair of sockets.
+//! Messages from the launcher to its parent, over a socket pair.
 //!
-//! One message is one packet: a letter, then text. The parent says nothing; that it is gone is seen by the socket.
+//! Each packet is one message: a letter, then text. The parent sends nothing; the launcher notices its end by the
+//! closed socket.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -12,24 +13,24 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// A file descriptor for each of: the proxy's listener, the user namespace, the network namespace.
+/// Number of file descriptors in a message: proxy listener, user namespace, network namespace.
 const FDS: usize = 3;
 
-/// What the launcher says.
+/// Message of the launcher.
 #[derive(Debug)]
 pub(crate) enum LauncherMessage {
-    /// The network is there: the proxy's listener, and the namespaces for those that come later.
+    /// The network exists: the proxy's listener, and the namespaces for later commands to join.
     Network(Vec<OwnedFd>),
-    /// The command runs.
+    /// The command is running.
     Running,
-    /// The command could not be executed: error number and reason.
+    /// The command could not be executed, with the reason.
     NoProgram(String),
-    /// The sandbox could not be built.
+    /// The sandbox could not be set up.
     Failed(String),
 }
 
 impl LauncherMessage {
-    /// Sends it.
+    /// Sends the message.
     pub fn send(&self, to: impl AsFd) -> Result<(), Errno> {
         match self {
             Self::Network(fds) => {
@@ -42,7 +43,7 @@ impl LauncherMessage {
         }
     }
 
-    /// Waits for the next one; none: the launcher has ended.
+    /// Receives the next message; `None` if the launcher has exited.
     pub fn receive(from: impl AsFd) -> Result<Option<Self>, Errno> {
         let mut bytes = [0; 4096];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];

@@ -1,23 +1,43 @@
-//! A request to the proxy: bytes in, what is wanted out. No socket.
+//! Parses requests to the proxy. Pure: bytes in, request out.
+//!
+//! `httparse` does the tokens of the request line and the header fields. It accepts more than is safe for a proxy, so the
+//! checks before and after it refuse whatever two parsers could read differently.
+
+use httparse::{EMPTY_HEADER, Header, Status};
 
 use crate::allowlist::Authority;
 
-/// How long the head of a request may be.
+/// Longest accepted request head, in bytes.
 pub(crate) const LONGEST_HEAD: usize = 8 * 1024;
+/// Largest accepted number of header fields.
+const MOST_FIELDS: usize = 128;
+const TOO_LARGE: &str = "431 Request Header Fields Too Large";
+/// Fields that concern the connection to the proxy, or that the proxy sets itself.
+const HOP_BY_HOP: [&str; 7] = [
+    "host",
+    "connection",
+    "proxy-connection",
+    "proxy-authorization",
+    "keep-alive",
+    "upgrade",
+    "te",
+];
 
-/// What a client asks for.
+/// Request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProxyRequest {
-    /// A tunnel.
+    /// Tunnel to a host.
     Connect(Authority),
-    /// Something by plain HTTP: from where, and the head to be sent there.
+    /// Plain HTTP request: the host, and the head to send to it.
     Http(Authority, Vec<u8>),
 }
 
-/// Why a request is answered with an error: the status, and the reason in a sentence.
+/// Error response to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
+    /// HTTP status code and phrase.
     pub status: &'static str,
+    /// Reason for people, one sentence.
     pub reason: String,
 }
 
@@ -34,28 +54,25 @@ impl Refusal {
     }
 }
 
-/// The length of the head with its empty line, if all of it is there.
+/// Returns the length of the request head including its empty line, or `None` if more bytes are needed.
 ///
 /// # Errors
 ///
-/// Where it is too long, or holds what no head holds.
+/// If the head is too long, has control characters or has line endings other than CR LF.
 pub(crate) fn head_length(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
     let head = &bytes[..end.map_or(bytes.len(), |end| end + 4)];
     if head.len() > LONGEST_HEAD || (end.is_none() && bytes.len() >= LONGEST_HEAD) {
-        return Err(Refusal::new(
-            "431 Request Header Fields Too Large",
-            "the head of the request is too long",
-        ));
+        return Err(Refusal::new(TOO_LARGE, "the request head is too long"));
     }
     let is_control = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\r' | b'\n' | b'\t');
     if head.iter().any(is_control) {
         return Err(Refusal::malformed(
-            "the head of the request has a control character",
+            "the request head contains a control character",
         ));
     }
     let mut lines = head.split(|byte| *byte == b'\n');
-    // Behind the last end of line there is nothing, or what has not come yet.
+    // The text after the last LF is empty or an incomplete line.
     let unfinished = lines.next_back().unwrap_or_default();
     let is_bare = |line: &[u8]| {
         line.strip_suffix(b"\r")
@@ -70,30 +87,44 @@ pub(crate) fn head_length(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
     Ok(end.map(|end| end + 4))
 }
 
-/// Reads a whole head.
+/// Parses a complete request head, as delimited by [`head_length`].
 ///
 /// # Errors
 ///
-/// Where it asks for nothing that the proxy does, or could be read in two ways.
+/// If the request is malformed or ambiguous, or neither CONNECT nor a plain HTTP request in absolute form.
 pub(crate) fn parse(head: &[u8]) -> Result<ProxyRequest, Refusal> {
-    let Ok(head) = str::from_utf8(head) else {
-        return Err(Refusal::malformed("the head of the request is not text"));
-    };
-    let (line, fields) = head.split_once("\r\n").unwrap_or((head, ""));
-    let [method, target, version] = line.split(' ').collect::<Vec<_>>()[..] else {
-        return Err(Refusal::malformed("malformed request line"));
-    };
-    if line.contains('\t') || !matches!(version, "HTTP/1.1" | "HTTP/1.0") {
+    if str::from_utf8(head).is_err() {
+        return Err(Refusal::malformed("the request head is not UTF-8"));
+    }
+    // The parser skips empty lines before the request.
+    if head.starts_with(b"\r\n") {
         return Err(Refusal::malformed("malformed request line"));
     }
-    let fields = parse_fields(fields)?;
+    let mut fields = [EMPTY_HEADER; MOST_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    match request.parse(head) {
+        Ok(Status::Complete(length)) if length == head.len() => {}
+        Err(httparse::Error::TooManyHeaders) => {
+            return Err(Refusal::new(TOO_LARGE, "too many header fields"));
+        }
+        Err(httparse::Error::HeaderName | httparse::Error::HeaderValue) => {
+            return Err(Refusal::malformed("malformed header field"));
+        }
+        Ok(_) | Err(_) => return Err(Refusal::malformed("malformed request line")),
+    }
+    let (Some(method), Some(target), Some(version)) =
+        (request.method, request.path, request.version)
+    else {
+        return Err(Refusal::malformed("malformed request line"));
+    };
+    let fields = request.headers;
     if method == "CONNECT" {
-        if fields.iter().any(|(name, value)| is_body(name, value)) {
-            return Err(Refusal::malformed("CONNECT has no body"));
+        if fields.iter().any(|field| is_body(field)) {
+            return Err(Refusal::malformed("a CONNECT request must not have a body"));
         }
         return authority(target).map(ProxyRequest::Connect);
     }
-    plain(method, target, version, &fields)
+    plain(method, target, version, fields)
 }
 
 fn authority(text: &str) -> Result<Authority, Refusal> {
@@ -101,37 +132,23 @@ fn authority(text: &str) -> Result<Authority, Refusal> {
         .map_err(|error| Refusal::malformed(&error.to_string()))
 }
 
-fn is_body(name: &str, value: &str) -> bool {
-    name.eq_ignore_ascii_case("transfer-encoding")
-        || (name.eq_ignore_ascii_case("content-length") && value != "0")
+fn is_body(field: &Header<'_>) -> bool {
+    field.name.eq_ignore_ascii_case("transfer-encoding")
+        || (field.name.eq_ignore_ascii_case("content-length") && field.value != b"0")
 }
 
-fn parse_fields(text: &str) -> Result<Vec<(&str, &str)>, Refusal> {
-    let lines = text.split("\r\n").filter(|line| !line.is_empty());
-    let fields = lines.map(|line| {
-        let (name, value) = line.split_once(':')?;
-        let is_token =
-            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        // A line that goes on where another ended begins with a blank, which is no name.
-        (!name.is_empty() && name.bytes().all(is_token))
-            .then(|| (name, value.trim_matches([' ', '\t'])))
-    });
-    fields
-        .collect::<Option<Vec<_>>>()
-        .ok_or_else(|| Refusal::malformed("malformed field in the head of the request"))
-}
-
-/// A request by plain HTTP, as it is sent on: one request per connection, so that the next one is looked at as well.
+/// Rewrites a plain HTTP request for its server. The connection is closed after one request, so that every request is
+/// checked.
 fn plain(
     method: &str,
     target: &str,
-    version: &str,
-    fields: &[(&str, &str)],
+    version: u8,
+    fields: &[Header<'_>],
 ) -> Result<ProxyRequest, Refusal> {
     let Some(rest) = strip_scheme(target) else {
         return Err(Refusal::new(
             "405 Method Not Allowed",
-            "only CONNECT is understood here, and plain HTTP where --allow-http permits it",
+            "the proxy accepts only CONNECT, and plain HTTP to hosts allowed by --allow-http",
         ));
     };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -139,40 +156,29 @@ fn plain(
     let has_port = host
         .rsplit_once(':')
         .is_some_and(|(_, port)| !port.ends_with(']'));
-    let to = match has_port {
-        true => authority(host)?,
-        false => authority(&format!("{host}:80"))?,
+    let to = if has_port {
+        authority(host)?
+    } else {
+        authority(&format!("{host}:80"))?
     };
-    let encodings = fields
-        .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"));
-    let lengths = fields
-        .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    if encodings.count() + lengths.count() > 1 {
-        return Err(Refusal::malformed(
-            "the length of the request could be read in two ways",
-        ));
+    let is_length = |field: &&Header<'_>| {
+        field.name.eq_ignore_ascii_case("transfer-encoding")
+            || field.name.eq_ignore_ascii_case("content-length")
+    };
+    if fields.iter().filter(is_length).count() > 1 {
+        return Err(Refusal::malformed("the length of the request is ambiguous"));
     }
     let slash = if path.starts_with('/') { "" } else { "/" };
     let mut head =
-        format!("{method} {slash}{path} {version}\r\nHost: {to}\r\nConnection: close\r\n");
-    let of_the_way = [
-        "host",
-        "connection",
-        "proxy-connection",
-        "proxy-authorization",
-        "keep-alive",
-        "upgrade",
-        "te",
-    ];
-    for (name, value) in fields {
-        if !of_the_way.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            head.push_str(&format!("{name}: {value}\r\n"));
+        format!("{method} {slash}{path} HTTP/1.{version}\r\nHost: {to}\r\nConnection: close\r\n")
+            .into_bytes();
+    for Header { name, value } in fields {
+        if !HOP_BY_HOP.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            head.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
         }
     }
-    head.push_str("\r\n");
-    Ok(ProxyRequest::Http(to, head.into_bytes()))
+    head.extend(b"\r\n");
+    Ok(ProxyRequest::Http(to, head))
 }
 
 fn strip_scheme(target: &str) -> Option<&str> {
@@ -180,9 +186,9 @@ fn strip_scheme(target: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("http://").then(|| &target[7..])
 }
 
-/// The answer that tells of a refusal.
-pub(crate) fn answer(refusal: &Refusal) -> String {
-    // What a client has sent must not end the line of an answer.
+/// Formats the HTTP response to a refused request.
+pub(crate) fn response(refusal: &Refusal) -> String {
+    // The reason may quote the client, and must not break out of the header line.
     let reason: String = refusal.reason.chars().filter(|c| !c.is_control()).collect();
     let body = format!("ah sandbox: {reason}\n");
     format!(
@@ -213,7 +219,19 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused() {
+    fn a_plain_request_is_rewritten_for_its_server() {
+        let head = "POST http://a.example/x HTTP/1.0\r\nHost: b.example\r\nUpgrade: y\r\nX-A:  \u{e4} \r\nContent-Length: 1\r\n\r\n";
+        let Ok(ProxyRequest::Http(_, head)) = parse(head.as_bytes()) else {
+            panic!("the request is well-formed");
+        };
+        assert_eq!(
+            String::from_utf8(head).unwrap(),
+            "POST /x HTTP/1.0\r\nHost: a.example:80\r\nConnection: close\r\nX-A: \u{e4}\r\nContent-Length: 1\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn ambiguous_requests_are_refused() {
         let (bad, long, method) = (
             "400 Bad Request",
             "431 Request Header Fields Too Large",
@@ -305,6 +323,27 @@ mod tests {
                 Err(bad),
             ),
             ("\r\n\r\n", Err(bad)),
+            ("\r\nCONNECT a.example:443 HTTP/1.1\r\n\r\n", Err(bad)),
+            (" http://a.example/ HTTP/1.1\r\n\r\n", Err(bad)),
+            ("G(T http://a.example/ HTTP/1.1\r\n\r\n", Err(bad)),
+            (
+                "GET http://a.example/ HTTP/1.1\r\nX: a\r\n b\r\n\r\n",
+                Err(bad),
+            ),
+            (
+                &format!(
+                    "GET http://a.example/ HTTP/1.1\r\n{}\r\n",
+                    "X: y\r\n".repeat(128)
+                ),
+                Ok("a.example:80 GET / HTTP/1.1"),
+            ),
+            (
+                &format!(
+                    "GET http://a.example/ HTTP/1.1\r\n{}\r\n",
+                    "X: y\r\n".repeat(129)
+                ),
+                Err(long),
+            ),
             ("\u{16}\u{3}\u{1}", Err(bad)),
             (&format!("CONNECT {padding}"), Err(long)),
             (
@@ -320,7 +359,7 @@ mod tests {
         }
     }
 
-    /// The authority that a complete, well-formed request names.
+    /// Returns the authority that a complete, well-formed request names.
     fn requested_authority(bytes: &[u8]) -> Option<String> {
         let length = head_length(bytes).ok()??;
         match parse(&bytes[..length]).ok()? {
@@ -330,17 +369,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_wanted_is_one_host_and_port(
+        fn an_accepted_request_names_one_host_and_port(
             start in "(CONNECT|GET|POST|connect)[ \t]{1,2}(http://)?",
             host in "[-a-zA-Z0-9.:@%_\\[\\]/#?]{0,30}",
             rest in "(:[0-9]{1,6})?(/x)? HTTP/1\\.[01]\r\n([A-Za-z-]{1,12}: ?[ -~]{0,12}\r\n){0,3}\r\n",
         ) {
             let text = format!("{start}{host}{rest}");
             if let Some(to) = requested_authority(text.as_bytes()) {
-                // It is written in one way only, and stands so in what was sent.
+                // It has only one spelling, which is a part of the request.
                 prop_assert_eq!(&to.parse::<Authority>().unwrap().to_string(), &to);
                 let name = to.rsplit_once(':').unwrap().0;
-                // An address of version 6 may be written in many ways.
+                // IPv6 addresses have several spellings.
                 let is_there = text.to_ascii_lowercase().contains(name);
                 prop_assert!(is_there || name.starts_with('['), "{to} {text:?}");
                 prop_assert!(!name.contains(['@', '%', '/', '#', '?']), "{to}");
@@ -348,7 +387,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_is_read_the_same_in_pieces(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0_usize..300) {
+        fn the_head_length_does_not_depend_on_how_bytes_are_split(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0_usize..300) {
             let cut = cut.min(bytes.len());
             if let Ok(Some(length)) = head_length(&bytes[..cut]) {
                 prop_assert_eq!(head_length(&bytes), Ok(Some(length)));
@@ -357,7 +396,7 @@ mod tests {
         }
 
         #[test]
-        fn heads_are_found_wherever_they_end(name in "[a-z]{1,20}", port in 1_u16.., cut in 0_usize..40) {
+        fn an_incomplete_head_needs_more_bytes(name in "[a-z]{1,20}", port in 1_u16.., cut in 0_usize..40) {
             let text = format!("CONNECT {name}.example:{port} HTTP/1.1\r\nHost: x\r\n\r\n");
             prop_assert_eq!(read(&text), Ok(format!("{name}.example:{port}")));
             prop_assert_eq!(head_length(&text.as_bytes()[..cut.min(text.len() - 1)]), Ok(None));

@@ -80,21 +80,6 @@ pub const ALLOWED: &[Allowed] = &[
         reason: "to be broken: `Kind` moves to `markdown/block.rs`",
     },
     Allowed {
-        folder: "sandbox",
-        files: &["allowlist.rs", "door.rs", "proxy/request.rs"],
-        reason: "to be broken: `Way` moves to `allowlist.rs`",
-    },
-    Allowed {
-        folder: "sandbox",
-        files: &["confinement.rs", "git.rs", "plan.rs"],
-        reason: "to be broken: `Tier`, `Access` and `OBEYED` move to a file of their own",
-    },
-    Allowed {
-        folder: "sandbox",
-        files: &["linux/inside.rs", "linux/launch.rs"],
-        reason: "to be broken: the exit codes of the launcher move to a file of their own",
-    },
-    Allowed {
         folder: "tools",
         files: &["grep.rs", "grep/search.rs"],
         reason: "a parent and its child: the search takes the arguments of the tool",
@@ -108,10 +93,5 @@ pub const ALLOWED: &[Allowed] = &[
         folder: "tools",
         files: &["web.rs", "web/address.rs", "web/get.rs", "web/search.rs"],
         reason: "a parent and its children: the tools of the web share one client",
-    },
-    Allowed {
-        folder: "work",
-        files: &["run.rs", "run/begin.rs"],
-        reason: "to be broken: `News` moves to a file of its own",
     },
 ];
