@@ -1,4 +1,4 @@
-//! Does at the hub what a review asks for, each thing once however often it is asked for.
+//! Performs the actions of a review on the hub, each at most once.
 
 use serde_json::{Value, json};
 
@@ -6,51 +6,51 @@ use crate::artifact::hash;
 use crate::hub::{Hub, HubError, NewPull};
 use crate::verdict::{Action, Review, Verdict};
 
-/// How often something is tried that must not happen twice; before each time it is looked for.
+/// Attempts at an action that must not happen twice. Before each one, the hub is asked whether it has happened.
 const ATTEMPTS: usize = 3;
 
-/// What the actions are about.
+/// Issue and branch that the actions apply to.
 #[derive(Debug, Clone, Copy)]
 pub struct ActionContext<'a> {
-    /// The number of the issue.
+    /// Issue number.
     pub number: u64,
-    /// The branch of the work.
+    /// Branch with the commits.
     pub branch: &'a str,
-    /// The branch that it is for.
+    /// Base branch.
     pub base: &'a str,
-    /// Whether the remote has the branch.
+    /// Whether the branch has been pushed.
     pub is_pushed: bool,
-    /// Tells this work on the issue from another one.
+    /// Identifier of this work on the issue, to recognise its own comments.
     pub mark: &'a str,
 }
 
-/// What came of an action.
+/// Result of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionResult {
-    /// Which.
+    /// Name of the action.
     pub action: String,
-    /// Whether it is so now.
+    /// Whether it succeeded.
     pub is_done: bool,
-    /// In a few words.
+    /// Short description of the result, or the error.
     pub note: String,
 }
 
 impl ActionResult {
-    /// For `act/results.json`.
+    /// Returns the entry for `act/results.json`.
     pub fn to_json(&self) -> Value {
         json!({ "action": self.action, "success": self.is_done, "note": self.note })
     }
 }
 
-/// Does all that `review` asks for; one that fails does not keep the others from being done.
+/// Performs all actions of `review`; a failure does not prevent the others.
 pub async fn perform(
     hub: &dyn Hub,
     review: &Review,
-    subject: &ActionContext<'_>,
+    context: &ActionContext<'_>,
 ) -> Vec<ActionResult> {
     let mut done = Vec::new();
     for action in &review.actions {
-        let result = one(hub, action, review.verdict, subject).await;
+        let result = one(hub, action, review.verdict, context).await;
         done.push(ActionResult {
             action: action.as_str().to_owned(),
             is_done: result.is_ok(),
@@ -64,33 +64,33 @@ async fn one(
     hub: &dyn Hub,
     action: &Action,
     verdict: Verdict,
-    subject: &ActionContext<'_>,
+    context: &ActionContext<'_>,
 ) -> Result<String, HubError> {
-    let number = subject.number;
+    let number = context.number;
     match action {
         Action::CreatePr { .. } | Action::CloseIssue if verdict != Verdict::Pass => {
-            Ok(format!("left out: the verdict is {}", verdict.as_str()))
+            Ok(format!("skipped: the verdict is {}", verdict.as_str()))
         }
         Action::CreatePr {
             branch,
             title,
             body,
         } => {
-            if branch != subject.branch {
-                let own = subject.branch;
+            if branch != context.branch {
+                let own = context.branch;
                 return Err(HubError::new(format!(
-                    "`{branch}` is not the branch of this work, `{own}`"
+                    "`{branch}` is not the branch of this issue, `{own}`"
                 )));
             }
-            open_pull(hub, title, body, subject).await
+            open_pull(hub, title, body, context).await
         }
-        Action::CommentIssue { body } => comment_once(hub, body, subject).await,
+        Action::CommentIssue { body } => comment_once(hub, body, context).await,
         Action::CloseIssue => hub.close(number).await.map(|()| "closed".to_owned()),
         Action::LabelIssue { labels } => {
             hub.add_labels(number, labels).await?;
             Ok(labels.join(", "))
         }
-        Action::Other(_) => Ok("left out: it is not known here".to_owned()),
+        Action::Other(_) => Ok("skipped: unknown action".to_owned()),
     }
 }
 
@@ -98,20 +98,22 @@ async fn open_pull(
     hub: &dyn Hub,
     title: &str,
     body: &str,
-    subject: &ActionContext<'_>,
+    context: &ActionContext<'_>,
 ) -> Result<String, HubError> {
-    if !subject.is_pushed {
-        return Err(HubError::new("there is nothing pushed to open it for"));
+    if !context.is_pushed {
+        return Err(HubError::new(
+            "cannot open a pull request: nothing was pushed",
+        ));
     }
-    let body = closing(body, subject.number);
+    let body = closing(body, context.number);
     let pull = NewPull {
-        branch: subject.branch,
-        base: subject.base,
+        branch: context.branch,
+        base: context.base,
         title,
         body: &body,
     };
     for _ in 0..ATTEMPTS {
-        if let Some(url) = hub.pull_of(subject.branch).await? {
+        if let Some(url) = hub.pull_of(context.branch).await? {
             return Ok(url);
         }
         match hub.open_pull(&pull).await {
@@ -119,12 +121,13 @@ async fn open_pull(
             Err(error) => wait_after(error).await?,
         }
     }
-    // The answer to the last attempt may have got lost.
-    let there = hub.pull_of(subject.branch).await?;
-    there.ok_or_else(|| HubError::new("the pull request could not be opened, whatever was tried"))
+    // The last attempt may have succeeded although its response was lost.
+    hub.pull_of(context.branch)
+        .await?
+        .ok_or_else(|| HubError::new("could not open the pull request after several attempts"))
 }
 
-/// Waits until it makes sense to look whether what failed has happened.
+/// Waits before checking whether a failed request has been carried out.
 async fn wait_after(error: HubError) -> Result<(), HubError> {
     match error.again_after {
         Some(time) => {
@@ -135,45 +138,44 @@ async fn wait_after(error: HubError) -> Result<(), HubError> {
     }
 }
 
-/// `body` with the words that close the issue when the pull request is merged.
+/// Returns `body` with the phrase that closes the issue when the pull request is merged.
 fn closing(body: &str, number: u64) -> String {
     let words = format!("Closes #{number}");
     let is_there = body.match_indices(&words).any(|(at, _)| {
         let behind = &body[at + words.len()..];
         !behind.starts_with(|c: char| c.is_ascii_digit())
     });
-    match is_there {
-        true => body.to_owned(),
-        false => format!("{}\n\n{words}\n", body.trim_end()),
+    if is_there {
+        body.to_owned()
+    } else {
+        format!("{}\n\n{words}\n", body.trim_end())
     }
 }
 
-/// Says `body` below the issue, unless it was said there by this work already.
+/// Comments on the issue, unless this work has already posted the same comment.
 ///
 /// # Errors
 ///
-/// Where the hub does not take it.
+/// If the comment could not be posted.
 pub async fn comment_once(
     hub: &dyn Hub,
     body: &str,
-    subject: &ActionContext<'_>,
+    context: &ActionContext<'_>,
 ) -> Result<String, HubError> {
-    let name = hash(format!("{}\n{body}", subject.mark).as_bytes());
+    let name = hash(format!("{}\n{body}", context.mark).as_bytes());
     let mark = format!("<!-- ah work {} -->", &name[..16]);
     let body = format!("{}\n\n{mark}", body.trim_end());
     for _ in 0..ATTEMPTS {
-        let comments = hub.comments(subject.number).await?;
+        let comments = hub.comments(context.number).await?;
         if comments.iter().any(|comment| comment.contains(&mark)) {
-            return Ok("said".to_owned());
+            return Ok("commented".to_owned());
         }
-        match hub.comment(subject.number, &body).await {
-            Ok(()) => return Ok("said".to_owned()),
+        match hub.comment(context.number, &body).await {
+            Ok(()) => return Ok("commented".to_owned()),
             Err(error) => wait_after(error).await?,
         }
     }
-    Err(HubError::new(
-        "the comment could not be made, whatever was tried",
-    ))
+    Err(HubError::new("could not comment after several attempts"))
 }
 
 #[cfg(test)]
@@ -181,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pull_request_closes_its_issue_once() {
+    fn the_closing_phrase_is_added_once() {
         for (body, expected) in [
             ("As planned.\n", "As planned.\n\nCloses #7\n"),
             ("Closes #7.", "Closes #7."),

@@ -1,8 +1,8 @@
-//! The tree that the agents of an issue work in: a repository of its own, so that nothing that they do to it reaches
-//! the one of the user. It borrows the objects of that one, which the agents only read.
+//! Repository that the agents of an issue work in. It is separate from the user's, so that agents cannot change the
+//! user's, but borrows its objects through alternates, read-only.
 //!
-//! A linked work tree would share references and configuration with the user's repository, and whoever may commit in
-//! the one may move the branches of the other.
+//! A linked worktree would not do: it shares references and configuration, so that an agent could move the user's
+//! branches.
 
 use std::fs;
 use std::io;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use crate::artifact::FOLDER;
 use crate::git::{Git, GitError, Owner};
 
-/// What an agent may not change, for it is run with rights of the repository wherever it is pushed.
+/// Directories whose content runs with the repository's permissions once pushed.
 const WORKFLOWS: [&str; 2] = [".github/workflows", ".github/actions"];
 
-/// What agents obey or run, in the tree that further agents work in.
+/// Files that control agents, including later ones in the same repository.
 const OBEYED: [&str; 7] = [
     ".ah",
     ".agents",
@@ -25,7 +25,7 @@ const OBEYED: [&str; 7] = [
     ".mcp.json",
 ];
 
-/// The tree of an issue.
+/// Repository of an issue's agents.
 #[derive(Debug, Clone)]
 pub struct AgentRepo {
     folder: PathBuf,
@@ -33,40 +33,40 @@ pub struct AgentRepo {
     objects: Vec<PathBuf>,
 }
 
-/// What a tree is made from.
+/// Parameters for creating the repository.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentRepoSource<'a> {
     /// Git in the user's repository.
     pub main: &'a Git,
-    /// The program.
+    /// Path of the git executable.
     pub program: &'a Path,
-    /// The variables that git gets in the tree.
+    /// Environment of git in the agents' repository.
     pub variables: &'a [(String, String)],
-    /// The branch that the work is for.
+    /// Base branch.
     pub base: &'a str,
-    /// The commit that it begins at.
+    /// Commit that the work starts from.
     pub base_commit: &'a str,
-    /// The branch of the work.
+    /// Branch for the commits.
     pub branch: &'a str,
 }
 
-/// Why there is no tree.
+/// Error of setting up the repository.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentRepoError {
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// A file cannot be written or read.
-    #[error("cannot lay out a tree to work in: {0}")]
+    /// A file cannot be read or written.
+    #[error("cannot create a repository for the agents: {0}")]
     Io(#[from] io::Error),
 }
 
 impl AgentRepo {
-    /// The tree below `folder`, made where there is none yet.
+    /// Opens the repository below `folder`, and creates it if necessary.
     ///
     /// # Errors
     ///
-    /// Where it cannot be made.
+    /// If it cannot be created.
     pub async fn of(folder: &Path, origin: &AgentRepoSource<'_>) -> Result<Self, AgentRepoError> {
         let path = folder.join("tree");
         let git = Git::new(
@@ -131,11 +131,11 @@ impl AgentRepo {
         Ok(())
     }
 
-    /// Removes the tree of an earlier work below `folder`, with its sessions.
+    /// Removes the repository and the sessions below `folder`.
     ///
     /// # Errors
     ///
-    /// Where it stays.
+    /// If they cannot be removed.
     pub fn discard(folder: &Path) -> io::Result<()> {
         match fs::remove_dir_all(folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -143,36 +143,36 @@ impl AgentRepo {
         }
     }
 
-    /// Whether there is one below `folder`.
+    /// Returns whether there is a complete repository below `folder`.
     pub fn is_at(folder: &Path) -> bool {
         folder.join("ready").exists()
     }
 
-    /// Its top.
+    /// Returns the top-level directory of its work tree.
     pub fn path(&self) -> &Path {
         self.git.folder()
     }
 
-    /// Git in it.
+    /// Returns git in this repository.
     pub fn git(&self) -> &Git {
         &self.git
     }
 
-    /// The folders of objects that it borrows.
+    /// Returns the object directories that it borrows from.
     pub fn objects(&self) -> &[PathBuf] {
         &self.objects
     }
 
-    /// The session of the agent that is the `number`th of the work.
+    /// Returns the session database of phase number `number`.
     pub fn session(&self, number: usize) -> PathBuf {
         self.folder.join(format!("sessions/{number}.db"))
     }
 
-    /// Removes the sessions below `folder` from the `first` on.
+    /// Removes the session databases below `folder` from number `first` on.
     ///
     /// # Errors
     ///
-    /// Where one stays.
+    /// If one cannot be removed.
     pub fn forget_sessions(folder: &Path, first: usize) -> io::Result<()> {
         let folder = folder.join("sessions");
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -184,41 +184,42 @@ impl AgentRepo {
             if number.is_none_or(|number: usize| number < first) {
                 continue;
             }
-            match entry.file_type()?.is_dir() {
-                true => fs::remove_dir_all(entry.path())?,
-                false => fs::remove_file(entry.path())?,
+            if entry.file_type()?.is_dir() {
+                fs::remove_dir_all(entry.path())?;
+            } else {
+                fs::remove_file(entry.path())?;
             }
         }
         Ok(())
     }
 
-    /// The paths in it that agents only read, as far as they are there.
+    /// Returns the existing directories that agents must not write.
     pub fn workflows(&self) -> Vec<PathBuf> {
         let paths = WORKFLOWS.map(|name| self.path().join(name));
         paths.into_iter().filter(|path| path.exists()).collect()
     }
 
-    /// Goes on in a tree in which a process was killed.
+    /// Removes a lock left behind by a killed git process.
     pub fn release(&self) {
-        // Git leaves it behind when it is killed, and takes it for another git that is at work.
+        // Git would take it for the lock of a running process.
         let _ = fs::remove_file(self.path().join(".git/index.lock"));
     }
 
-    /// The commit that the work has come to.
+    /// Returns the current commit.
     ///
     /// # Errors
     ///
-    /// Where there is none.
+    /// If there is none.
     pub async fn head(&self) -> Result<String, GitError> {
         self.git.commit("HEAD").await
     }
 
-    /// Why what is between `base_commit` and `head` may not be pushed, if so.
+    /// Returns why the commits between `base_commit` and `head` must not be pushed, if so.
     ///
     /// # Errors
     ///
-    /// Where git cannot tell.
-    pub async fn fault(
+    /// If git fails.
+    pub async fn push_refusal(
         &self,
         base_commit: &str,
         head: &str,
@@ -227,13 +228,13 @@ impl AgentRepo {
         let alternates = fs::read_to_string(self.path().join(".git/objects/info/alternates"));
         if alternates.unwrap_or_default() != self.alternates() {
             return Ok(Some(
-                "the repository borrows objects from elsewhere".to_owned(),
+                "the agents' repository was changed to borrow objects from elsewhere".to_owned(),
             ));
         }
         let is_ahead = ["merge-base", "--is-ancestor", base_commit, head];
-        if !self.git.is_so(&is_ahead).await {
+        if !self.git.succeeds(&is_ahead).await {
             return Ok(Some(
-                "its commits do not go on from where the work began".to_owned(),
+                "its commits are not based on the commit that the work started from".to_owned(),
             ));
         }
         let words = [
@@ -261,7 +262,7 @@ impl AgentRepo {
     }
 }
 
-/// Why a change of this path is not pushed, if so.
+/// Returns why a change of this path must not be pushed, if so.
 fn refusal(path: &str, allow_workflows: bool) -> Option<String> {
     let is_below = |folder: &str| {
         let path = path.to_ascii_lowercase();
@@ -269,21 +270,21 @@ fn refusal(path: &str, allow_workflows: bool) -> Option<String> {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     if is_below(FOLDER) {
-        return Some(format!("it commits `{path}`, which is ours"));
+        return Some(format!("it commits `{path}`, which is reserved"));
     }
     if OBEYED.iter().any(|name| is_below(name)) {
-        return Some(format!("it changes `{path}`, which agents obey"));
+        return Some(format!("it changes `{path}`, which controls agents"));
     }
     let is_workflow = WORKFLOWS.iter().any(|folder| is_below(folder));
-    // Who owns which code, what updates itself: these decide as well. Pages do not.
-    let decides = is_below(".github") && !path.to_ascii_lowercase().ends_with(".md");
-    let is_refused = (is_workflow || decides) && !allow_workflows;
+    // CODEOWNERS, Dependabot settings and similar files have effects too; Markdown pages have not.
+    let has_effects = is_below(".github") && !path.to_ascii_lowercase().ends_with(".md");
+    let is_refused = (is_workflow || has_effects) && !allow_workflows;
     is_refused.then(|| {
-        format!("it changes `{path}`, which runs with rights of the repository; --allow-workflows lets it")
+        format!("it changes `{path}`, which runs with the repository's permissions; --allow-workflows permits it")
     })
 }
 
-/// A folder of objects, and those that it borrows from.
+/// Returns an object directory and those that it borrows from.
 fn object_folders(first: &Path) -> Vec<PathBuf> {
     let mut folders = vec![first.to_owned()];
     let mut next = 0;
@@ -308,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_with_the_rights_of_the_repository_is_not_pushed() {
+    fn files_with_effects_outside_the_sandbox_are_not_pushed() {
         for (path, expected) in [
             ("src/main.rs", false),
             (".github/workflows/ci.yml", true),

@@ -1,5 +1,5 @@
-//! The files of the phases, `o/work/PHASE/FILE`: kept in the user's repository, where no agent reaches them, and laid
-//! out for each agent in the tree that it works in.
+//! Files of the phases, `o/work/PHASE/FILE`. The originals are kept in the user's repository, out of the agents' reach;
+//! each agent gets copies in the repository it works in.
 
 use std::fs;
 use std::io;
@@ -10,9 +10,9 @@ use sha2::{Digest as _, Sha256};
 use crate::journal::Hashes;
 use crate::phase::Phase;
 
-/// Where they are, below the top of a repository.
+/// Directory of the files, relative to the top of a repository.
 pub const FOLDER: &str = "o/work";
-/// Longer files of an agent are none.
+/// Largest file accepted from an agent, in bytes.
 const LONGEST: u64 = 1024 * 1024;
 const READABLE: [&str; 10] = [
     "plan/issue.json",
@@ -27,40 +27,40 @@ const READABLE: [&str; 10] = [
     "fix/branch.txt",
 ];
 
-/// The files that are kept.
+/// Files of the current work.
 #[derive(Debug, Clone)]
 pub struct Artifacts {
     folder: PathBuf,
 }
 
 impl Artifacts {
-    /// Those of the repository whose top is `top`.
+    /// Returns the files in the repository whose top-level directory is `top`.
     pub fn of(top: &Path) -> Self {
         Self {
             folder: top.join(FOLDER),
         }
     }
 
-    /// The folder of all.
+    /// Returns the directory of all files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where `name` is, as `plan/plan.md`.
+    /// Returns the path of `name`, such as `plan/plan.md`.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// What is in `name`, if it is there.
+    /// Returns the content of `name`, if it exists.
     pub fn read(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.path(name)).ok()
     }
 
-    /// Writes `name`, whole or not at all.
+    /// Writes `name` atomically.
     ///
     /// # Errors
     ///
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, name: &str, text: &str) -> io::Result<()> {
         let path = self.path(name);
         let folder = path.parent().unwrap_or(&self.folder);
@@ -75,11 +75,11 @@ impl Artifacts {
         fs::rename(&draft, &path)
     }
 
-    /// Removes `name`, if it is there.
+    /// Removes `name`, if it exists.
     ///
     /// # Errors
     ///
-    /// Where it stays.
+    /// If it cannot be removed.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.path(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -87,7 +87,7 @@ impl Artifacts {
         }
     }
 
-    /// What is in the files that phases read.
+    /// Returns the hashes of all files that phases read.
     pub fn hashes(&self) -> Hashes {
         let hash = |name: &str| {
             let bytes = fs::read(self.path(name)).ok()?;
@@ -96,11 +96,12 @@ impl Artifacts {
         READABLE.iter().filter_map(|name| hash(name)).collect()
     }
 
-    /// Lays the files of `phases` out below `tree`, and an empty folder for `phase`, unless one that was begun stays.
+    /// Copies the files that `phase` reads into `tree`, and creates an empty directory for the phase's own files. A
+    /// resumed phase keeps its directory.
     ///
     /// # Errors
     ///
-    /// Where they cannot be written.
+    /// If the files cannot be written.
     pub fn lay_out(&self, tree: &Path, phase: Phase, is_resumed: bool) -> io::Result<()> {
         let below = tree.join(FOLDER);
         real_folder(tree, &below)?;
@@ -123,12 +124,12 @@ impl Artifacts {
         Ok(())
     }
 
-    /// Takes what the agent of `phase` has left in `tree`; what it did not leave is removed here as well. Gives the
-    /// names of what there is.
+    /// Moves the files that the agent of `phase` has written in `tree` here, and removes those it did not write.
+    /// Returns the names of the existing ones.
     ///
     /// # Errors
     ///
-    /// Where they cannot be written here.
+    /// If the files cannot be written.
     pub fn collect(&self, tree: &Path, phase: Phase) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for file in phase.leaves() {
@@ -145,14 +146,14 @@ impl Artifacts {
     }
 }
 
-/// The SHA-256 of `bytes` in hexadecimal.
+/// Returns the SHA-256 of `bytes` in hexadecimal.
 pub fn hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What an agent has left at `name`. It may have put a link there, or a pipe, to have us read what it cannot: only a
-/// plain file in plain folders counts.
+/// Reads a file written by an agent. Only regular files in real directories are accepted: through a link or a named
+/// pipe, an agent could make us read files that it cannot.
 fn left(tree: &Path, name: &str) -> Option<String> {
     let path = tree.join(FOLDER).join(name);
     let folder = path.parent()?;
@@ -169,7 +170,7 @@ fn left(tree: &Path, name: &str) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Makes sure that `below`, which is in `tree`, is a folder and none of the folders on the way to it a link.
+/// Replaces links and files on the way from `tree` to `below` by directories.
 fn real_folder(tree: &Path, below: &Path) -> io::Result<()> {
     let relative = below.strip_prefix(tree).unwrap_or(below);
     let mut part = tree.to_owned();
@@ -187,11 +188,12 @@ fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Removes a file or a folder, if it is there; of a link, the link.
+/// Removes a file, a link or a directory, if it exists.
 fn remove(path: &Path) -> io::Result<()> {
-    let removed = match is_real_folder(path) {
-        true => fs::remove_dir_all(path),
-        false => fs::remove_file(path),
+    let removed = if is_real_folder(path) {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
     };
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -206,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_files_are_taken_from_an_agent() {
+    fn only_regular_files_are_accepted_from_an_agent() {
         let root = tempfile::tempdir().unwrap();
         let (top, tree) = (root.path().join("top"), root.path().join("tree"));
         let artifacts = Artifacts::of(&top);
@@ -218,7 +220,7 @@ mod tests {
         fs::write(plan.join("update.md"), "why not").unwrap();
         let taken = artifacts.collect(&tree, Phase::Plan).unwrap();
         assert_eq!(taken, ["plan/update.md"]);
-        // A folder that leads elsewhere is none either, neither to read from nor to write to.
+        // A linked directory is rejected too, for reading and for writing.
         fs::remove_dir_all(&plan).unwrap();
         let elsewhere = root.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_did_to_earlier_files_is_undone() {
+    fn changes_to_files_of_earlier_phases_are_undone() {
         let root = tempfile::tempdir().unwrap();
         let (top, tree) = (root.path().join("top"), root.path().join("tree"));
         let artifacts = Artifacts::of(&top);
@@ -251,7 +253,7 @@ mod tests {
         assert_eq!(
             text("do/do.md").as_deref(),
             Some("half"),
-            "a phase that was begun goes on"
+            "a resumed phase keeps its files"
         );
     }
 }

@@ -1,8 +1,9 @@
-//! Makes a number smaller, one change at a time: an agent changes something, a benchmark says what came of it, and the
-//! change is kept only if the number got better.
+//! Improves a number step by step: an agent changes something, a benchmark measures it, and the change is kept only if
+//! the number got smaller.
 //!
-//! It works in the user's checkout, which has to be clean, so that whatever is there afterwards is the agent's.
+//! It works in the user's checkout, which must be clean, so that all changes are the agent's.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,60 +17,60 @@ use crate::run::{WorkError, now};
 use crate::settings::Budget;
 
 const STATE: &str = "bench/state.json";
-/// How many of the tries so far an agent is told.
-const TOLD: usize = 15;
-/// How long a benchmark may take.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Number of previous tries listed in the prompt.
+const TRIES_IN_PROMPT: usize = 15;
+/// Time limit of a benchmark.
+const BENCHMARK_TIMEOUT: Duration = Duration::from_secs(600);
 const BUDGET: Budget = Budget {
     timeout: 300,
     max_context_tokens: 100_000,
 };
-/// An agent measures nothing itself: the benchmark is what counts.
+/// Agents cannot run commands; only the benchmark's measurement counts.
 const TOOLS: &str = "read,write,edit,grep,glob";
 
-/// What is made better, and what was tried.
+/// State of the improvement, saved after every try.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bench {
-    /// The command that prints the number; a smaller one is better.
+    /// Command that prints the number; smaller is better.
     pub command: String,
-    /// What is wanted, in words.
+    /// Goal, in the user's words.
     pub goal: String,
-    /// What was tried, the first being what was there.
+    /// Tries so far; the first is the baseline.
     pub tries: Vec<Try>,
 }
 
-/// What came of a change.
+/// Result of one try.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Try {
-    /// How it ended.
+    /// Status.
     #[serde(rename = "fate")]
     pub status: TryStatus,
-    /// The number, where there was one.
+    /// Measured number, if any.
     pub number: Option<f64>,
-    /// What the agent said of it, or what went wrong.
+    /// Commit subject, or what went wrong.
     pub note: String,
-    /// When.
+    /// Time, as ISO 8601 in UTC.
     pub at: String,
 }
 
-/// How a change ended.
+/// Status of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TryStatus {
-    /// It is what was there before the first change.
+    /// Measurement before the first change.
     Baseline,
-    /// It was better, and is a commit now.
+    /// Better, and committed.
     Keep,
-    /// It was not better, and is gone.
+    /// Not better, and reverted.
     Discard,
-    /// The benchmark failed with it, and it is gone.
+    /// The benchmark failed, and the change was reverted.
     Crash,
     /// The agent changed nothing.
     Skip,
 }
 
 impl TryStatus {
-    /// The word for it.
+    /// Returns the name used in JSON and in the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",
@@ -82,7 +83,7 @@ impl TryStatus {
 }
 
 impl Bench {
-    /// The best number so far.
+    /// Returns the best number so far.
     pub fn best(&self) -> Option<f64> {
         let kept = self.tries.iter().rev();
         let mut kept =
@@ -90,9 +91,9 @@ impl Bench {
         kept.next()?.number
     }
 
-    /// What an agent is told.
+    /// Returns the prompt for the next agent.
     fn prompt(&self) -> String {
-        let first = self.tries.len().saturating_sub(TOLD);
+        let first = self.tries.len().saturating_sub(TRIES_IN_PROMPT);
         let tries: Vec<_> = self.tries[first..]
             .iter()
             .map(|one| {
@@ -112,19 +113,22 @@ impl Bench {
     }
 }
 
-/// What a benchmark printed, as a number: its last line that is not empty.
+/// Parses the number from a benchmark's output: its last non-empty line.
 ///
 /// # Errors
 ///
-/// Where that is no number.
+/// If that is not a finite number.
 pub fn number(output: &str) -> Result<f64, String> {
-    let last = output.lines().map(str::trim).rfind(|line| !line.is_empty());
-    let last = last.ok_or("the benchmark printed nothing")?;
+    let last = output
+        .lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty())
+        .ok_or("the benchmark printed nothing")?;
     let number = last.parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| format!("the benchmark printed no number: {last}"))
 }
 
-/// What becomes of a change, given the best number so far and what was measured.
+/// Returns the status of a change, given the best number so far and the measurement.
 pub fn judge(best: Option<f64>, measured: &Result<f64, String>) -> TryStatus {
     match (best, measured) {
         (_, Err(_)) => TryStatus::Crash,
@@ -134,15 +138,15 @@ pub fn judge(best: Option<f64>, measured: &Result<f64, String>) -> TryStatus {
     }
 }
 
-/// Where it happens, and with what.
+/// Checkout and configuration for improving a number.
 pub struct Bencher<'a> {
-    /// The top of the user's repository.
+    /// Top-level directory of the user's repository.
     pub top: &'a Path,
-    /// Git there.
+    /// Git in that repository.
     pub git: &'a Git,
-    /// Who changes something.
+    /// Configuration of the agents.
     pub agents: &'a Agents,
-    /// The model.
+    /// Model.
     pub model: Option<&'a str>,
 }
 
@@ -151,11 +155,11 @@ impl Bencher<'_> {
         Artifacts::of(self.top)
     }
 
-    /// What was begun here, if something was.
+    /// Loads the state, if an improvement was started.
     ///
     /// # Errors
     ///
-    /// Where its file cannot be understood.
+    /// If the file cannot be parsed.
     pub fn load(&self) -> Result<Option<Bench>, WorkError> {
         let artifacts = self.artifacts();
         let Some(text) = artifacts.read(STATE) else {
@@ -164,28 +168,28 @@ impl Bencher<'_> {
         serde_json::from_str(&text).map(Some).map_err(|error| {
             let path = artifacts.path(STATE);
             refused(
-                format!("cannot understand `{}`: {error}", path.display()),
-                "`ah work reset` removes it",
+                format!("cannot parse `{}`: {error}", path.display()),
+                "run `ah work reset` to remove it",
             )
         })
     }
 
-    /// Begins with what is there; gives its number.
+    /// Measures the baseline and saves it. Returns its number.
     ///
     /// # Errors
     ///
-    /// Where something was begun already, or the benchmark gives no number.
+    /// If an improvement was already started, or the benchmark gives no number.
     pub async fn start(&self, command: &str, goal: &str) -> Result<f64, WorkError> {
         if self.load()?.is_some() {
             return Err(refused(
-                "a benchmark was begun here".to_owned(),
-                "`ah work run` goes on with it, `ah work reset` forgets it",
+                "a benchmark was already started here".to_owned(),
+                "run `ah work run` to continue, or `ah work reset` to discard it",
             ));
         }
         self.artifacts().prepare()?;
         let measured = self.measure(command).await?;
-        let number =
-            measured.map_err(|fault| refused(fault, "it has to print a number and exit with 0"))?;
+        let number = measured
+            .map_err(|reason| refused(reason, "it must print a number and exit with code 0"))?;
         let bench = Bench {
             command: command.to_owned(),
             goal: goal.to_owned(),
@@ -200,22 +204,22 @@ impl Bencher<'_> {
         Ok(number)
     }
 
-    /// Has one change made and judged; gives what came of it.
+    /// Lets an agent make one change and measures it.
     ///
     /// # Errors
     ///
-    /// Where nothing was begun, the checkout is not clean, or a change cannot be kept or taken back.
+    /// If nothing was started, the checkout is not clean, or the change cannot be committed or reverted.
     pub async fn run(&self) -> Result<Try, WorkError> {
         let Some(mut bench) = self.load()? else {
             return Err(refused(
-                "no benchmark was begun here".to_owned(),
-                "`ah work start BENCH GOAL`",
+                "no benchmark was started here".to_owned(),
+                "run `ah work start BENCH GOAL`",
             ));
         };
         if !self.git.run(&["status", "--porcelain"]).await?.is_empty() {
             return Err(refused(
-                "the checkout has changes that are not committed".to_owned(),
-                "commit them, or put them aside: what is not better is thrown away",
+                "the checkout has uncommitted changes".to_owned(),
+                "commit or stash them, since changes that are not better are discarded",
             ));
         }
         self.change(&bench).await?;
@@ -243,11 +247,11 @@ impl Bencher<'_> {
         Ok(done)
     }
 
-    /// Forgets what was begun; commits stay.
+    /// Removes the state; commits stay.
     ///
     /// # Errors
     ///
-    /// Where its file stays.
+    /// If the file cannot be removed.
     pub fn reset(&self) -> Result<(), WorkError> {
         Ok(self.artifacts().remove(STATE)?)
     }
@@ -275,19 +279,20 @@ impl Bencher<'_> {
         };
         match self.agents.run(job).await? {
             crate::agent::AgentExit::NoSandbox => Err(WorkError::NoSandbox),
-            // Whatever it has changed is measured.
+            // Its changes are measured however it ended.
             _ => Ok(()),
         }
     }
 
-    /// Runs the benchmark: like the agent it sees the checkout and nothing else, for it runs what the agent wrote.
+    /// Runs the benchmark. It is confined like the agent, since it runs code that the agent wrote.
     async fn measure(&self, command: &str) -> Result<Result<f64, String>, WorkError> {
         let folder = self.top.join(FOLDER).to_string_lossy().into_owned();
-        let words = match self.agents.is_confined {
-            true => {
-                let top = self.top.to_string_lossy().into_owned();
-                let unveil = format!("{folder}:r");
-                let start = [
+        let mut arguments = Vec::new();
+        let program = if self.agents.is_confined {
+            let top = self.top.to_string_lossy();
+            let unveil = format!("{folder}:r");
+            arguments.extend(
+                [
                     "sandbox",
                     "exec",
                     "--workspace",
@@ -295,28 +300,23 @@ impl Bencher<'_> {
                     "--unveil",
                     &unveil,
                     "--",
-                ];
-                start.map(str::to_owned).to_vec()
-            }
-            false => Vec::new(),
+                    "/bin/sh",
+                ]
+                .map(OsString::from),
+            );
+            self.agents.program.clone()
+        } else {
+            PathBuf::from("/bin/sh")
         };
-        let shell = PathBuf::from("/bin/sh");
-        let (program, shell_word) = match self.agents.is_confined {
-            true => (self.agents.program.clone(), Some("/bin/sh")),
-            false => (shell, None),
-        };
-        let words = words
-            .into_iter()
-            .chain(shell_word.map(str::to_owned))
-            .chain(["-c".to_owned(), command.to_owned()]);
+        arguments.extend(["-c", command].map(OsString::from));
         let output = self.artifacts().path("bench/output");
         let command = Command {
             program,
-            arguments: words.map(Into::into).collect(),
+            arguments,
             cwd: self.top.to_owned(),
             environment: self.agents.variables.clone(),
             stdin: Vec::new(),
-            deadline: Some(PATIENCE),
+            deadline: Some(BENCHMARK_TIMEOUT),
             keep: Keep::new(output.clone(), 1024 * 1024).at_once(),
             sandbox: None,
             note: |_| None,
@@ -325,11 +325,11 @@ impl Bencher<'_> {
         let output = std::fs::read(&output).unwrap_or_default();
         Ok(match outcome.ending.code() {
             0 => number(&String::from_utf8_lossy(&output)),
-            code => Err(format!("the benchmark ended with exit code {code}")),
+            code => Err(format!("the benchmark failed with exit code {code}")),
         })
     }
 
-    /// Keeps the change, or takes it back; says it in a line.
+    /// Commits the change, or reverts it. Returns a line about the result.
     async fn decide(
         &self,
         status: TryStatus,
@@ -351,7 +351,7 @@ impl Bencher<'_> {
                 self.git.run(&["clean", "--quiet", "--force", "-d"]).await?;
                 Ok(match measured {
                     Ok(number) => format!("{number} is not better than {best}"),
-                    Err(fault) => fault.clone(),
+                    Err(reason) => reason.clone(),
                 })
             }
         }
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_in_percent() {
+    fn a_change_is_reported_in_percent() {
         for (old, new, expected) in [
             (10.0, 9.0, "-10.0%"),
             (-1.0, -1.5, "-50.0%"),

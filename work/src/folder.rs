@@ -1,4 +1,4 @@
-//! A hub that is a folder: `issues/N.json` and `pulls/N.json`. For trying the work without a network.
+//! Hub stored in a directory (`issues/N.json` and `pulls/N.json`), for trying out `ah work` without a network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 use crate::hub::{Hub, HubError, NewPull};
 use crate::issue::Issue;
 
-/// The folder.
+/// Hub stored in a directory.
 #[derive(Debug, Clone)]
 pub struct FolderHub {
     path: PathBuf,
     default_branch: String,
 }
 
-/// An issue as it is kept.
+/// Stored issue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredIssue {
-    /// The issue.
+    /// Issue.
     #[serde(flatten)]
     pub issue: Issue,
-    /// Whether it was closed.
+    /// Whether it is closed.
     #[serde(default)]
     pub is_closed: bool,
-    /// What was said below it.
+    /// Texts of its comments.
     #[serde(default)]
     pub comments: Vec<String>,
 }
@@ -40,7 +40,7 @@ struct StoredPull {
 }
 
 impl FolderHub {
-    /// The hub in the folder `path`.
+    /// Returns the hub stored at `path`.
     pub fn new(path: PathBuf, default_branch: String) -> Self {
         Self {
             path,
@@ -48,27 +48,27 @@ impl FolderHub {
         }
     }
 
-    /// Writes an issue.
+    /// Stores an issue.
     ///
     /// # Errors
     ///
-    /// Where the file cannot be written.
-    pub fn keep(&self, kept: &StoredIssue) -> Result<(), HubError> {
-        write(&self.place(kept.issue.number), kept)
+    /// If the file cannot be written.
+    pub fn store(&self, kept: &StoredIssue) -> Result<(), HubError> {
+        write(&self.issue_path(kept.issue.number), kept)
     }
 
-    fn place(&self, number: u64) -> PathBuf {
+    fn issue_path(&self, number: u64) -> PathBuf {
         self.path.join("issues").join(format!("{number}.json"))
     }
 
     fn change(&self, number: u64, change: impl FnOnce(&mut StoredIssue)) -> Result<(), HubError> {
         let mut kept = self.kept(number)?;
         change(&mut kept);
-        self.keep(&kept)
+        self.store(&kept)
     }
 
     fn kept(&self, number: u64) -> Result<StoredIssue, HubError> {
-        let mut kept: StoredIssue = read(&self.place(number))?;
+        let mut kept: StoredIssue = read(&self.issue_path(number))?;
         kept.issue.number = number;
         Ok(kept)
     }
@@ -90,7 +90,7 @@ impl FolderHub {
     }
 }
 
-/// The numbers of the files of a folder, in order.
+/// Returns the numbers of the files in a directory, in ascending order.
 fn numbers(folder: &Path) -> Vec<u64> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let number = |name: &str| name.strip_suffix(".json")?.parse().ok();
@@ -102,20 +102,21 @@ fn numbers(folder: &Path) -> Vec<u64> {
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, HubError> {
-    let text = fs::read_to_string(path).map_err(|error| fault("read", path, &error))?;
-    serde_json::from_str(&text).map_err(|error| fault("understand", path, &error))
+    let text = fs::read_to_string(path).map_err(|error| file_error("read", path, &error))?;
+    serde_json::from_str(&text).map_err(|error| file_error("parse", path, &error))
 }
 
 fn write(path: &Path, value: &impl Serialize) -> Result<(), HubError> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| fault("write", path, &error))?;
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| file_error("write", path, &error))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(path, text + "\n"))
-        .map_err(|error| fault("write", path, &error))
+        .map_err(|error| file_error("write", path, &error))
 }
 
-fn fault(what: &str, path: &Path, error: &dyn std::error::Error) -> HubError {
-    HubError::new(format!("cannot {what} `{}`: {error}", path.display()))
+fn file_error(action: &str, path: &Path, error: &dyn std::error::Error) -> HubError {
+    HubError::new(format!("cannot {action} `{}`: {error}", path.display()))
 }
 
 #[async_trait]
@@ -139,7 +140,7 @@ impl Hub for FolderHub {
             labels: vec![label.to_owned()],
             ..Issue::default()
         };
-        self.keep(&StoredIssue {
+        self.store(&StoredIssue {
             issue: issue.clone(),
             ..StoredIssue::default()
         })?;

@@ -1,6 +1,6 @@
-//! Git, by the program of that name, so that nothing which a repository holds is run: no hooks, no monitors, no
-//! external diffs. The repository of an agent's work is a stranger's; that of the user has the user's own settings,
-//! by which its remote is reached.
+//! Runs git so that nothing in a repository is executed: no hooks, file system monitors or external diffs. In
+//! repositories of agents all other configuration is ignored; in the user's repository it applies, since it defines how
+//! remotes are reached.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use ah_process::{Command, Keep};
 
-/// How long a command may take; a large repository is fetched within it.
+/// Time limit of a command, long enough to fetch a large repository.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// What git would run, or ask, on its own.
+/// Disables everything that git would run or ask for on its own.
 const QUIET: [&str; 14] = [
     "-c",
     "core.hooksPath=/dev/null",
@@ -28,16 +28,16 @@ const QUIET: [&str; 14] = [
     "core.attributesFile=/dev/null",
 ];
 
-/// Whose repository it is.
+/// Owner of a repository, which determines the configuration that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The user's: settings of user and system count, for they say how the remote is reached.
+    /// The user: system and user configuration apply, since they define how remotes are reached.
     User,
-    /// An agent's: nothing counts but what we say.
+    /// An agent: only the repository's own configuration and our overrides apply.
     Agent,
 }
 
-/// Git in a folder.
+/// Git in a directory.
 #[derive(Debug, Clone)]
 pub struct Git {
     program: PathBuf,
@@ -45,18 +45,18 @@ pub struct Git {
     environment: Vec<(String, String)>,
 }
 
-/// Why git did not do what was asked.
+/// Failure of a git command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`git {command}` failed: {reason}")]
 pub struct GitError {
-    /// The command's words.
+    /// Arguments of the command.
     pub command: String,
-    /// What git said last.
+    /// Last lines of git's error output.
     pub reason: String,
 }
 
 impl Git {
-    /// The program `program` in `folder`, with these variables.
+    /// Returns git at `program`, to run in `folder` with these variables.
     pub fn new(
         program: PathBuf,
         folder: &Path,
@@ -76,7 +76,7 @@ impl Git {
             ("GIT_EDITOR", "true"),
             ("LC_ALL", "C"),
         ];
-        // Those that lead git elsewhere are not for us.
+        // Variables that would redirect git to another repository or program.
         let leads_elsewhere = [
             "GIT_DIR",
             "GIT_WORK_TREE",
@@ -99,18 +99,18 @@ impl Git {
         }
     }
 
-    /// Where it works.
+    /// Returns the directory that git runs in.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Runs `git WORDS…`; gives what it wrote to standard output, without the line's end.
+    /// Runs `git WORDS…` and returns its standard output, without the final newline.
     ///
     /// # Errors
     ///
-    /// Where it cannot be started, or ends with another code than 0.
+    /// If git cannot be started, or exits with a code other than 0.
     pub async fn run(&self, words: &[&str]) -> Result<String, GitError> {
-        let fault = |reason: String| GitError {
+        let git_error = |reason: String| GitError {
             command: words.join(" "),
             reason,
         };
@@ -126,12 +126,12 @@ impl Git {
             note: |_| None,
         };
         let started = command.converse().await;
-        let (child, pipes) = started.map_err(|error| fault(error.to_string()))?;
+        let (child, pipes) = started.map_err(|error| git_error(error.to_string()))?;
         drop(pipes.stdin);
         let read = |mut pipe: std::io::PipeReader| {
             tokio::task::spawn_blocking(move || {
                 let mut bytes = Vec::new();
-                // What came before a fault is all there is to say.
+                // After a read error, the output so far is used.
                 let _ = pipe.read_to_end(&mut bytes);
                 String::from_utf8_lossy(&bytes).into_owned()
             })
@@ -142,20 +142,20 @@ impl Git {
         let (out, err) = (out.unwrap_or_default(), err.unwrap_or_default());
         match code {
             0 => Ok(out.trim_end_matches('\n').to_owned()),
-            code => Err(fault(reason(&err, code))),
+            code => Err(git_error(reason(&err, code))),
         }
     }
 
-    /// Whether `git WORDS…` ends well.
-    pub async fn is_so(&self, words: &[&str]) -> bool {
+    /// Returns whether `git WORDS…` exits with code 0.
+    pub async fn succeeds(&self, words: &[&str]) -> bool {
         self.run(words).await.is_ok()
     }
 
-    /// The commit that `name` names.
+    /// Returns the commit ID that `name` refers to.
     ///
     /// # Errors
     ///
-    /// Where there is none.
+    /// If there is no such commit.
     pub async fn commit(&self, name: &str) -> Result<String, GitError> {
         let name = format!("{name}^{{commit}}");
         self.run(&[
@@ -169,7 +169,7 @@ impl Git {
     }
 }
 
-/// What git said last that tells something, without what may be a password in an address.
+/// Returns the last relevant lines of git's error output, without passwords in URLs.
 fn reason(err: &str, code: i32) -> String {
     let lines: Vec<_> = err
         .lines()
@@ -185,7 +185,7 @@ fn reason(err: &str, code: i32) -> String {
     }
 }
 
-/// `https://user:secret@host` as `https://host`.
+/// Removes user and password from URLs: `https://user:secret@host` becomes `https://host`.
 pub fn without_passwords(text: &str) -> String {
     let mut rest = text;
     let mut clean = String::new();
@@ -201,7 +201,7 @@ pub fn without_passwords(text: &str) -> String {
     clean + rest
 }
 
-/// The repository that the address of a remote names, as `OWNER/NAME`.
+/// Returns the repository in a remote's address, as `OWNER/NAME`.
 pub fn repository_of(address: &str) -> Option<String> {
     let path = match address.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?.1,
@@ -209,11 +209,11 @@ pub fn repository_of(address: &str) -> Option<String> {
         None => address.split_once(':')?.1,
     };
     let path = path.trim_matches('/');
-    let path = path.strip_suffix(".git").unwrap_or(path);
-    is_repository(path).then(|| path.to_owned())
+    let name = path.strip_suffix(".git").unwrap_or(path);
+    is_repository(name).then(|| name.to_owned())
 }
 
-/// Whether `name` has the form `OWNER/NAME`.
+/// Returns whether `name` has the form `OWNER/NAME`.
 pub fn is_repository(name: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty()
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_a_remote_names_the_repository() {
+    fn the_repository_is_parsed_from_a_remote_address() {
         for (address, expected) in [
             ("https://github.com/o/n.git", Some("o/n")),
             ("https://x:secret@github.com/o/n", Some("o/n")),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_in_addresses_are_not_repeated() {
+    fn passwords_are_removed_from_urls() {
         for (text, expected) in [
             (
                 "no access to 'https://u:p@h/x'",

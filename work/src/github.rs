@@ -1,5 +1,5 @@
-//! GitHub as a hub, by its REST API and plain requests: the proxies, certificates and time limits are then those of the
-//! whole program, and of a client library's hundreds of calls a dozen would be used.
+//! GitHub as a hub, through plain REST requests. So it uses the proxies, certificates and time limits of the whole
+//! program; a client library would bring its own, for about a dozen calls.
 
 mod wait;
 mod wire;
@@ -17,41 +17,41 @@ use crate::hub::{Hub, HubError, NewPull};
 use crate::issue::Issue;
 use wait::{RateLimit, RetryDecision};
 
-/// Where the API is, if nobody says otherwise.
+/// Default address of the API.
 pub const API: &str = "https://api.github.com";
-/// The version of the API that is spoken.
+/// API version of the requests.
 const VERSION: &str = "2022-11-28";
 const PER_PAGE: usize = 100;
-/// So many pages of a list are read.
+/// Largest number of pages read of a list.
 const MOST_PAGES: usize = 20;
-/// How long one answer may take.
+/// Time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const RETRIES: u32 = 3;
 
-/// A repository at GitHub, or at a server that speaks its API.
+/// Repository on GitHub, or on a server with the same API.
 pub struct GitHub {
     client: Client,
-    /// Without a slash at the end.
+    /// Base URL, without a trailing slash.
     base: String,
     repository: String,
     token: String,
 }
 
-/// Whether a request that may have been carried out is sent again.
+/// Whether a request is sent again although it may have been carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Repeat {
-    /// It is, for twice is as good as once.
+    /// Always: repeating it has no further effect.
     Always,
-    /// Only if it was refused before anything was done.
+    /// Only if it was rejected by a rate limit.
     IfRefused,
 }
 
 impl GitHub {
-    /// The repository `OWNER/NAME` at the API at `base`.
+    /// Returns the repository `OWNER/NAME` on the API at `base`.
     ///
     /// # Errors
     ///
-    /// Where `base` is no address, or the settings of the network make no sense.
+    /// If `base` is not a valid URL, or the network settings are invalid.
     pub fn new(
         options: &Options,
         base: &str,
@@ -74,7 +74,7 @@ impl GitHub {
         format!("{}/repos/{}{path}", self.base, self.repository)
     }
 
-    /// Sends a request until it is answered, as often as makes sense.
+    /// Sends a request, with retries.
     async fn send(
         &self,
         method: Method,
@@ -82,7 +82,7 @@ impl GitHub {
         body: Option<&Value>,
         repeat: Repeat,
     ) -> Result<Response, HubError> {
-        let what = format!("{method} {}", url.strip_prefix(&self.base).unwrap_or(url));
+        let request_name = format!("{method} {}", url.strip_prefix(&self.base).unwrap_or(url));
         let mut attempt = 0;
         loop {
             let mut request = self
@@ -101,11 +101,11 @@ impl GitHub {
                 Ok(response) if response.status().is_success() => return Ok(response),
                 Ok(response) => {
                     let limits = limits(response.status().as_u16(), response.headers());
-                    (limits, refusal(&what, response).await)
+                    (limits, refusal(&request_name, response).await)
                 }
                 Err(error) => {
                     let reason = error.without_url();
-                    let error = HubError::new(format!("{what}: {}", chain(&reason)));
+                    let error = HubError::new(format!("{request_name}: {}", chain(&reason)));
                     (RateLimit::no_response(), error)
                 }
             };
@@ -124,9 +124,9 @@ impl GitHub {
                 RetryDecision::GiveUp => return Err(error),
                 RetryDecision::TooLong(time) => {
                     let seconds = time.as_secs();
-                    return Err(error.hint(format!(
-                        "the limit of requests is used up; it is given back in {seconds} s"
-                    )));
+                    return Err(
+                        error.hint(format!("rate limit exceeded; it resets in {seconds} s"))
+                    );
                 }
             }
             attempt += 1;
@@ -138,7 +138,7 @@ impl GitHub {
         read(url, response).await
     }
 
-    /// All pages of a list, as long as `is_enough` says no.
+    /// Reads the pages of a list until `is_enough` returns `true`.
     async fn list<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -150,22 +150,23 @@ impl GitHub {
         let mut pages = 0;
         while let Some(url) = next.take() {
             let response = self.send(Method::GET, &url, None, Repeat::Always).await?;
-            let link = response.headers().get("link");
-            let link = link.and_then(|link| link.to_str().ok());
-            // Elsewhere the token has no business.
+            // Following a link to another server would leak the token.
             let own = format!("{}/", self.base);
-            let behind = link.and_then(wire::next_page);
-            let behind = behind
+            let next_page = response
+                .headers()
+                .get("link")
+                .and_then(|link| link.to_str().ok())
+                .and_then(wire::next_page)
                 .filter(|url| url.starts_with(&own))
                 .map(str::to_owned);
             all.extend(read::<Vec<T>>(&url, response).await?);
             pages += 1;
-            next = behind.filter(|_| pages < MOST_PAGES && !is_enough(&all));
+            next = next_page.filter(|_| pages < MOST_PAGES && !is_enough(&all));
         }
         Ok(all)
     }
 
-    /// `text` without the token: what agents wrote is posted, and it must not be what they have found.
+    /// Returns `text` without the token. Agents' texts are posted, and must not reveal a token that they found.
     fn redacted(&self, text: &str) -> String {
         match self.token.len() {
             0..8 => text.to_owned(),
@@ -174,11 +175,13 @@ impl GitHub {
     }
 }
 
-/// What an answer says of limits.
+/// Returns the rate limit described by response headers.
 fn limits(status: u16, headers: &HeaderMap) -> RateLimit {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map(|now| now.as_secs()).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map(|now| now.as_secs())
+        .unwrap_or_default();
     let reset = number("x-ratelimit-reset");
     RateLimit {
         status: Some(status),
@@ -188,34 +191,37 @@ fn limits(status: u16, headers: &HeaderMap) -> RateLimit {
     }
 }
 
-async fn refusal(what: &str, response: Response) -> HubError {
+/// Returns the error for a response with an error status.
+async fn refusal(request_name: &str, response: Response) -> HubError {
     let status = response.status();
     let text = response.text().await.unwrap_or_default();
-    let said = wire::reason(&text);
-    let error = HubError::new(format!("{what}: {status}: {said}"));
+    let reason = wire::reason(&text);
     let error = HubError {
         status: Some(status.as_u16()),
-        ..error
+        ..HubError::new(format!("{request_name}: {status}: {reason}"))
     };
     match status.as_u16() {
         401 => error.hint("the token is not valid: set GH_TOKEN, or run `gh auth login`"),
-        403 => error
-            .hint("the token may need more rights: contents, issues and pull requests, to write"),
+        403 => {
+            error.hint("the token may lack permissions: contents, issues and pull requests (write)")
+        }
         404 => error
-            .hint("see whether the repository is right (`-r OWNER/NAME`) and the token may see it"),
-        301 | 307 | 308 => error.hint("the repository has moved: `-r OWNER/NAME` names it"),
+            .hint("check the repository (`-r OWNER/NAME`) and whether the token has access to it"),
+        301 | 307 | 308 => error.hint("the repository has moved; name it with `-r OWNER/NAME`"),
         _ => error,
     }
 }
 
 async fn read<T: DeserializeOwned>(url: &str, response: Response) -> Result<T, HubError> {
-    let bytes = response.bytes().await;
-    let bytes = bytes.map_err(|error| HubError::new(format!("{}", error.without_url())))?;
+    let bytes = response
+        .bytes()
+        .await
+        .map_err(|error| HubError::new(error.without_url().to_string()))?;
     serde_json::from_slice(&bytes)
-        .map_err(|error| HubError::new(format!("cannot understand the answer of {url}: {error}")))
+        .map_err(|error| HubError::new(format!("cannot parse the response of {url}: {error}")))
 }
 
-/// An error with its causes.
+/// Formats an error with its sources.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -270,7 +276,7 @@ impl Hub for GitHub {
             .send(Method::POST, &url, Some(&body), Repeat::Always)
             .await;
         match made {
-            // Somebody else was quicker, or the answer to our first request got lost.
+            // Created by someone else, or by our first request whose response was lost.
             Err(error) if error.status == Some(422) => Ok(()),
             made => made.map(drop),
         }
@@ -327,7 +333,7 @@ impl Hub for GitHub {
         let head = wire::escaped(&format!("{owner}:{branch}"));
         let path = format!("/pulls?state=open&head={head}");
         let pulls = self.list::<wire::Pull>(&path, |_| true).await?;
-        // Servers that know no `head` list all.
+        // Servers that ignore `head` list all pull requests.
         let found = pulls.into_iter().find(|pull| pull.head.name == branch);
         Ok(found.map(|pull| pull.html_url))
     }

@@ -1,4 +1,4 @@
-//! Where issues live and pull requests are opened: GitHub, or a folder.
+//! Interface to the service that hosts issues and pull requests: GitHub, or a directory.
 
 use std::time::Duration;
 
@@ -6,66 +6,66 @@ use async_trait::async_trait;
 
 use crate::issue::Issue;
 
-/// What the work needs of a hub. A call that was answered has happened; one that failed may have.
+/// Operations needed on a hub. A successful call has taken effect; a failed one may have.
 #[async_trait]
 pub trait Hub: Send + Sync {
-    /// The open issues that have this label, at most 100 of them, the oldest first.
+    /// Returns up to 100 open issues with this label, oldest first.
     async fn issues(&self, label: &str) -> Result<Vec<Issue>, HubError>;
-    /// One issue.
+    /// Returns an issue.
     async fn issue(&self, number: u64) -> Result<Issue, HubError>;
     /// Opens an issue.
     async fn open_issue(&self, title: &str, body: &str, label: &str) -> Result<Issue, HubError>;
-    /// Makes a label; one that is there stays as it is.
+    /// Creates a label unless it exists.
     async fn ensure_label(&self, name: &str, colour: &str, meaning: &str) -> Result<(), HubError>;
-    /// Adds labels to an issue; those that it has already stay.
+    /// Adds labels to an issue.
     async fn add_labels(&self, number: u64, labels: &[String]) -> Result<(), HubError>;
-    /// Takes a label off an issue, if it has it.
+    /// Removes a label from an issue, if present.
     async fn remove_label(&self, number: u64, label: &str) -> Result<(), HubError>;
-    /// The texts of the comments of an issue.
+    /// Returns the texts of an issue's comments.
     async fn comments(&self, number: u64) -> Result<Vec<String>, HubError>;
-    /// Says something below an issue.
+    /// Comments on an issue.
     async fn comment(&self, number: u64, body: &str) -> Result<(), HubError>;
     /// Closes an issue.
     async fn close(&self, number: u64) -> Result<(), HubError>;
-    /// How many pull requests are open; what is more than `enough` need not be counted.
+    /// Returns the number of open pull requests. Counting may stop at `enough`.
     async fn open_pulls(&self, enough: usize) -> Result<usize, HubError>;
-    /// Where people look at the open pull request of this branch, if there is one.
+    /// Returns the URL of the open pull request for this branch.
     async fn pull_of(&self, branch: &str) -> Result<Option<String>, HubError>;
-    /// Opens a pull request; says where people look at it.
+    /// Opens a pull request and returns its URL.
     async fn open_pull(&self, pull: &NewPull<'_>) -> Result<String, HubError>;
-    /// The branch that pull requests are for.
+    /// Returns the default branch of the repository.
     async fn default_branch(&self) -> Result<String, HubError>;
 }
 
-/// A pull request to be opened.
+/// Pull request to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewPull<'a> {
-    /// The branch with the commits.
+    /// Branch with the commits.
     pub branch: &'a str,
-    /// The branch that they are for.
+    /// Base branch.
     pub base: &'a str,
-    /// The title.
+    /// Title.
     pub title: &'a str,
-    /// The text.
+    /// Description.
     pub body: &'a str,
 }
 
-/// Why a hub did not do what was asked.
+/// Error of a hub.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct HubError {
-    /// What, where and why.
+    /// Error message.
     pub message: String,
-    /// What the user can do about it.
+    /// Advice for the user.
     pub hint: Option<String>,
-    /// The status of the answer, where there was one.
+    /// HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// When it may go well, if it may: the request may have been carried out all the same.
+    /// Time after which a retry makes sense. The request may have been carried out nevertheless.
     pub again_after: Option<Duration>,
 }
 
 impl HubError {
-    /// Something failed.
+    /// Returns an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -75,7 +75,7 @@ impl HubError {
         }
     }
 
-    /// The same with advice.
+    /// Adds advice for the user.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self {

@@ -1,19 +1,19 @@
-//! Issues: which one is next, and what its branch may be called. Pure.
+//! Issues: selection of the next one, and branch names. Pure.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Says that an issue waits for us.
+/// Label of issues waiting to be worked on.
 pub const TODO: &str = "todo";
-/// Says that it is being worked on.
+/// Label of issues being worked on.
 pub const DOING: &str = "doing";
-/// Says that there is a pull request for it.
+/// Label of issues with a pull request.
 pub const DONE: &str = "done";
-/// Says that it did not work out.
+/// Label of issues whose work failed.
 pub const FAILED: &str = "failed";
-/// Says that something got in the way of the work itself.
+/// Label of issues on which an agent reported friction.
 pub const FRICTION: &str = "friction";
-/// The labels that the work needs: name, colour, meaning.
+/// All labels: name, colour, description.
 pub const LABELS: [(&str, &str, &str); 5] = [
     (TODO, "0e8a16", "ready to be worked on"),
     (DOING, "fbca04", "being worked on"),
@@ -22,35 +22,35 @@ pub const LABELS: [(&str, &str, &str); 5] = [
     (FRICTION, "d4c5f9", "something got in the way of the work"),
 ];
 
-/// An issue.
+/// Issue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issue {
-    /// Its number in the repository.
+    /// Issue number.
     pub number: u64,
-    /// Its title, written by anybody.
+    /// Title. Untrusted.
     pub title: String,
-    /// Its text, written by anybody.
+    /// Text. Untrusted.
     #[serde(default)]
     pub body: String,
-    /// The names of its labels.
+    /// Names of its labels.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// When it was opened, as ISO 8601 in UTC, so that the order of texts is that of time.
+    /// Creation time as ISO 8601 in UTC, which sorts chronologically.
     #[serde(default)]
     pub created_at: String,
-    /// Where people look at it.
+    /// URL.
     #[serde(default)]
     pub url: String,
 }
 
 impl Issue {
-    /// Whether it has this label.
+    /// Returns whether the issue has this label.
     pub fn has(&self, label: &str) -> bool {
         self.labels.iter().any(|known| known == label)
     }
 
-    /// What the agents are told of it.
-    pub fn told(&self, branch: &str) -> Value {
+    /// Returns the issue as given to agents.
+    pub fn to_json(&self, branch: &str) -> Value {
         json!({
             "number": self.number,
             "title": self.title,
@@ -60,17 +60,19 @@ impl Issue {
         })
     }
 
-    /// Its branch, where the plan names no other.
+    /// Returns the default branch for the issue.
     pub fn branch(&self) -> String {
         format!("work/{}", self.number)
     }
 
-    /// The branch that `plan` names (`Branch: NAME`), if it is one of this issue; else its own. A plan comes from an
-    /// agent that read the issue, which may ask for the branch of somebody else.
+    /// Returns the branch named in `plan` (`Branch: NAME`) if it belongs to this issue, else the default. A plan is
+    /// untrusted, because its agent read the issue, which may name another branch.
     pub fn branch_in(&self, plan: &str) -> String {
         let own = self.branch();
-        let named = plan.lines().find_map(|line| line.split_once("Branch:"));
-        let named = named.map(|(_, name)| name.trim().trim_matches(['`', '*', ' ']));
+        let named = plan
+            .lines()
+            .find_map(|line| line.split_once("Branch:"))
+            .map(|(_, name)| name.trim().trim_matches(['`', '*', ' ']));
         match named {
             Some(name) if is_branch_of(name, &own) => name.to_owned(),
             _ => own,
@@ -78,7 +80,7 @@ impl Issue {
     }
 }
 
-/// Whether `name` is `own`, or `own` with more words behind a dash.
+/// Returns whether `name` is `own`, or `own` with a suffix after a dash.
 fn is_branch_of(name: &str, own: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     match name.strip_prefix(own) {
@@ -93,7 +95,7 @@ fn is_branch_of(name: &str, own: &str) -> bool {
     }
 }
 
-/// The most urgent of `issues` that wait: p0 before p1 before p2 before the others, then the oldest.
+/// Returns the most urgent waiting issue: by label p0, p1, p2, none, then the oldest.
 pub fn choose(issues: &[Issue]) -> Option<&Issue> {
     let waiting = issues.iter().filter(|issue| issue.has(TODO));
     waiting.min_by_key(|issue| (priority(issue), &issue.created_at, issue.number))
@@ -110,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_urgent_and_then_the_oldest_is_chosen() {
+    fn the_most_urgent_and_oldest_issue_is_chosen() {
         for (issues, expected) in [
             ("", None),
             ("1:doing 2:done 3:", None),
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_names_no_branch_but_of_its_issue() {
+    fn a_plan_can_name_only_branches_of_its_issue() {
         let issue = Issue {
             number: 7,
             ..Issue::default()

@@ -1,4 +1,4 @@
-//! What was done so far, in `o/work/state.json`: the whole state of the work on an issue, written after each phase.
+//! State of the work on an issue, saved in `o/work/state.json` after each phase.
 
 use std::collections::BTreeMap;
 
@@ -7,61 +7,61 @@ use serde::{Deserialize, Serialize};
 use crate::issue::Issue;
 use crate::phase::{Phase, PhaseOutcome, Rework, WorkStatus};
 
-/// The work on one issue.
+/// Work on one issue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Journal {
-    /// The repository, as `OWNER/NAME`.
+    /// Repository, as `OWNER/NAME`.
     pub repository: String,
-    /// The issue as it was read last.
+    /// Issue, as last read.
     pub issue: Issue,
-    /// The branch that the pull request is for.
+    /// Base branch of the pull request.
     pub base: String,
-    /// Its commit that the work begins at.
+    /// Commit of the base branch that the work starts from.
     pub base_commit: String,
-    /// The branch of the work.
+    /// Branch with the commits.
     pub branch: String,
-    /// Where the remote has the branch, as far as we know; empty where it has none.
+    /// Last known commit of the branch on the remote; empty if there is none.
     #[serde(default)]
     pub remote_commit: String,
-    /// What is done when a review asks for more.
+    /// Response to a review that asks for more.
     #[serde(rename = "mending")]
     pub rework: Rework,
-    /// When it began.
+    /// Start time.
     pub started_at: String,
-    /// The phases that were finished, in order.
+    /// Finished phases, in order.
     pub runs: Vec<PhaseRun>,
-    /// How it ended, once labels and the last comment say so.
+    /// Final status, set after it has been reported on the issue.
     #[serde(default)]
     pub concluded: Option<WorkStatus>,
 }
 
-/// A phase that was finished.
+/// Finished phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseRun {
-    /// Which.
+    /// Phase.
     pub phase: Phase,
-    /// How it came out.
+    /// Result.
     pub outcome: PhaseOutcome,
-    /// In a sentence, why.
+    /// Reason for the result.
     #[serde(default)]
     pub note: String,
-    /// The files that it read, each with the SHA-256 of what was in it.
+    /// Files that it read.
     #[serde(default)]
     pub reads: Hashes,
-    /// The files that it left, likewise.
+    /// Files that it wrote.
     #[serde(default)]
     pub wrote: Hashes,
-    /// When it began.
+    /// Start time.
     pub started_at: String,
-    /// When it ended.
+    /// End time.
     pub ended_at: String,
 }
 
-/// Files below `o/work`, by path, each with the SHA-256 of what is in it.
+/// SHA-256 hashes of files, by path below `o/work`.
 pub type Hashes = BTreeMap<String, String>;
 
 impl Journal {
-    /// The phases so far, as [`crate::phase::next`] wants them.
+    /// Returns the phases and their outcomes, for [`crate::phase::next`].
     pub fn history(&self) -> Vec<(Phase, PhaseOutcome)> {
         self.runs
             .iter()
@@ -69,14 +69,14 @@ impl Journal {
             .collect()
     }
 
-    /// How the phase came out when it was done last.
+    /// Returns the latest run of a phase.
     pub fn last(&self, phase: Phase) -> Option<&PhaseRun> {
         self.runs.iter().rfind(|run| run.phase == phase)
     }
 }
 
-/// How many of `runs` still count, given what is in the files now: those before the first that read a file which has
-/// changed since. A file that another phase wrote meanwhile has not changed by that.
+/// Returns how many of `runs` are still valid: those before the first that read a file whose content has changed since.
+/// A file overwritten by a later phase does not count as changed.
 pub fn still_valid(runs: &[PhaseRun], now: &Hashes) -> usize {
     let mut valid = runs.len();
     let files = runs.iter().flat_map(|run| run.reads.keys());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_counts_until_something_that_it_read_changes() {
+    fn a_phase_is_valid_until_a_file_that_it_read_changes() {
         let runs = [
             run(Phase::Plan, "issue=1", "plan=1"),
             run(Phase::Do, "plan=1", "do=1"),

@@ -1,12 +1,12 @@
-//! The way from an issue to a reviewed pull request, with nobody watching: plan, do, push, check, fix, act.
+//! Unattended work on an issue, up to a reviewed pull request: plan, do, push, check, fix, act.
 //!
-//! Each phase that needs a model is a process of this same program, with a session, a confinement and a budget of its
-//! own. It gets files of earlier phases, which it cannot change, and leaves files for later ones. What follows from
-//! what is decided by plain functions ([`phase`], [`issue`], [`verdict`]); what was done is written down after each
-//! phase ([`journal`]), so a run that was killed goes on at the phase that was not finished.
+//! Each phase that needs a model is a process of this executable with its own session, sandbox and budget. It reads
+//! files of earlier phases, cannot change them, and leaves files for later ones. Pure functions decide what comes next
+//! ([`phase`], [`issue`], [`verdict`]). The result of each phase is saved ([`journal`]), so a killed run resumes at the
+//! unfinished phase.
 //!
-//! The text of an issue is written by strangers. It is data in every prompt, the agents that read it hold no token of
-//! the hub and reach no network, and what they leave is checked before it is pushed or posted.
+//! Issues are untrusted input. In prompts their text is data; the agents that read it have no GitHub token and no
+//! network; their output is checked before it is pushed or posted.
 
 pub mod action;
 pub mod agent;

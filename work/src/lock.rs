@@ -1,34 +1,34 @@
-//! One worker per repository: a lock of the operating system, which ends with the process that holds it.
+//! Lock file that admits one worker per repository. The operating system releases it when the process ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 
-/// The lock, held until it is dropped.
+/// Lock, held until dropped.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
-    /// The process that held it before, if it did not give it back: it was killed.
+    /// Previous holder, if it was killed before it released the lock.
     pub killed: Option<u32>,
 }
 
-/// Why the lock was not got.
+/// Error of taking the lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds it.
-    #[error("process {0} works on this repository")]
+    #[error("process {0} is already working on this repository")]
     Held(String),
-    /// The file cannot be used.
+    /// The lock file cannot be used.
     #[error("cannot lock the repository: {0}")]
     Io(#[from] io::Error),
 }
 
 impl Lock {
-    /// Takes the lock whose file is `path`.
+    /// Takes the lock with the lock file `path`.
     ///
     /// # Errors
     ///
-    /// Where another process holds it.
+    /// If another process holds it.
     pub fn take(path: &Path) -> Result<Self, LockError> {
         let mut file = OpenOptions::new()
             .read(true)
@@ -57,7 +57,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Who comes next looks for nothing that was left running.
+        // An empty file tells the next holder that this process was not killed.
         let _ = self.file.set_len(0);
     }
 }
@@ -67,14 +67,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_holds_it_and_a_killed_one_is_named() {
+    fn the_lock_is_exclusive_and_names_a_killed_holder() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let first = Lock::take(&path).unwrap();
         assert_eq!(first.killed, None);
         let held = Lock::take(&path).unwrap_err().to_string();
         let own = std::process::id();
-        assert_eq!(held, format!("process {own} works on this repository"));
+        assert_eq!(
+            held,
+            format!("process {own} is already working on this repository")
+        );
         drop(first);
         assert_eq!(Lock::take(&path).unwrap().killed, None);
         std::fs::write(&path, "4242").unwrap();

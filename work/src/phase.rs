@@ -1,4 +1,4 @@
-//! Which phase is next, given how those before it came out. Pure: the history is the whole state of a run.
+//! Phases of the work, and the decision which one is next. Pure: the history is the whole state.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::verdict::Verdict;
 
-/// A phase of the work on an issue.
+/// Phase of the work on an issue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// An agent reads the issue and the source, and says what is to be done.
+    /// An agent reads the issue and the source code, and writes a plan.
     Plan,
-    /// An agent does it, in commits.
+    /// An agent carries out the plan, in commits.
     Do,
-    /// The commits go to the remote.
+    /// The commits are pushed.
     Push,
-    /// An agent reviews them against the plan, and gives a verdict.
+    /// An agent reviews the commits against the plan, and gives a verdict.
     Check,
-    /// An agent mends what the review found.
+    /// An agent fixes what the review found.
     Fix,
-    /// What the verdict asks for is done at the hub: a pull request, comments.
+    /// The actions requested by the review are performed: pull request, comments, labels.
     Act,
 }
 
 impl Phase {
-    /// All of them, in their order.
+    /// All phases, in order.
     pub const ALL: [Self; 6] = [
         Self::Plan,
         Self::Do,
@@ -35,7 +35,7 @@ impl Phase {
         Self::Act,
     ];
 
-    /// The word for it: of its folder, its subcommand and, where an agent works, its skill.
+    /// Returns the name, used for the phase's directory, subcommand and skill.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Plan => "plan",
@@ -47,12 +47,12 @@ impl Phase {
         }
     }
 
-    /// Whether an agent works in it.
+    /// Returns whether the phase is done by an agent.
     pub fn has_agent(self) -> bool {
         matches!(self, Self::Plan | Self::Do | Self::Check | Self::Fix)
     }
 
-    /// The phases whose files it reads and cannot change.
+    /// Returns the earlier phases whose files are visible, read-only, in this phase.
     pub fn earlier(self) -> &'static [Self] {
         match self {
             Self::Plan => &[],
@@ -63,7 +63,7 @@ impl Phase {
         }
     }
 
-    /// The files that its agent leaves in its folder. The first has to be there.
+    /// Returns the files that the agent may leave in its directory. The first is required.
     pub fn leaves(self) -> &'static [&'static str] {
         match self {
             Self::Plan => &["plan.md", "update.md"],
@@ -80,21 +80,21 @@ impl fmt::Display for Phase {
     }
 }
 
-/// How a phase came out.
+/// Result of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhaseOutcome {
-    /// As it should.
+    /// Completed.
     Done,
-    /// It was cut short, but there are commits to go on with.
+    /// Stopped early, but with usable commits.
     Partial,
-    /// There was nothing to do.
+    /// Nothing to do.
     Skipped,
     /// The agent found that the issue cannot be planned.
     Bailed,
-    /// Not as it should.
+    /// Failed.
     Failed,
-    /// A review with this verdict.
+    /// Review with this verdict.
     Judged(Verdict),
 }
 
@@ -111,12 +111,12 @@ impl fmt::Display for PhaseOutcome {
     }
 }
 
-/// What is done when a review asks for more.
+/// Response to a review that asks for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rework {
-    /// The phase fix, at most so often.
+    /// Run the phase fix, at most this many times.
     Fix(usize),
-    /// The phase do again, with the review as feedback, until it was done so often in all.
+    /// Run the phase do again with the review as feedback, at most this many times in all.
     Converge(usize),
 }
 
@@ -126,24 +126,24 @@ impl Default for Rework {
     }
 }
 
-/// How the work on an issue ended.
+/// Final status of the work on an issue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkStatus {
-    /// The review passed, and all that it asked for was done.
+    /// The review passed, and all its actions were performed.
     Success,
     /// There is no plan.
     PlanFailed,
-    /// Something else went wrong.
+    /// Failed for another reason.
     Failed,
-    /// Nothing was begun, for there are too many open pull requests.
+    /// Not started: too many open pull requests.
     PrLimit,
-    /// Nothing was begun, for no issue waits.
+    /// Not started: no issue is waiting.
     NoIssues,
 }
 
 impl WorkStatus {
-    /// The word for it in `summary.json`.
+    /// Returns the name used in `summary.json`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -155,16 +155,16 @@ impl WorkStatus {
     }
 }
 
-/// What is to be done now.
+/// Next step of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkStep {
-    /// This phase.
+    /// Perform this phase.
     Perform(Phase),
-    /// Nothing more.
+    /// Finish with this status.
     Finish(WorkStatus),
 }
 
-/// Decides what follows from the phases so far.
+/// Returns the step that follows the phases so far.
 pub fn next(history: &[(Phase, PhaseOutcome)], rework: Rework) -> WorkStep {
     let count = |phase| history.iter().filter(|(known, _)| *known == phase).count();
     let is_usable = |outcome| {
@@ -186,7 +186,7 @@ pub fn next(history: &[(Phase, PhaseOutcome)], rework: Rework) -> WorkStep {
             Rework::Converge(rounds) if count(Phase::Do) < rounds => WorkStep::Perform(Phase::Do),
             Rework::Fix(_) | Rework::Converge(_) => WorkStep::Perform(Phase::Act),
         },
-        // Whatever went wrong, act says so at the hub.
+        // After any failure, act reports it on the issue.
         (Phase::Do | Phase::Push | Phase::Check | Phase::Fix, _) => WorkStep::Perform(Phase::Act),
         (Phase::Act, PhaseOutcome::Done) => WorkStep::Finish(WorkStatus::Success),
         (Phase::Act, _) => WorkStep::Finish(WorkStatus::Failed),
@@ -197,7 +197,7 @@ pub fn next(history: &[(Phase, PhaseOutcome)], rework: Rework) -> WorkStep {
 mod tests {
     use super::*;
 
-    /// Reads `plan do:partial check:needs-fixes`; a phase without a word is done.
+    /// Parses a history such as `plan do:partial check:needs-fixes`; without an outcome, a phase is done.
     fn history(text: &str) -> Vec<(Phase, PhaseOutcome)> {
         let entry = |word: &str| {
             let (phase, outcome) = word.split_once(':').unwrap_or((word, "done"));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn each_history_has_one_continuation() {
+    fn the_history_determines_the_next_step() {
         let round = "fix push check:needs-fixes";
         let first = "plan do push check:needs-fixes";
         for (past, expected) in [
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn convergence_does_again_in_place_of_fixing() {
+    fn converge_repeats_do_instead_of_fixing() {
         let round = "do push check:needs-fixes";
         for (past, expected) in [
             (format!("plan {round}"), "do"),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_ends() {
+    fn every_history_finishes() {
         let outcomes = [
             "done",
             "partial",

@@ -1,4 +1,4 @@
-//! Drives the work on an issue: asks [`phase::next`] what is to be done, has it done, writes it down, and asks again.
+//! Driver: asks [`phase::next`] for the next step, performs it, saves the result, and repeats.
 
 mod begin;
 mod conclude;
@@ -21,143 +21,143 @@ use crate::phase::{self, Phase, PhaseOutcome, WorkStatus, WorkStep};
 use crate::settings::WorkSettings;
 use crate::summary;
 
-/// The file that holds the state of the work, below `o/work`.
+/// State file, relative to `o/work`.
 pub const STATE: &str = "state.json";
 
-/// All that the work needs.
+/// Everything needed to work on an issue.
 pub struct Work {
-    /// The top of the user's repository.
+    /// Top-level directory of the user's repository.
     pub top: PathBuf,
-    /// Where the trees of this repository's issues are.
+    /// Directory for the agents' repositories, one per issue.
     pub agent_repos: PathBuf,
-    /// The repository, as `OWNER/NAME`.
+    /// Repository, as `OWNER/NAME`.
     pub repository: String,
-    /// The git program.
+    /// Path of the git executable.
     pub git: PathBuf,
     /// Git in the user's repository.
     pub main: Git,
-    /// Where the issues are.
+    /// Service that hosts issues and pull requests.
     pub hub: Box<dyn Hub>,
-    /// Who works in the phases.
+    /// Configuration of the phases' agents.
     pub agents: Agents,
     /// Limits.
     pub settings: WorkSettings,
-    /// What was asked for on the command line.
+    /// Options of the command line.
     pub options: WorkOptions,
-    /// Is told what happens.
+    /// Callback for progress.
     pub on_event: Box<dyn Fn(&WorkEvent) + Send + Sync>,
 }
 
-/// What is asked for.
+/// Options of one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkOptions {
-    /// This issue, whatever its labels.
+    /// Issue to work on, regardless of its labels.
     pub issue: Option<u64>,
-    /// A new issue: its title and text.
+    /// Title and text of an issue to open.
     pub open: Option<(String, String)>,
-    /// The model of all phases.
+    /// Model for all phases.
     pub model: Option<String>,
-    /// The branch that the work is for.
+    /// Base branch.
     pub base: Option<String>,
-    /// Whether files that run with rights of the repository may be changed.
+    /// Whether changes to files that run with the repository's permissions may be pushed.
     pub allow_workflows: bool,
-    /// Where people find the log of this run.
+    /// URL of the log of this run.
     pub log: Option<String>,
 }
 
-/// What happens.
+/// Progress of the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkEvent {
-    /// This issue is worked on, its number and title; `true`: work that was begun goes on.
+    /// An issue is being worked on.
     Issue {
-        /// Its number.
+        /// Issue number.
         number: u64,
-        /// Its title.
+        /// Issue title.
         title: String,
         /// Whether earlier work is resumed.
         is_resumed: bool,
     },
-    /// A phase begins.
+    /// A phase started.
     PhaseStarted(Phase),
-    /// A phase has ended: how, and why.
+    /// A phase ended, with a note on the reason.
     PhaseEnded(Phase, PhaseOutcome, String),
-    /// Something that the work goes on in spite of.
+    /// A problem that does not stop the work.
     Warning(String),
 }
 
-/// Why the work could not go on. What it has come to is kept.
+/// Error that stops the work. Its state is kept, so the work can be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
-    /// The hub.
+    /// GitHub or another hub failed.
     #[error(transparent)]
     Hub(#[from] HubError),
-    /// Git.
+    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The tree.
+    /// The agents' repository could not be set up.
     #[error(transparent)]
     AgentRepo(#[from] AgentRepoError),
-    /// A file.
-    #[error("cannot keep the state of the work: {0}")]
+    /// A file of the work could not be read or written.
+    #[error("cannot save the state of the work: {0}")]
     Io(#[from] io::Error),
-    /// The program itself cannot be started.
+    /// The executable could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Another worker is there.
+    /// Another process works on this repository.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The phases insist on a sandbox.
-    #[error("the phases run in a sandbox, and none can be built here")]
+    /// The agents require a sandbox.
+    #[error("the agents run in a sandbox, which is not available here")]
     NoSandbox,
-    /// It makes no sense as things are.
+    /// The request is invalid in the current state.
     #[error("{message}")]
     Refused {
-        /// Why.
+        /// Error message.
         message: String,
-        /// What the user can do about it.
+        /// Advice for the user.
         hint: String,
     },
 }
 
 impl WorkError {
-    /// What the user can do about it.
+    /// Returns advice for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Hub(error) => error.hint.clone(),
             Self::Refused { hint, .. } => Some(hint.clone()),
             Self::NoSandbox => Some(
-                "`ah sandbox check` says what is missing; `--no-sandbox` goes on without"
+                "run `ah sandbox check` for the reason, or use `--no-sandbox` at your own risk"
                     .to_owned(),
             ),
-            Self::Lock(LockError::Held(_)) => Some("wait for it to end".to_owned()),
+            Self::Lock(LockError::Held(_)) => Some("wait until it has finished".to_owned()),
             _ => None,
         }
     }
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkResult {
-    /// The work is over.
+    /// The work is finished.
     Over(WorkStatus),
-    /// The phase that was asked for is done: how it came out.
+    /// The requested phase is finished.
     Phase(PhaseOutcome),
 }
 
-/// What there is to do.
+/// Result of looking for work.
 enum Start {
-    /// This.
+    /// Work to start or to resume.
     Work(Box<Journal>),
-    /// Nothing.
+    /// No work, with the reason.
     Nothing(WorkStatus),
 }
 
 impl Work {
-    /// Works on an issue until it is over.
+    /// Works on an issue until it is finished.
     ///
     /// # Errors
     ///
-    /// Where the work cannot go on; the same call goes on with it later.
+    /// If the work cannot continue; the same call resumes it later.
     pub async fn run(&self) -> Result<WorkResult, WorkError> {
         self.drive(None).await
     }
@@ -166,7 +166,7 @@ impl Work {
     ///
     /// # Errors
     ///
-    /// Where it is not that phase's turn, or it cannot go on.
+    /// If another phase comes first, or the phase cannot be performed.
     pub async fn run_phase(&self, phase: Phase) -> Result<WorkResult, WorkError> {
         self.drive(Some(phase)).await
     }
@@ -186,7 +186,7 @@ impl Work {
             Start::Nothing(status) => return Ok(WorkResult::Over(status)),
         };
         loop {
-            self.forget(&artifacts, &mut journal)?;
+            self.discard_stale(&artifacts, &mut journal)?;
             match (phase::next(&journal.history(), journal.rework), only) {
                 (WorkStep::Finish(status), _) => {
                     self.conclude(&artifacts, &mut journal, status, None)
@@ -199,12 +199,12 @@ impl Work {
                 (WorkStep::Perform(next), Some(wanted)) if next != wanted => {
                     return match journal.last(wanted) {
                         Some(run) => Ok(WorkResult::Phase(run.outcome)),
-                        None => Err(not_its_turn(wanted, next)),
+                        None => Err(out_of_order(wanted, next)),
                     };
                 }
                 (WorkStep::Perform(next), _) => {
                     if Instant::now() >= end_at && next != Phase::Act {
-                        return self.time_is_over(&artifacts, &mut journal, next).await;
+                        return self.stop_at_deadline(&artifacts, &mut journal, next).await;
                     }
                     (self.on_event)(&WorkEvent::PhaseStarted(next));
                     let run = self.perform(&artifacts, &mut journal, next).await?;
@@ -216,8 +216,9 @@ impl Work {
         }
     }
 
-    /// Forgets the phases that read what has changed since, with their sessions; before the first commit, the tree.
-    fn forget(&self, artifacts: &Artifacts, journal: &mut Journal) -> Result<(), WorkError> {
+    /// Discards phases whose input files have changed since, together with their sessions, and the agents' repository
+    /// if the first commit is among them.
+    fn discard_stale(&self, artifacts: &Artifacts, journal: &mut Journal) -> Result<(), WorkError> {
         let folder = self.tree_folder(journal.issue.number);
         let mut valid = still_valid(&journal.runs, &artifacts.hashes());
         let past = &journal.history()[..valid];
@@ -226,7 +227,7 @@ impl Work {
             WorkStep::Finish(_) => false,
         };
         if needs_tree && !AgentRepo::is_at(&folder) {
-            // The commits went with it, so they are made again.
+            // The commits were lost with the repository, so they are made again.
             let first = past.iter().position(|(phase, _)| *phase == Phase::Do);
             valid = first.unwrap_or(valid);
         }
@@ -242,16 +243,14 @@ impl Work {
         save(artifacts, journal)
     }
 
-    async fn time_is_over(
+    async fn stop_at_deadline(
         &self,
         artifacts: &Artifacts,
         journal: &mut Journal,
         next: Phase,
     ) -> Result<WorkResult, WorkError> {
         let number = journal.issue.number;
-        let note = format!(
-            "the time of the run was over before {next}; `ah work -i {number}` goes on there"
-        );
+        let note = format!("time limit reached before {next}; continue with `ah work -i {number}`");
         (self.on_event)(&WorkEvent::Warning(note.clone()));
         self.conclude(artifacts, journal, WorkStatus::Failed, Some(&note))
             .await?;
@@ -271,18 +270,18 @@ impl Work {
     }
 }
 
-fn not_its_turn(wanted: Phase, next: Phase) -> WorkError {
+fn out_of_order(wanted: Phase, next: Phase) -> WorkError {
     WorkError::Refused {
-        message: format!("it is not the turn of {wanted}: {next} comes first"),
-        hint: format!("`ah work {next}`, or `ah work` for all that is left"),
+        message: format!("cannot run the phase {wanted} yet: {next} comes first"),
+        hint: format!("run `ah work {next}`, or `ah work` for all remaining phases"),
     }
 }
 
-/// The state of the work, if some was begun.
+/// Loads the state of the work, if there is one.
 ///
 /// # Errors
 ///
-/// Where the file is there and cannot be read.
+/// If the file cannot be parsed.
 pub fn load(artifacts: &Artifacts) -> Result<Option<Journal>, WorkError> {
     let Some(text) = artifacts.read(STATE) else {
         return Ok(None);
@@ -290,8 +289,8 @@ pub fn load(artifacts: &Artifacts) -> Result<Option<Journal>, WorkError> {
     serde_json::from_str(&text).map(Some).map_err(|error| {
         let path = artifacts.path(STATE);
         WorkError::Refused {
-            message: format!("cannot understand `{}`: {error}", path.display()),
-            hint: "remove the file to begin anew".to_owned(),
+            message: format!("cannot parse `{}`: {error}", path.display()),
+            hint: "remove the file to start over".to_owned(),
         }
     })
 }
@@ -302,7 +301,7 @@ fn save(artifacts: &Artifacts, journal: &Journal) -> Result<(), WorkError> {
     Ok(())
 }
 
-/// This moment in UTC.
+/// Returns the current time in UTC, as ISO 8601.
 pub(crate) fn now() -> String {
     jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-//! How much time and how many tokens a phase may take, and how much may be open at once.
+//! Limits of phases: time, tokens, and open pull requests.
 
 use std::collections::BTreeMap;
 
@@ -6,69 +6,69 @@ use serde::{Deserialize, Serialize};
 
 use crate::phase::{Phase, Rework};
 
-/// The limits of the work, as the setting `work` says them.
+/// Setting `work`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct WorkSettings {
-    /// With more open pull requests than this nothing is begun; 4.
+    /// Largest number of open pull requests with which new work is started. Default: 4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_prs: Option<usize>,
-    /// After so many seconds no further phase is begun; 1200.
+    /// Number of seconds after which no further phase is started. Default: 1200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<u64>,
-    /// Rounds of `--converge`; without it reviews are answered by the phase fix.
+    /// Rounds of `--converge`. Default: reviews are answered by the phase fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub converge: Option<usize>,
-    /// By the name of a phase, what differs there.
+    /// Overrides by phase.
     pub phases: BTreeMap<Phase, PhaseSettings>,
 }
 
-/// What differs in a phase.
+/// Overrides for a phase.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct PhaseSettings {
-    /// The model.
+    /// Model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How many seconds it may take.
+    /// Time limit in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
-    /// How many tokens its last request and answer may have.
+    /// Token limit of a single request and its response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_context_tokens: Option<u64>,
 }
 
-/// What a phase may take.
+/// Budget of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// Seconds.
+    /// Time limit in seconds.
     pub timeout: u64,
-    /// Tokens of the last request and answer.
+    /// Token limit of a single request and its response.
     pub max_context_tokens: u64,
 }
 
 impl WorkSettings {
-    /// With more open pull requests than this nothing is begun.
+    /// Returns the largest number of open pull requests with which new work is started.
     pub fn max_prs(&self) -> usize {
         self.max_prs.unwrap_or(4)
     }
 
-    /// After so many seconds no further phase is begun.
+    /// Returns the number of seconds after which no further phase is started.
     pub fn deadline(&self) -> u64 {
         self.deadline.unwrap_or(1200)
     }
 
-    /// What is done when a review asks for more.
+    /// Returns the response to a review that asks for more.
     pub fn rework(&self) -> Rework {
         self.converge.map_or_else(Rework::default, Rework::Converge)
     }
 
-    /// The model of a phase, where the setting names one.
+    /// Returns the model configured for a phase.
     pub fn model(&self, phase: Phase) -> Option<&str> {
         self.phases.get(&phase)?.model.as_deref()
     }
 
-    /// What a phase may take.
+    /// Returns the budget of a phase.
     pub fn budget(&self, phase: Phase) -> Budget {
         let (timeout, tokens) = match phase {
             Phase::Check => (180, 50_000),

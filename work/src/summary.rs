@@ -1,4 +1,4 @@
-//! What is told of the work when it is over: `summary.json` for programs, a comment for people.
+//! Final report: `summary.json` for programs, a comment for people.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use crate::artifact::Artifacts;
 use crate::journal::Journal;
 use crate::phase::{Phase, WorkStatus};
 
-/// The longest comment, in characters.
+/// Longest comment, in characters.
 const LONGEST: usize = 4_000;
 
-/// How the work went, for `summary.json`.
+/// Returns the content of `summary.json`.
 pub fn to_json(
     status: WorkStatus,
     repository: &str,
@@ -43,7 +43,7 @@ pub fn to_json(
     })
 }
 
-/// The last comment: how it ended, where to look, and the parts of the files that say why.
+/// Returns the final comment: status, branch, phases, and the sections of the phases' files that explain the result.
 pub fn comment(
     status: WorkStatus,
     journal: &Journal,
@@ -98,7 +98,7 @@ fn of_failed_plan(status: WorkStatus, update: &str) -> String {
     }
 }
 
-/// What stands below the heading `title`, up to the next one of its level or above.
+/// Returns the text below the heading `title`, up to the next heading of the same or a higher level.
 pub fn section(text: &str, title: &str) -> String {
     let level = |line: &str| {
         let marks = line.len() - line.trim_start_matches('#').len();
@@ -117,7 +117,7 @@ pub fn section(text: &str, title: &str) -> String {
     below.join("\n").trim().to_owned()
 }
 
-/// The beginning of a text.
+/// Returns `text`, truncated to `longest` characters.
 fn cut(text: &str, longest: usize) -> String {
     match text.char_indices().nth(longest) {
         Some(_) => text.chars().take(longest - 1).chain(['…']).collect(),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_ends_where_the_next_begins() {
+    fn a_section_ends_at_the_next_heading_of_its_level() {
         let text = "# Check\n\n## Issues\n### Critical\nnone\n\n## Verdict\n\npass: all is well\n";
         for (title, expected) in [
             ("Verdict", "pass: all is well"),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_between_characters() {
+    fn long_text_is_cut_between_characters() {
         assert_eq!(cut("äöü", 3), "äöü");
         assert_eq!(cut("äöüß", 3), "äö…");
     }

@@ -1,4 +1,4 @@
-//! What a review says: `actions.json`, read as the words of an agent that has read a stranger's text. Pure.
+//! Parses a review, `actions.json`. Its content is untrusted, because its agent read untrusted text. Pure.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,25 +7,25 @@ use crate::issue::LABELS;
 
 const MOST_ACTIONS: usize = 10;
 const LONGEST_TITLE: usize = 256;
-/// The longest text that GitHub takes.
+/// GitHub's limit, in characters.
 const LONGEST_BODY: usize = 65_536;
 
-/// The word of a review.
+/// Verdict of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It may be shown to people.
+    /// Ready for a pull request.
     Pass,
-    /// It would be fit after some mending.
+    /// Nearly ready; needs fixes.
     NeedsFixes,
-    /// It is not what was wanted.
+    /// Does not meet the goal.
     Fail,
-    /// None that we know.
+    /// Missing or unknown.
     Unknown,
 }
 
 impl Verdict {
-    /// The verdict of this word.
+    /// Parses a verdict.
     pub fn of(word: &str) -> Self {
         match word {
             "pass" => Self::Pass,
@@ -35,7 +35,7 @@ impl Verdict {
         }
     }
 
-    /// The word for it.
+    /// Returns the name used in `actions.json`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -46,36 +46,36 @@ impl Verdict {
     }
 }
 
-/// Something to be done at the hub.
+/// Action on the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Opens a pull request of the branch.
+    /// Open a pull request.
     CreatePr {
-        /// The branch, which has to be that of the issue.
+        /// Branch; must be that of the issue.
         branch: String,
-        /// The title.
+        /// Title.
         title: String,
-        /// The text.
+        /// Description.
         body: String,
     },
-    /// Says something below the issue.
+    /// Comment on the issue.
     CommentIssue {
-        /// The text.
+        /// Text.
         body: String,
     },
-    /// Closes the issue.
+    /// Close the issue.
     CloseIssue,
-    /// Adds labels to the issue.
+    /// Add labels to the issue.
     LabelIssue {
-        /// Their names; none of those that say how far the work is.
+        /// Names; labels that track the state of the work are not allowed.
         labels: Vec<String>,
     },
-    /// One that we do not know, which is left out.
+    /// Unknown action, which is skipped.
     Other(String),
 }
 
 impl Action {
-    /// The word for it.
+    /// Returns the name used in `actions.json`.
     pub fn as_str(&self) -> &str {
         match self {
             Self::CreatePr { .. } => "create_pr",
@@ -87,22 +87,22 @@ impl Action {
     }
 }
 
-/// A review.
+/// Review of the commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Review {
-    /// Its word.
+    /// Verdict.
     pub verdict: Verdict,
-    /// What it asks for.
+    /// Requested actions.
     pub actions: Vec<Action>,
-    /// What got in the way of the work, in a line each.
+    /// Obstacles to the work, one line each.
     pub friction: Vec<String>,
 }
 
-/// Reads `actions.json`.
+/// Parses `actions.json`.
 ///
 /// # Errors
 ///
-/// Where it is not what it should be; the text says what and where.
+/// If the content is invalid, with the position and the reason.
 pub fn read(text: &str) -> Result<Review, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
     let Value::Object(top) = value else {
@@ -111,7 +111,7 @@ pub fn read(text: &str) -> Result<Review, String> {
     let verdict = match top.get("verdict") {
         None => Verdict::Unknown,
         Some(Value::String(word)) => Verdict::of(word),
-        Some(_) => return Err("verdict: expected a text".to_owned()),
+        Some(_) => return Err("verdict: expected a string".to_owned()),
     };
     let list = |key: &str| match top.get(key) {
         None | Some(Value::Null) => Ok(&[] as &[Value]),
@@ -124,7 +124,7 @@ pub fn read(text: &str) -> Result<Review, String> {
     }
     let actions = (0..).zip(actions).map(|(at, item)| {
         let action = action(item);
-        action.map_err(|fault| format!("actions[{at}]{fault}"))
+        action.map_err(|reason| format!("actions[{at}]{reason}"))
     });
     let friction = list("friction")?.iter().filter_map(Value::as_str);
     Ok(Review {
@@ -163,23 +163,23 @@ fn text(fields: &Map<String, Value>, key: &str, longest: usize) -> Result<String
             Err(format!(".{key}: longer than {longest} characters"))
         }
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(format!(".{key}: expected a text")),
+        Some(_) => Err(format!(".{key}: expected a string")),
         None => Err(format!(".{key}: is missing")),
     }
 }
 
 fn labels(fields: &Map<String, Value>) -> Result<Vec<String>, String> {
     let Some(Value::Array(items)) = fields.get("labels") else {
-        return Err(".labels: expected a list of texts".to_owned());
+        return Err(".labels: expected a list of strings".to_owned());
     };
     let label = |item: &Value| {
         let name = item.as_str().map(str::trim).unwrap_or_default();
-        let is_ours = LABELS
+        let is_reserved = LABELS
             .iter()
             .any(|(own, ..)| own.eq_ignore_ascii_case(name));
         match name {
-            "" => Err(".labels: expected a list of texts".to_owned()),
-            _ if is_ours => Err(format!(".labels: `{name}` is for the work itself to set")),
+            "" => Err(".labels: expected a list of strings".to_owned()),
+            _ if is_reserved => Err(format!(".labels: `{name}` is reserved")),
             name if name.len() > 50 => Err(".labels: longer than 50 characters".to_owned()),
             name => Ok(name.to_owned()),
         }
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_review_is_read_with_what_it_asks_for() {
+    fn a_review_is_parsed_with_its_actions() {
         let review = read(
             r#"{"verdict": "pass", "friction": ["no tests run here"], "actions": [
                 {"action": "comment_issue", "body": "Fixed."},
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_review_is_refused_with_its_place() {
+    fn an_invalid_review_is_rejected_with_its_position() {
         let long = format!(
             r#"{{"actions": [{{"action": "create_pr", "branch": "b", "body": "x", "title": "{}"}}]}}"#,
             "t".repeat(257)
@@ -240,7 +240,7 @@ mod tests {
                 r#"{"verdict": "needs-fixes", "actions": null}"#,
                 Ok("needs-fixes"),
             ),
-            (r#"{"verdict": true}"#, Err("verdict: expected a text")),
+            (r#"{"verdict": true}"#, Err("verdict: expected a string")),
             (r#"{"actions": {}}"#, Err("actions: expected a list")),
             (r#"{"actions": [1]}"#, Err("actions[0]: expected an object")),
             (r#"{"actions": [{}]}"#, Err("actions[0].action: is missing")),
@@ -250,11 +250,11 @@ mod tests {
             ),
             (
                 r#"{"actions": [{"action": "create_pr", "branch": 7, "title": "t", "body": "b"}]}"#,
-                Err("actions[0].branch: expected a text"),
+                Err("actions[0].branch: expected a string"),
             ),
             (
                 r#"{"actions": [{"action": "label_issue", "labels": ["Todo"]}]}"#,
-                Err("actions[0].labels: `Todo` is for the work itself to set"),
+                Err("actions[0].labels: `Todo` is reserved"),
             ),
             (&long, Err("actions[0].title: longer than 256 characters")),
             (&many, Err("actions: more than 10")),

@@ -194,8 +194,8 @@ fn phases_one_by_one_do_nothing_twice() {
     let server = Server::new(turns.concat());
     let early = site.work(&server, ["do"]).run().expect(1);
     insta::assert_snapshot!(early.stderr, @r"
-    error: it is not the turn of do: nothing was begun
-    hint: `ah work plan`, or `ah work` for all of it
+    error: cannot run the phase do: no work was started
+    hint: run `ah work plan`, or `ah work` for all phases
     ");
     for phase in ["plan", "do", "push", "check", "act"] {
         site.work(&server, [phase]).run().expect(0);

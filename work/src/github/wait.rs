@@ -1,25 +1,25 @@
-//! Whether and when a request that failed is sent again, by what GitHub says of its limits. Pure.
+//! Decides whether and when a failed request is retried, according to GitHub's rate limits. Pure.
 
 use std::time::Duration;
 
-/// The longest wait, whoever asks for it.
+/// Longest wait, in seconds.
 const LONGEST: u64 = 60;
 
-/// What an answer says.
+/// Status and rate limit of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RateLimit {
-    /// The status; none, where there was no answer.
+    /// HTTP status; `None` if there was no response.
     pub status: Option<u16>,
-    /// Seconds to wait.
+    /// Seconds to wait (`Retry-After`).
     pub retry_after: Option<u64>,
-    /// Requests that are left.
+    /// Number of remaining requests.
     pub remaining: Option<u64>,
-    /// Seconds until there are more.
+    /// Seconds until the limit is reset.
     pub reset_in: Option<u64>,
 }
 
 impl RateLimit {
-    /// There was no answer.
+    /// Returns the value for a request without response.
     pub(super) fn no_response() -> Self {
         Self {
             status: None,
@@ -29,28 +29,28 @@ impl RateLimit {
         }
     }
 
-    /// Whether the request was refused for a limit, before anything was done.
+    /// Returns whether the request was rejected by a rate limit, so not carried out.
     pub(super) fn is_refused(&self) -> bool {
         let is_limited = self.retry_after.is_some() || self.remaining == Some(0);
         matches!(self.status, Some(429)) || (self.status == Some(403) && is_limited)
     }
 }
 
-/// What to do.
+/// What to do after a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RetryDecision {
-    /// Ask again after this time.
+    /// Retry after this time.
     Wait(Duration),
-    /// It would be so long that it makes no sense.
+    /// The wait of this length would be too long.
     TooLong(Duration),
-    /// It would not help.
+    /// Do not retry.
     GiveUp,
 }
 
-/// Decides after the attempt numbered `attempt` from 0, of which there may be `retries` more than one.
+/// Decides about a retry after attempt number `attempt`, counted from 0, with at most `retries` retries.
 pub(super) fn decide(limits: &RateLimit, attempt: u32, retries: u32) -> RetryDecision {
-    let is_fault = matches!(limits.status, None | Some(408 | 500 | 502 | 503 | 504));
-    if !is_fault && !limits.is_refused() {
+    let is_transient = matches!(limits.status, None | Some(408 | 500 | 502 | 503 | 504));
+    if !is_transient && !limits.is_refused() {
         return RetryDecision::GiveUp;
     }
     let backoff = 1 << attempt.min(6);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_waited_for_and_refusals_are_not() {
+    fn rate_limits_and_server_errors_are_retried() {
         for (status, retry_after, remaining, reset_in, attempt, expected) in [
             (Some(403), None, None, None, 0, "give up"),
             (Some(403), None, Some(4999), Some(10), 0, "give up"),

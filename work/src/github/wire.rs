@@ -1,9 +1,9 @@
-//! What GitHub's answers look like, as far as they are read.
+//! GitHub's JSON, as far as it is used.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An issue; pull requests are listed as such too.
+/// Issue. Lists of issues contain pull requests too.
 #[derive(Debug, Deserialize)]
 pub(super) struct Issue {
     number: u64,
@@ -15,7 +15,7 @@ pub(super) struct Issue {
     created_at: String,
     #[serde(default)]
     html_url: String,
-    /// There, if it is a pull request.
+    /// Present for pull requests.
     pub pull_request: Option<Value>,
 }
 
@@ -65,20 +65,20 @@ pub(super) struct Repository {
     pub default_branch: String,
 }
 
-/// The address behind `rel="next"` of a `Link` header.
+/// Returns the URL with `rel="next"` in a `Link` header.
 pub(super) fn next_page(link: &str) -> Option<&str> {
     let mut links = link.split(',');
-    let (address, _) = links.find_map(|link| {
+    let address = links.find_map(|link| {
         let (address, parameters) = link.split_once(';')?;
         let is_next = parameters
             .split(';')
             .any(|parameter| matches!(parameter.trim(), "rel=\"next\"" | "rel=next"));
-        is_next.then_some((address, ()))
+        is_next.then_some(address)
     })?;
     address.trim().strip_prefix('<')?.strip_suffix('>')
 }
 
-/// What an answer that refuses says, in a line.
+/// Returns the reason in an error response, in one line.
 pub(super) fn reason(text: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(text) else {
         return text.chars().take(200).collect();
@@ -92,7 +92,7 @@ pub(super) fn reason(text: &str) -> String {
     parts.join(": ")
 }
 
-/// `text` as a part of an address.
+/// Percent-encodes `text` for a URL.
 pub(super) fn escaped(text: &str) -> String {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_page_is_found_among_the_links() {
+    fn the_next_page_is_found_in_a_link_header() {
         for (link, expected) in [
             (
                 r#"<https://a/b?page=2>; rel="next", <https://a/b?page=9>; rel="last""#,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_why() {
+    fn the_reason_is_read_from_an_error_response() {
         let whole = r#"{"message": "Validation Failed", "errors": [{"code": "invalid", "field": "head"}, {"message": "m"}]}"#;
         for (text, expected) in [
             (whole, "Validation Failed: invalid: m"),

@@ -1,4 +1,4 @@
-//! Finds what is to be worked on: work that was begun, the issue that was asked for, or the most urgent one.
+//! Finds the work to do: unfinished work, the requested issue, or the most urgent one.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use crate::phase::{Phase, WorkStatus};
 use crate::run::{Start, Work, WorkError, WorkEvent, load, now, save};
 
 impl Work {
-    /// What would be worked on, without changing anything.
+    /// Returns the issue that would be worked on, or why there is none, without changing anything.
     ///
     /// # Errors
     ///
-    /// Where the hub does not say.
+    /// If the hub cannot be reached.
     pub async fn look(&self) -> Result<Result<Issue, WorkStatus>, WorkError> {
         let artifacts = Artifacts::of(&self.top);
-        if let Some(journal) = load(&artifacts)?.filter(|journal| self.is_to_go_on(journal)) {
+        if let Some(journal) = load(&artifacts)?.filter(|journal| self.is_resumable(journal)) {
             return Ok(Ok(journal.issue));
         }
         if let Some(number) = self.options.issue {
@@ -41,30 +41,30 @@ impl Work {
             return Err(WorkError::NoSandbox);
         }
         let kept = load(artifacts)?;
-        // A single phase is of the work that was begun, be it over or not.
-        let goes_on = |journal: &Journal| match only {
+        // A single phase applies to the current work, even if that is finished.
+        let is_current = |journal: &Journal| match only {
             Some(phase) if phase != Phase::Plan => self
                 .options
                 .issue
                 .is_none_or(|number| number == journal.issue.number),
-            _ => self.is_to_go_on(journal),
+            _ => self.is_resumable(journal),
         };
         match kept {
-            Some(journal) if goes_on(&journal) => self.go_on(artifacts, journal).await,
+            Some(journal) if is_current(&journal) => self.resume(artifacts, journal).await,
             Some(journal) if journal.concluded.is_none() && self.names_other(&journal) => {
                 let number = journal.issue.number;
                 Err(WorkError::Refused {
                     message: format!("issue #{number} is not finished"),
                     hint: format!(
-                        "`ah work -i {number}` finishes it; remove `{}` to give it up",
+                        "run `ah work -i {number}` to finish it, or remove `{}` to discard it",
                         artifacts.folder().display()
                     ),
                 })
             }
             _ => match only {
                 Some(phase) if phase != Phase::Plan => Err(WorkError::Refused {
-                    message: format!("it is not the turn of {phase}: nothing was begun"),
-                    hint: "`ah work plan`, or `ah work` for all of it".to_owned(),
+                    message: format!("cannot run the phase {phase}: no work was started"),
+                    hint: "run `ah work plan`, or `ah work` for all phases".to_owned(),
                 }),
                 _ => self.take(artifacts).await,
             },
@@ -76,10 +76,11 @@ impl Work {
         self.options.open.is_some() || self.options.issue.is_some_and(|wanted| wanted != number)
     }
 
-    fn is_to_go_on(&self, journal: &Journal) -> bool {
+    fn is_resumable(&self, journal: &Journal) -> bool {
         match journal.concluded {
             None => !self.names_other(journal),
-            // What has gone well is not done again, and what ran out of time goes on; another failure begins anew.
+            // Successful work is not repeated, and work that ran out of time is resumed; after another failure the
+            // issue starts over.
             Some(status) => {
                 let is_named = self.options.issue == Some(journal.issue.number);
                 let is_over = matches!(
@@ -91,7 +92,11 @@ impl Work {
         }
     }
 
-    async fn go_on(&self, artifacts: &Artifacts, mut journal: Journal) -> Result<Start, WorkError> {
+    async fn resume(
+        &self,
+        artifacts: &Artifacts,
+        mut journal: Journal,
+    ) -> Result<Start, WorkError> {
         let number = journal.issue.number;
         (self.on_event)(&WorkEvent::Issue {
             number,
@@ -99,7 +104,7 @@ impl Work {
             is_resumed: true,
         });
         let issue = self.hub.issue(number).await?;
-        artifacts.write("plan/issue.json", &told(&issue))?;
+        artifacts.write("plan/issue.json", &issue_file(&issue))?;
         journal.issue = issue;
         if journal
             .concluded
@@ -112,11 +117,13 @@ impl Work {
         Ok(Start::Work(Box::new(journal)))
     }
 
-    /// Takes an issue up.
+    /// Starts work on an issue.
     async fn take(&self, artifacts: &Artifacts) -> Result<Start, WorkError> {
         for (name, colour, meaning) in LABELS {
             if let Err(error) = self.hub.ensure_label(name, colour, meaning).await {
-                (self.on_event)(&WorkEvent::Warning(format!("the label `{name}`: {error}")));
+                (self.on_event)(&WorkEvent::Warning(format!(
+                    "cannot create the label `{name}`: {error}"
+                )));
             }
         }
         if self.is_crowded().await? {
@@ -137,10 +144,10 @@ impl Work {
             None => self.hub.default_branch().await?,
         };
         let base_commit = self.fetch(&base).await?;
-        // One issue at a time: what others have left behind is pushed, or given up.
+        // Only one issue is worked on at a time, so repositories of earlier issues are no longer needed.
         AgentRepo::discard(&self.agent_repos)?;
         artifacts.clear()?;
-        artifacts.write("plan/issue.json", &told(&issue))?;
+        artifacts.write("plan/issue.json", &issue_file(&issue))?;
         let journal = Journal {
             repository: self.repository.clone(),
             branch: issue.branch(),
@@ -153,7 +160,7 @@ impl Work {
             concluded: None,
             issue,
         };
-        // Written before the labels: what they say of this issue is then ours to correct.
+        // Saved before the labels change, so that a later run knows to correct them.
         save(artifacts, &journal)?;
         self.mark(&journal.issue).await?;
         Ok(Start::Work(Box::new(journal)))
@@ -164,7 +171,7 @@ impl Work {
         match self.hub.open_pulls(most + 1).await {
             Ok(count) => Ok(count > most),
             Err(error) => {
-                let warning = format!("the open pull requests cannot be counted: {error}");
+                let warning = format!("cannot count the open pull requests: {error}");
                 (self.on_event)(&WorkEvent::Warning(warning));
                 Ok(false)
             }
@@ -182,7 +189,7 @@ impl Work {
         }
     }
 
-    /// The newest commit of the branch `base` of the remote.
+    /// Fetches the branch `base` of the remote and returns its commit.
     async fn fetch(&self, base: &str) -> Result<String, WorkError> {
         let target = format!("refs/remotes/origin/{base}");
         let refs = format!("+refs/heads/{base}:{target}");
@@ -199,7 +206,7 @@ impl Work {
         Ok(self.main.commit(&target).await?)
     }
 
-    /// Says at the hub that the issue is worked on.
+    /// Labels the issue as being worked on.
     async fn mark(&self, issue: &Issue) -> Result<(), HubError> {
         self.hub
             .add_labels(issue.number, &[DOING.to_owned()])
@@ -217,23 +224,23 @@ impl Work {
     }
 }
 
-/// What the agents are told of the issue, as a file.
-fn told(issue: &Issue) -> String {
-    format!("{:#}\n", issue.told(&issue.branch()))
+/// Returns the content of `issue.json` for the agents.
+fn issue_file(issue: &Issue) -> String {
+    format!("{:#}\n", issue.to_json(&issue.branch()))
 }
 
 impl Artifacts {
-    /// Makes the folder, which no commit takes up.
+    /// Creates the folder, ignored by git.
     ///
     /// # Errors
     ///
-    /// Where it cannot be made.
+    /// If it cannot be created.
     pub fn prepare(&self) -> std::io::Result<()> {
         fs::create_dir_all(self.folder())?;
         fs::write(self.folder().join(".gitignore"), "*\n")
     }
 
-    /// Removes what earlier work has left.
+    /// Removes the files of earlier work.
     fn clear(&self) -> std::io::Result<()> {
         for phase in Phase::ALL {
             match fs::remove_dir_all(self.path(phase.as_str())) {

@@ -1,4 +1,4 @@
-//! Says how the work ended: labels, a last comment, `summary.json`. Each of these may be done twice without harm.
+//! Reports the end of the work: labels, a final comment, `summary.json`. Every step can be repeated without harm.
 
 use crate::action::{ActionContext, comment_once};
 use crate::artifact::Artifacts;
@@ -24,15 +24,17 @@ impl Work {
         self.label(artifacts, journal, status).await?;
         let log = self.options.log.as_deref();
         let text = summary::comment(status, journal, artifacts, log, note);
-        let subject = ActionContext {
+        let context = ActionContext {
             number: journal.issue.number,
             branch: &journal.branch,
             base: &journal.base,
             is_pushed: false,
             mark: &journal.started_at,
         };
-        if let Err(error) = comment_once(self.hub.as_ref(), &text, &subject).await {
-            (self.on_event)(&WorkEvent::Warning(format!("the last comment: {error}")));
+        if let Err(error) = comment_once(self.hub.as_ref(), &text, &context).await {
+            (self.on_event)(&WorkEvent::Warning(format!(
+                "cannot post the final comment: {error}"
+            )));
         }
         self.summarise(artifacts, status, Some(journal))?;
         journal.concluded = Some(status);
@@ -50,8 +52,9 @@ impl Work {
             WorkStatus::Success => DONE.to_owned(),
             _ => FAILED.to_owned(),
         }];
-        let review = artifacts.read("check/actions.json");
-        let review = review.and_then(|text| verdict::read(&text).ok());
+        let review = artifacts
+            .read("check/actions.json")
+            .and_then(|text| verdict::read(&text).ok());
         if review.is_some_and(|review| !review.friction.is_empty()) {
             labels.push(FRICTION.to_owned());
         }

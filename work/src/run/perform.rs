@@ -1,4 +1,4 @@
-//! The phases, one function each.
+//! Implementation of the phases.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::action::{self, ActionContext};
-use crate::agent::{AgentExit, AgentJob, go_on, prompt};
+use crate::agent::{AgentExit, AgentJob, prompt, resume_prompt};
 use crate::agent_repo::{AgentRepo, AgentRepoSource};
 use crate::artifact::{Artifacts, FOLDER};
 use crate::journal::{Hashes, Journal, PhaseRun};
@@ -14,14 +14,14 @@ use crate::phase::{Phase, PhaseOutcome, Rework};
 use crate::run::{Work, WorkError, WorkEvent, now, save};
 use crate::verdict::{self, Review, Verdict};
 
-/// How often a phase whose program crashed is begun again.
+/// Retries of a phase whose process crashed.
 const RETRIES: usize = 2;
 
-/// How a phase came out, and in a sentence why.
+/// Result of a phase, with the reason.
 type PhaseResult = (PhaseOutcome, String);
 
 impl Work {
-    /// Performs a phase to its end.
+    /// Performs a phase.
     pub(super) async fn perform(
         &self,
         artifacts: &Artifacts,
@@ -40,7 +40,7 @@ impl Work {
         let now_there = artifacts.hashes();
         let own = format!("{phase}/");
         let is_written = |name: &str| match phase {
-            // What it reads of its own folder was put there for it.
+            // Files of its own directory that a phase reads were put there as its input.
             Phase::Check => name.starts_with(&own) || name == "do/feedback.md",
             _ => name.starts_with(&own) && !reads.contains_key(name),
         };
@@ -58,7 +58,7 @@ impl Work {
         })
     }
 
-    /// What a phase reads, as it is now.
+    /// Returns the files that a phase reads, with their current hashes.
     fn reads(&self, artifacts: &Artifacts, journal: &Journal, phase: Phase) -> Hashes {
         let names: &[&str] = match phase {
             Phase::Plan => &["plan/issue.json"],
@@ -69,7 +69,7 @@ impl Work {
             Phase::Act => &["check/actions.json"],
         };
         let is_fresh = |name: &str| {
-            // Before the first review there is no feedback, whatever lies there.
+            // Feedback exists only after a review; an older file is ignored.
             name != "do/feedback.md" || journal.last(Phase::Check).is_some()
         };
         let mut hashes = artifacts.hashes();
@@ -91,17 +91,17 @@ impl Work {
         } else if has("plan/update.md") {
             (
                 PhaseOutcome::Bailed,
-                "the agent says why in plan/update.md".to_owned(),
+                "the agent gives the reason in plan/update.md".to_owned(),
             )
         } else {
             (
                 PhaseOutcome::Failed,
-                format!("there is no plan: {}", end.words()),
+                format!("no plan was written: {}", end.description()),
             )
         })
     }
 
-    /// Do and fix: an agent makes commits.
+    /// Performs do or fix: an agent makes commits.
     async fn change(
         &self,
         artifacts: &Artifacts,
@@ -136,11 +136,11 @@ impl Work {
             (AgentExit::Well, true) => (PhaseOutcome::Done, String::new()),
             (end, true) => (
                 PhaseOutcome::Partial,
-                format!("{}, after a commit", end.words()),
+                format!("{}, after a commit", end.description()),
             ),
             (end, false) => (
                 PhaseOutcome::Failed,
-                format!("there is no commit: {}", end.words()),
+                format!("no commit was made: {}", end.description()),
             ),
         })
     }
@@ -156,21 +156,22 @@ impl Work {
         if head == *base
             || tree
                 .git()
-                .is_so(&["diff", "--quiet", "--no-ext-diff", base, &head])
+                .succeeds(&["diff", "--quiet", "--no-ext-diff", base, &head])
                 .await
         {
-            return Ok((PhaseOutcome::Skipped, "there is nothing to push".to_owned()));
+            return Ok((PhaseOutcome::Skipped, "nothing to push".to_owned()));
         }
-        if let Some(fault) = tree
-            .fault(base, &head, self.options.allow_workflows)
+        if let Some(reason) = tree
+            .push_refusal(base, &head, self.options.allow_workflows)
             .await?
         {
-            return Ok((PhaseOutcome::Failed, format!("not pushed: {fault}")));
+            return Ok((PhaseOutcome::Failed, format!("not pushed: {reason}")));
         }
         if head == journal.remote_commit {
-            return Ok((PhaseOutcome::Done, "the remote has it already".to_owned()));
+            return Ok((PhaseOutcome::Done, "already pushed".to_owned()));
         }
-        // Through the user's repository, which knows the way and the key to the remote; its branches stay as they are.
+        // Pushed from the user's repository, which has the remote's address and credentials. Its own branches do not
+        // change.
         let path = tree.path().to_string_lossy().into_owned();
         let fetch = [
             "fetch",
@@ -199,7 +200,7 @@ impl Work {
         ];
         match self.main.run(&words).await {
             Ok(_) => {}
-            // A push whose answer was lost has happened all the same.
+            // The push may have succeeded although its response was lost.
             Err(_) if self.remote_commit(branch).await.as_ref() == Ok(&head) => {}
             Err(error) => return Ok((PhaseOutcome::Failed, error.to_string())),
         }
@@ -208,7 +209,7 @@ impl Work {
         Ok((PhaseOutcome::Done, String::new()))
     }
 
-    /// Where the remote has the branch; empty where it has none.
+    /// Returns the commit of the branch on the remote, or an empty string.
     async fn remote_commit(&self, branch: &str) -> Result<String, crate::git::GitError> {
         let refs = format!("refs/heads/{branch}");
         let list = self.main.run(&["ls-remote", "origin", &refs]).await?;
@@ -229,12 +230,12 @@ impl Work {
         artifacts.collect(tree.path(), Phase::Check)?;
         let (verdict, note) = match artifacts.read("check/actions.json") {
             None => {
-                let note = format!("there is no verdict: {}", end.words());
+                let note = format!("no verdict was given: {}", end.description());
                 return Ok((PhaseOutcome::Failed, note));
             }
             Some(text) => match verdict::read(&text) {
                 Ok(review) => (review.verdict, note_of(end)),
-                Err(fault) => return Ok((PhaseOutcome::Failed, format!("actions.json: {fault}"))),
+                Err(error) => return Ok((PhaseOutcome::Failed, format!("actions.json: {error}"))),
             },
         };
         if verdict == Verdict::NeedsFixes && matches!(journal.rework, Rework::Converge(_)) {
@@ -253,7 +254,7 @@ impl Work {
         let is_pushed = journal
             .last(Phase::Push)
             .is_some_and(|run| run.outcome == PhaseOutcome::Done);
-        let subject = ActionContext {
+        let context = ActionContext {
             number: journal.issue.number,
             branch: &journal.branch,
             base: &journal.base,
@@ -261,7 +262,7 @@ impl Work {
             mark: &journal.started_at,
         };
         let done = match &review {
-            Some(review) => action::perform(self.hub.as_ref(), review, &subject).await,
+            Some(review) => action::perform(self.hub.as_ref(), review, &context).await,
             None => Vec::new(),
         };
         let verdict = review
@@ -305,7 +306,8 @@ impl Work {
         Ok(AgentRepo::of(&folder, &origin).await?)
     }
 
-    /// Has an agent do the phase. One whose program crashes is begun again; one that was killed with us goes on.
+    /// Runs the agent of a phase. After a crash, the phase is retried from the start; a session that was killed
+    /// together with this process is resumed.
     async fn agent(
         &self,
         artifacts: &Artifacts,
@@ -334,21 +336,19 @@ impl Work {
                     if matches!(phase, Phase::Do | Phase::Fix) {
                         self.clean(tree, journal).await?;
                     }
-                    (self.on_event)(&WorkEvent::Warning(format!(
-                        "{phase} crashed, and is begun again"
-                    )));
+                    (self.on_event)(&WorkEvent::Warning(format!("{phase} crashed; retrying")));
                 }
                 end => return Ok(end),
             }
         }
     }
 
-    /// Takes back what is not committed; also the commits, where they hold what no agent may find there.
+    /// Resets uncommitted changes, and also the commits if they must not be pushed.
     async fn clean(&self, tree: &AgentRepo, journal: &Journal) -> Result<(), WorkError> {
         let head = tree.head().await?;
         let base = &journal.base_commit;
         let target = match tree
-            .fault(base, &head, self.options.allow_workflows)
+            .push_refusal(base, &head, self.options.allow_workflows)
             .await?
         {
             None => &head,
@@ -380,10 +380,10 @@ impl Work {
         let files: Vec<_> = files
             .filter_map(|name| Some((*name, artifacts.read(name)?)))
             .collect();
-        let issue = journal.issue.told(&journal.branch);
+        let issue = journal.issue.to_json(&journal.branch);
         let mut text = prompt(phase, &files, &journal.base, &issue);
         if is_resumed {
-            text = format!("{}\n{text}", go_on(phase));
+            text = format!("{}\n{text}", resume_prompt(phase));
         }
         let below = tree.path().join(FOLDER);
         let mut read_only: Vec<_> = phase
@@ -412,22 +412,22 @@ impl Work {
     }
 }
 
-/// The review that counts: that of the last check, if it gave a verdict.
+/// Returns the review of the last check, if it gave a verdict.
 fn review_of(artifacts: &Artifacts, journal: &Journal) -> Option<Review> {
     let last = journal.last(Phase::Check)?;
     matches!(last.outcome, PhaseOutcome::Judged(_)).then_some(())?;
     verdict::read(&artifacts.read("check/actions.json")?).ok()
 }
 
-/// Of an agent that has left what it should, though it did not end well.
+/// Returns the note on an agent that left its files but did not end normally.
 fn note_of(end: AgentExit) -> String {
     match end {
         AgentExit::Well => String::new(),
-        end => end.words(),
+        end => end.description(),
     }
 }
 
-/// Copies a session to where the files of its phase are kept.
+/// Copies a session database to the files of its phase.
 fn keep_session(artifacts: &Artifacts, phase: Phase, session: &Path) -> std::io::Result<()> {
     let folder = artifacts.path(phase.as_str());
     fs::create_dir_all(&folder)?;

@@ -65,7 +65,7 @@ fn log(bench: Option<&Bench>, form: Json) -> Result<u8, Error> {
     let Some(bench) = bench else {
         return match form.json {
             true => print_json(&json!(null)),
-            false => print("no benchmark was begun here\n"),
+            false => print("no benchmark was started here\n"),
         };
     };
     if form.json {

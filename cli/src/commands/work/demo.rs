@@ -160,7 +160,7 @@ fn issues(hub: &FolderHub) -> Result<(), ah_work::hub::HubError> {
         ),
         (8, "A question", "What is this for?", &[]),
     ] {
-        hub.keep(&StoredIssue {
+        hub.store(&StoredIssue {
             issue: Issue {
                 number,
                 title: title.to_owned(),

@@ -76,7 +76,7 @@ fn what_was_committed_before_the_end_of_the_time_is_reviewed() {
     insta::assert_snapshot!(summary(&site), @r"
     success
     plan done
-    do partial it was stopped by a limit, after a commit
+    do partial the agent reached a limit, after a commit
     push done
     check pass
     act done
@@ -106,7 +106,7 @@ fn an_agent_that_crashes_begins_again() {
     assert!(
         ended
             .stderr
-            .contains("warning: check crashed, and is begun again"),
+            .contains("warning: check crashed; retrying"),
         "{}",
         ended.stderr
     );
@@ -251,7 +251,7 @@ fn what_ran_out_of_time_goes_on_when_it_is_named() {
     }
     let words = ["-p", "latin", "--settings", r#"{"work": {"deadline": 0}}"#];
     let ended = site.work(&server, words).run().expect(1);
-    let note = "the time of the run was over before plan; `ah work -i 7` goes on there";
+    let note = "time limit reached before plan; continue with `ah work -i 7`";
     assert!(ended.stderr.contains(note), "{}", ended.stderr);
     let issue = site.kept("issues/7");
     assert_eq!(

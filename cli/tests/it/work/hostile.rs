@@ -152,7 +152,7 @@ fn what_agents_obey_is_not_changed_by_agents() {
     assert!(
         ended
             .stderr
-            .contains("not pushed: it changes `.claude/settings.json`, which agents obey"),
+            .contains("not pushed: it changes `.claude/settings.json`, which controls agents"),
         "{}",
         ended.stderr
     );

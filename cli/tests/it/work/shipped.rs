@@ -218,6 +218,6 @@ fn a_change_stays_only_if_the_number_gets_smaller() {
     work(&["reset"]).expect(0);
     assert_eq!(
         work(&["log"]).expect(0).stdout,
-        "no benchmark was begun here\n"
+        "no benchmark was started here\n"
     );
 }

@@ -202,7 +202,8 @@ pub const JOBS: &[(&str, Job)] = &[
     ("choose processors and priority for itself", || {
         let mut all = [u64::MAX; 16];
         call(libc::SYS_sched_setaffinity, &[0, 128, pointer(&mut all)])?;
-        call(libc::SYS_setpriority, &[0, 0, 5])
+        // The lowest priority is allowed however nice this process is already.
+        call(libc::SYS_setpriority, &[0, 0, 19])
     }),
     ("wait for signals, times and events by descriptor", || {
         let mut none = [0_u64; 1];
