@@ -198,7 +198,7 @@ fn a_limit_that_lasts_is_said_and_the_work_goes_on_later() {
     assert!(
         ended
             .stderr
-            .contains("hint: the limit of requests is used up"),
+            .contains("hint: rate limit exceeded"),
         "{}",
         ended.stderr
     );
