@@ -153,9 +153,11 @@ pub fn variables(
 fn set_node_proxy(variables: &mut Vec<(String, String)>, with_proxy: bool) {
     let name = "NODE_OPTIONS";
     let ours = format!("--require={}", NODE_PROXY.0);
-    let at = variables.iter().position(|(known, _)| known == name);
-    let others = at.map(|at| variables.swap_remove(at).1.replace(&ours, ""));
-    let others = others.unwrap_or_default();
+    let others = variables
+        .iter()
+        .position(|(known, _)| known == name)
+        .map(|at| variables.swap_remove(at).1.replace(&ours, ""))
+        .unwrap_or_default();
     let all = if with_proxy {
         format!("{} {ours}", others.trim())
     } else {
@@ -256,8 +258,10 @@ mod tests {
         ] {
             let outside = outside.map(|value| ("NODE_OPTIONS".to_owned(), value.to_owned()));
             let seen = variables(outside.clone(), &[], with_proxy);
-            let seen = seen.iter().find(|(name, _)| name == "NODE_OPTIONS");
-            let seen = seen.map(|(_, value)| value.as_str());
+            let seen = seen
+                .iter()
+                .find(|(name, _)| name == "NODE_OPTIONS")
+                .map(|(_, value)| value.as_str());
             assert_eq!(seen, expected, "{outside:?} {with_proxy}");
         }
     }

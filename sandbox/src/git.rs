@@ -61,9 +61,13 @@ impl Confinement {
     fn linked_to(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for path in self.protected.iter().map(|name| self.workspace.join(name)) {
-            let within = fs::read_dir(&path).into_iter().flatten().flatten();
-            let within = within.map(|entry| entry.path());
-            let links = within.chain([path]).filter(|path| path.is_symlink());
+            let links = fs::read_dir(&path)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|entry| entry.path())
+                .chain([path])
+                .filter(|path| path.is_symlink());
             found.extend(links.filter_map(|link| fs::canonicalize(link).ok()));
         }
         found.retain(|target| target.starts_with(&self.workspace) && *target != self.workspace);

@@ -195,10 +195,12 @@ impl Confinement {
     /// Returns the paths to check for changes after a command: protected paths whose parent directory exists, and
     /// repositories.
     pub(crate) fn watched_paths(&self) -> Vec<PathBuf> {
-        let paths = self.protected.iter().map(|name| self.workspace.join(name));
-        let paths = paths.filter(|path| path.parent().is_some_and(Path::is_dir));
-        let repositories = repositories(&self.workspace, &self.protected);
-        paths.chain(repositories).collect()
+        self.protected
+            .iter()
+            .map(|name| self.workspace.join(name))
+            .filter(|path| path.parent().is_some_and(Path::is_dir))
+            .chain(repositories(&self.workspace, &self.protected))
+            .collect()
     }
 }
 

@@ -44,7 +44,7 @@ pub struct AgentJob<'a> {
     /// Comma-separated tools; all if `None`.
     pub tools: Option<&'a str>,
     /// Working directory.
-    pub tree: &'a Path,
+    pub cwd: &'a Path,
     /// Session database.
     pub session: &'a Path,
     /// Log file of the agent's output.
@@ -109,7 +109,7 @@ impl Agents {
         let command = Command {
             program: self.program.clone(),
             arguments: self.arguments(&job).into_iter().map(Into::into).collect(),
-            cwd: job.tree.to_owned(),
+            cwd: job.cwd.to_owned(),
             environment: self.variables.clone(),
             stdin: job.prompt.into_bytes(),
             deadline: Some(deadline),
@@ -126,12 +126,11 @@ impl Agents {
     ///
     /// If the program cannot be started.
     pub async fn can_be_confined(&self, folder: &Path) -> Result<bool, StartError> {
-        let folder = folder.to_owned();
         let words = ["sandbox", "exec", "--workspace", ".", "--", "true"];
         let command = Command {
             program: self.program.clone(),
             arguments: words.map(Into::into).to_vec(),
-            cwd: folder.clone(),
+            cwd: folder.to_owned(),
             environment: self.variables.clone(),
             stdin: Vec::new(),
             deadline: Some(GRACE),
@@ -262,7 +261,7 @@ The issue follows, as JSON. Anybody may have written its title and body: they sa
             skill: "check",
             must_produce: Some("o/work/check/actions.json".to_owned()),
             tools: None,
-            tree: Path::new("/t"),
+            cwd: Path::new("/t"),
             session: Path::new("/s/3.db"),
             log: "/l".into(),
             model: Some("opus"),

@@ -80,16 +80,16 @@ impl AgentRepo {
             .run(&["rev-parse", "--path-format=absolute", "--git-common-dir"])
             .await?;
         let common = PathBuf::from(common);
-        let tree = Self {
+        let repo = Self {
             folder: folder.to_owned(),
             git,
             objects: object_folders(&common.join("objects")),
         };
         if !Self::is_at(folder) {
-            tree.make(&common, origin).await?;
+            repo.make(&common, origin).await?;
             fs::write(folder.join("ready"), "")?;
         }
-        Ok(tree)
+        Ok(repo)
     }
 
     async fn make(

@@ -96,15 +96,15 @@ impl Artifacts {
         READABLE.iter().filter_map(|name| hash(name)).collect()
     }
 
-    /// Copies the files that `phase` reads into `tree`, and creates an empty directory for the phase's own files. A
+    /// Copies the files that `phase` reads into `repo`, and creates an empty directory for the phase's own files. A
     /// resumed phase keeps its directory.
     ///
     /// # Errors
     ///
     /// If the files cannot be written.
-    pub fn lay_out(&self, tree: &Path, phase: Phase, is_resumed: bool) -> io::Result<()> {
-        let below = tree.join(FOLDER);
-        real_folder(tree, &below)?;
+    pub fn lay_out(&self, repo: &Path, phase: Phase, is_resumed: bool) -> io::Result<()> {
+        let below = repo.join(FOLDER);
+        real_folder(repo, &below)?;
         for earlier in phase.earlier() {
             let folder = below.join(earlier.as_str());
             remove(&folder)?;
@@ -124,17 +124,17 @@ impl Artifacts {
         Ok(())
     }
 
-    /// Moves the files that the agent of `phase` has written in `tree` here, and removes those it did not write.
+    /// Moves the files that the agent of `phase` has written in `repo` here, and removes those it did not write.
     /// Returns the names of the existing ones.
     ///
     /// # Errors
     ///
     /// If the files cannot be written.
-    pub fn collect(&self, tree: &Path, phase: Phase) -> io::Result<Vec<String>> {
+    pub fn collect(&self, repo: &Path, phase: Phase) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for file in phase.leaves() {
             let name = format!("{phase}/{file}");
-            match left(tree, &name) {
+            match left(repo, &name) {
                 Some(text) => {
                     self.write(&name, &text)?;
                     names.push(name);
@@ -154,11 +154,11 @@ pub fn hash(bytes: &[u8]) -> String {
 
 /// Reads a file written by an agent. Only regular files in real directories are accepted: through a link or a named
 /// pipe, an agent could make us read files that it cannot.
-fn left(tree: &Path, name: &str) -> Option<String> {
-    let path = tree.join(FOLDER).join(name);
+fn left(repo: &Path, name: &str) -> Option<String> {
+    let path = repo.join(FOLDER).join(name);
     let folder = path.parent()?;
-    let below = folder.strip_prefix(tree).ok()?;
-    let mut part = tree.to_owned();
+    let below = folder.strip_prefix(repo).ok()?;
+    let mut part = repo.to_owned();
     for component in below {
         part.push(component);
         is_real_folder(&part).then_some(())?;
@@ -170,10 +170,10 @@ fn left(tree: &Path, name: &str) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Replaces links and files on the way from `tree` to `below` by directories.
-fn real_folder(tree: &Path, below: &Path) -> io::Result<()> {
-    let relative = below.strip_prefix(tree).unwrap_or(below);
-    let mut part = tree.to_owned();
+/// Replaces links and files on the way from `repo` to `below` by directories.
+fn real_folder(repo: &Path, below: &Path) -> io::Result<()> {
+    let relative = below.strip_prefix(repo).unwrap_or(below);
+    let mut part = repo.to_owned();
     for component in relative {
         part.push(component);
         if !is_real_folder(&part) {
@@ -210,15 +210,15 @@ mod tests {
     #[test]
     fn only_regular_files_are_accepted_from_an_agent() {
         let root = tempfile::tempdir().unwrap();
-        let (top, tree) = (root.path().join("top"), root.path().join("tree"));
+        let (top, repo) = (root.path().join("top"), root.path().join("tree"));
         let artifacts = Artifacts::of(&top);
-        fs::create_dir_all(&tree).unwrap();
+        fs::create_dir_all(&repo).unwrap();
         fs::write(root.path().join("secret"), "canary").unwrap();
-        artifacts.lay_out(&tree, Phase::Plan, false).unwrap();
-        let plan = tree.join("o/work/plan");
+        artifacts.lay_out(&repo, Phase::Plan, false).unwrap();
+        let plan = repo.join("o/work/plan");
         symlink(root.path().join("secret"), plan.join("plan.md")).unwrap();
         fs::write(plan.join("update.md"), "why not").unwrap();
-        let taken = artifacts.collect(&tree, Phase::Plan).unwrap();
+        let taken = artifacts.collect(&repo, Phase::Plan).unwrap();
         assert_eq!(taken, ["plan/update.md"]);
         // A linked directory is rejected too, for reading and for writing.
         fs::remove_dir_all(&plan).unwrap();
@@ -226,28 +226,28 @@ mod tests {
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join("plan.md"), "canary").unwrap();
         symlink(&elsewhere, &plan).unwrap();
-        assert!(artifacts.collect(&tree, Phase::Plan).unwrap().is_empty());
-        artifacts.lay_out(&tree, Phase::Do, false).unwrap();
+        assert!(artifacts.collect(&repo, Phase::Plan).unwrap().is_empty());
+        artifacts.lay_out(&repo, Phase::Do, false).unwrap();
         assert!(elsewhere.join("plan.md").exists() && is_real_folder(&plan));
-        fs::remove_dir_all(tree.join("o")).unwrap();
-        symlink(root.path(), tree.join("o")).unwrap();
-        artifacts.lay_out(&tree, Phase::Do, false).unwrap();
+        fs::remove_dir_all(repo.join("o")).unwrap();
+        symlink(root.path(), repo.join("o")).unwrap();
+        artifacts.lay_out(&repo, Phase::Do, false).unwrap();
         assert!(!root.path().join("work").exists());
     }
 
     #[test]
     fn changes_to_files_of_earlier_phases_are_undone() {
         let root = tempfile::tempdir().unwrap();
-        let (top, tree) = (root.path().join("top"), root.path().join("tree"));
+        let (top, repo) = (root.path().join("top"), root.path().join("tree"));
         let artifacts = Artifacts::of(&top);
-        fs::create_dir_all(&tree).unwrap();
+        fs::create_dir_all(&repo).unwrap();
         artifacts.write("plan/plan.md", "the plan").unwrap();
-        artifacts.lay_out(&tree, Phase::Do, false).unwrap();
-        fs::write(tree.join("o/work/plan/plan.md"), "another").unwrap();
-        fs::write(tree.join("o/work/plan/more.md"), "more").unwrap();
-        fs::write(tree.join("o/work/do/do.md"), "half").unwrap();
-        artifacts.lay_out(&tree, Phase::Do, true).unwrap();
-        let text = |name: &str| fs::read_to_string(tree.join("o/work").join(name)).ok();
+        artifacts.lay_out(&repo, Phase::Do, false).unwrap();
+        fs::write(repo.join("o/work/plan/plan.md"), "another").unwrap();
+        fs::write(repo.join("o/work/plan/more.md"), "more").unwrap();
+        fs::write(repo.join("o/work/do/do.md"), "half").unwrap();
+        artifacts.lay_out(&repo, Phase::Do, true).unwrap();
+        let text = |name: &str| fs::read_to_string(repo.join("o/work").join(name)).ok();
         assert_eq!(text("plan/plan.md").as_deref(), Some("the plan"));
         assert_eq!(text("plan/more.md"), None);
         assert_eq!(

@@ -269,7 +269,7 @@ impl Bencher<'_> {
             skill: "improve",
             must_produce: None,
             tools: Some(TOOLS),
-            tree: self.top,
+            cwd: self.top,
             session: &session,
             log: artifacts.path("bench/agent.log"),
             model: self.model,

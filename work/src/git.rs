@@ -77,21 +77,24 @@ impl Git {
             ("LC_ALL", "C"),
         ];
         // Variables that would redirect git to another repository or program.
-        let leads_elsewhere = [
+        let redirecting = [
             "GIT_DIR",
             "GIT_WORK_TREE",
             "GIT_INDEX_FILE",
             "GIT_EXTERNAL_DIFF",
         ];
         let added = own.iter().chain(&always);
-        let mut environment: Vec<_> = variables
+        let environment: Vec<_> = variables
             .iter()
-            .filter(|(name, _)| !leads_elsewhere.contains(&name.as_str()))
+            .filter(|(name, _)| !redirecting.contains(&name.as_str()))
             .filter(|(name, _)| !added.clone().any(|(own, _)| own == name))
             .cloned()
+            .chain(
+                added
+                    .clone()
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+            )
             .collect();
-        let added = added.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        environment.extend(added);
         Self {
             program,
             folder: folder.to_owned(),

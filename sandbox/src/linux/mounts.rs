@@ -200,8 +200,8 @@ impl NewRoot {
             self.folder(path)
         } else {
             self.file(path)
-        };
-        let target = target.describe(path.display())?;
+        }
+        .describe(path.display())?;
         attach(&tree, &target).describe(path.display())
     }
 

@@ -29,10 +29,10 @@ struct Folders(HashMap<PathBuf, Result<OwnedFd, Errno>>);
 impl ProtectedSnapshot {
     /// Records the files at `paths`, which must be absolute. Paths through symbolic links, or without a parent
     /// directory, are left out.
-    pub fn look(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn take(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut folders = Folders::default();
         let seen = paths.into_iter().filter_map(|path| {
-            let before = folders.look(&path).ok()?;
+            let before = folders.identity(&path).ok()?;
             Some((path, before))
         });
         Self(seen.collect())
@@ -44,7 +44,7 @@ impl ProtectedSnapshot {
         let mut moved = Vec::new();
         for (path, before) in &self.0 {
             // An earlier move may have renamed a parent directory.
-            match Folders::default().look(path) {
+            match Folders::default().identity(path) {
                 Ok(Some(now)) if Some(now) != *before => moved.push(move_aside(path)),
                 // Before the command, this path had no symbolic link, or it would not have been recorded.
                 Err(Errno::LOOP) => moved.extend(link_above(path).map(|link| move_aside(&link))),
@@ -57,11 +57,14 @@ impl ProtectedSnapshot {
 
 impl Folders {
     /// Returns the identity of the file at `path`.
-    fn look(&mut self, path: &Path) -> Result<Option<Identity>, Errno> {
+    fn identity(&mut self, path: &Path) -> Result<Option<Identity>, Errno> {
         let (folder, name) = parts(path)?;
-        let opened = self.0.entry(folder.to_owned());
-        let opened = opened.or_insert_with(|| open(folder));
-        let opened = opened.as_ref().map_err(|errno| *errno)?;
+        let opened = self
+            .0
+            .entry(folder.to_owned())
+            .or_insert_with(|| open(folder))
+            .as_ref()
+            .map_err(|errno| *errno)?;
         match statat(opened, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some((stat.st_dev, stat.st_ino))),
             Err(Errno::NOENT) => Ok(None),
@@ -156,7 +159,7 @@ mod tests {
             ".git/info/attributes",
             ".vscode",
         ];
-        ProtectedSnapshot::look(names.map(|name| root.join("project").join(name)))
+        ProtectedSnapshot::take(names.map(|name| root.join("project").join(name)))
     }
 
     #[test]

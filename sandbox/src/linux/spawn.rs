@@ -308,14 +308,14 @@ impl Prepared<'_> {
         // Paths are resolved while the launcher starts.
         let confinement = &self.sandbox.confinement;
         let layout = Layout::of(confinement).map_err(|error| setup_error(error.to_string()))?;
-        let snapshot = ProtectedSnapshot::look(confinement.watched_paths());
+        let snapshot = ProtectedSnapshot::take(confinement.watched_paths());
         send_layout(self.layout, &layout).map_err(|error| setup_error(error.to_string()))?;
         loop {
             let message = LauncherMessage::receive(&self.link);
             match message.map_err(|errno| setup_error(errno.to_string()))? {
                 Some(LauncherMessage::Network(fds)) => {
-                    let network = Network::serve(fds, self.sandbox.proxy.clone());
-                    let network = network.map_err(|error| setup_error(error.to_string()))?;
+                    let network = Network::serve(fds, self.sandbox.proxy.clone())
+                        .map_err(|error| setup_error(error.to_string()))?;
                     if let Some(mut first) = self.first.take() {
                         *first = Some(network);
                     }

@@ -56,11 +56,13 @@ impl LauncherMessage {
                 received => break received?.bytes,
             }
         };
-        let fds = ancillary.drain().flat_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<OwnedFd>>(),
-            _ => Vec::new(),
-        });
-        let fds: Vec<_> = fds.collect();
+        let fds: Vec<_> = ancillary
+            .drain()
+            .flat_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<OwnedFd>>(),
+                _ => Vec::new(),
+            })
+            .collect();
         let text = || String::from_utf8_lossy(&bytes[1..length.max(1)]).into_owned();
         Ok(match bytes[..length].first() {
             None => None,

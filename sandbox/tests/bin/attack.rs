@@ -1,5 +1,5 @@
-//! The attacks, each a small program: it reports *escaped*, or *blocked* and the error that it met. For the tests, in
-//! the sandbox and outside of it; and what starts them there, as whichever user.
+//! Attacks on the sandbox, for the integration tests. Each reports *escaped*, or *blocked* and an error number. This
+//! program runs them inside or outside the sandbox, as any user.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -1,7 +1,8 @@
-//! Every attack succeeds where nothing is confined, and fails in the sandbox: as an ordinary user, and as root where
-//! the tests run as root.
+//! Runs every attack outside, where it must succeed, and in the sandbox, where it must fail: as an ordinary user, and
+//! as root if the tests run as root.
 //!
-//! What is attacked was laid out by the test: a home, a folder, listeners, a child. Never what belongs to the machine.
+//! All targets are created by the test: directories, files, listeners, a process. Nothing else on the machine is
+//! touched.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,9 +17,9 @@ use std::thread;
 
 use tempfile::TempDir;
 
-/// Who is nobody in particular.
+/// An unprivileged user.
 const NOBODY: u32 = 65_534;
-/// Errors of a kernel that does not know what is tried, or of a machine that has none.
+/// Errors of a kernel or machine that lacks the attacked feature.
 const UNKNOWN: [&str; 5] = [
     "blocked 38",
     "blocked 93",
@@ -27,7 +28,7 @@ const UNKNOWN: [&str; 5] = [
     "blocked 2",
 ];
 
-/// The bait, and the words by which the attackers learn of it.
+/// Targets of the attacks, and the arguments that describe them.
 struct Bait {
     root: TempDir,
     victim: Child,
@@ -37,7 +38,7 @@ struct Bait {
 }
 
 impl Bait {
-    /// Lays it out for this user.
+    /// Creates the targets for this user.
     fn lay(user: u32) -> Self {
         let root = TempDir::with_prefix("ah-attacks-").unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -115,8 +116,8 @@ impl Bait {
         }
     }
 
-    /// What the attackers report: attack, whether this user could do it outside, and what came of it. Nothing where
-    /// there is no sandbox on this machine.
+    /// Runs the attacks. Returns, for each, its name, whether this user could do it outside, and the result. Empty if
+    /// the sandbox is not available.
     #[expect(clippy::print_stderr, reason = "what is left out is named")]
     fn attack(&self, user: u32, mode: &[&str]) -> Vec<(String, bool, String)> {
         let mut command = Command::new(self.root.path().join("bin/attack"));
@@ -162,16 +163,16 @@ impl Drop for Bait {
     }
 }
 
-/// The victim must be the attacker's own, or it would be safe without any sandbox.
+/// Returns a command that runs as `user`. The victim must belong to the attacker, or it would be safe without a
+/// sandbox.
 fn as_user(user: u32) -> Command {
     let is_root = rustix::process::geteuid().is_root();
-    match is_root && user == NOBODY {
-        true => {
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-            command
-        }
-        false => Command::new("env"),
+    if is_root && user == NOBODY {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command
+    } else {
+        Command::new("env")
     }
 }
 
@@ -190,8 +191,8 @@ fn greet_tcp(address: &str) -> u16 {
     let listener = TcpListener::bind(address).unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let _ = { stream }.write_all(b"x");
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(b"x");
         }
     });
     port
@@ -199,8 +200,8 @@ fn greet_tcp(address: &str) -> u16 {
 
 fn greet_unix(listener: UnixListener) {
     thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let _ = { stream }.write_all(b"x");
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(b"x");
         }
     });
 }
@@ -238,7 +239,7 @@ fn check(user: u32) {
     );
 }
 
-/// Who is not root.
+/// Returns a user other than root.
 fn ordinary_user() -> u32 {
     match rustix::process::geteuid().as_raw() {
         0 => NOBODY,
@@ -247,12 +248,12 @@ fn ordinary_user() -> u32 {
 }
 
 #[test]
-fn no_attack_of_an_ordinary_user_escapes() {
+fn an_ordinary_user_cannot_escape() {
     check(ordinary_user());
 }
 
 #[test]
-fn what_programs_do_all_day_works() {
+fn ordinary_operations_work() {
     for user in [ordinary_user(), rustix::process::geteuid().as_raw()] {
         let bait = Bait::lay(user);
         let came = bait.attack(user, &["confined", "allowed"]);
@@ -267,7 +268,7 @@ fn what_programs_do_all_day_works() {
 }
 
 #[test]
-fn no_attack_of_root_escapes() {
+fn root_cannot_escape() {
     if rustix::process::geteuid().is_root() {
         check(0);
     }

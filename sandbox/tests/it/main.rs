@@ -1,4 +1,4 @@
-//! The sandbox as attackers see it.
+//! Integration tests of the sandbox.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -82,9 +82,9 @@ impl Work {
         artifacts: &Artifacts,
         journal: &Journal,
     ) -> Result<PhaseResult, WorkError> {
-        let tree = self.tree(journal).await?;
-        let end = self.agent(artifacts, journal, &tree, Phase::Plan).await?;
-        let left = artifacts.collect(tree.path(), Phase::Plan)?;
+        let repo = self.agent_repo(journal).await?;
+        let end = self.agent(artifacts, journal, &repo, Phase::Plan).await?;
+        let left = artifacts.collect(repo.path(), Phase::Plan)?;
         let has = |name: &str| left.iter().any(|left| left == name);
         Ok(if has("plan/plan.md") {
             (PhaseOutcome::Done, note_of(end))
@@ -109,11 +109,11 @@ impl Work {
         phase: Phase,
     ) -> Result<PhaseResult, WorkError> {
         let plan = artifacts.read("plan/plan.md").unwrap_or_default();
-        let tree = self.tree(journal).await?;
+        let repo = self.agent_repo(journal).await?;
         if phase == Phase::Do && journal.last(Phase::Do).is_none() {
             let branch = journal.issue.branch_in(&plan);
             if branch != journal.branch {
-                tree.git()
+                repo.git()
                     .run(&["branch", "--force", "-M", &branch])
                     .await?;
                 journal.branch = branch;
@@ -125,13 +125,13 @@ impl Work {
             &format!("{phase}/branch.txt"),
             &format!("{}\n", journal.branch),
         )?;
-        let end = self.agent(artifacts, journal, &tree, phase).await?;
-        artifacts.collect(tree.path(), phase)?;
+        let end = self.agent(artifacts, journal, &repo, phase).await?;
+        artifacts.collect(repo.path(), phase)?;
         let before = match journal.remote_commit.as_str() {
             commit if journal.last(Phase::Push).is_some() && !commit.is_empty() => commit,
             _ => &journal.base_commit,
         };
-        let head = tree.head().await?;
+        let head = repo.head().await?;
         Ok(match (end, head != before) {
             (AgentExit::Well, true) => (PhaseOutcome::Done, String::new()),
             (end, true) => (
@@ -150,18 +150,18 @@ impl Work {
         artifacts: &Artifacts,
         journal: &mut Journal,
     ) -> Result<PhaseResult, WorkError> {
-        let tree = self.tree(journal).await?;
-        let head = tree.head().await?;
+        let repo = self.agent_repo(journal).await?;
+        let head = repo.head().await?;
         let base = &journal.base_commit;
         if head == *base
-            || tree
+            || repo
                 .git()
                 .succeeds(&["diff", "--quiet", "--no-ext-diff", base, &head])
                 .await
         {
             return Ok((PhaseOutcome::Skipped, "nothing to push".to_owned()));
         }
-        if let Some(reason) = tree
+        if let Some(reason) = repo
             .push_refusal(base, &head, self.options.allow_workflows)
             .await?
         {
@@ -172,7 +172,7 @@ impl Work {
         }
         // Pushed from the user's repository, which has the remote's address and credentials. Its own branches do not
         // change.
-        let path = tree.path().to_string_lossy().into_owned();
+        let path = repo.path().to_string_lossy().into_owned();
         let fetch = [
             "fetch",
             "--quiet",
@@ -225,9 +225,9 @@ impl Work {
         artifacts: &Artifacts,
         journal: &Journal,
     ) -> Result<PhaseResult, WorkError> {
-        let tree = self.tree(journal).await?;
-        let end = self.agent(artifacts, journal, &tree, Phase::Check).await?;
-        artifacts.collect(tree.path(), Phase::Check)?;
+        let repo = self.agent_repo(journal).await?;
+        let end = self.agent(artifacts, journal, &repo, Phase::Check).await?;
+        artifacts.collect(repo.path(), Phase::Check)?;
         let (verdict, note) = match artifacts.read("check/actions.json") {
             None => {
                 let note = format!("no verdict was given: {}", end.description());
@@ -293,7 +293,7 @@ impl Work {
         })
     }
 
-    async fn tree(&self, journal: &Journal) -> Result<AgentRepo, WorkError> {
+    async fn agent_repo(&self, journal: &Journal) -> Result<AgentRepo, WorkError> {
         let folder = self.tree_folder(journal.issue.number);
         let origin = AgentRepoSource {
             main: &self.main,
@@ -312,16 +312,16 @@ impl Work {
         &self,
         artifacts: &Artifacts,
         journal: &Journal,
-        tree: &AgentRepo,
+        repo: &AgentRepo,
         phase: Phase,
     ) -> Result<AgentExit, WorkError> {
-        let session = tree.session(journal.runs.len());
+        let session = repo.session(journal.runs.len());
         let mut is_resumed = session.exists();
         let mut retries = RETRIES;
         loop {
-            artifacts.lay_out(tree.path(), phase, is_resumed)?;
-            tree.release();
-            let job = self.job(artifacts, journal, tree, phase, &session, is_resumed);
+            artifacts.lay_out(repo.path(), phase, is_resumed)?;
+            repo.release();
+            let job = self.job(artifacts, journal, repo, phase, &session, is_resumed);
             let end = self.agents.run(job).await?;
             keep_session(artifacts, phase, &session)?;
             match end {
@@ -334,7 +334,7 @@ impl Work {
                         journal.runs.len(),
                     )?;
                     if matches!(phase, Phase::Do | Phase::Fix) {
-                        self.clean(tree, journal).await?;
+                        self.clean(repo, journal).await?;
                     }
                     (self.on_event)(&WorkEvent::Warning(format!("{phase} crashed; retrying")));
                 }
@@ -344,17 +344,17 @@ impl Work {
     }
 
     /// Resets uncommitted changes, and also the commits if they must not be pushed.
-    async fn clean(&self, tree: &AgentRepo, journal: &Journal) -> Result<(), WorkError> {
-        let head = tree.head().await?;
+    async fn clean(&self, repo: &AgentRepo, journal: &Journal) -> Result<(), WorkError> {
+        let head = repo.head().await?;
         let base = &journal.base_commit;
-        let target = match tree
+        let target = match repo
             .push_refusal(base, &head, self.options.allow_workflows)
             .await?
         {
             None => &head,
             Some(_) => base,
         };
-        tree.git()
+        repo.git()
             .run(&["reset", "--quiet", "--hard", target])
             .await?;
         Ok(())
@@ -364,7 +364,7 @@ impl Work {
         &'a self,
         artifacts: &Artifacts,
         journal: &Journal,
-        tree: &'a AgentRepo,
+        repo: &'a AgentRepo,
         phase: Phase,
         session: &'a Path,
         is_resumed: bool,
@@ -376,8 +376,9 @@ impl Work {
             Phase::Plan | Phase::Push | Phase::Act => &[],
         };
         let reads = self.reads(artifacts, journal, phase);
-        let files = names.iter().filter(|name| reads.contains_key(**name));
-        let files: Vec<_> = files
+        let files: Vec<_> = names
+            .iter()
+            .filter(|name| reads.contains_key(**name))
             .filter_map(|name| Some((*name, artifacts.read(name)?)))
             .collect();
         let issue = journal.issue.to_json(&journal.branch);
@@ -385,15 +386,15 @@ impl Work {
         if is_resumed {
             text = format!("{}\n{text}", resume_prompt(phase));
         }
-        let below = tree.path().join(FOLDER);
+        let below = repo.path().join(FOLDER);
         let mut read_only: Vec<_> = phase
             .earlier()
             .iter()
             .map(|earlier| below.join(earlier.as_str()))
             .collect();
-        read_only.extend(tree.objects().iter().cloned());
+        read_only.extend(repo.objects().iter().cloned());
         if !self.options.allow_workflows {
-            read_only.extend(tree.workflows());
+            read_only.extend(repo.workflows());
         }
         let settings = &self.settings;
         let must_produce = phase.leaves().first();
@@ -401,7 +402,7 @@ impl Work {
             skill: phase.as_str(),
             must_produce: must_produce.map(|file| format!("{FOLDER}/{phase}/{file}")),
             tools: None,
-            tree: tree.path(),
+            cwd: repo.path(),
             session,
             log: artifacts.path(&format!("{phase}/agent.log")),
             model: self.options.model.as_deref().or(settings.model(phase)),

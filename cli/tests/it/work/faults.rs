@@ -104,9 +104,7 @@ fn an_agent_that_crashes_begins_again() {
     kill_process(agent.unwrap().0, Signal::ABORT).unwrap();
     let ended = running.wait().expect(0);
     assert!(
-        ended
-            .stderr
-            .contains("warning: check crashed; retrying"),
+        ended.stderr.contains("warning: check crashed; retrying"),
         "{}",
         ended.stderr
     );
@@ -196,9 +194,7 @@ fn a_limit_that_lasts_is_said_and_the_work_goes_on_later() {
     let server = Server::new(turns.concat());
     let ended = site.on(&github, &server, []).run().expect(1);
     assert!(
-        ended
-            .stderr
-            .contains("hint: rate limit exceeded"),
+        ended.stderr.contains("hint: rate limit exceeded"),
         "{}",
         ended.stderr
     );

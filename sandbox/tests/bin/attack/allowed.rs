@@ -1,4 +1,5 @@
-//! What programs do all day with calls that the filter looks at, or that a sandbox is quick to break: it must work.
+//! Ordinary operations that must work inside the sandbox, although they use calls that the filter inspects or are
+//! easily broken by a sandbox.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -194,7 +195,7 @@ pub const JOBS: &[(&str, Job)] = &[
         fs::write("attributes", "x")?;
         let texts = [c"attributes", c"user.x", c"y"].map(|text| text.as_ptr() as i64);
         match call(libc::SYS_setxattr, &[texts[0], texts[1], texts[2], 1, 0]) {
-            // This file system has none.
+            // Not supported by this file system.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
             set => set,
         }
@@ -202,7 +203,7 @@ pub const JOBS: &[(&str, Job)] = &[
     ("choose processors and priority for itself", || {
         let mut all = [u64::MAX; 16];
         call(libc::SYS_sched_setaffinity, &[0, 128, pointer(&mut all)])?;
-        // The lowest priority is allowed however nice this process is already.
+        // Raising the value to its maximum is allowed even if this process is already niced.
         call(libc::SYS_setpriority, &[0, 0, 19])
     }),
     ("wait for signals, times and events by descriptor", || {
@@ -235,7 +236,7 @@ fn talk(address: &str) -> io::Result<()> {
     listener.accept()?.0.read_exact(&mut [0])
 }
 
-/// A child that does this and ends so.
+/// Forks a child that runs `child` and exits with its result.
 fn fork(child: impl FnOnce() -> i32) -> io::Result<i32> {
     // SAFETY: this process has one thread, and the child leaves without tidying up.
     unsafe {

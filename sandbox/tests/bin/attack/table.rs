@@ -1,4 +1,4 @@
-//! What is tried, and by whom it can be done outside.
+//! Table of attacks, and the user that can carry them out outside the sandbox.
 
 use std::ffi::{CString, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -17,27 +17,27 @@ use libc::{c_long, syscall};
 
 use super::allowed::JOBS;
 
-/// What the test has laid out, in the order of the arguments.
+/// Targets created by the test, in the order of the arguments.
 struct Bait {
-    /// A home with a secret in `.ssh/key`.
+    /// Home directory with a secret in `.ssh/key`.
     home: PathBuf,
-    /// A folder of nobody's business with a file `data`, a socket `socket` and a listener.
+    /// Directory outside the workspace, with a file `data` and a listening socket `socket`.
     outside: PathBuf,
     workspace: PathBuf,
     tcp: u16,
     tcp6: u16,
     udp: u16,
-    /// A child of the test.
+    /// Process ID of a child of the test.
     victim: i32,
-    /// A descriptor of the secret.
+    /// File descriptor of the secret.
     fd: i32,
-    /// A segment of shared memory.
+    /// ID of a shared memory segment.
     shared: i32,
-    /// The name of an abstract socket.
+    /// Name of an abstract socket.
     name: String,
 }
 
-/// Who can do it where nothing is confined.
+/// User that can carry out an attack outside the sandbox.
 #[derive(PartialEq)]
 enum By {
     Anyone,
@@ -153,7 +153,7 @@ const ATTACKS: &[(&str, By, Attack)] = &[
     ("see what in /etc is not for everybody", Root, |_| {
         found(fs::metadata("/etc/shadow")?.len() > 0)
     }),
-    // What would be obeyed outside later.
+    // Files that take effect outside later.
     ("write a hook of git", Anyone, |b| {
         fs::write(b.workspace.join(".git/hooks/pre-commit"), "x")
     }),
@@ -389,14 +389,14 @@ const ATTACKS: &[(&str, By, Attack)] = &[
         call(libc::SYS_keyctl, &[0, -4, 0])
     }),
     ("load a program into the kernel", Root, |_| {
-        // A map of one element.
+        // A map with one element.
         let mut attributes = [2_u32, 4, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         call(libc::SYS_bpf, &[0, pointer(&mut attributes), 64])
     }),
     ("count events of the processor", Anyone, |_| {
         let mut attributes = [0_u64; 16];
         attributes[0] = 1 | (128 << 32);
-        // Not those of the kernel.
+        // Excludes events of the kernel.
         attributes[5] = 1 << 5 | 1 << 6;
         call(
             libc::SYS_perf_event_open,
@@ -503,7 +503,7 @@ pub(super) fn found(is_there: bool) -> io::Result<()> {
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
 }
 
-/// Whoever accepts says a word, so that a connection to nobody is none.
+/// Listeners send one byte, so that a connection that nobody accepted does not count.
 fn reach(mut stream: impl Read) -> io::Result<()> {
     stream.read_exact(&mut [0; 1])
 }
@@ -534,7 +534,7 @@ fn call_for_child(number: c_long, arguments: &[i64]) -> i64 {
     unsafe { syscall(number, a, b, c, d, e, f) }
 }
 
-/// A call that comes back twice.
+/// Runs a system call that returns twice, like fork.
 fn child(call: impl FnOnce() -> i64) -> io::Result<()> {
     let result = call();
     if result == 0 {
@@ -617,7 +617,7 @@ fn one(name: &str, bait: &Bait) {
     println!("{said}");
 }
 
-/// Tries all, each in a process of its own; a line each.
+/// Tries all attacks, each in its own process, and prints a line for each.
 fn all(bait: &[String]) {
     let is_root = rustix::process::geteuid().is_root();
     for (name, by, _) in ATTACKS {
@@ -641,7 +641,7 @@ fn all(bait: &[String]) {
     }
 }
 
-/// Does all that must work; a line each. Each has a process of its own, as the attacks have.
+/// Runs all ordinary operations, each in its own process, and prints a line for each.
 fn allowed() {
     for (name, job) in JOBS {
         // SAFETY: this process has one thread.
@@ -658,7 +658,7 @@ fn allowed() {
     }
 }
 
-/// Goes on as another user.
+/// Continues as another user.
 fn become_user(user: u32, rest: &[&str]) {
     // SAFETY: takes numbers only, before there are threads.
     let result = unsafe {
@@ -674,7 +674,7 @@ fn become_user(user: u32, rest: &[&str]) {
     exit(status.code().unwrap_or(99));
 }
 
-/// Does all of a kind in the sandbox.
+/// Runs all attacks or all ordinary operations in the sandbox.
 fn confined(what: &str, bait: &[String]) {
     let laid = Bait::parse(bait);
     let program = std::env::current_exe().unwrap();
@@ -701,7 +701,7 @@ fn confined(what: &str, bait: &[String]) {
     let variables = ah_sandbox::variables(std::env::vars(), &[], true);
     prepared.command.env_clear().envs(variables);
     if what == "allowed" {
-        // The loader of whatever runs outside would write there.
+        // The loader of a program running outside would write there.
         let debug = laid.outside.join("loaded");
         let command = prepared.command.env("LD_DEBUG", "statistics");
         command.env("LD_DEBUG_OUTPUT", debug);
