@@ -1,7 +1,7 @@
-//! Definitions of subagents: what each is there for, its prompt, its tools, its model and its limits.
+//! Definitions of subagents: purpose, prompt, tools, model and limits.
 //!
-//! They come from files with front matter, from a host, or with the program. Files are read elsewhere, and come in as
-//! text; what a definition means to a run is the matter of `subagent.rs`.
+//! They come from files with front matter, from a host, or with the program. Files are read elsewhere and passed in
+//! as text; `subagent.rs` applies a definition to a run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,77 +14,77 @@ use serde_json::{Map, Value};
 
 use crate::hooks::HookSetting;
 
-/// What a tool is called whose calls start subagents, in rules and lists of tools.
+/// Name, in rules and tool lists, of the tool that starts subagents.
 const SPAWNING: &str = "Agent";
 
-/// What a subagent is.
+/// Definition of a subagent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
-    /// What it is called by.
+    /// Name.
     pub name: String,
-    /// When it is to be used, for whoever may.
+    /// Description of when to use it, for the model and the user.
     pub description: String,
-    /// Its system prompt.
+    /// System prompt.
     pub prompt: String,
-    /// The tools it has, as rules; `None`: all that whoever starts it has.
+    /// Allowed tools, as rules; `None` inherits all tools of the parent.
     pub tools: Option<Vec<String>>,
-    /// Tools that it does not have, as rules.
+    /// Excluded tools, as rules.
     pub disallowed_tools: Vec<String>,
-    /// The model that it asks: a name, or `inherit` for that of whoever starts it, as without one.
+    /// Model name or alias; `None` or `inherit` for the parent's model.
     pub model: Option<String>,
-    /// What it may do where no rule says otherwise; without one, what whoever starts it may.
+    /// Permission mode; `None` inherits the parent's.
     pub permission_mode: Option<PermissionMode>,
-    /// How often it asks the model at most.
+    /// Maximum number of model calls.
     pub max_turns: Option<u32>,
-    /// Skills that it has read when it begins.
+    /// Skills whose text is part of its system prompt.
     pub skills: Vec<String>,
-    /// Where it keeps what it has learned, if it does.
+    /// Scope of its memory, if it has one.
     pub memory: Option<MemoryScope>,
-    /// Whether it runs beside the conversation when nobody says otherwise.
+    /// Whether it runs in the background by default.
     pub background: bool,
-    /// How hard it thinks.
+    /// Reasoning effort.
     pub effort: Option<Effort>,
-    /// What the first prompt begins with where it is the main agent.
+    /// Text prepended to the first prompt when it is the main agent.
     pub initial_prompt: Option<String>,
-    /// What its system prompt ends with.
+    /// Text appended to its system prompt.
     pub reminder: Option<String>,
-    /// Whether it goes without the project's instructions.
+    /// Whether the project's instructions are left out.
     pub omits_instructions: bool,
-    /// The MCP servers whose tools it has; `None`: all.
+    /// MCP servers whose tools it has; `None` for all.
     pub servers: Option<Vec<ServerUse>>,
-    /// What is told of it while it works, and may have a say in it, besides the hooks of the session.
+    /// Hooks in addition to those of the session.
     pub hooks: Vec<HookSetting>,
-    /// Where it comes from.
+    /// Source of the definition.
     pub layer: Layer,
-    /// Its file, where it has one.
+    /// Its file, if it has one.
     pub location: Option<PathBuf>,
 }
 
-/// An MCP server of which a subagent has tools.
+/// An MCP server whose tools a subagent has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUse {
-    /// What it is called.
+    /// Name of the server.
     pub name: String,
-    /// Those of its tools that there are; `None`: all.
+    /// Available tools of the server; `None` for all.
     pub tools: Option<Vec<String>>,
-    /// How it is reached, as in `.mcp.json`, where it is the subagent's own; `None`: it is one of the session's.
+    /// Configuration, as in `.mcp.json`, of a server of the subagent's own; `None` for one of the session's servers.
     pub own: Option<Value>,
 }
 
-/// For whom a subagent keeps what it has learned.
+/// Scope of a subagent's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryScope {
     /// For the user, in all projects.
     User,
-    /// For all who work on the project.
+    /// For everybody working on the project.
     Project,
     /// For the user, in this project.
     Local,
 }
 
 impl MemoryScope {
-    /// The word for it in definitions.
+    /// Returns the scope's name in definitions.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -94,10 +94,10 @@ impl MemoryScope {
     }
 }
 
-/// The fields of a definition, in front matter as in what a host sends.
+/// AgentFields of a definition, in front matter and in a host's JSON.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Fields {
+struct AgentFields {
     name: Option<String>,
     description: Option<String>,
     prompt: Option<String>,
@@ -112,7 +112,7 @@ struct Fields {
     skills: Option<WordList>,
     memory: Option<MemoryScope>,
     background: Option<bool>,
-    /// A word, or a number that only its vendor understands.
+    /// A name, or a number that only one vendor's models understand.
     effort: Option<Value>,
     initial_prompt: Option<String>,
     #[serde(rename = "criticalSystemReminder_EXPERIMENTAL")]
@@ -123,34 +123,34 @@ struct Fields {
 }
 
 impl Agent {
-    /// Reads the definition in the file `location`.
+    /// Parses the definition in the file `location`.
     ///
     /// # Errors
     ///
-    /// Where the text is no definition.
+    /// If the text is not a valid definition.
     pub fn parse(text: &str, location: &Path, layer: Layer) -> Result<Self, FrontMatterError> {
-        let (mut fields, body) = front_matter::read::<Fields>(text)?;
-        let fault = |message: String| FrontMatterError { line: 1, message };
+        let (mut fields, body) = front_matter::read::<AgentFields>(text)?;
+        let error = |message: String| FrontMatterError { line: 1, message };
         fields.prompt = Some(body.trim().to_owned());
         let name = fields.name.take().unwrap_or_default();
-        let agent = Self::of(&name, fields, layer).map_err(fault)?;
+        let agent = Self::of(&name, fields, layer).map_err(error)?;
         Ok(Self {
             location: Some(location.to_owned()),
             ..agent
         })
     }
 
-    /// Reads the definition that a host has given under `name`.
+    /// Parses the definition that a host sent under `name`.
     ///
     /// # Errors
     ///
-    /// Where it is none; the text says why.
+    /// If it is not valid; the text says why.
     pub fn from_json(name: &str, definition: &Value) -> Result<Self, String> {
-        let fields = Fields::deserialize(definition).map_err(|fault| fault.to_string())?;
+        let fields = AgentFields::deserialize(definition).map_err(|error| error.to_string())?;
         Self::of(name, fields, Layer::CommandLine)
     }
 
-    fn of(name: &str, fields: Fields, layer: Layer) -> Result<Self, String> {
+    fn of(name: &str, fields: AgentFields, layer: Layer) -> Result<Self, String> {
         if name.trim().is_empty() {
             return Err("a subagent needs a `name`".to_owned());
         }
@@ -173,8 +173,10 @@ impl Agent {
             skills: words(fields.skills).unwrap_or_default(),
             memory: fields.memory,
             background: fields.background.unwrap_or(false),
-            effort: { effort.map(serde_json::from_value).transpose() }
-                .map_err(|fault| format!("`effort`: {fault}"))?,
+            effort: effort
+                .map(serde_json::from_value)
+                .transpose()
+                .map_err(|error| format!("`effort`: {error}"))?,
             initial_prompt: fields.initial_prompt,
             reminder: fields.reminder,
             omits_instructions: fields.omit_claude_md.unwrap_or(false),
@@ -187,7 +189,7 @@ impl Agent {
         })
     }
 
-    /// Whether it has the tool `name`, of those that whoever starts it has.
+    /// Whether it has the tool `name` of the parent's tools.
     pub fn has_tool(&self, name: &str) -> bool {
         let is_of_servers = |servers: &Vec<ServerUse>| {
             let rest = name.strip_prefix("mcp__");
@@ -202,7 +204,7 @@ impl Agent {
             && !is_denied
     }
 
-    /// Which subagents it may start: `None`: none; an empty list: all.
+    /// Returns the subagents that it may start: `None` for none, an empty list for all.
     pub fn may_start(&self) -> Option<Vec<String>> {
         let is_denied = self
             .disallowed_tools
@@ -226,10 +228,10 @@ impl Agent {
     }
 }
 
-/// Tools without which nothing can be kept.
+/// Tools needed to use the memory.
 const MEMORY_TOOLS: [&str; 3] = ["Read", "Write", "Edit"];
 
-/// Whether an entry of a list of tools is about the tool `name`.
+/// Whether an entry of a tool list covers the tool `name`.
 fn covers(entry: &str, name: &str) -> bool {
     let entry = entry.split('(').next().unwrap_or_default();
     entry
@@ -244,8 +246,8 @@ impl ServerUse {
     }
 }
 
-/// The servers in an entry of `mcpServers`: a name, an object with a name and tools, or one with names as keys, each with
-/// how the server is reached.
+/// Returns the servers in an entry of `mcpServers`: a name, an object with a name and tools, or an object that maps
+/// names to configurations.
 fn servers_of(entry: &Value) -> Vec<ServerUse> {
     let named = |name: &str, tools: Option<Vec<String>>, own: Option<Value>| ServerUse {
         name: name.to_owned(),
@@ -263,7 +265,8 @@ fn servers_of(entry: &Value) -> Vec<ServerUse> {
                     None,
                 )]
             }
-            None => { fields.iter() }
+            None => fields
+                .iter()
                 .map(|(name, server)| named(name, None, Some(server.clone())))
                 .collect(),
         },
@@ -271,30 +274,30 @@ fn servers_of(entry: &Value) -> Vec<ServerUse> {
     }
 }
 
-/// All definitions, each under its name.
+/// All definitions, by name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Agents {
     agents: BTreeMap<String, Arc<Agent>>,
 }
 
 impl Agents {
-    /// Adds a definition in the place of one that had its name, in any case.
+    /// Adds a definition; replaces one of the same name, ignoring case.
     pub fn add(&mut self, agent: Agent) {
         self.agents
             .insert(agent.name.to_lowercase(), Arc::new(agent));
     }
 
-    /// The definition of this name, in any case.
+    /// Returns the definition of this name, in any case.
     pub fn get(&self, name: &str) -> Option<&Arc<Agent>> {
         self.agents.get(&name.trim().to_lowercase())
     }
 
-    /// All of them, by name.
+    /// Returns all definitions, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.agents.values()
     }
 
-    /// Leaves those that `keeps` says.
+    /// Keeps only the definitions for which `keeps` returns true.
     pub fn retain(&mut self, keeps: impl Fn(&Agent) -> bool) {
         self.agents.retain(|_, agent| keeps(agent));
     }

@@ -1,12 +1,12 @@
-//! Files as they were: noted before a tool changes them, and given back at a person's wish.
+//! File checkpoints: file contents are recorded before a tool changes them, and restored on request.
 //!
-//! What a call says that it will write ([`Access::Write`]) is read and stored in the transaction that says that the call
-//! starts. Going back is in two parts: a [`Rewind`] is a look that changes nothing, [`Files::go`] first notes what is
-//! there now, as the step that lets the rewind itself be undone, and then writes. Which place a way back leads to is
-//! decided in `conversation`.
+//! The files that a call is about to write ([`Access::Write`]) are read and stored in the same transaction as the
+//! start of the call. A rewind has two parts: planning a [`Rewind`] changes nothing; [`Files::go`] first records the
+//! current state, as the step by which the rewind itself can be undone, and then writes. `conversation` decides which
+//! place an undo leads to.
 //!
-//! Nothing outside of the workspace is touched, nothing that programs obey (`.git` among it), and nothing that was not
-//! kept. What commands changed without saying so before is not known here.
+//! A rewind never touches files outside the workspace, files that programs obey (such as `.git`), or files that were
+//! not kept. Changes by commands that did not announce them are not known here.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -24,16 +24,16 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::Session;
 
-/// A bigger file is not kept, and then not given back either.
-const MOST_BYTES: u64 = 10 * 1024 * 1024;
-/// So much of a file is compared line by line; of a bigger one, only its length in lines is counted.
-const MOST_COMPARED: usize = 1024 * 1024;
-/// After so long the comparison becomes a rough one.
-const MOST_TIME: Duration = Duration::from_millis(200);
+/// Bigger files are not kept, and so not restored.
+const MAX_BYTES: u64 = 10 * 1024 * 1024;
+/// Maximum size for a line diff; for bigger files only the lines are counted.
+const MAX_COMPARED: usize = 1024 * 1024;
+/// Time after which the diff becomes approximate.
+const MAX_TIME: Duration = Duration::from_millis(200);
 
-/// What a call of the run that began with `run` will write, as it is now, to be stored before it runs; `None` if that is
-/// nothing.
-pub fn note<'a>(
+/// Returns a record with the current state of the files that a call of the run `run` will write, to be stored before
+/// the call runs; `None` if it writes none.
+pub fn record<'a>(
     accesses: impl IntoIterator<Item = &'a Access>,
     run: &MessageId,
     clock: &dyn Clock,
@@ -52,16 +52,18 @@ pub fn note<'a>(
     })
 }
 
-/// What is at a path. What cannot be read is as good as not kept.
+/// Reads the state of a path. An unreadable file counts as not kept.
 fn state(path: &Path) -> FileState<Arc<[u8]>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => FileState::Absent {
-            folders: { path.ancestors().skip(1) }
+            folders: path
+                .ancestors()
+                .skip(1)
                 .take_while(|folder| fs::symlink_metadata(folder).is_err())
                 .count(),
         },
-        Ok(found) if found.is_file() && found.len() <= MOST_BYTES => match read(path) {
-            Ok((content, mode)) if content.len() as u64 <= MOST_BYTES => FileState::File {
+        Ok(found) if found.is_file() && found.len() <= MAX_BYTES => match read(path) {
+            Ok((content, mode)) if content.len() as u64 <= MAX_BYTES => FileState::File {
                 content: content.into(),
                 mode,
             },
@@ -79,11 +81,11 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, u32)> {
         .open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o7777;
     let mut content = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut content)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut content)?;
     Ok((content, mode))
 }
 
-/// The files that a session has changed, for whoever gives them back, also while it is at work.
+/// The files changed by a session, for undo and redo, also during a run.
 #[derive(Clone)]
 pub struct Files {
     store: Arc<dyn Store>,
@@ -92,7 +94,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Those of the session in `store`, in a workspace with these folders, named without symbolic links.
+    /// Creates the handle for the session in `store`; `roots` are the workspace folders without symbolic links.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, roots: Vec<PathBuf>) -> Self {
         Self {
             store,
@@ -101,42 +103,47 @@ impl Files {
         }
     }
 
-    /// What has changed so far, oldest first.
+    /// Returns the steps so far, oldest first.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    ///
+    /// If the store cannot be read.
     pub async fn steps(&self) -> Result<Vec<FileStep>, StoreError> {
         self.store.file_steps().await
     }
 
-    /// The way to a place of [`Files::steps`]; place 0 is the beginning of the session.
+    /// Plans the rewind to a place of [`Files::steps`]; place 0 is the beginning of the session.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    ///
+    /// If the store cannot be read.
     pub async fn to(&self, place: usize) -> Result<Rewind, StoreError> {
         Rewind::plan(&*self.store, &self.steps().await?, place, &self.roots).await
     }
 
-    /// The way back by one run; `None` if there is none.
+    /// Plans the undo of the last run; `None` if there is nothing to undo.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    ///
+    /// If the store cannot be read.
     pub async fn undo(&self) -> Result<Option<Rewind>, StoreError> {
         self.along(undo(&self.steps().await?)).await
     }
 
-    /// The way forth after the last one back; `None` if there is none.
+    /// Plans the redo of the last undo; `None` if there is nothing to redo.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    ///
+    /// If the store cannot be read.
     pub async fn redo(&self) -> Result<Option<Rewind>, StoreError> {
         self.along(redo(&self.steps().await?)).await
     }
 
-    /// The way to how files were when the run with this prompt began; `None` if the branch has no such message.
+    /// Plans the rewind to the state before the run with this prompt; `None` if the branch has no such message.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    ///
+    /// If the store cannot be read.
     pub async fn before(
         &self,
         is_prompt: impl Fn(&Message) -> bool,
@@ -150,11 +157,12 @@ impl Files {
         self.along(Some(place)).await
     }
 
-    /// Goes a way that was looked at: notes what is there now, then gives the files back. Gives what could not be, and
-    /// why.
+    /// Performs a planned rewind: records the current state, then restores the files. Returns the files that could
+    /// not be restored, and why.
     ///
     /// # Errors
-    /// When what is there now cannot be stored; no file has changed then.
+    ///
+    /// If the current state cannot be stored; no file has changed then.
     pub async fn go(&self, way: &Rewind) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {
         way.apply(&*self.store, &*self.clock).await
     }
@@ -168,7 +176,7 @@ impl Files {
 }
 
 impl Session {
-    /// The files that it has changed.
+    /// Returns the handle on the files that the session has changed.
     pub fn files(&self) -> Files {
         Files::new(
             self.ports.store.clone(),
@@ -178,43 +186,43 @@ impl Session {
     }
 }
 
-/// A way to how files were, looked at and not yet gone.
+/// A planned rewind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewind {
-    /// The number of the step before which it leads; `None` where there is no way to go, since nothing has changed.
+    /// Number of the step before which it leads; `None` if nothing has changed.
     target: Option<i64>,
-    /// What will change, in the order of the paths.
+    /// Changes to make, sorted by path.
     pub changes: Vec<FileEdit>,
-    /// What has changed since then and stays as it is.
+    /// Changed files that are not restored.
     pub skipped: Vec<SkippedFile>,
 }
 
-/// A file that a rewind gives back.
+/// A file that a rewind restores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEdit {
-    /// Where.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is there now.
+    /// Current state.
     pub now: FileState<Arc<[u8]>>,
-    /// What will be there.
+    /// State after the rewind.
     pub then: FileState<Arc<[u8]>>,
-    /// Lines that come.
+    /// Number of added lines.
     pub insertions: usize,
-    /// Lines that go.
+    /// Number of removed lines.
     pub deletions: usize,
 }
 
-/// A file that a rewind leaves alone.
+/// A file that a rewind does not restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedFile {
-    /// Where.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Why.
+    /// Reason.
     pub why: &'static str,
 }
 
 impl Rewind {
-    /// Looks at what going to `place` of `steps` would change.
+    /// Plans the rewind to `place` of `steps`.
     async fn plan(
         store: &dyn Store,
         steps: &[FileStep],
@@ -255,7 +263,7 @@ impl Rewind {
         })
     }
 
-    /// Lines that come, and lines that go, of all files.
+    /// Returns the total numbers of added and removed lines.
     pub fn lines(&self) -> (usize, usize) {
         self.changes.iter().fold((0, 0), |(come, go), edit| {
             (come + edit.insertions, go + edit.deletions)
@@ -279,26 +287,29 @@ impl Rewind {
                 .collect(),
         };
         store.append(vec![Record::Files(change)]).await?;
-        let failed = self.changes.iter().filter_map(|edit| {
-            let error = put(&edit.path, &edit.then).err()?;
-            Some((edit.path.clone(), error))
-        });
-        let failed = failed.collect();
+        let failed = self
+            .changes
+            .iter()
+            .filter_map(|edit| {
+                let error = put(&edit.path, &edit.then).err()?;
+                Some((edit.path.clone(), error))
+            })
+            .collect();
         self.remove_folders();
         Ok(failed)
     }
 
-    /// Removes the folders that were made for files that are gone again, unless something else is in them now.
+    /// Removes the folders that were created for files now removed, unless they contain something else.
     fn remove_folders(&self) {
-        let folders = self.changes.iter().flat_map(|edit| {
+        let created = self.changes.iter().flat_map(|edit| {
             let made = match edit.then {
                 FileState::Absent { folders } => folders,
                 FileState::File { .. } | FileState::Unkept => 0,
             };
             edit.path.ancestors().skip(1).take(made)
         });
-        // What lies deepest goes first.
-        let folders: BTreeSet<_> = folders.collect();
+        // Deepest first.
+        let folders: BTreeSet<_> = created.collect();
         for folder in folders.into_iter().rev() {
             let _ = fs::remove_dir(folder);
         }
@@ -325,21 +336,21 @@ fn text(state: &FileState<Arc<[u8]>>) -> &[u8] {
     }
 }
 
-/// How many lines come and go between two contents.
+/// Counts the lines added and removed between two contents.
 fn lines_between(now: &[u8], then: &[u8]) -> (usize, usize) {
-    if now.len().max(then.len()) > MOST_COMPARED {
+    if now.len().max(then.len()) > MAX_COMPARED {
         let count = |bytes: &[u8]| bytes.split_inclusive(|byte| *byte == b'\n').count();
         return (count(then), count(now));
     }
     let (now, then) = (String::from_utf8_lossy(now), String::from_utf8_lossy(then));
     let diff = TextDiff::configure()
-        .timeout(MOST_TIME)
+        .timeout(MAX_TIME)
         .diff_lines(&*now, &*then);
     let count = |tag| diff.iter_all_changes().filter(|it| it.tag() == tag).count();
     (count(ChangeTag::Insert), count(ChangeTag::Delete))
 }
 
-/// Why a file is not given back, though it has changed.
+/// Returns why a changed file is not restored, if so.
 fn reason_to_leave(
     path: &Path,
     now: &FileState<Arc<[u8]>>,
@@ -350,21 +361,21 @@ fn reason_to_leave(
     let is_direct = folder
         .is_some_and(|folder| fs::canonicalize(folder).is_ok_and(|resolved| resolved == folder));
     if !roots.iter().any(|root| path.starts_with(root)) {
-        Some("it is outside of the workspace")
+        Some("outside the workspace")
     } else if is_protected(path) {
-        Some("programs obey it, so it is not changed unasked")
+        Some("protected file")
     } else if !is_direct {
-        Some("a symbolic link is on the way to it")
+        Some("its path contains a symbolic link")
     } else if *then == FileState::Unkept {
-        Some("what it was is not kept")
+        Some("its earlier content was not kept")
     } else if *now == FileState::Unkept {
-        Some("what is there now could not be kept")
+        Some("its current content cannot be kept")
     } else {
         None
     }
 }
 
-/// Makes what is at a path so; a file is there whole or not at all.
+/// Restores the state of a path; a file is written atomically.
 fn put(path: &Path, state: &FileState<Arc<[u8]>>) -> io::Result<()> {
     match state {
         FileState::Unkept => Ok(()),

@@ -1,7 +1,7 @@
-//! Commands: prompts in files, called by `/name`, with places for what stands behind the name.
+//! Slash commands: prompts in files, called by `/name`, with placeholders for arguments.
 //!
-//! A template is taken apart before anything is put into it, so that what a user, or a program, writes behind a name is
-//! never itself a place. Commands and files that a template asks for are run and read elsewhere.
+//! A template is parsed before arguments are inserted, so that text from a user or a program is never taken for a
+//! placeholder. Commands and files that a template refers to are run and read elsewhere.
 
 mod template;
 
@@ -15,37 +15,37 @@ use serde::Deserialize;
 
 pub use template::{Piece, pieces};
 
-/// A command.
+/// A slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlashCommand {
-    /// What it is called by, without the `/`; folders stand before it, with `:` between.
+    /// Name without the `/`; folders are joined to it with `:`.
     pub name: String,
-    /// What it does, for lists.
+    /// Description for lists.
     pub description: String,
-    /// What may stand behind it, for lists.
+    /// Hint on its arguments for lists.
     pub argument_hint: Option<String>,
-    /// Calls that it may make without asking, as rules.
+    /// Calls allowed without asking, as rules.
     pub allowed_tools: Vec<String>,
-    /// The model that is asked.
+    /// Model to use.
     pub model: Option<String>,
-    /// The text below the front matter.
+    /// Text below the front matter.
     pub body: String,
     /// Its file.
     pub location: PathBuf,
-    /// Where it comes from.
+    /// Source of the command.
     pub layer: Layer,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct Front {
+struct CommandFields {
     description: Option<String>,
     argument_hint: Option<Hint>,
     allowed_tools: WordList,
     model: Option<String>,
 }
 
-/// People write `[issue]`, which is a list.
+/// `[issue]`, as people write it, is a YAML list.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Hint {
@@ -54,26 +54,29 @@ enum Hint {
 }
 
 impl SlashCommand {
-    /// Reads the command in the file `location`, which lies at `path` below a folder of commands.
+    /// Parses the command in the file `location`, which lies at `path` below a folder of commands.
     ///
     /// # Errors
     ///
-    /// Where the text or its name is no command.
+    /// If the front matter or the name is not valid.
     pub fn parse(
         text: &str,
         path: &Path,
         location: &Path,
         layer: Layer,
     ) -> Result<Self, FrontMatterError> {
-        let (front, body) = front_matter::read::<Front>(text)?;
-        let parts = path.with_extension("");
-        let parts = parts.iter().map(|part| part.to_string_lossy());
-        let name = parts.collect::<Vec<_>>().join(":");
+        let (front, body) = front_matter::read::<CommandFields>(text)?;
+        let name = path
+            .with_extension("")
+            .iter()
+            .map(|part| part.to_string_lossy())
+            .collect::<Vec<_>>()
+            .join(":");
         if !is_name(&name) {
             return Err(FrontMatterError {
                 line: 1,
                 message: format!(
-                    "`{name}` is no name for a command: letters, digits, `-` and `_` are"
+                    "invalid command name `{name}`: only letters, digits, `-` and `_` are allowed"
                 ),
             });
         }
@@ -98,20 +101,20 @@ impl SlashCommand {
     }
 }
 
-/// All commands, each under its name.
+/// All slash commands, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlashCommands {
     commands: BTreeMap<String, Arc<SlashCommand>>,
 }
 
 impl SlashCommands {
-    /// Adds a command in the place of one that had its name.
+    /// Adds a command; replaces one of the same name.
     pub fn add(&mut self, command: SlashCommand) {
         let command = Arc::new(command);
         self.commands.insert(command.name.clone(), command);
     }
 
-    /// The command of this name; its folders may be left out where only one ends so.
+    /// Returns the command of this name; its folders may be left out if the rest is unambiguous.
     pub fn get(&self, name: &str) -> Option<&Arc<SlashCommand>> {
         let ending = format!(":{name}");
         let is_meant = |command: &&Arc<SlashCommand>| command.name.ends_with(&ending);
@@ -121,13 +124,13 @@ impl SlashCommands {
         })
     }
 
-    /// All of them, by name.
+    /// Returns all commands, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<SlashCommand>> {
         self.commands.values()
     }
 }
 
-/// A prompt that calls something by name: the name, and what stands behind it.
+/// Splits a prompt that calls something by name into the name and the arguments.
 pub fn call(prompt: &str) -> Option<(&str, &str)> {
     let rest = prompt.trim_start().strip_prefix('/')?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());

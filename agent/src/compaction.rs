@@ -1,5 +1,5 @@
-//! Puts a summary in the place of the older messages. The history stays as it is; the summary is one more message,
-//! and the model's view starts there.
+//! Compaction: replaces older messages by a summary. The history stays unchanged; the summary is a further message at
+//! which the model's view begins.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use ah_conversation::{
     estimate_message,
 };
 
-/// What the model is told when it is asked for a summary.
+/// System prompt of the request for a summary.
 const INSTRUCTIONS: &str = include_str!("compaction.md");
-/// How a summary begins, for the model and for everybody who reads the database.
+/// Marks summaries, for the model and for readers of the database.
 pub(crate) const MARKER: &str = "[COMPACTION SUMMARY]";
-/// What stands in the place of a summary that could not be had.
+/// Text of the summary message if no summary could be made.
 pub(crate) const WITHOUT_SUMMARY: &str =
     "Earlier messages were left out to make room; a summary of them could not be made.";
-/// How much of the window the newest messages keep, in percent.
+/// Part of the window kept for the newest messages, in percent.
 const TAIL: u64 = 40;
-/// How much of one text the summary is made from, in characters: half from its beginning, half from its end.
+/// Maximum length of each text in the summary request, in characters: half from its beginning, half from its end.
 const SHOWN: usize = 2_000;
-/// How long a summary may get, in tokens.
+/// Maximum length of a summary, in tokens.
 const MAX_SUMMARY: u64 = 4_096;
 
-/// How the view is divided: what is summarised, and where the tail begins.
+/// Division of the view into the messages to summarise and the tail to keep.
 #[derive(Debug)]
 pub(crate) struct Split {
     older: Vec<Arc<Message>>,
-    /// The first message of the tail; `None`: there is none.
+    /// First message of the tail; `None` without a tail.
     pub(crate) kept_from: Option<MessageId>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Split {
 pub(crate) fn split(transcript: &Transcript, context_window: u64) -> Option<Split> {
     let view = transcript.view();
     let estimated: u64 = view.iter().map(|message| estimate_message(message)).sum();
-    // The estimate of the tail is brought to the scale of what the model reported of the whole.
+    // The estimate of the tail is scaled by the usage that the model reported for the whole view.
     let scaled = u128::from(context_window * TAIL / 100) * u128::from(estimated)
         / u128::from(transcript.context_tokens().max(1));
     let tail = u64::try_from(scaled).unwrap_or(u64::MAX);
@@ -52,8 +52,7 @@ pub(crate) fn split(transcript: &Transcript, context_window: u64) -> Option<Spli
     })
 }
 
-/// Takes the whole view, as a person wants it who asks for a summary; `None` if nobody has said anything since the
-/// last one.
+/// Takes the whole view, for a summary requested by the user; `None` if there is nothing new since the last summary.
 pub(crate) fn whole(transcript: &Transcript) -> Option<Split> {
     let has_more = transcript.last().is_some_and(|last| !last.is_summary());
     has_more.then(|| Split {
@@ -63,8 +62,8 @@ pub(crate) fn whole(transcript: &Transcript) -> Option<Split> {
 }
 
 impl Split {
-    /// The request for a summary: no tools, and the older messages as plain text in one user message, since a
-    /// history with tool calls is refused where no tools are named.
+    /// Returns the request for a summary: without tools, and with the older messages as plain text in one user
+    /// message, because servers reject a history with tool calls if no tools are given.
     pub(crate) fn request(&self, clock: &dyn Clock, wanted: Option<&str>) -> Request {
         let mut text = String::from("The conversation so far:\n");
         for message in &self.older {

@@ -1,5 +1,4 @@
-//! Where a run is shown, and whoever sits there is asked. Terminal, JSON lines and the Agent-SDK protocol are frontends
-//! of the same run.
+//! Port: the display of a run. Terminal, JSON lines and the Agent-SDK protocol are frontends of the same run.
 
 use ah_conversation::{
     ContentBlock, Event, Host, Message, MessageId, Model, PermissionMode, Progress, StreamEvent,
@@ -9,60 +8,59 @@ use async_trait::async_trait;
 
 use crate::hooks::{HookAnswer, HookCall};
 
-/// Something that shows a run. Called in order, from the task that drives the session; must not block for long.
+/// The display of a run. Called in order, from the task that drives the session; must not block for long.
 #[async_trait]
 pub trait Frontend: Host {
     /// Shows an event.
     fn show(&self, event: &Event);
 
-    /// Tells the person something that is no part of the conversation: a limit that was lowered, messages that were
-    /// left out.
+    /// Shows a notice to the user that is not part of the conversation: a lowered limit, omitted messages.
     fn notice(&self, text: &str);
 
-    /// Shows a part of the conversation, for those that speak of messages and not of events.
+    /// Receives an update of the session, for frontends based on messages rather than events.
     fn update(&self, _: SessionUpdate<'_>) {}
 
-    /// Returns when more can be shown. A run waits here for a reader that is slower than the model.
+    /// Returns when the frontend can take more, so that the run waits for a slow reader.
     async fn ready(&self) {}
 }
 
-/// A part of the conversation as it comes about.
+/// An update of a session.
 #[derive(Debug, Clone, Copy)]
 pub enum SessionUpdate<'a> {
-    /// A model is about to be asked for an answer.
+    /// A request for an answer is about to be sent.
     Asking {
-        /// Which.
+        /// The model.
         model: &'a Model,
-        /// The id that the message gets, should there be an answer.
+        /// Id of the message that the answer becomes.
         message: &'a MessageId,
     },
-    /// A piece of the model's answer, as it arrives.
+    /// A streamed event of the model's answer.
     Piece(&'a StreamEvent),
-    /// A block of the answer that is whole; the piece that ends it follows.
+    /// A complete block of the answer; the event that ends it follows.
     Block(&'a ContentBlock),
-    /// A call that starts.
+    /// A call has started.
     Call(&'a ToolUse),
-    /// How far a call is that runs, and for how long it has run.
+    /// Progress of a running call.
     Progress {
         /// The call.
         call: &'a ToolUse,
-        /// How far it is.
+        /// Its progress.
         progress: &'a Progress,
         /// Milliseconds since it started.
         elapsed_ms: u64,
     },
-    /// What came of a call. The message that holds it follows when all calls of the answer have ended.
+    /// Result of a call. The message that contains it follows when all calls of the answer have ended.
     Result(&'a ToolResult),
-    /// A message that was stored.
+    /// A message was stored.
     Stored(&'a Message),
-    /// What is allowed where no rule says otherwise has become another.
+    /// The permission mode has changed.
     Mode(PermissionMode),
-    /// A hook that is about to be asked.
+    /// A hook is about to be called.
     HookStarted(&'a HookCall),
-    /// The same hook has answered, or failed.
+    /// The hook has answered, or failed.
     HookEnded(&'a HookCall, &'a HookAnswer),
-    /// How something fares that goes on below a call or beside the conversation.
+    /// Update of a task below a call or in the background.
     Task(&'a Task, &'a TaskUpdate),
-    /// A part of the conversation of a subagent.
+    /// Update of a subagent's session.
     Subagent(&'a Task, &'a SessionUpdate<'a>),
 }

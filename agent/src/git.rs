@@ -1,28 +1,28 @@
-//! What the prompt says of the repository, read from its files. Git itself is not run: in a folder that nobody has
-//! vouched for, its configuration may name programs.
+//! The state of the git repository for the prompt, read from its files. Git itself is not run: in an untrusted folder
+//! its configuration may name programs to execute.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Length of an abbreviated commit id.
 const SHORT: usize = 9;
-/// No file of these is longer unless somebody plays tricks.
+/// These files are never longer in a regular repository.
 const MAX_FILE: u64 = 4 * 1024 * 1024;
 
-/// What is checked out, and where it comes from.
+/// Checked-out state and origin of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repository {
-    /// The top of the working tree.
+    /// Root of the working tree.
     pub root: PathBuf,
-    /// The branch, `None` when a commit is checked out directly.
+    /// Current branch, `None` with a detached HEAD.
     pub branch: Option<String>,
-    /// The commit, abbreviated; `None` before the first one.
+    /// Current commit, abbreviated; `None` before the first one.
     pub commit: Option<String>,
     /// The URL of `origin`, without user name and password.
     pub remote: Option<String>,
 }
 
-/// The repository that `directory` lies in, if it lies in one. What cannot be read is left out.
+/// Returns the repository that contains `directory`, if any. Unreadable parts are left out.
 pub fn repository(directory: &Path) -> Option<Repository> {
     let root = directory
         .ancestors()
@@ -53,7 +53,7 @@ pub fn repository(directory: &Path) -> Option<Repository> {
     })
 }
 
-/// `.git` is the directory itself, or a file that names it.
+/// Resolves `.git`: the directory itself, or a file that names it.
 fn git_directory(dot_git: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return Some(dot_git.to_owned());
@@ -86,7 +86,7 @@ fn resolve(git: &Path, shared: &Path, name: &str) -> Option<String> {
     loose.map(|id| id.trim().to_owned()).or_else(packed)
 }
 
-/// `url` of the section `[remote "origin"]`.
+/// Returns `url` of the section `[remote "origin"]`.
 fn origin(config: &str) -> Option<String> {
     let section = config
         .lines()
@@ -101,7 +101,8 @@ fn origin(config: &str) -> Option<String> {
         .map(|(_, url)| url.trim().to_owned())
 }
 
-/// `https://user:password@host/…` without what stands before the `@`; `git@host:…` stays, since it holds no secret.
+/// Removes the credentials before the `@` of `https://user:password@host/…`; `git@host:…` stays, as it contains no
+/// secret.
 fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_a_commit_and_a_remote_are_read_from_below() {
+    fn branch_commit_and_remote_are_found_from_a_subfolder() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), ".git/HEAD", "ref: refs/heads/feature/x\n");
         write(
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worktree_shares_what_it_has_not_itself() {
+    fn a_worktree_shares_the_main_repository() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "main/.git/refs/heads/side", ID);
         write(
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn tricks_and_gaps_give_nothing() {
+    fn malformed_and_missing_files_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "secret", ID);
         write(folder.path(), ".git/HEAD", "ref: ../secret\n");

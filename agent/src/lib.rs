@@ -1,10 +1,11 @@
-//! Drives a session: the loop, the tool calls, the system prompt, compaction.
+//! Sessions: the loop, tool calls, the system prompt and compaction.
 //!
 //! Nothing here knows a vendor, a database, a terminal or a particular tool: those come in through the ports of
 //! [`ah_conversation`].
 
 pub mod agents;
 mod background;
+mod changes;
 pub mod checkpoint;
 pub mod commands;
 mod compaction;
@@ -16,13 +17,17 @@ pub mod hooks;
 mod mail;
 mod model_call;
 mod moments;
+mod outcome;
 mod permission;
+mod ports;
 pub mod project;
 pub mod prompt;
+mod reports;
 mod request;
 mod response;
 mod schema;
 mod session;
+mod settings;
 pub mod skills;
 mod stop;
 mod structured;
@@ -33,8 +38,11 @@ mod truncate;
 
 pub use controls::{Controls, SessionChange};
 pub use frontend::{Frontend, SessionUpdate};
-pub use session::{Ports, RunFailure, RunOutcome, Session, SessionSettings, ToolConcurrency};
+pub use outcome::{RunFailure, RunOutcome};
+pub use ports::Ports;
+pub use session::Session;
+pub use settings::{SessionSettings, ToolConcurrency};
 pub use stop::Stop;
 pub use structured::AnswerForm;
-pub use subagent::{MAX_AT_WORK, SubagentKinds, Subagents};
+pub use subagent::{MAX_RUNNING, SubagentKinds, Subagents};
 pub use toolbox::Toolbox;

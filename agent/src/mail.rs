@@ -1,17 +1,18 @@
-//! Words that reach a session from other processes: steering during a run, follow-ups when it would end.
+//! Messages queued by other processes: steering during a run, follow-ups at its end.
 
 use ah_conversation::{ContentBlock, EventKind, Mail, MailKind, Message, Origin, StoreError};
 
 use crate::{RunOutcome, Session, Stop, finish};
 
-/// How a steering message begins, for the model and for everybody who reads the database.
+/// Marks steering messages, for the model and for readers of the database.
 const STEERING: &str = "[STEERING]";
 
 impl Session {
-    /// Runs what has come from other processes while nothing was on, to its end or until `stop`; `None` if nothing has.
+    /// Runs the messages queued while the session was idle, to the end or until `stop`; `None` if there are none.
     ///
     /// # Errors
-    /// When the conversation cannot be kept; every other failure is a [`RunOutcome`].
+    ///
+    /// If the conversation cannot be stored; every other failure is a [`RunOutcome`].
     pub async fn run_mail(&mut self, stop: &Stop) -> Result<Option<RunOutcome>, StoreError> {
         let mut mail = self.ports.store.mail(MailKind::Steer).await?;
         mail.extend(self.ports.store.mail(MailKind::FollowUp).await?);
@@ -21,66 +22,73 @@ impl Session {
         };
         let (started, stop) = self.begin_time(stop);
         self.announce(first.content.clone());
-        // The first is the prompt of the run.
+        // The first one is the prompt of the run.
         let mut origin = Origin::Prompt;
-        for letter in mail {
-            self.emit(EventKind::FollowupReceived {
-                content: letter.content.clone(),
-                message_count,
-            });
-            let text = letter.content.clone();
+        for queued in mail {
             let origin = std::mem::replace(&mut origin, Origin::FollowUp);
-            self.deliver(letter, origin, text).await?;
+            self.deliver_follow_up(queued, origin, message_count)
+                .await?;
         }
         self.go_on(started, &stop).await.map(Some)
     }
 
-    /// Appends the steering that has arrived, and what came of tasks in the background; says whether there was any.
+    /// Appends queued steering and the reports of background tasks; returns whether there were any.
     pub(crate) async fn take_steering(&mut self) -> Result<bool, StoreError> {
-        let has_news = self.take_news().await?;
+        let has_reports = self.take_reports().await?;
         let mail = self.ports.store.mail(MailKind::Steer).await?;
         let message_count = mail.len();
-        for letter in mail {
+        for queued in mail {
             self.emit(EventKind::SteeringReceived {
-                content: letter.content.clone(),
+                content: queued.content.clone(),
                 message_count,
             });
-            let text = format!("{STEERING} {}", letter.content);
-            self.deliver(letter, Origin::Steering, text).await?;
+            let text = format!("{STEERING} {}", queued.content);
+            self.deliver(queued, Origin::Steering, text).await?;
         }
-        Ok(has_news || message_count > 0)
+        Ok(has_reports || message_count > 0)
     }
 
-    /// Appends what keeps a run going that would end; says whether there was anything. Steering may have come with the
-    /// last answer.
-    pub(crate) async fn keeps_going(&mut self, stop: &Stop) -> Result<bool, StoreError> {
-        if self.take_steering().await? || self.is_kept_by_hooks(stop).await? {
+    /// Appends the first reason to continue a run that would end; returns whether there was one. Steering may have
+    /// arrived with the last answer.
+    pub(crate) async fn is_continued(&mut self, stop: &Stop) -> Result<bool, StoreError> {
+        if self.take_steering().await? || self.is_continued_by_hooks(stop).await? {
             return Ok(true);
         }
         let run = self.transcript.run();
-        let owed = finish::owed(run, &self.settings);
-        if let Some(text) = owed {
+        let reminder = finish::reminder(run, &self.settings);
+        if let Some(text) = reminder {
             self.append(Origin::Reminder, vec![ContentBlock::text(text)])
                 .await?;
             return Ok(true);
         }
         let mail = self.ports.store.mail(MailKind::FollowUp).await?;
         let message_count = mail.len();
-        for letter in mail {
-            self.emit(EventKind::FollowupReceived {
-                content: letter.content.clone(),
-                message_count,
-            });
-            let text = letter.content.clone();
-            self.deliver(letter, Origin::FollowUp, text).await?;
+        for queued in mail {
+            self.deliver_follow_up(queued, Origin::FollowUp, message_count)
+                .await?;
         }
-        Ok(message_count > 0 || self.awaits_news(stop).await?)
+        Ok(message_count > 0 || self.await_reports(stop).await?)
     }
 
-    /// The mail's id becomes the message's id: however often it is read, it is stored once.
+    /// Reports and appends a follow-up, one of `message_count`.
+    async fn deliver_follow_up(
+        &mut self,
+        queued: Mail,
+        origin: Origin,
+        message_count: usize,
+    ) -> Result<(), StoreError> {
+        let text = queued.content.clone();
+        self.emit(EventKind::FollowupReceived {
+            content: text.clone(),
+            message_count,
+        });
+        self.deliver(queued, origin, text).await
+    }
+
+    /// The id of the queued message becomes the message's id: however often it is read, it is stored once.
     async fn deliver(
         &mut self,
-        letter: Mail,
+        queued: Mail,
         origin: Origin,
         text: String,
     ) -> Result<(), StoreError> {
@@ -91,7 +99,7 @@ impl Session {
         );
         self.append_with(
             Message {
-                id: letter.id,
+                id: queued.id,
                 ..message
             },
             Vec::new(),

@@ -1,4 +1,4 @@
-//! Asks the model: for an answer, and for a summary of the older messages.
+//! Model calls: requests for an answer, and for a summary of older messages.
 
 use std::pin::pin;
 
@@ -10,37 +10,37 @@ use ah_conversation::{
 use futures_util::StreamExt;
 
 use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split, whole};
-use crate::response::{Answer, Assembly};
+use crate::response::{Assembly, ModelAnswer};
 use crate::{RunFailure, RunOutcome, Session, SessionUpdate, Stop};
 
-/// A request body over this many bytes is worth a warning.
+/// Request bodies above this size in bytes cause a warning.
 const PAYLOAD_WARN: u64 = 800_000;
 
-/// What the model is asked for.
+/// Purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// The next answer, shown as it arrives.
+    /// The next answer, streamed to the frontend.
     Answer,
-    /// A summary of the older messages, which nobody watches.
+    /// A summary of older messages, not displayed.
     Summary,
 }
 
-/// What came of asking.
-enum Asked {
-    Whole(Answer),
-    /// Stopped from outside, with what may be kept of the answer.
-    Stopped(Option<Answer>),
+/// Result of a request.
+enum ModelReply {
+    Whole(ModelAnswer),
+    /// Stopped from outside, with the part of the answer to keep.
+    Stopped(Option<ModelAnswer>),
 }
 
 impl Session {
-    /// Asks for the next answer and stores it, whole or interrupted. A conversation that the server finds too long
-    /// is summarised instead, unless a summary is what was just made.
+    /// Requests the next answer and stores it, complete or interrupted. If the server rejects the conversation as too
+    /// long, requests a summary instead, unless there was one just before.
     pub(crate) async fn call_model(&mut self, stop: &Stop) -> Result<(), RunFailure> {
         let started = self.ports.clock.now();
         let clock = self.ports.clock.clone();
         tokio::select! {
             biased;
-            // Whoever asks below sees it as well.
+            // The request below sees the stop as well.
             () = stop.wait(&*clock) => {}
             () = self.tools.catch_up() => {}
         }
@@ -53,16 +53,16 @@ impl Session {
                 "{left_out} older messages are left out (maxConversationMessages is {limit})"
             ));
         }
-        // Whoever shows the answer knows what it will be called.
+        // The frontend knows the message's id in advance.
         let id = clock.message_id();
         self.ports.frontend.update(SessionUpdate::Asking {
             model: self.ports.provider.model(),
             message: &id,
         });
-        let asked = self.ask(Purpose::Answer, request, stop).await;
-        let answer = match asked {
-            Ok(Asked::Whole(answer) | Asked::Stopped(Some(answer))) => answer,
-            Ok(Asked::Stopped(None)) => return Ok(()),
+        let reply = self.ask(Purpose::Answer, request, stop).await;
+        let answer = match reply {
+            Ok(ModelReply::Whole(answer) | ModelReply::Stopped(Some(answer))) => answer,
+            Ok(ModelReply::Stopped(None)) => return Ok(()),
             Err(error) if error.class == ErrorClass::ContextTooLong && self.can_compact() => {
                 return self.compact(stop).await;
             }
@@ -79,8 +79,8 @@ impl Session {
             && split(&self.transcript, self.settings.limits.context_window).is_some()
     }
 
-    /// Asks for a summary of the older messages and stores it; where none can be had, the older messages are left
-    /// out of the view all the same.
+    /// Requests a summary of the older messages and stores it; without a summary, the older messages are left out of
+    /// the view all the same.
     pub(crate) async fn compact(&mut self, stop: &Stop) -> Result<(), RunFailure> {
         let limits = &self.settings.limits;
         let (input_tokens, context_limit) =
@@ -94,10 +94,12 @@ impl Session {
         self.summarize(split, None, stop).await
     }
 
-    /// Puts a summary in the place of all that was said, as a person asks for it. `wanted` is what it is to heed.
+    /// Replaces the whole conversation by a summary, at the user's request. `wanted` are instructions for the
+    /// summary.
     ///
     /// # Errors
-    /// When the conversation cannot be kept; every other failure is a [`RunOutcome`].
+    ///
+    /// If the conversation cannot be stored; every other failure is a [`RunOutcome`].
     pub async fn compact_all(
         &mut self,
         wanted: Option<&str>,
@@ -119,43 +121,41 @@ impl Session {
             (Ok(()), Some(reason)) => (reason, None),
             (Ok(()), None) => (ExitReason::EndTurn, None),
         };
-        let made = self.transcript.messages()[before..].iter();
-        let made: Vec<_> = made
+        let responses: Vec<_> = self.transcript.messages()[before..]
+            .iter()
             .filter_map(|message| message.response.as_ref())
             .collect();
         Ok(RunOutcome {
-            reason,
             failure,
-            answer: String::new(),
-            turns: 0,
-            usage: { made.iter() }.fold(Usage::default(), |sum, response| sum + response.usage),
-            models: ModelUsage::of(made.iter().copied()),
-            api_ms: made.iter().map(|response| response.latency_ms).sum(),
+            usage: responses
+                .iter()
+                .fold(Usage::default(), |sum, response| sum + response.usage),
+            models: ModelUsage::of(responses.iter().copied()),
+            api_ms: responses.iter().map(|response| response.latency_ms).sum(),
             duration_ms: self.ports.clock.now().since(started),
-            denials: Vec::new(),
-            structured: None,
+            ..RunOutcome::new(reason)
         })
     }
 
-    /// Asks for a summary of what `split` names and stores it. `asked` is what a person wants it to heed, where one
-    /// has asked for it.
+    /// Requests a summary of the messages in `split` and stores it. `instructions` are those of the user, if the user
+    /// asked for the summary.
     async fn summarize(
         &mut self,
         split: Split,
-        asked: Option<&str>,
+        instructions: Option<&str>,
         stop: &Stop,
     ) -> Result<(), RunFailure> {
         self.emit(EventKind::CompactionTriggered {
             input_tokens: self.transcript.context_tokens(),
             context_limit: self.settings.limits.context_window,
         });
-        let wanted = self.before_summary(asked).await;
+        let wanted = self.before_summary(instructions).await;
         let started = self.ports.clock.now();
         let request = split.request(&*self.ports.clock, wanted.as_deref());
-        let asked = self.ask(Purpose::Summary, request, stop).await;
-        let fault = match asked {
-            Ok(Asked::Stopped(_)) => return Ok(()),
-            Ok(Asked::Whole(answer)) if !text_of(&answer.content).trim().is_empty() => {
+        let reply = self.ask(Purpose::Summary, request, stop).await;
+        let error = match reply {
+            Ok(ModelReply::Stopped(_)) => return Ok(()),
+            Ok(ModelReply::Whole(answer)) if !text_of(&answer.content).trim().is_empty() => {
                 let response = self.response(Purpose::Summary, &answer, started);
                 let message = self.summary(split, &text_of(&answer.content));
                 self.store_answer(message, response).await?;
@@ -165,11 +165,11 @@ impl Session {
                 });
                 return Ok(self.after_summary().await?);
             }
-            Ok(Asked::Whole(_)) => "the model said nothing".to_owned(),
+            Ok(ModelReply::Whole(_)) => "the model sent an empty answer".to_owned(),
             Err(error) => error.to_string(),
         };
         self.emit(EventKind::Error {
-            error: format!("no summary could be made: {fault}"),
+            error: format!("cannot summarise the conversation: {error}"),
         });
         let message = self.summary(split, WITHOUT_SUMMARY);
         self.append_with(message, Vec::new()).await?;
@@ -184,9 +184,9 @@ impl Session {
         self.message(Role::User, origin, vec![ContentBlock::Text { text }])
     }
 
-    fn response(&self, purpose: Purpose, answer: &Answer, started: Time) -> Response {
-        let asked = self.provider(purpose).model();
-        let model = answer.model.as_ref().unwrap_or(asked);
+    fn response(&self, purpose: Purpose, answer: &ModelAnswer, started: Time) -> Response {
+        let requested = self.provider_for(purpose).model();
+        let model = answer.model.as_ref().unwrap_or(requested);
         Response {
             stop_reason: answer.stop_reason.clone(),
             usage: answer.usage,
@@ -197,7 +197,7 @@ impl Session {
         }
     }
 
-    /// Stores what the model said, and tells what it cost once that is done.
+    /// Stores an answer, then reports its usage.
     async fn store_answer(
         &mut self,
         message: Message,
@@ -223,26 +223,26 @@ impl Session {
         Ok(())
     }
 
-    fn provider(&self, purpose: Purpose) -> &dyn Provider {
+    fn provider_for(&self, purpose: Purpose) -> &dyn Provider {
         match purpose {
             Purpose::Answer => &*self.ports.provider,
             Purpose::Summary => &*self.ports.summarizer,
         }
     }
 
-    /// Asks the model and gathers what it says.
+    /// Sends a request and assembles the answer.
     async fn ask(
         &mut self,
         purpose: Purpose,
         request: Request,
         stop: &Stop,
-    ) -> Result<Asked, ProviderError> {
-        let mut stream = self.provider(purpose).stream(request);
+    ) -> Result<ModelReply, ProviderError> {
+        let mut stream = self.provider_for(purpose).stream(request);
         let clock = self.ports.clock.clone();
         let mut stopped = pin!(stop.wait(&*clock));
         let mut assembly = Assembly::default();
         let frontend = self.ports.frontend.clone();
-        // What cannot be shown yet is not fetched either.
+        // Nothing is received before the frontend can show it.
         let mut next = async || {
             frontend.ready().await;
             stream.next().await
@@ -250,7 +250,7 @@ impl Session {
         loop {
             let event = tokio::select! {
                 biased;
-                () = &mut stopped => return Ok(Asked::Stopped(assembly.into_interrupted())),
+                () = &mut stopped => return Ok(ModelReply::Stopped(assembly.into_interrupted())),
                 event = next() => event,
             };
             let event = match event {
@@ -264,7 +264,7 @@ impl Session {
             self.tell(purpose, event);
         }
         if assembly.is_whole() {
-            Ok(Asked::Whole(assembly.into_answer()))
+            Ok(ModelReply::Whole(assembly.into_answer()))
         } else {
             Err(ProviderError::new(
                 ErrorClass::Protocol,
@@ -273,7 +273,7 @@ impl Session {
         }
     }
 
-    /// Shows a piece of an answer, and before it the block that it makes whole.
+    /// Sends a streamed event to the frontend, after the block that it completes.
     fn relay(&self, assembly: &Assembly, event: &StreamEvent) {
         let frontend = &self.ports.frontend;
         if let StreamEvent::BlockStopped { index } = event
@@ -303,7 +303,7 @@ impl Session {
                 model,
                 error: Some(error),
             }) => self.emit(EventKind::Fallback {
-                from_model: self.provider(purpose).model().name.clone(),
+                from_model: self.provider_for(purpose).model().name.clone(),
                 to_model: model.name,
                 error,
             }),

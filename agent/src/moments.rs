@@ -1,23 +1,20 @@
-//! The moments of a session at which hooks are asked, but for those of a call: its beginning and end, a prompt, the end
-//! of an answer, a summary.
+//! Hook events of a session other than those of a call: session start and end, prompt, end of an answer, summary.
 
-use ah_conversation::{
-    ContentBlock, ExitReason, Origin, Role, StoreError, Time, ToolUse, Usage, text_of,
-};
+use ah_conversation::{ContentBlock, ExitReason, Origin, Role, StoreError, Time, ToolUse, text_of};
 use serde_json::{Value, json};
 
 use crate::hooks::{HookEvent, HookMoment, HookVerdict};
 use crate::{RunOutcome, Session, Stop};
 
-/// How what hooks say begins, for the model and for everybody who reads the database.
+/// Marks context from hooks, for the model and for readers of the database.
 const MARK: &str = "[HOOK]";
-/// How a hook's demand to go on begins.
+/// Marks a hook's demand to continue.
 const DEMAND: &str = "[STOP HOOK]";
-/// How often hooks may keep a run going that has said its last word.
-const MOST_DEMANDS: usize = 8;
+/// Maximum number of times that hooks may continue a run.
+const MAX_DEMANDS: usize = 8;
 
 impl Session {
-    /// Asks the hooks of an event. What they want the model to be told waits for the next message.
+    /// Calls the hooks of an event. Their context for the model is kept for the next message.
     pub(crate) async fn ask_hooks(
         &mut self,
         event: HookEvent,
@@ -41,27 +38,27 @@ impl Session {
         };
         let hooks = self.ports.hooks.clone();
         let verdict = hooks.ask(moment, &*self.ports.frontend).await;
-        self.heed(&verdict);
+        self.apply_verdict(&verdict);
         verdict
     }
 
-    /// Keeps what the model is to be told, and tells the person why a run ends.
-    pub(crate) fn heed(&mut self, verdict: &HookVerdict) {
+    /// Keeps the hooks' context for the model, and tells the user why a run ends.
+    pub(crate) fn apply_verdict(&mut self, verdict: &HookVerdict) {
         self.context.extend(verdict.context.iter().cloned());
-        if let Some(reason) = &verdict.ends {
+        if let Some(reason) = &verdict.stop_reason {
             self.ports
                 .frontend
-                .notice(&format!("a hook ends the run: {reason}"));
+                .notice(&format!("a hook ended the run: {reason}"));
         }
     }
 
-    /// What hooks want the model to be told, as a part of the next message.
+    /// Returns the context from hooks as a block for the next message.
     pub(crate) fn take_context(&mut self) -> Option<ContentBlock> {
         let context = std::mem::take(&mut self.context);
         (!context.is_empty()).then(|| ContentBlock::text(format!("{MARK} {}", context.join("\n"))))
     }
 
-    /// Tells hooks that the session begins, once, and asks them about a prompt.
+    /// Calls the SessionStart hooks once per session, then those for a prompt.
     pub(crate) async fn admit(
         &mut self,
         mut prompt: Vec<ContentBlock>,
@@ -69,7 +66,7 @@ impl Session {
     ) -> Result<Vec<ContentBlock>, String> {
         let clock = self.ports.clock.clone();
         let text = text_of(&prompt);
-        let asked = async {
+        let refusal = async {
             let mut ends = None;
             if !self.has_begun {
                 self.has_begun = true;
@@ -82,18 +79,18 @@ impl Session {
                 ends = self
                     .ask_hooks(HookEvent::SessionStart, None, more)
                     .await
-                    .ends;
+                    .stop_reason;
             }
             let more = json!({"prompt": text});
             let verdict = self
                 .ask_hooks(HookEvent::UserPromptSubmit, None, more)
                 .await;
-            verdict.block.or(ends).or(verdict.ends)
+            verdict.block.or(ends).or(verdict.stop_reason)
         };
         let refused = tokio::select! {
             biased;
             () = stop.wait(&*clock) => None,
-            refused = asked => refused,
+            refused = refusal => refused,
         };
         if let Some(reason) = refused {
             self.context.clear();
@@ -105,25 +102,18 @@ impl Session {
         Ok(prompt)
     }
 
-    /// How a run ends whose prompt was refused: nothing was stored, and nobody was asked.
+    /// Returns the outcome of a run whose prompt a hook refused: nothing was stored or sent.
     pub(crate) fn refused(&mut self, answer: String, started: Time) -> RunOutcome {
         self.ports.frontend.notice(&answer);
         RunOutcome {
-            reason: ExitReason::EndTurn,
-            failure: None,
             answer,
-            turns: 0,
-            usage: Usage::default(),
-            models: Vec::new(),
-            api_ms: 0,
             duration_ms: self.ports.clock.now().since(started),
-            denials: Vec::new(),
-            structured: None,
+            ..RunOutcome::new(ExitReason::EndTurn)
         }
     }
 
-    /// Asks hooks whether the run may end; says whether it goes on. However often they say no, it ends some time.
-    pub(crate) async fn is_kept_by_hooks(&mut self, stop: &Stop) -> Result<bool, StoreError> {
+    /// Calls the Stop hooks; returns whether the run continues. The number of continuations is limited.
+    pub(crate) async fn is_continued_by_hooks(&mut self, stop: &Stop) -> Result<bool, StoreError> {
         if !self.ports.hooks.has(HookEvent::Stop) {
             return Ok(false);
         }
@@ -133,11 +123,11 @@ impl Session {
             .iter()
             .filter(|message| is_demand(&message.text()))
             .count();
-        let said = run.iter().rev().find(|it| it.role == Role::Assistant);
+        let last_answer = run.iter().rev().find(|it| it.role == Role::Assistant);
         let more = json!({
             "stop_hook_active": demands > 0,
-            "last_assistant_message": said.map(|message| message.text()),
-            "background_tasks": self.background.told(),
+            "last_assistant_message": last_answer.map(|message| message.text()),
+            "background_tasks": self.background.running(),
         });
         let clock = self.ports.clock.clone();
         let verdict = tokio::select! {
@@ -146,11 +136,13 @@ impl Session {
             verdict = self.ask_hooks(HookEvent::Stop, None, more) => verdict,
         };
         let reason = match verdict.block {
-            Some(reason) if verdict.ends.is_none() => reason,
+            Some(reason) if verdict.stop_reason.is_none() => reason,
             _ => return Ok(false),
         };
-        if demands >= MOST_DEMANDS {
-            let text = format!("a Stop hook has kept the run going {demands} times; now it ends");
+        if demands >= MAX_DEMANDS {
+            let text = format!(
+                "a Stop hook continued the run {demands} times, which is the limit; it ends now"
+            );
             self.ports.frontend.notice(&text);
             return Ok(false);
         }
@@ -160,21 +152,24 @@ impl Session {
         Ok(true)
     }
 
-    /// Tells hooks that a summary is about to be made; gives what it is to heed: what a person has said who asked for
-    /// it, and what they say.
-    pub(crate) async fn before_summary(&mut self, asked: Option<&str>) -> Option<String> {
-        let (trigger, said) = match asked {
-            Some(said) => ("manual", Some(said).filter(|said| !said.is_empty())),
+    /// Calls the hooks before a summary; returns the instructions for it from the user and the hooks.
+    pub(crate) async fn before_summary(&mut self, instructions: Option<&str>) -> Option<String> {
+        let (trigger, by_user) = match instructions {
+            Some(text) => ("manual", Some(text).filter(|text| !text.is_empty())),
             None => ("auto", None),
         };
-        let more = json!({"trigger": trigger, "custom_instructions": said});
+        let more = json!({"trigger": trigger, "custom_instructions": by_user});
         self.ask_hooks(HookEvent::PreCompact, None, more).await;
         let context = std::mem::take(&mut self.context);
-        let wanted: Vec<_> = said.map(str::to_owned).into_iter().chain(context).collect();
+        let wanted: Vec<_> = by_user
+            .map(str::to_owned)
+            .into_iter()
+            .chain(context)
+            .collect();
         (!wanted.is_empty()).then(|| wanted.join("\n"))
     }
 
-    /// Tells hooks that the conversation begins anew with a summary.
+    /// Calls the SessionStart hooks after a summary.
     pub(crate) async fn after_summary(&mut self) -> Result<(), StoreError> {
         let more = json!({"source": "compact"});
         self.ask_hooks(HookEvent::SessionStart, None, more).await;
@@ -184,10 +179,11 @@ impl Session {
         }
     }
 
-    /// Ends the session: hooks are told, and what still waits is stored.
+    /// Ends the session: calls the hooks and stores pending records.
     ///
     /// # Errors
-    /// When the conversation cannot be kept.
+    ///
+    /// If the conversation cannot be stored.
     pub async fn close(mut self, reason: &str) -> Result<(), StoreError> {
         let more = json!({"reason": reason});
         self.ask_hooks(HookEvent::SessionEnd, None, more).await;

@@ -1,5 +1,5 @@
-//! Whether a call happens: hooks are asked before, then the rules decide, and where they say so hooks and somebody are
-//! asked. An answer may bring another input, which is judged anew, and other rules, which are kept where they say.
+//! Permission of a call: hooks are called first, then the rules decide; if approval is needed, hooks and the host are
+//! asked. An answer may replace the input, which is decided anew, and change rules, which are saved as requested.
 
 use std::fs;
 
@@ -10,38 +10,38 @@ use ah_conversation::{
 use serde_json::json;
 
 use crate::Session;
-use crate::hooks::{HookDecision, HookEvent, of_call};
-use crate::tool_call::{Fate, Prepared};
+use crate::hooks::{HookDecision, HookEvent, call_payload};
+use crate::tool_call::{CallPlan, PreparedCall};
 
-/// What became of a call.
-pub(crate) struct Permitted {
-    /// The call as it will run, or with its answer.
-    pub(crate) prepared: Prepared,
-    /// Why the run ends, if it does.
+/// A call after the permission decision.
+pub(crate) struct PermittedCall {
+    /// The call to run, or with its answer.
+    pub(crate) prepared: PreparedCall,
+    /// Reason to end the run, if any.
     pub(crate) ends: Option<ExitReason>,
 }
 
 impl Session {
-    /// Settles whether a call happens.
-    pub(crate) async fn permit(&mut self, prepared: &Prepared) -> Permitted {
-        let Fate::Run { .. } = &prepared.fate else {
+    /// Decides whether a call may run.
+    pub(crate) async fn permit(&mut self, prepared: &PreparedCall) -> PermittedCall {
+        let CallPlan::Run { .. } = &prepared.plan else {
             return prepared.clone().into();
         };
         let verdict = self
             .ask_hooks(
                 HookEvent::PreToolUse,
                 Some(&prepared.call),
-                of_call(&prepared.call),
+                call_payload(&prepared.call),
             )
             .await;
-        let ends = verdict.ends.is_some().then_some(ExitReason::EndTurn);
+        let ends = verdict.stop_reason.is_some().then_some(ExitReason::EndTurn);
         if let Some(reason) = verdict.denial() {
             let text = format!("PreToolUse:{} hook error: {reason}", prepared.call.name);
             let denied = self.denied(&prepared.call, text);
-            return Permitted { ends, ..denied };
+            return PermittedCall { ends, ..denied };
         }
-        if let Some(reason) = verdict.ends {
-            return Permitted {
+        if let Some(reason) = verdict.stop_reason {
+            return PermittedCall {
                 ends,
                 ..self.denied(&prepared.call, reason)
             };
@@ -54,25 +54,25 @@ impl Session {
             }),
             None => prepared.clone(),
         };
-        self.decide(prepared, verdict.say, has_input).await
+        self.decide(prepared, verdict.decision, has_input).await
     }
 
-    /// What the rules say of a call of which hooks have said `said`, and whose input they may have given.
+    /// Decides by the rules and the hooks' decision `hooks`; `has_input` tells whether hooks changed the input.
     async fn decide(
         &mut self,
-        prepared: Prepared,
-        said: Option<HookDecision>,
+        prepared: PreparedCall,
+        hooks: Option<HookDecision>,
         has_input: bool,
-    ) -> Permitted {
-        let Fate::Run { accesses, .. } = &prepared.fate else {
+    ) -> PermittedCall {
+        let CallPlan::Run { accesses, .. } = &prepared.plan else {
             return prepared.into();
         };
         let decision = self.settings.permissions.decide(&prepared.call, accesses);
-        let said = said.map(|say| (say.behavior, say.reason));
-        let inquiry = match (decision, said) {
+        let hooks = hooks.map(|decision| (decision.behavior, decision.reason));
+        let inquiry = match (decision, hooks) {
             (Decision::Deny(text), _) => return self.denied(&prepared.call, text),
-            // A hook's word stands for a rule that allows, and no more: it answers what a person is asked only where
-            // it brings the answer.
+            // A hook's approval counts like an allow rule, no more: it answers a question to the user only if it
+            // provides the input.
             (Decision::Ask(inquiry), Some((Behavior::Allow, _)))
                 if inquiry.reason.is_none() && (inquiry.interaction.is_none() || has_input) =>
             {
@@ -81,7 +81,7 @@ impl Session {
             }
             (Decision::Ask(inquiry), _) => inquiry,
             (Decision::Allow, Some((Behavior::Ask, reason))) => Inquiry {
-                reason: Some(format!("a hook asks: {reason}")),
+                reason: Some(format!("a hook requires approval: {reason}")),
                 ..Inquiry::default()
             },
             (Decision::Allow, _) => return prepared.into(),
@@ -105,7 +105,7 @@ impl Session {
                 }
                 permitted
             }
-            PermissionAnswer::Deny { message, interrupt } => Permitted {
+            PermissionAnswer::Deny { message, interrupt } => PermittedCall {
                 ends: interrupt.then_some(ExitReason::Interrupted),
                 ..self.denied(&prepared.call, message)
             },
@@ -118,14 +118,14 @@ impl Session {
         }
     }
 
-    /// Asks hooks, and then the host, unless one of them has settled it.
+    /// Asks the hooks, and then the host if none has decided.
     async fn inquire(&mut self, call: &ToolUse, inquiry: Inquiry) -> PermissionAnswer {
-        let mut told = of_call(call);
-        told["permission_suggestions"] = json!(inquiry.suggestions);
+        let mut payload = call_payload(call);
+        payload["permission_suggestions"] = json!(inquiry.suggestions);
         let verdict = self
-            .ask_hooks(HookEvent::PermissionRequest, Some(call), told)
+            .ask_hooks(HookEvent::PermissionRequest, Some(call), payload)
             .await;
-        match verdict.say {
+        match verdict.decision {
             Some(HookDecision {
                 behavior: Behavior::Deny,
                 reason: message,
@@ -150,18 +150,18 @@ impl Session {
         });
         self.ask_hooks(HookEvent::Notification, None, notification)
             .await;
-        let question = PermissionRequest {
+        let request = PermissionRequest {
             call: call.clone(),
             inquiry,
             agent: None,
         };
-        self.ports.frontend.permission(&question).await
+        self.ports.frontend.permission(&request).await
     }
 
-    /// A call that was allowed with another input: what is denied stays so.
-    fn permit_changed(&mut self, call: ToolUse) -> Permitted {
+    /// Prepares a call approved with another input; deny rules still apply.
+    fn permit_changed(&mut self, call: ToolUse) -> PermittedCall {
         let prepared = self.prepare(call);
-        let Fate::Run { accesses, .. } = &prepared.fate else {
+        let CallPlan::Run { accesses, .. } = &prepared.plan else {
             return prepared.into();
         };
         match self.settings.permissions.decide(&prepared.call, accesses) {
@@ -170,15 +170,15 @@ impl Session {
         }
     }
 
-    pub(crate) fn denied(&mut self, call: &ToolUse, text: String) -> Permitted {
+    pub(crate) fn denied(&mut self, call: &ToolUse, text: String) -> PermittedCall {
         self.denials.push(call.clone());
-        Prepared::answered(call.clone(), text).into()
+        PreparedCall::answered(call.clone(), text).into()
     }
 
-    /// Changes the rules of the session, and the settings where the change is to last.
+    /// Changes the rules of the session, and saves the change if it is to last.
     pub(crate) fn update_permissions(&mut self, update: &PermissionUpdate) {
         if !self.settings.permissions.accepts(update) {
-            let text = "the mode `bypassPermissions` was not agreed to when the session began, so it is not chosen";
+            let text = "mode `bypassPermissions` is not available: it was not enabled when the session began";
             self.ports.frontend.notice(text);
             return;
         }
@@ -187,14 +187,14 @@ impl Session {
         if update.destination() == Destination::Session {
             return;
         }
-        if let Err(fault) = self.ports.rules.save(update) {
-            let text = format!("the rule holds for this session only: {fault}");
+        if let Err(error) = self.ports.rules.save(update) {
+            let text = format!("cannot save the rule, so it applies to this session only: {error}");
             self.ports.frontend.notice(&text);
         }
     }
 }
 
-/// The same change, its directories as the paths of calls will name them.
+/// Resolves the symbolic links in the directories, as in the paths of calls.
 fn without_links(mut update: PermissionUpdate) -> PermissionUpdate {
     if let PermissionUpdate::AddDirectories { directories, .. }
     | PermissionUpdate::RemoveDirectories { directories, .. } = &mut update
@@ -208,8 +208,8 @@ fn without_links(mut update: PermissionUpdate) -> PermissionUpdate {
     update
 }
 
-impl From<Prepared> for Permitted {
-    fn from(prepared: Prepared) -> Self {
+impl From<PreparedCall> for PermittedCall {
+    fn from(prepared: PreparedCall) -> Self {
         Self {
             prepared,
             ends: None,

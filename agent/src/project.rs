@@ -1,5 +1,5 @@
-//! What a project tells agents: `CLAUDE.md` and `AGENTS.md`, from the user's own down to the working directory, with
-//! the files that they import by `@path`.
+//! Instruction files for agents: `CLAUDE.md` and `AGENTS.md`, from the user's folder down to the working directory,
+//! with the files imported by `@path`.
 
 mod import;
 
@@ -10,37 +10,37 @@ use std::path::{Path, PathBuf};
 use crate::prompt::ProjectFile;
 use import::imports;
 
-/// The names, in the order in which one directory's files are read.
+/// Names, in the order in which they are read in a directory.
 const NAMES: [&str; 3] = ["CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md"];
-/// What is one person's own, and no part of the project.
+/// The user's own file in a project.
 const LOCAL: &str = "CLAUDE.local.md";
-/// How many files may import one another in a row.
+/// Maximum depth of imports.
 const MAX_DEPTH: usize = 5;
-/// A file is cut here: instructions for agents are read in every session.
+/// Maximum size of a file: instructions are read in every session.
 const MAX_BYTES: usize = 100_000;
-/// All of them together have no more than this.
+/// Maximum total size.
 const MAX_TOTAL: usize = 500_000;
-/// What some editors put before a text.
+/// Some editors prepend it.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
-/// Whose instructions hold.
+/// Locations of instruction files.
 #[derive(Debug, Clone, Copy)]
 pub struct InstructionSources<'a> {
     /// The user's folders.
     pub user_folders: &'a [PathBuf],
-    /// The top of the project and the working directory, if the project's files count.
+    /// Root of the project and the working directory, if the project's files count.
     pub project: Option<(&'a Path, &'a Path)>,
-    /// Whether files that are nobody's but the user's count in the project.
+    /// Whether the user's own files in the project count.
     pub local: bool,
-    /// What `~` stands for.
+    /// Value of `~`.
     pub home: Option<&'a Path>,
-    /// Whether the project may name files outside of it.
+    /// Whether the project may import files from outside.
     pub is_trusted: bool,
 }
 
-/// The instruction files that hold: those of the user's folders, then of every directory from the top of the project
-/// down to the working directory. Of two files with the same text, or that are the same file, the first counts. The
-/// second value names what could not be read, or was cut.
+/// Returns the instruction files: those of the user's folders, then of every directory from the project root down to
+/// the working directory. Files with the same text, or the same real path, count once. The second value lists
+/// warnings about unreadable and truncated files.
 pub fn instructions(places: &InstructionSources<'_>) -> (Vec<ProjectFile>, Vec<String>) {
     let mut reading = Reading {
         places,
@@ -77,19 +77,19 @@ pub fn instructions(places: &InstructionSources<'_>) -> (Vec<ProjectFile>, Vec<S
 
 struct Reading<'a> {
     places: &'a InstructionSources<'a>,
-    /// The folder that no file may lie outside of.
+    /// Folder that all files must lie in.
     within: Option<PathBuf>,
     files: Vec<ProjectFile>,
-    /// The files that were looked at, without symbolic links.
+    /// Real paths of the files already read.
     seen: Vec<PathBuf>,
     total: usize,
     warnings: Vec<String>,
 }
 
 impl Reading<'_> {
-    /// Reads a file, if it is there and was not read yet, and then those that it imports.
+    /// Reads a file and its imports, unless it is missing or was read before.
     fn read(&mut self, path: &Path, depth: usize) {
-        // A name may stand for a pipe or a device as well: only files are read.
+        // The name may refer to a pipe or a device: only regular files are read.
         let Some(real) = fs::canonicalize(path).ok().filter(|real| real.is_file()) else {
             return;
         };
@@ -102,19 +102,19 @@ impl Reading<'_> {
             .as_ref()
             .is_some_and(|folder| !real.starts_with(folder))
         {
-            let warning =
-                format!("`{shown}` is not read: it lies outside of a project that is not trusted");
+            let warning = format!("`{shown}` is not read: it is outside of an untrusted project");
             self.warnings.push(warning);
             return;
         }
         if depth > MAX_DEPTH {
-            let warning =
-                format!("`{shown}` is not read: more than {MAX_DEPTH} files import one another");
+            let warning = format!(
+                "`{shown}` is not read: imports are nested more than {MAX_DEPTH} levels deep"
+            );
             self.warnings.push(warning);
             return;
         }
-        let label = if depth == 0 { path } else { &real };
-        let label = label.display().to_string();
+        let named = if depth == 0 { path } else { &real };
+        let label = named.display().to_string();
         self.seen.push(real);
         let Some(text) = self.text(path) else {
             return;
@@ -141,7 +141,7 @@ impl Reading<'_> {
             }
         };
         if bytes.contains(&0) {
-            let warning = format!("`{}` is not read: it is no text", path.display());
+            let warning = format!("`{}` is not read: not a text file", path.display());
             self.warnings.push(warning);
             return None;
         }
@@ -151,8 +151,10 @@ impl Reading<'_> {
         let limit = MAX_BYTES.min(MAX_TOTAL - self.total);
         if text.len() > limit {
             text.truncate(text.floor_char_boundary(limit));
-            self.warnings
-                .push(format!("`{}` is cut after {limit} bytes", path.display()));
+            self.warnings.push(format!(
+                "`{}` is truncated to {limit} bytes",
+                path.display()
+            ));
         }
         Some(text)
     }
@@ -165,7 +167,7 @@ impl Reading<'_> {
     }
 }
 
-/// More of a file than is kept of any, and no more than that.
+/// Reads slightly more than the maximum size of a file, but no more.
 fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = (MAX_BYTES + BYTE_ORDER_MARK.len_utf8() + 1) as u64;

@@ -1,74 +1,73 @@
-//! The system prompt, layer by layer. Pure: the contents of files come in.
+//! The system prompt, layer by layer. Pure: the contents of files are arguments.
 //!
-//! What changes least stands first and what changes most last, so that the prompt cache of one session serves the
-//! next.
+//! The most stable parts come first, so that the prompt cache of one session serves the next.
 
 use ah_conversation::ToolSpec;
 
-/// The base of the prompt, as built in.
+/// Built-in base prompt.
 pub const SYSTEM: &str = include_str!("prompt/system.md");
-/// How to work in a project, as built in.
+/// Built-in instructions for working in a project.
 pub const CONDUCT: &str = include_str!("prompt/claude.md");
 
-/// What a system prompt is made of.
+/// Parts of a system prompt.
 #[derive(Debug, Clone, Default)]
 pub struct Prompt<'a> {
-    /// The base: [`SYSTEM`], or what takes its place.
+    /// Base: [`SYSTEM`], or its replacement.
     pub base: &'a str,
-    /// How to work in a project: [`CONDUCT`], or what takes its place.
+    /// Instructions for working in a project: [`CONDUCT`], or their replacement.
     pub conduct: &'a str,
     /// The tools of the session.
     pub tools: &'a [ToolSpec],
-    /// The project's own instructions, the most general first.
+    /// Instruction files of the project, the most general first.
     pub project: &'a [ProjectFile],
-    /// Where and when the session runs.
+    /// Date and environment of the session.
     pub context: PromptContext<'a>,
-    /// What there is to be said of skills.
+    /// Section on skills.
     pub skills: &'a str,
-    /// A file that must exist in the end.
+    /// File that must exist at the end.
     pub must_produce: Option<&'a str>,
-    /// Seconds that the run may take.
+    /// Time limit of the run in seconds.
     pub timeout_seconds: Option<u64>,
-    /// Whatever the user wants said last.
+    /// Text that the user wants appended.
     pub append: Option<&'a str>,
 }
 
-/// A file with instructions for agents.
+/// An instruction file for agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectFile {
-    /// Where it was found, as the heading shows it.
+    /// Its path, as shown in the heading.
     pub label: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// Where and when the session runs.
+/// Date and environment of the session.
 #[derive(Debug, Clone, Default)]
 pub struct PromptContext<'a> {
-    /// The day, `YYYY-MM-DD`: no time of day, which would spoil the cache.
+    /// Date, `YYYY-MM-DD`; a time of day would spoil the prompt cache.
     pub date: &'a str,
     /// The working directory.
     pub cwd: &'a str,
-    /// The branch that is checked out.
+    /// Current branch.
     pub branch: Option<&'a str>,
-    /// The commit that is checked out, abbreviated.
+    /// Current commit, abbreviated.
     pub commit: Option<&'a str>,
-    /// Where the repository comes from, without credentials.
+    /// URL of the repository, without credentials.
     pub remote: Option<&'a str>,
 }
 
-/// A part of a system prompt and where it comes from.
+/// A part of a system prompt with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptPart {
-    /// Where it comes from: a file, an option, or a word for what the program says by itself.
+    /// Source: a file, an option, or a word for built-in text.
     pub source: String,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
 impl Prompt<'_> {
-    /// The prompt in two blocks: what is the same in every session of a project, and what varies. Empty layers leave
-    /// no trace.
+    /// Assembles the prompt as two blocks: the part that is the same in every session of a project, and the part that
+    /// varies. Empty layers are left out.
     pub fn assemble(&self) -> Vec<Vec<PromptPart>> {
         [self.lasting(), self.varying()]
             .into_iter()
@@ -119,13 +118,13 @@ impl Prompt<'_> {
     }
 }
 
-/// What a block says.
+/// Returns the text of a block.
 pub fn text(block: &[PromptPart]) -> String {
     let texts: Vec<_> = block.iter().map(|part| part.text.as_str()).collect();
     texts.join("\n\n")
 }
 
-/// Those of the parts that say something.
+/// Returns the non-empty parts.
 fn present<const N: usize>(parts: [(&str, &str); N]) -> Vec<PromptPart> {
     let parts = parts.into_iter().map(|(source, text)| PromptPart {
         source: source.to_owned(),
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_stand_in_order_and_what_varies_comes_last() {
+    fn layers_are_in_order_and_varying_ones_come_last() {
         let prompt = Prompt {
             base: "You are an agent.\n",
             conduct: "Work carefully.\n",
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_layers_leave_no_trace() {
+    fn empty_layers_are_left_out() {
         let prompt = Prompt {
             base: "x",
             ..Prompt::default()

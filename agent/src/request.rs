@@ -1,28 +1,27 @@
-//! From a transcript to a request. Pure.
+//! Conversion of a transcript into a request. Pure.
 
 use std::mem;
 use std::sync::Arc;
 
 use ah_conversation::{Message, Request, Transcript, extend_sendable, sendable, trimmed};
 
-use crate::Toolbox;
-use crate::session::SessionSettings;
+use crate::{SessionSettings, Toolbox};
 
-/// The messages of the last request, kept so that the next one costs what is new in it.
+/// The messages of the last request, kept so that the next one only adds the new ones.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct SentRequest {
     messages: Arc<Vec<Arc<Message>>>,
-    /// How many messages of the transcript they stand for.
+    /// Number of messages of the transcript already included.
     seen: usize,
-    /// The summary that they begin with.
+    /// Index of the summary at their beginning.
     summary: Option<usize>,
-    /// How many messages of the view are left out of them, and of how many that was told.
+    /// Number of messages of the view left out, and the number last reported.
     left_out: usize,
-    told: usize,
+    reported: usize,
 }
 
-impl Sent {
-    /// The request that asks for the next answer.
+impl SentRequest {
+    /// Returns the request for the next answer.
     pub(crate) fn request(
         &mut self,
         transcript: &Transcript,
@@ -56,10 +55,10 @@ impl Sent {
         self.summary = transcript.summary();
     }
 
-    /// How many messages `maxConversationMessages` leaves out of the last request, where these are more than it was
-    /// told before.
+    /// Returns how many messages `maxConversationMessages` leaves out of the last request, if more than last
+    /// reported.
     pub(crate) fn left_out_anew(&mut self) -> Option<usize> {
-        let told = mem::replace(&mut self.told, self.left_out);
-        (self.left_out > told).then_some(self.left_out)
+        let reported = mem::replace(&mut self.reported, self.left_out);
+        (self.left_out > reported).then_some(self.left_out)
     }
 }

@@ -1,4 +1,4 @@
-//! From the pieces of an answer to a message, whole or interrupted. Pure.
+//! Assembly of streamed events into an answer, complete or interrupted. Pure.
 
 use ah_conversation::{
     BlockStart, ContentBlock, Cost, Delta, Input, Model, StopReason, StreamEvent, ToolUse,
@@ -6,27 +6,27 @@ use ah_conversation::{
 };
 use serde_json::{Map, Value};
 
-/// An answer as far as it has arrived.
+/// A partially received answer.
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
     blocks: Vec<(usize, Partial)>,
     usage: Usage,
     cost: Option<Cost>,
-    /// The model that answers in another's place.
+    /// The fallback model that answers.
     model: Option<Model>,
     stop_reason: Option<StopReason>,
     is_whole: bool,
 }
 
-/// What the model said, in the end.
+/// An assembled answer.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct ModelAnswer {
     pub(crate) content: Vec<ContentBlock>,
     pub(crate) stop_reason: StopReason,
     pub(crate) usage: Usage,
-    /// What the server says that it cost.
+    /// Cost reported by the server.
     pub(crate) cost: Option<Cost>,
-    /// The model that answered, where it is not the one that was asked.
+    /// The model that answered, if not the requested one.
     pub(crate) model: Option<Model>,
 }
 
@@ -56,7 +56,7 @@ enum Partial {
 }
 
 impl Assembly {
-    /// Takes the next piece; an attempt that is retried starts anew.
+    /// Handles the next event; a retry discards everything before it.
     pub(crate) fn push(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Sent { .. } => {}
@@ -93,7 +93,7 @@ impl Assembly {
         }
     }
 
-    /// Gives a call whose id an earlier call of the answer has an id of its own: a result names its call by nothing else.
+    /// Gives a call a new id if an earlier call of the answer has the same: results are paired by id only.
     fn tell_apart(&self, block: &mut Partial) {
         let is_taken = |wanted: &ToolUseId| {
             let mut ids = self.blocks.iter().map(|(_, block)| block);
@@ -106,19 +106,20 @@ impl Assembly {
         }
     }
 
-    /// The block of this number as far as it has arrived; `None` if there is nothing in it.
+    /// Returns the block at `index` as received so far; `None` if it is empty.
     pub(crate) fn block(&self, index: usize) -> Option<ContentBlock> {
         let (_, block) = self.blocks.iter().rev().find(|(at, _)| *at == index)?;
         block.clone().into_block()
     }
 
-    /// Whether the answer has come to its end.
+    /// Whether the answer is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// The whole answer. Where the output limit cut it, a tool call at its end that lost its arguments is left out.
-    pub(crate) fn into_answer(self) -> Answer {
+    /// Returns the complete answer. If the output limit cut it, a final tool call with incomplete arguments is left
+    /// out.
+    pub(crate) fn into_answer(self) -> ModelAnswer {
         let stop_reason = self.stop_reason.unwrap_or(StopReason::EndTurn);
         let is_cut = matches!(
             stop_reason,
@@ -133,7 +134,7 @@ impl Assembly {
             }
         };
         let blocks = self.blocks.into_iter().enumerate();
-        Answer {
+        ModelAnswer {
             content: blocks.filter_map(whole).collect(),
             stop_reason,
             usage: self.usage,
@@ -142,9 +143,9 @@ impl Assembly {
         }
     }
 
-    /// What of the answer may be kept when it is interrupted: words and reasoning, but no tool call; `None` if
-    /// nothing of that has arrived.
-    pub(crate) fn into_interrupted(self) -> Option<Answer> {
+    /// Returns the part of an interrupted answer to keep: text and reasoning, but no tool calls; `None` if there is
+    /// no text.
+    pub(crate) fn into_interrupted(self) -> Option<ModelAnswer> {
         let keeps =
             |block: &Partial| !matches!(block, Partial::ToolUse { .. } | Partial::Other { .. });
         let blocks = self
@@ -156,7 +157,7 @@ impl Assembly {
         let says_something = content
             .iter()
             .any(|block| matches!(block, ContentBlock::Text { .. }));
-        says_something.then_some(Answer {
+        says_something.then_some(ModelAnswer {
             content,
             stop_reason: StopReason::Interrupted,
             usage: self.usage,
@@ -219,7 +220,7 @@ impl Partial {
                     }
                 }
             }
-            // A delta of another block's kind has no place to go.
+            // A delta of the wrong kind is ignored.
             _ => {}
         }
     }
@@ -231,7 +232,7 @@ impl Partial {
         }
     }
 
-    /// The block, or `None` if there is nothing in it.
+    /// Returns the block, or `None` if it is empty.
     fn into_block(self) -> Option<ContentBlock> {
         match self {
             Self::Text { text, .. } if text.is_empty() => None,
@@ -270,7 +271,7 @@ impl Partial {
     }
 }
 
-/// The arguments: the pieces joined, or what stood in the start when there were none.
+/// Returns the arguments: the joined pieces, or those of the start event if there were none.
 fn input(start: Value, json: String) -> Input {
     if json.trim().is_empty() {
         return if start.is_null() {
@@ -283,7 +284,7 @@ fn input(start: Value, json: String) -> Input {
         .map_or_else(|_| Input::Malformed(Value::String(json)), Input::from)
 }
 
-/// Words with the citations that came beside them, in the vendor's form.
+/// Returns a text block with its citations in the vendor's format.
 fn cited(text: &str, others: Vec<Value>) -> Value {
     let citations: Vec<Value> = others
         .into_iter()
@@ -382,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_with_one_id_are_told_apart() {
+    fn calls_with_the_same_id_get_distinct_ids() {
         let calls = [tool(0, &[]), text(1, "Well."), tool(2, &[]), tool(3, &[])];
         let answer = assemble(&[calls.concat(), stop("tool_use")].concat()).into_answer();
         let ids = answer.content.iter().filter_map(|block| match block {

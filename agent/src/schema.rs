@@ -1,5 +1,5 @@
-//! Checks a call's input against its tool's schema, after mending what models often get wrong: numbers and booleans
-//! sent as text, and arguments under another name.
+//! Validation of a call's input against its tool's schema, after correcting frequent mistakes of models: numbers and
+//! booleans sent as text, and alternative argument names.
 
 use std::sync::OnceLock;
 
@@ -7,18 +7,18 @@ use ah_conversation::{Input, ToolSpec};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-/// Names for the same argument: tools know one of them, models send any.
+/// Alternative names of the same argument; a tool knows one of them.
 const SAME: [&[&str]; 2] = [
     &["path", "file_path", "notebook_path"],
     &["task_id", "bash_id", "shell_id"],
 ];
 
-/// A tool's schema, compiled when it is first needed.
+/// A tool's schema, compiled on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Schema(OnceLock<Option<Validator>>);
 
 impl Schema {
-    /// The input as the tool should get it, or all that is wrong with it at once, for the model to read.
+    /// Returns the corrected input, or all validation errors in one text for the model.
     pub(crate) fn check(&self, spec: &ToolSpec, input: &Input) -> Result<Input, String> {
         let map = match input {
             Input::Object(map) => map,
@@ -36,26 +36,26 @@ impl Schema {
             }
         };
         let value = Value::Object(mended(map.clone(), &spec.input_schema));
-        // A tool whose schema is none takes what comes.
+        // A tool with an invalid schema accepts any input.
         let Some(validator) = self
             .0
             .get_or_init(|| jsonschema::validator_for(&spec.input_schema).ok())
         else {
             return Ok(value.into());
         };
-        let faults: Vec<String> = validator
+        let errors: Vec<String> = validator
             .iter_errors(&value)
-            .map(|error| fault(&error))
+            .map(|error| error_text(&error))
             .collect();
-        if faults.is_empty() {
+        if errors.is_empty() {
             Ok(value.into())
         } else {
-            Err(format!("validation error: {}", faults.join("; ")))
+            Err(format!("validation error: {}", errors.join("; ")))
         }
     }
 }
 
-fn fault(error: &jsonschema::ValidationError<'_>) -> String {
+fn error_text(error: &jsonschema::ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     let message = error.masked_with("the value").to_string();
     match place.trim_start_matches('/') {
@@ -142,12 +142,12 @@ mod tests {
         };
         match Schema::default().check(&spec, &input.clone().into()) {
             Ok(input) => input.to_value().to_string(),
-            Err(faults) => faults,
+            Err(errors) => errors,
         }
     }
 
     #[test]
-    fn what_models_get_wrong_is_mended() {
+    fn frequent_mistakes_of_models_are_corrected() {
         let input =
             json!({"file_path": "x", "mode": "a", "limit": "2", "ratio": " 0.5", "all": "true"});
         assert_eq!(
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_may_have_the_name_of_another_time() {
+    fn alternative_argument_names_are_accepted() {
         let spec = ToolSpec {
             name: "TaskStop".into(),
             description: String::new(),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_are_named_at_once() {
+    fn all_errors_are_reported_at_once() {
         insta::assert_snapshot!(check(&json!({"path": 1, "limit": "two", "all": []})), @r#"validation error: "mode" is a required property; `path`: the value is not of type "string"; `limit`: the value is not of type "integer"; `all`: the value is not of type "boolean""#);
         insta::assert_snapshot!(check(&json!("{\"path\": ")), @r#"validation error: the arguments are not valid JSON: {"path": "#);
         insta::assert_snapshot!(check(&json!([1])), @r#"validation error: the arguments must be a JSON object, not [1]"#);

@@ -1,180 +1,51 @@
-//! A session and its loop: does each step that [`next`] names, stores what it gave, and asks again.
+//! A session and its loop: performs each step that [`next`] returns, stores the result, and asks again.
 //!
-//! A feature that wants a new `if` in the loop belongs elsewhere: it is a step, a tool, a rule inside `next`, or
-//! something that [`finish`](crate::finish) may still owe.
+//! A feature that wants a new `if` in the loop belongs elsewhere: it is a step, a tool, a rule inside `next`, or a
+//! reason to continue in [`finish`](crate::finish).
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
-    CallState, Clock, ContentBlock, Event, EventKind, ExitReason, Limits, LoopAction, Message,
-    MessageId, Model, ModelUsage, Origin, PermissionMode, Permissions, Provider, ProviderError,
-    Record, Repetition, Response, Role, Rulebook, Sampling, Skip, Step, Store, StoreError,
-    Thinking, Time, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
+    CallState, ContentBlock, Event, EventKind, ExitReason, LoopAction, Message, MessageId, Model,
+    ModelUsage, Origin, PermissionMode, Record, Repetition, Response, Role, Skip, Step, StoreError,
+    Time, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
 };
 
-use serde_json::Value;
-
 use crate::background::Background;
-use crate::hooks::Hooks;
-use crate::request::Sent;
-use crate::{AnswerForm, Controls, Frontend, SessionUpdate, Stop, Toolbox};
+use crate::request::SentRequest;
+use crate::{
+    Controls, Ports, RunFailure, RunOutcome, SessionSettings, SessionUpdate, Stop, Toolbox,
+};
 
-/// What a session reaches the outside through.
-#[derive(Clone)]
-pub struct Ports {
-    /// The model.
-    pub provider: Arc<dyn Provider>,
-    /// The model that summarises older messages; usually the same.
-    pub summarizer: Arc<dyn Provider>,
-    /// Where the conversation is kept.
-    pub store: Arc<dyn Store>,
-    /// Time and fresh ids.
-    pub clock: Arc<dyn Clock>,
-    /// Where the run is shown.
-    pub frontend: Arc<dyn Frontend>,
-    /// Where rules are kept that are to last.
-    pub rules: Arc<dyn Rulebook>,
-    /// Who is told what happens, and may have a say in it.
-    pub hooks: Hooks,
-}
-
-/// How a session works.
-#[derive(Debug, Clone)]
-pub struct SessionSettings {
-    /// The system prompt, part by part.
-    pub system: Arc<[String]>,
-    /// What bounds a run; `deadline` is set when the run begins, from `timeout_ms`.
-    pub limits: Limits,
-    /// How long a run may take.
-    pub timeout_ms: Option<u64>,
-    /// What is allowed.
-    pub permissions: Permissions,
-    /// Which tool calls of one answer run together.
-    pub concurrency: ToolConcurrency,
-    /// How many messages the model is shown at most (`maxConversationMessages`).
-    pub max_messages: Option<usize>,
-    /// How many characters of one tool's output the model is shown at most, from the beginning on, in the place of
-    /// the tool's own truncation (`maxToolResultChars`).
-    pub max_result_chars: Option<usize>,
-    /// A file that must exist when the run ends (`--must-produce`).
-    pub must_produce: Option<PathBuf>,
-    /// The form that the answer must have (`--json-schema`); its tool is among the tools.
-    pub answer_form: Option<AnswerForm>,
-    /// How much the model may think.
-    pub thinking: Thinking,
-    /// How the model chooses its words.
-    pub sampling: Sampling,
-}
-
-/// Which tool calls of one answer run together. Results always come in the order of the calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ToolConcurrency {
-    /// Neighbours that only read run together; every other call waits for those before it and holds those after it.
-    #[default]
-    Auto,
-    /// One after the other.
-    Serial,
-    /// All together.
-    Parallel,
-}
-
-/// How a run ended.
-#[derive(Debug)]
-pub struct RunOutcome {
-    /// Why.
-    pub reason: ExitReason,
-    /// What went wrong, where the reason is [`ExitReason::Error`].
-    pub failure: Option<RunFailure>,
-    /// The last words of the model in this run.
-    pub answer: String,
-    /// Model calls of the run.
-    pub turns: usize,
-    /// Their tokens.
-    pub usage: Usage,
-    /// What each of the models that were asked took, in the order in which they were.
-    pub models: Vec<ModelUsage>,
-    /// The time spent waiting for them, in milliseconds.
-    pub api_ms: u64,
-    /// From the prompt to the end, in milliseconds.
-    pub duration_ms: u64,
-    /// Calls that were not allowed.
-    pub denials: Vec<ToolUse>,
-    /// The answer in the form that was asked for.
-    pub structured: Option<Value>,
-}
-
-/// Why a run could not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum RunFailure {
-    /// The conversation could not be kept.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The model could not be asked.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    /// The conversation does not fit, and a summary would not help.
-    #[error("the conversation needs {needed} tokens, the model holds {window}")]
-    Overflow {
-        /// Tokens that the next request and its answer need.
-        needed: u64,
-        /// Tokens that the model can hold.
-        window: u64,
-    },
-    /// The model refused; its words are in the answer.
-    #[error("the model refused: {0}")]
-    Refusal(String),
-    /// A file that was demanded is not there.
-    #[error("the run ended without producing `{}`", .0.display())]
-    NotProduced(PathBuf),
-}
-
-impl RunFailure {
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint.clone(),
-            Self::Provider(error) => error.hint.clone(),
-            Self::Overflow { .. } => Some(
-                "start a new session with `--new`, or use a model with a larger window".to_owned(),
-            ),
-            Self::Refusal(_) => Some(
-                "say it differently, or fork the conversation before this point with `@N`"
-                    .to_owned(),
-            ),
-            Self::NotProduced(_) => None,
-        }
-    }
-}
-
-/// A conversation being worked on.
+/// A running conversation.
 pub struct Session {
     pub(crate) ports: Ports,
     pub(crate) tools: Toolbox,
     pub(crate) settings: SessionSettings,
     pub(crate) transcript: Transcript,
-    pub(crate) sent: Sent,
-    /// Events that ride along with the next thing stored.
+    pub(crate) sent: SentRequest,
+    /// Events to store with the next records.
     pending: Vec<Record>,
     pub(crate) denials: Vec<ToolUse>,
-    /// What hooks want the model to be told with the next message.
+    /// Context from hooks for the next message.
     pub(crate) context: Vec<String>,
-    /// Whether hooks know that the session has begun.
+    /// Whether the SessionStart hooks were called.
     pub(crate) has_begun: bool,
     pub(crate) controls: Controls,
-    /// The mode that the frontend knows of.
+    /// Mode last reported to the frontend.
     pub(crate) shown_mode: PermissionMode,
     pub(crate) background: Background,
-    /// The prompt on whose account files change, where it is one of a conversation above.
+    /// Top-level prompt that file changes are attributed to, if this is a subagent's session.
     pub(crate) origin_prompt: Option<MessageId>,
 }
 
 impl Session {
-    /// Takes up the conversation that the store holds. Calls that an earlier process left open are answered here,
-    /// from the journal; none of them runs again.
+    /// Opens the conversation in the store. Calls that an earlier process left open are answered here from the
+    /// journal; none runs again.
     ///
     /// # Errors
-    /// When the store cannot be read or written.
+    ///
+    /// If the store cannot be read or written.
     pub async fn open(
         ports: Ports,
         tools: Toolbox,
@@ -187,7 +58,7 @@ impl Session {
             tools,
             settings,
             transcript,
-            sent: Sent::default(),
+            sent: SentRequest::default(),
             pending: Vec::new(),
             denials: Vec::new(),
             context: Vec::new(),
@@ -200,38 +71,38 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes up what the store holds now: another message has become the current one. Calls that are open there are
-    /// answered.
+    /// Reloads the conversation after the current message was changed in the store; open calls are answered.
     ///
     /// # Errors
-    /// When the store cannot be read or written.
+    ///
+    /// If the store cannot be read or written.
     pub async fn reload(&mut self) -> Result<(), StoreError> {
         self.transcript = self.ports.store.load().await?;
-        self.sent = Sent::default();
+        self.sent = SentRequest::default();
         self.close_calls().await
     }
 
-    /// The tools, as the model was told of them last.
+    /// Returns the tools as last sent to the model.
     pub fn tools(&self) -> &Toolbox {
         &self.tools
     }
 
-    /// Waits for servers that are just starting, as the first request would, and takes up their tools.
+    /// Waits for servers that are starting, as the first request would, and adds their tools.
     pub async fn prepare_tools(&mut self) {
         self.tools.catch_up().await;
     }
 
-    /// How it works now.
+    /// Returns the current settings.
     pub fn settings(&self) -> &SessionSettings {
         &self.settings
     }
 
-    /// The model that is asked now.
+    /// Returns the current model.
     pub fn model(&self) -> &Model {
         self.ports.provider.model()
     }
 
-    /// The conversation so far.
+    /// Returns the conversation so far.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
@@ -239,7 +110,8 @@ impl Session {
     /// Runs `prompt` to its end, or until `stop`.
     ///
     /// # Errors
-    /// When the conversation cannot be kept; every other failure is a [`RunOutcome`].
+    ///
+    /// If the conversation cannot be stored; every other failure is a [`RunOutcome`].
     pub async fn run(
         &mut self,
         prompt: Vec<ContentBlock>,
@@ -255,7 +127,7 @@ impl Session {
         self.go_on(started, &stop).await
     }
 
-    /// When a run begins, and what stops it.
+    /// Sets the deadline; returns the start time and the stop with that deadline.
     pub(crate) fn begin_time(&mut self, stop: &Stop) -> (Time, Stop) {
         let started = self.ports.clock.now();
         let timeout = self.settings.timeout_ms;
@@ -263,7 +135,7 @@ impl Session {
         (started, stop.at(self.settings.limits.deadline))
     }
 
-    /// From the stored prompt to the end of its run.
+    /// Runs from the stored prompt to the end.
     pub(crate) async fn go_on(
         &mut self,
         started: Time,
@@ -290,13 +162,15 @@ impl Session {
         let lost = ids.filter(|id| !has_result(id)).count();
         let content = results.into_iter().map(ContentBlock::ToolResult).collect();
         self.append(Origin::Results, content).await?;
-        let told = match lost {
+        let notice = match lost {
             0 => return Ok(()),
-            1 => "1 tool call of an earlier process has no result".to_owned(),
-            lost => format!("{lost} tool calls of an earlier process have no result"),
+            1 => "1 tool call was interrupted by a crash; it will not be rerun, and the model has been told"
+                .to_owned(),
+            lost => format!(
+                "{lost} tool calls were interrupted by a crash; they will not be rerun, and the model has been told"
+            ),
         };
-        let told = format!("{told}; the model is told, and nothing runs again by itself");
-        self.ports.frontend.notice(&told);
+        self.ports.frontend.notice(&notice);
         Ok(())
     }
 
@@ -320,13 +194,13 @@ impl Session {
                     return Err(RunFailure::Overflow { needed, window });
                 }
                 Step::Finish(reason)
-                    if reason.is_end_of_turn() && self.keeps_going(stop).await? => {}
+                    if reason.is_end_of_turn() && self.is_continued(stop).await? => {}
                 Step::Finish(reason) => return Ok(reason),
             }
         }
     }
 
-    /// Tells that a run begins.
+    /// Reports the beginning of a run.
     pub(crate) fn announce(&mut self, prompt: String) {
         let start = EventKind::AgentStart {
             model: self.ports.provider.model().name.clone(),
@@ -337,7 +211,7 @@ impl Session {
         self.emit_state("idle", "processing");
     }
 
-    /// What the driver's reason means once what the run owed is looked at.
+    /// Returns the final reason and failure, after checking for a refusal and a missing file.
     fn checked(&self, reason: ExitReason) -> (ExitReason, Option<RunFailure>) {
         if reason == ExitReason::Refusal {
             let words = self
@@ -409,10 +283,13 @@ impl Session {
             .find(|message| message.role == Role::Assistant)
             .map(|last| last.text());
         let mut models = ModelUsage::of(responses.iter().copied());
-        let noted = run.iter().flat_map(|message| message.tool_results());
-        let aside = self.background.take_spent();
-        for share in noted.flat_map(ModelUsage::recorded_in).chain(aside) {
-            ModelUsage::add(&mut models, share);
+        let by_tools = run.iter().flat_map(|message| message.tool_results());
+        let in_background = self.background.take_spent();
+        for usage in by_tools
+            .flat_map(ModelUsage::recorded_in)
+            .chain(in_background)
+        {
+            ModelUsage::add(&mut models, usage);
         }
         RunOutcome {
             reason,
@@ -463,7 +340,7 @@ impl Session {
         .await
     }
 
-    /// Shows an event, and stores it with the next message if it is of those that are kept.
+    /// Shows an event, and stores it with the next message if it is a stored kind.
     pub(crate) fn emit(&mut self, kind: EventKind) {
         let event = self.event(kind);
         self.ports.frontend.show(&event);
@@ -498,7 +375,7 @@ impl Session {
         });
     }
 
-    /// Stores a user message of ours and adds it to the transcript.
+    /// Stores a user message of the engine and adds it to the transcript.
     pub(crate) async fn append(
         &mut self,
         origin: Origin,
@@ -508,7 +385,7 @@ impl Session {
         self.append_with(message, Vec::new()).await
     }
 
-    /// A message that follows the present one.
+    /// Returns a message that follows the current one.
     pub(crate) fn message(
         &self,
         role: Role,
@@ -518,7 +395,7 @@ impl Session {
         self.message_of(self.ports.clock.message_id(), role, origin, content)
     }
 
-    /// The same, with an id that it was given before.
+    /// Returns a message that follows the current one, with the given id.
     pub(crate) fn message_of(
         &self,
         id: MessageId,
@@ -539,7 +416,7 @@ impl Session {
         }
     }
 
-    /// Stores `message` and whatever belongs with it in one transaction, then adds it to the transcript.
+    /// Stores `message` and its records in one transaction, then adds it to the transcript.
     pub(crate) async fn append_with(
         &mut self,
         message: Message,
@@ -553,7 +430,7 @@ impl Session {
         Ok(())
     }
 
-    /// Stores `records` in one transaction, with the events that waited.
+    /// Stores `records` in one transaction, with the pending events.
     pub(crate) async fn store(&mut self, mut records: Vec<Record>) -> Result<(), StoreError> {
         records.append(&mut self.pending);
         if records.is_empty() {

@@ -1,6 +1,6 @@
-//! Skills: texts that tell the model how something is done, found by their description and read when they are needed.
+//! Skills: instructions for special tasks, found by their description and read when needed.
 //!
-//! What they say and how they are shown is decided here; files are read elsewhere, and come in as text.
+//! Parsing and presentation are here; files are read elsewhere and passed in as text.
 
 mod tool;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 pub use tool::SkillTool;
 
-/// The file of a skill that has a folder of its own.
+/// File name of a skill in a folder of its own.
 pub const FILE: &str = "SKILL.md";
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1_024;
@@ -22,19 +22,19 @@ const MAX_DESCRIPTION: usize = 1_024;
 /// A skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// What it is called by.
+    /// Name.
     pub name: String,
-    /// What it is for.
+    /// Description of its purpose.
     pub description: String,
     /// Its file.
     pub location: PathBuf,
-    /// The text below the front matter.
+    /// Text below the front matter.
     pub body: String,
-    /// Where it comes from.
+    /// Source of the skill.
     pub layer: Layer,
-    /// Calls that it may make without asking, as rules.
+    /// Calls allowed without asking, as rules.
     pub allowed_tools: Vec<String>,
-    /// Whether the model is told of it; else only a person calls it.
+    /// Whether it is listed for the model; otherwise only a person can call it.
     pub is_listed: bool,
     /// Whether a person can call it by name.
     pub is_command: bool,
@@ -42,7 +42,7 @@ pub struct Skill {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct Front {
+struct SkillFields {
     name: Option<String>,
     description: Option<String>,
     allowed_tools: WordList,
@@ -51,24 +51,24 @@ struct Front {
 }
 
 impl Skill {
-    /// Reads the skill in the file `location`. Without a name in its front matter it has that of its file, or of its
+    /// Parses the skill in the file `location`. Without a name in the front matter it is named after its file, or its
     /// folder.
     ///
     /// # Errors
     ///
-    /// Where the text is no skill.
+    /// If the text is not a valid skill.
     pub fn parse(text: &str, location: &Path, layer: Layer) -> Result<Self, FrontMatterError> {
-        let (front, body) = front_matter::read::<Front>(text)?;
-        let fault = |message: String| FrontMatterError { line: 1, message };
+        let (front, body) = front_matter::read::<SkillFields>(text)?;
+        let error = |message: String| FrontMatterError { line: 1, message };
         let name = front.name.unwrap_or_else(|| name_of(location));
         if !is_name(&name) {
-            return Err(fault(format!(
-                "`{name}` is no name for a skill: up to {MAX_NAME} lower-case letters, digits and `-` are"
+            return Err(error(format!(
+                "invalid skill name `{name}`: at most {MAX_NAME} lower-case letters, digits and `-` are allowed"
             )));
         }
         let description = front.description.unwrap_or_default();
         if description.trim().is_empty() {
-            return Err(fault(
+            return Err(error(
                 "a skill needs a `description` in its front matter".to_owned(),
             ));
         }
@@ -84,18 +84,18 @@ impl Skill {
         })
     }
 
-    /// The folder that relative paths in it begin at.
+    /// Returns the folder that relative paths refer to.
     pub fn base(&self) -> &Path {
         self.location.parent().unwrap_or(Path::new(""))
     }
 
-    /// The folder that is its own, where it has one: what it brings along lies there.
+    /// Returns the skill's own folder with its accompanying files, if it has one.
     pub fn folder(&self) -> Option<&Path> {
         let is_own = self.location.file_name().is_some_and(|name| name == FILE);
         is_own.then(|| self.base())
     }
 
-    /// The prompt that uses the skill for what `arguments` say.
+    /// Returns the prompt that applies the skill to `arguments`.
     pub fn prompt(&self, arguments: &str) -> String {
         let arguments = match arguments.trim() {
             "" => String::new(),
@@ -111,34 +111,34 @@ impl Skill {
     }
 }
 
-/// All skills, each under its name.
+/// All skills, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skills {
     skills: BTreeMap<String, Arc<Skill>>,
 }
 
 impl Skills {
-    /// Adds a skill in the place of one that had its name.
+    /// Adds a skill; replaces one of the same name.
     pub fn add(&mut self, skill: Skill) {
         self.skills.insert(skill.name.clone(), Arc::new(skill));
     }
 
-    /// Leaves those that `keeps` says.
+    /// Keeps only the skills for which `keeps` returns true.
     pub fn retain(&mut self, keeps: impl Fn(&Skill) -> bool) {
         self.skills.retain(|_, skill| keeps(skill));
     }
 
-    /// The skill of this name.
+    /// Returns the skill of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
         self.skills.get(name)
     }
 
-    /// All of them, by name.
+    /// Returns all skills, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Skill>> {
         self.skills.values()
     }
 
-    /// What the system prompt says of them; nothing, if there is none.
+    /// Returns the section of the system prompt; empty without skills.
     pub fn layer(&self) -> String {
         let mut listed = self.iter().filter(|skill| skill.is_listed).peekable();
         if listed.peek().is_none() {
@@ -161,12 +161,13 @@ impl Skills {
     }
 }
 
-/// The name that a file gives to a skill without one.
+/// Returns the default name for a skill in this file.
 fn name_of(location: &Path) -> String {
     let is_in_folder = location.file_name().is_some_and(|name| name == FILE);
-    let name = match is_in_folder {
-        true => location.parent().and_then(Path::file_name),
-        false => location.file_stem(),
+    let name = if is_in_folder {
+        location.parent().and_then(Path::file_name)
+    } else {
+        location.file_stem()
     };
     name.unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -183,7 +184,7 @@ fn cut(text: &str, characters: usize) -> &str {
     }
 }
 
-/// Text that cannot end the element that it stands in, nor the attribute.
+/// Escapes text for use in an XML element or attribute.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -1,4 +1,5 @@
-//! What ends a run from outside: a person, the embedder, the clock, or whoever was asked about a call.
+//! Ways to end a run from outside: by the user, the embedding program, the clock, or the answer to a permission
+//! request.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -6,25 +7,25 @@ use std::time::Duration;
 use ah_conversation::{Clock, ExitReason, Time};
 use tokio_util::sync::CancellationToken;
 
-/// What ends a run from outside.
+/// Ends a run from outside.
 #[derive(Debug, Clone)]
 pub struct Stop {
     token: CancellationToken,
     reason: ExitReason,
     deadline: Option<Time>,
-    /// Cancelled when the deadline was waited for: the timer and the clock need not agree to the millisecond.
+    /// Cancelled once the deadline has been waited for: timer and clock may differ by a millisecond.
     timed_out: CancellationToken,
     /// Set by an answer that ends the run.
     halted: Arc<OnceLock<ExitReason>>,
 }
 
 impl Stop {
-    /// Ends the run as interrupted when a person cancels `token`.
+    /// Ends the run as interrupted when the user cancels `token`.
     pub fn interrupt(token: CancellationToken) -> Self {
         Self::new(token, ExitReason::Interrupted)
     }
 
-    /// Ends the run as aborted when the program that embeds the engine cancels `token`.
+    /// Ends the run as aborted when the embedding program cancels `token`.
     pub fn abort(token: CancellationToken) -> Self {
         Self::new(token, ExitReason::Aborted)
     }
@@ -39,7 +40,7 @@ impl Stop {
         }
     }
 
-    /// The same, and as timed out at `deadline`.
+    /// Returns the same stop with a deadline.
     pub(crate) fn at(&self, deadline: Option<Time>) -> Self {
         Self {
             deadline,
@@ -51,11 +52,11 @@ impl Stop {
 
     /// Ends the run before its next step.
     pub(crate) fn halt(&self, reason: ExitReason) {
-        // What comes later follows from the first.
+        // The first reason counts.
         let _ = self.halted.set(reason);
     }
 
-    /// Why the run must end now, if it must.
+    /// Returns why the run must end now, if so.
     pub(crate) fn reason(&self, now: Time) -> Option<ExitReason> {
         if self.token.is_cancelled() {
             return Some(self.reason.clone());
@@ -67,7 +68,7 @@ impl Stop {
         (is_late || self.timed_out.is_cancelled()).then_some(ExitReason::Timeout)
     }
 
-    /// Returns when the run must end.
+    /// Waits until the run must end.
     pub(crate) async fn wait(&self, clock: &dyn Clock) {
         let timed_out = async {
             match self.deadline {

@@ -1,9 +1,8 @@
-//! An answer in a form that was asked for: a tool whose input is the answer, and what becomes of a run that has one, or
-//! should have one.
+//! Structured answers: a tool whose input is the answer, and its effect on the run.
 //!
-//! The call that gives the answer ends the run. One that does not fit is answered like any call that fails its schema,
-//! so the model tries again, a few times. A model that ends without the call is reminded once; if its last words are the
-//! answer themselves, they are taken.
+//! The call with the answer ends the run. An answer that does not match the schema is an ordinary failed call, so the
+//! model tries again, a limited number of times. A model that ends without the call is reminded once; if its last
+//! message is itself a valid answer, that is used.
 
 use std::sync::Arc;
 
@@ -14,23 +13,24 @@ use ah_conversation::{
 use async_trait::async_trait;
 use serde_json::Value;
 
-/// The tool that takes the answer, as the Agent SDKs know it.
+/// Name of the tool in the Agent SDKs.
 const NAME: &str = "StructuredOutput";
-/// So many answers that do not fit end the run.
-const MOST_FAILURES: usize = 5;
-/// What a model is told that ended without it.
+/// Maximum number of invalid answers.
+const MAX_FAILURES: usize = 5;
+/// Reminder for a model that ended without an answer.
 const REMINDER: &str = "You have not given the answer in the form that was asked for. Call the StructuredOutput tool with it \
 now.";
 
-/// The form of an answer, a JSON Schema of an object.
+/// Schema of a structured answer, a JSON Schema of an object.
 #[derive(Debug, Clone)]
 pub struct AnswerForm(Arc<Value>);
 
 impl AnswerForm {
-    /// The form that `schema` describes.
+    /// Creates the form from a JSON Schema.
     ///
     /// # Errors
-    /// Where it is no JSON Schema, or not one of an object; the text says so.
+    ///
+    /// If it is not a valid schema of an object; the text says why.
     pub fn new(schema: Value) -> Result<Self, String> {
         if schema["type"] != "object" {
             return Err("its `type` is not `object`".to_owned());
@@ -41,7 +41,7 @@ impl AnswerForm {
         }
     }
 
-    /// The tool that takes the answer.
+    /// Returns the tool that takes the answer.
     pub fn tool(&self) -> Arc<dyn Tool> {
         Arc::new(AnswerTool(ToolSpec {
             name: NAME.to_owned(),
@@ -55,32 +55,35 @@ impl AnswerForm {
         }))
     }
 
-    /// The answer that a run has given.
+    /// Returns the answer given in a run.
     pub(crate) fn answer(&self, run: &[Arc<Message>]) -> Option<Value> {
         let given = results(run).rfind(|result| !result.is_error);
         given
             .and_then(|result| result.details.clone())
-            .or_else(|| self.said(run))
+            .or_else(|| self.from_text(run))
     }
 
-    /// The last words, where they are the answer themselves.
-    fn said(&self, run: &[Arc<Message>]) -> Option<Value> {
+    /// Returns the last message as an answer, if it is a valid one.
+    fn from_text(&self, run: &[Arc<Message>]) -> Option<Value> {
         let last = run.last().filter(|last| last.role == Role::Assistant)?;
         let value = serde_json::from_str(last.text().trim()).ok()?;
         jsonschema::is_valid(&self.0, &value).then_some(value)
     }
 
-    /// Why a run ends whose calls have their results.
+    /// Returns why a run ends after these calls, if it does.
     pub(crate) fn ends(run: &[Arc<Message>]) -> Option<ExitReason> {
         let failures = results(run).filter(|result| result.is_error).count();
-        match results(run).any(|result| !result.is_error) {
-            true => Some(ExitReason::EndTurn),
-            false if failures >= MOST_FAILURES => Some(ExitReason::MaxStructuredOutputRetries),
-            false => None,
+        if results(run).any(|result| !result.is_error) {
+            Some(ExitReason::EndTurn)
+        } else if failures >= MAX_FAILURES {
+            Some(ExitReason::MaxStructuredOutputRetries)
+        } else {
+            None
         }
     }
 
-    /// What to say to a model that ends without the answer; `None` if it has it, or was told so before.
+    /// Returns the reminder for a model that ends without an answer; `None` if there is an answer, or was a reminder
+    /// before.
     pub(crate) fn reminder(&self, run: &[Arc<Message>]) -> Option<String> {
         let is_reminder = |message: &Arc<Message>| {
             message.origin == Origin::Reminder && message.text() == REMINDER
@@ -98,7 +101,7 @@ fn results(run: &[Arc<Message>]) -> impl DoubleEndedIterator<Item = &ToolResult>
     })
 }
 
-/// The tool itself: what it is given is the answer.
+/// Tool whose input is the answer.
 struct AnswerTool(ToolSpec);
 
 #[async_trait]
@@ -124,13 +127,13 @@ mod tests {
 
     #[test]
     fn a_form_is_a_schema_of_an_object() {
-        for (schema, fault) in [
+        for (schema, expected) in [
             (json!({"type": "object"}), None),
             (json!({"type": "array"}), Some("its `type` is not `object`")),
             (json!("object"), Some("its `type` is not `object`")),
         ] {
-            let told = AnswerForm::new(schema.clone()).err();
-            assert_eq!(told.as_deref(), fault, "{schema}");
+            let error = AnswerForm::new(schema.clone()).err();
+            assert_eq!(error.as_deref(), expected, "{schema}");
         }
         let wrong = json!({"type": "object", "properties": {"n": {"type": "whole"}}});
         assert!(AnswerForm::new(wrong).is_err());

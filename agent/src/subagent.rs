@@ -1,15 +1,15 @@
-//! Subagents: a tool whose run is a session of its own, with its own prompt, tools, model and limits.
+//! Subagents: a tool that runs a session of its own, with its own prompt, tools, model and limits.
 //!
-//! Its conversation is kept with that of the session which asked for it, and what it took counts there. A session says
-//! before its calls run what its subagents begin with ([`Subagents::know`]).
+//! Its conversation is stored with that of the parent session, and its usage counts there. A session registers itself
+//! as the parent before its calls run ([`Subagents::register_parent`]).
 
-mod at_work;
 mod begin;
+mod registry;
 mod relay;
 mod work;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
     Access, Context, Cost, DisplayKey, Input, MessageId, Models, Output, Servers, Tasks, Tool,
@@ -19,19 +19,17 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use crate::agents::{Agent, Agents, MemoryScope};
-use crate::session::{Ports, SessionSettings};
 use crate::skills::Skills;
-use crate::{Controls, Session};
-use at_work::AtWork;
+use crate::{Controls, Ports, SessionSettings};
+pub use registry::MAX_RUNNING;
+use registry::SubagentRegistry;
 
-/// How many subagents work at once at most.
-pub const MAX_AT_WORK: usize = 10;
-/// How deep subagents may start others.
+/// Maximum nesting depth of subagents.
 const MAX_DEPTH: usize = 3;
-/// The one that is meant where none is named.
+/// Default definition.
 const DEFAULT: &str = "general-purpose";
 
-/// What kinds of subagents there are, and what all of them are made with.
+/// Definitions of subagents and the resources they use.
 pub struct SubagentKinds {
     /// The definitions.
     pub agents: Agents,
@@ -39,74 +37,48 @@ pub struct SubagentKinds {
     pub skills: Arc<Skills>,
     /// The models that definitions name.
     pub models: Arc<dyn Models>,
-    /// The project's instructions, and where and when the session runs; read when the first subagent begins.
-    pub surroundings: Box<dyn Fn() -> (String, String) + Send + Sync>,
-    /// The folders in which what subagents have learned is kept, a folder for each below.
+    /// Returns the project's instructions and the environment; called when the first subagent starts.
+    pub context: Box<dyn Fn() -> (String, String) + Send + Sync>,
+    /// Folders of subagents' memories; each subagent has a folder below.
     pub memory: Vec<(MemoryScope, PathBuf)>,
-    /// Whether subagents may run beside the conversation.
-    pub may_run_beside: bool,
-    /// Gives an empty set of MCP servers, for those that a definition has of its own.
+    /// Whether subagents may run in the background.
+    pub allow_background: bool,
+    /// Creates an empty set of MCP servers, for a definition's own servers.
     pub servers: Option<Box<dyn Fn() -> Arc<dyn Servers> + Send + Sync>>,
 }
 
-/// Starts subagents: the tool, and what goes on.
+/// The tool that starts subagents.
 pub struct Subagents {
     spec: ToolSpec,
     kinds: Arc<SubagentKinds>,
-    /// Those that may be started; none named: all.
+    /// Subagents that may be started; empty for all.
     allowed: Vec<String>,
-    /// How many conversations whoever asks is below the first one.
+    /// Nesting depth of the calling session.
     depth: usize,
-    at_work: Arc<AtWork>,
+    registry: Arc<SubagentRegistry>,
     parent: Mutex<Option<Parent>>,
 }
 
-/// What a session gives to the subagents that it starts.
+/// State of a session that its subagents start with.
 #[derive(Clone)]
 pub(crate) struct Parent {
     ports: Ports,
     settings: SessionSettings,
     tools: Vec<Arc<dyn Tool>>,
     controls: Controls,
-    /// Tokens and money of its run so far.
+    /// Tokens and cost of its run so far.
     spent: (u64, Cost),
-    /// The prompt of a person that it works for.
+    /// Top-level prompt that it works for.
     origin_prompt: Option<MessageId>,
 }
 
-impl Session {
-    /// What a subagent begins with that is started now.
-    pub(crate) fn as_parent(&self) -> Parent {
-        Parent {
-            ports: self.ports.clone(),
-            settings: self.settings.clone(),
-            tools: self.tools.tools().cloned().collect(),
-            controls: self.controls.clone(),
-            spent: (self.transcript.spent().total(), self.transcript.cost()),
-            origin_prompt: self.origin_prompt(),
-        }
-    }
-
-    /// The prompt on whose account files change: who goes back to before it takes back what subagents did for it as well.
-    pub(crate) fn origin_prompt(&self) -> Option<MessageId> {
-        let own = || {
-            self.transcript
-                .run()
-                .first()
-                .map(|prompt| prompt.id.clone())
-        };
-        self.origin_prompt.clone().or_else(own)
-    }
-}
-
 impl Subagents {
-    /// What the tool is called.
+    /// Name of the tool.
     pub const OWN_NAME: &str = "agent";
-    /// The name that the official Agent SDKs' hosts know.
+    /// Name of the tool in the Agent SDKs.
     pub const SDK_NAME: &str = "Agent";
 
-    /// Starts subagents of these kinds, under the tool's name `name`: those that `allowed` names, or all where it names
-    /// none.
+    /// Creates the tool under the name `name`; it may start the subagents in `allowed`, or all if that is empty.
     pub fn new(kinds: SubagentKinds, name: &str, allowed: Vec<String>) -> Self {
         Self::with(Arc::new(kinds), name, allowed, 0, Arc::default())
     }
@@ -116,10 +88,14 @@ impl Subagents {
         name: &str,
         allowed: Vec<String>,
         depth: usize,
-        at_work: Arc<AtWork>,
+        registry: Arc<SubagentRegistry>,
     ) -> Self {
         let mut description = include_str!("subagent/tool.md").trim_end().to_owned();
-        for agent in kinds.agents.iter().filter(|agent| may(&allowed, agent)) {
+        for agent in kinds
+            .agents
+            .iter()
+            .filter(|agent| is_allowed(&allowed, agent))
+        {
             description.push_str(&format!("\n- {}: {}", agent.name, agent.description));
         }
         let spec = ToolSpec {
@@ -135,54 +111,60 @@ impl Subagents {
             kinds,
             allowed,
             depth,
-            at_work,
+            registry,
             parent: Mutex::new(None),
         }
     }
 
-    /// The same for a subagent that may itself start `allowed`.
+    /// Returns the tool for a subagent that may itself start `allowed`.
     fn below(&self, allowed: Vec<String>) -> Self {
-        let (kinds, at_work) = (self.kinds.clone(), self.at_work.clone());
-        Self::with(kinds, &self.spec.name, allowed, self.depth + 1, at_work)
+        let (kinds, registry) = (self.kinds.clone(), self.registry.clone());
+        Self::with(kinds, &self.spec.name, allowed, self.depth + 1, registry)
     }
 
-    /// The definitions.
+    /// Returns the definitions.
     pub fn agents(&self) -> &Agents {
         &self.kinds.agents
     }
 
-    /// Takes note of the session whose calls are about to run, as long as what this gives lives: a session that has
-    /// ended is held by nobody.
-    pub(crate) fn know(self: &Arc<Self>, parent: Parent) -> Known {
-        *self.parent.lock().unwrap_or_else(PoisonError::into_inner) = Some(parent);
-        Known(self.clone())
+    /// Registers the session whose calls are about to run, until the guard is dropped, so that an ended session is
+    /// not kept alive.
+    pub(crate) fn register_parent(self: &Arc<Self>, parent: Parent) -> ParentGuard {
+        *self.lock_parent() = Some(parent);
+        ParentGuard(self.clone())
     }
 
-    /// Ends what is at work, with the session above all.
+    /// Stops all running subagents, if this is the main session's tool.
     pub(crate) fn close(&self) {
         if self.depth == 0 {
-            self.at_work.abort();
+            self.registry.abort();
         }
     }
 
     fn parent(&self) -> Option<Parent> {
-        let parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
-        parent.clone()
+        self.lock_parent().clone()
+    }
+
+    fn lock_parent(&self) -> MutexGuard<'_, Option<Parent>> {
+        self.parent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Forgets the session when it is dropped.
-pub(crate) struct Known(Arc<Subagents>);
+/// Unregisters the session when dropped.
+pub(crate) struct ParentGuard(Arc<Subagents>);
 
-impl Drop for Known {
+impl Drop for ParentGuard {
     fn drop(&mut self) {
-        *self.0.parent.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock_parent() = None;
     }
 }
 
-/// Whether a list of those that may be started has this one.
-fn may(allowed: &[String], agent: &Agent) -> bool {
-    allowed.is_empty() || { allowed.iter() }.any(|name| name.eq_ignore_ascii_case(&agent.name))
+/// Whether a list of allowed subagents contains this one.
+fn is_allowed(allowed: &[String], agent: &Agent) -> bool {
+    allowed.is_empty()
+        || allowed
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(&agent.name))
 }
 
 fn schema() -> serde_json::Value {
@@ -207,19 +189,19 @@ impl Tool for Subagents {
         &self.spec
     }
 
-    /// Nothing by itself: each call of the subagent is judged when it comes.
+    /// No access by itself: each call of the subagent is decided when it comes.
     fn access(&self, _: &Input) -> Vec<Access> {
         Vec::new()
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         match self.begin(call, context).await {
-            Ok(work) => work.perform().await,
-            Err(fault) => Output::error(fault),
+            Ok(run) => run.start().await,
+            Err(error) => Output::error(error),
         }
     }
 
     fn tasks(&self) -> Option<Arc<dyn Tasks>> {
-        Some(self.at_work.clone())
+        Some(self.registry.clone())
     }
 }

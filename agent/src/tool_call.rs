@@ -1,88 +1,52 @@
-//! Tool calls, from the model's request to the stored result: find, validate, permission, run, truncate. Whether a call
-//! may happen is settled in [`permission`](crate::permission), just before it would.
+//! Tool calls, from the model's request to the stored result: find, validate, permission, run, truncate.
+//! [`permission`](crate::permission) decides whether a call may run, just before it would.
 //!
-//! A call is stored as started before it runs, and its result when it ends; the message with all results is stored
-//! in one transaction with the last of them. So a crash at any point leaves a journal that says what may have run.
+//! A call is stored as started before it runs, and its result when it ends; the message with all results is stored in
+//! one transaction with the last of them. So after a crash at any point the journal shows which calls may have run.
 
 mod afterwards;
+mod prepared;
 
-use std::any::Any;
 use std::ops::Range;
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 
 use ah_conversation::{
     Access, CallFinish, CallStart, Clock, Content, ContentBlock, Context, Event, EventKind,
-    ExitReason, Input, MessageId, Origin, Output, Progress, ProgressSink, Record, ResultBlock,
-    Role, StoreError, Tool, ToolResult, ToolSpec, ToolUse, Truncation, close_open_calls,
+    ExitReason, Input, MessageId, Origin, Progress, ProgressSink, Record, ResultBlock, Role,
+    StoreError, ToolResult, ToolSpec, ToolUse, Truncation, close_open_calls,
 };
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 
-use afterwards::Done;
+use afterwards::FinishedCall;
+pub(crate) use prepared::{CallPlan, PreparedCall};
 
 use crate::truncate::{cut_to_characters, truncate};
 use crate::{AnswerForm, Session, SessionUpdate, Stop, ToolConcurrency, checkpoint};
 
-/// How many calls run at once at most.
-const AT_ONCE: usize = 10;
+/// Maximum number of concurrent calls.
+const MAX_CONCURRENT: usize = 10;
 
-/// A call once it is known what becomes of it.
-#[derive(Clone)]
-pub(crate) struct Prepared {
-    pub(crate) call: ToolUse,
-    pub(crate) fate: Fate,
-}
-
-#[derive(Clone)]
-pub(crate) enum Fate {
-    /// It runs.
-    Run {
-        tool: Arc<dyn Tool>,
-        accesses: Vec<Access>,
-    },
-    /// It is answered without running.
-    Answer(Output),
-}
-
-impl Prepared {
-    pub(crate) fn answered(call: ToolUse, text: impl Into<String>) -> Self {
-        let fate = Fate::Answer(Output::error(text));
-        Self { call, fate }
-    }
-
-    pub(crate) fn runs(&self) -> bool {
-        matches!(self.fate, Fate::Run { .. })
-    }
-
-    fn is_read_only(&self) -> bool {
-        match &self.fate {
-            Fate::Run { accesses, .. } => accesses.iter().all(Access::is_read_only),
-            Fate::Answer(_) => true,
-        }
-    }
-}
-
-/// How far the call at this place of its batch is.
-struct Report {
+/// Progress of the call at this index of the batch.
+struct ProgressReport {
     at: usize,
     progress: Progress,
     elapsed_ms: u64,
 }
 
-/// Where a call that starts now tells how far it is; the reports go to `teller`.
-fn reporting(
+/// Returns the progress sink for a call that starts now; reports go to `sender`.
+fn progress_sink(
     at: usize,
     clock: Arc<dyn Clock>,
-    teller: mpsc::UnboundedSender<Report>,
+    sender: mpsc::UnboundedSender<ProgressReport>,
 ) -> ProgressSink {
     let started = clock.now();
     ProgressSink::new(move |progress| {
         let elapsed_ms = clock.now().since(started);
-        // A batch that has ended wants to know no more.
-        let _ = teller.send(Report {
+        // The receiver is gone once the batch has ended.
+        let _ = sender.send(ProgressReport {
             at,
             progress,
             elapsed_ms,
@@ -90,13 +54,13 @@ fn reporting(
     })
 }
 
-/// The calls of one answer on their way to their results.
+/// The calls of one answer while they are processed.
 struct Batch {
-    asked_by: MessageId,
-    calls: Vec<Prepared>,
-    /// How many have their result.
+    message_id: MessageId,
+    calls: Vec<PreparedCall>,
+    /// Number of calls with a result.
     ended: usize,
-    /// What has ended and is not stored yet.
+    /// Results not stored yet.
     unstored: Vec<Record>,
 }
 
@@ -107,34 +71,36 @@ impl Session {
         calls: Vec<ToolUse>,
         stop: &Stop,
     ) -> Result<(), StoreError> {
-        let asked_by = self
+        let message_id = self
             .transcript
             .last()
             .expect("the calls stand in the last message")
             .id
             .clone();
-        let calls: Vec<Prepared> = calls.into_iter().map(|call| self.prepare(call)).collect();
+        let calls: Vec<PreparedCall> = calls.into_iter().map(|call| self.prepare(call)).collect();
         let subagents = self.tools.subagents();
-        let _known = subagents.map(|subagents| subagents.know(self.as_parent()));
+        let _guard = subagents.map(|subagents| subagents.register_parent(self.as_parent()));
         let groups = groups(&calls, self.settings.concurrency);
         let mut batch = Batch {
-            asked_by,
+            message_id,
             calls,
             ended: 0,
             unstored: Vec::new(),
         };
         for group in groups {
             if self.permit_group(&mut batch, group.clone(), stop).await {
-                // What was settled may have changed a call, and so what may run beside it.
+                // The decision may have changed a call, and so which calls can run together.
                 for part in regroup(&batch.calls, group, self.settings.concurrency) {
                     self.run_group(&mut batch, part, stop).await?;
                 }
             }
         }
-        // What an interrupt left without a result is answered as what a crash left would be.
-        let results = close_open_calls(&self.transcript).into_iter();
-        let results = results.map(ContentBlock::ToolResult);
-        let results = results.chain(self.take_context()).collect();
+        // Calls without a result after an interrupt are answered as after a crash.
+        let results = close_open_calls(&self.transcript)
+            .into_iter()
+            .map(ContentBlock::ToolResult)
+            .chain(self.take_context())
+            .collect();
         let message = self.message(Role::User, Origin::Results, results);
         self.append_with(message, batch.unstored).await?;
         if self.settings.answer_form.is_some()
@@ -145,8 +111,8 @@ impl Session {
         Ok(())
     }
 
-    /// Finds the tool and checks the arguments.
-    pub(crate) fn prepare(&self, call: ToolUse) -> Prepared {
+    /// Finds the tool and validates the arguments.
+    pub(crate) fn prepare(&self, call: ToolUse) -> PreparedCall {
         let Some(entry) = self.tools.find(&call.name) else {
             let known: Vec<_> = self
                 .tools
@@ -159,21 +125,21 @@ impl Session {
                 call.name,
                 known.join(", ")
             );
-            return Prepared::answered(call, text);
+            return PreparedCall::answered(call, text);
         };
         let tool = entry.tool.clone();
         match entry.schema.check(tool.spec(), &call.input) {
             Ok(input) => {
                 let call = ToolUse { input, ..call };
                 let accesses = tool.access(&call.input);
-                let fate = Fate::Run { tool, accesses };
-                Prepared { call, fate }
+                let plan = CallPlan::Run { tool, accesses };
+                PreparedCall { call, plan }
             }
-            Err(faults) => Prepared::answered(call, faults),
+            Err(errors) => PreparedCall::answered(call, errors),
         }
     }
 
-    /// Settles for each call of a group whether it happens; says whether the run goes on.
+    /// Decides about each call of a group; returns whether the run continues.
     async fn permit_group(&mut self, batch: &mut Batch, group: Range<usize>, stop: &Stop) -> bool {
         let clock = self.ports.clock.clone();
         for at in group {
@@ -194,7 +160,7 @@ impl Session {
         true
     }
 
-    /// Runs neighbouring calls together, as many at once as is allowed, each result stored when it comes.
+    /// Runs adjacent calls concurrently, up to the limit; results are stored as they come.
     async fn run_group(
         &mut self,
         batch: &mut Batch,
@@ -205,14 +171,17 @@ impl Session {
         let mut stopped = pin!(stop.wait(&*clock));
         let mut waiting = group.clone();
         let mut running = FuturesUnordered::new();
-        let (teller, mut told) = mpsc::unbounded_channel();
+        let (sender, mut reports) = mpsc::unbounded_channel();
         loop {
-            let starting: Vec<_> = waiting.by_ref().take(AT_ONCE - running.len()).collect();
+            let starting: Vec<_> = waiting
+                .by_ref()
+                .take(MAX_CONCURRENT - running.len())
+                .collect();
             self.note(batch, &starting).await?;
             for at in starting {
                 self.emit_start(batch, at);
                 let context = Context {
-                    progress: reporting(at, clock.clone(), teller.clone()),
+                    progress: progress_sink(at, clock.clone(), sender.clone()),
                     ..self.context(&batch.calls[at].call)
                 };
                 let run = batch.calls[at].run(context);
@@ -223,31 +192,31 @@ impl Session {
                 biased;
                 ended = running.next() => ended,
                 () = &mut stopped => None,
-                Some(report) = told.recv() => {
+                Some(report) = reports.recv() => {
                     self.follow(batch, &report);
                     continue;
                 }
             };
-            // What a call has told comes before its end.
-            while let Ok(report) = told.try_recv() {
+            // Progress of a call is reported before its end.
+            while let Ok(report) = reports.try_recv() {
                 self.follow(batch, &report);
             }
             let Some((at, done)) = ended else {
-                // Dropped, what runs has ended before anybody hears of it.
+                // Dropping the calls ends them before anybody is notified.
                 drop(running);
-                self.tell_of_stopped(&batch.calls[group.start..waiting.start], stop)
+                self.notify_of_interrupt(&batch.calls[group.start..waiting.start], stop)
                     .await;
                 return Ok(());
             };
-            self.heed(&done.verdict);
-            if done.verdict.ends.is_some() {
+            self.apply_verdict(&done.verdict);
+            if done.verdict.stop_reason.is_some() {
                 stop.halt(ExitReason::EndTurn);
             }
             self.finish(batch, at, done);
         }
     }
 
-    /// What a call may use.
+    /// Returns the context of a call.
     fn context(&self, call: &ToolUse) -> Context {
         let former = self.transcript.last_success(&call.name);
         Context {
@@ -257,7 +226,7 @@ impl Session {
         }
     }
 
-    fn follow(&self, batch: &Batch, report: &Report) {
+    fn follow(&self, batch: &Batch, report: &ProgressReport) {
         self.ports.frontend.update(SessionUpdate::Progress {
             call: &batch.calls[report.at].call,
             progress: &report.progress,
@@ -265,27 +234,28 @@ impl Session {
         });
     }
 
-    /// Stores which calls have ended and which are about to run, in one transaction.
+    /// Stores ended calls and those about to run, in one transaction.
     async fn note(&mut self, batch: &mut Batch, starting: &[usize]) -> Result<(), StoreError> {
-        // The last of all is stored together with the message that holds them all.
+        // The last one is stored together with the results message.
         if batch.ended == batch.calls.len() {
             return Ok(());
         }
         let at = self.ports.clock.now();
-        let run = self.origin_prompt();
-        let run = run.unwrap_or_else(|| batch.asked_by.clone());
+        let origin = self
+            .origin_prompt()
+            .unwrap_or_else(|| batch.message_id.clone());
         let mut records = std::mem::take(&mut batch.unstored);
-        for Prepared { call, fate } in starting.iter().map(|at| &batch.calls[*at]) {
-            let Fate::Run { accesses, .. } = fate else {
+        for PreparedCall { call, plan } in starting.iter().map(|at| &batch.calls[*at]) {
+            let CallPlan::Run { accesses, .. } = plan else {
                 continue;
             };
             self.transcript
                 .start_call(call.id.clone(), !accesses.iter().all(Access::is_read_only));
-            records.extend(checkpoint::note(accesses, &run, &*self.ports.clock));
+            records.extend(checkpoint::record(accesses, &origin, &*self.ports.clock));
             let words: Vec<_> = accesses.iter().map(Access::word).collect();
             records.push(Record::CallStarted(CallStart {
                 tool_use_id: call.id.clone(),
-                message_id: batch.asked_by.clone(),
+                message_id: batch.message_id.clone(),
                 access: words.join(","),
                 at,
             }));
@@ -293,14 +263,14 @@ impl Session {
         self.store(records).await
     }
 
-    /// Takes a call's output: what the model sees of it, and the whole for the store.
-    fn finish(&mut self, batch: &mut Batch, at: usize, done: Done) {
+    /// Takes a call's output: the truncated result for the model, and the whole for the store.
+    fn finish(&mut self, batch: &mut Batch, at: usize, done: FinishedCall) {
         let now = self.ports.clock.now();
         let output = done.output;
-        let Prepared { call, fate } = &batch.calls[at];
-        let truncation = match fate {
-            Fate::Run { tool, .. } => tool.spec().truncation,
-            Fate::Answer(_) => Truncation::DEFAULT,
+        let PreparedCall { call, plan } = &batch.calls[at];
+        let truncation = match plan {
+            CallPlan::Run { tool, .. } => tool.spec().truncation,
+            CallPlan::Answer(_) => Truncation::DEFAULT,
         };
         let content = match self.cut(&output.content, call) {
             Some(block) => vec![block],
@@ -316,10 +286,9 @@ impl Session {
         };
         self.emit_end(batch, at, &result);
         self.ports.frontend.update(SessionUpdate::Result(&result));
-        if matches!(fate, Fate::Run { .. }) {
-            let message_id = batch.asked_by.clone();
+        if matches!(plan, CallPlan::Run { .. }) {
             let finish = CallFinish {
-                message_id,
+                message_id: batch.message_id.clone(),
                 result: result.clone(),
                 output: output.content,
                 at: now,
@@ -330,7 +299,7 @@ impl Session {
         batch.ended += 1;
     }
 
-    /// The beginning of an output that is longer than the setting allows; the person is told.
+    /// Returns the beginning of an output that exceeds the configured limit; the user is told.
     fn cut(&self, content: &Content, call: &ToolUse) -> Option<ResultBlock> {
         let limit = self.settings.max_result_chars?;
         let (block, all) = cut_to_characters(content, limit, &call.name)?;
@@ -353,7 +322,7 @@ impl Session {
         });
     }
 
-    /// The watcher sees what the model sees; the log has no output, since the store has it whole.
+    /// The frontend sees the result for the model; the log omits it, since the store has the whole output.
     fn emit_end(&mut self, batch: &Batch, at: usize, result: &ToolResult) {
         let kind = |tool_output| EventKind::ToolCallEnd {
             tool_name: result.tool_name.clone(),
@@ -381,35 +350,8 @@ impl Session {
     }
 }
 
-impl Prepared {
-    /// The call's run, which holds on to nothing of ours; a tool that panics has failed.
-    fn run(&self, context: Context) -> impl Future<Output = Output> + Send + 'static {
-        let (tool, answer) = match &self.fate {
-            Fate::Run { tool, .. } => (Some(tool.clone()), None),
-            Fate::Answer(output) => (None, Some(output.clone())),
-        };
-        let call = self.call.clone();
-        async move {
-            let Some(tool) = tool else {
-                return answer.expect("a call runs or has its answer");
-            };
-            match AssertUnwindSafe(tool.run(&call, &context))
-                .catch_unwind()
-                .await
-            {
-                Ok(output) => output,
-                Err(panic) => Output::error(format!(
-                    "the tool `{}` broke: {}",
-                    call.name,
-                    panic_text(&*panic)
-                )),
-            }
-        }
-    }
-}
-
-/// Which calls run together: ranges that cover all, in order.
-fn groups(calls: &[Prepared], concurrency: ToolConcurrency) -> Vec<Range<usize>> {
+/// Groups calls that run together: ranges that cover all calls, in order.
+fn groups(calls: &[PreparedCall], concurrency: ToolConcurrency) -> Vec<Range<usize>> {
     let joins = |at: usize| match concurrency {
         ToolConcurrency::Serial => false,
         ToolConcurrency::Parallel => true,
@@ -425,9 +367,9 @@ fn groups(calls: &[Prepared], concurrency: ToolConcurrency) -> Vec<Range<usize>>
     groups
 }
 
-/// The same for the calls of one group.
+/// Groups the calls of one group anew.
 fn regroup(
-    calls: &[Prepared],
+    calls: &[PreparedCall],
     group: Range<usize>,
     concurrency: ToolConcurrency,
 ) -> Vec<Range<usize>> {
@@ -438,7 +380,7 @@ fn regroup(
         .collect()
 }
 
-/// What stands for a call on a display: the argument that its tool names, or nothing.
+/// Returns the argument that represents a call on a display, or an empty text.
 fn key(spec: &ToolSpec, input: &Input) -> String {
     let argument = spec.key.as_ref().and_then(|key| input.get(key.argument()));
     argument
@@ -448,10 +390,4 @@ fn key(spec: &ToolSpec, input: &Input) -> String {
                 .map_or_else(|| value.to_string(), str::to_owned)
         })
         .unwrap_or_default()
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("it panicked")
 }

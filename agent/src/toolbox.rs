@@ -1,5 +1,5 @@
-//! The tools of a session, in the order in which the model is told of them: those that it begins with, then those of
-//! servers, which come and go.
+//! The tools of a session, in the order in which they are sent to the model: first its own, then those of servers,
+//! which may change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use crate::schema::Schema;
 
 /// The tools of a session.
 pub struct Toolbox {
-    tools: Vec<Arc<Entry>>,
+    tools: Vec<Arc<ToolEntry>>,
     specs: Arc<[ToolSpec]>,
-    /// How many of the tools are the session's own.
+    /// Number of the session's own tools.
     own: usize,
     servers: Option<Arc<dyn Servers>>,
-    /// How long a request waits for servers that have just been started.
+    /// Maximum time that a request waits for servers that were just started.
     patience: Duration,
-    /// Which tools of the servers are among the tools.
+    /// Version of the servers' tools included here.
     version: u64,
-    /// What starts subagents, if one of the tools does.
+    /// The tool that starts subagents, if there is one.
     subagents: Option<Arc<Subagents>>,
 }
 
-pub(crate) struct Entry {
+pub(crate) struct ToolEntry {
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) schema: Schema,
 }
 
-impl Entry {
+impl ToolEntry {
     fn new(tool: Arc<dyn Tool>) -> Arc<Self> {
         Arc::new(Self {
             tool,
@@ -43,11 +43,11 @@ impl Entry {
 }
 
 impl Toolbox {
-    /// A toolbox of `tools`; of two with one name the later counts, in the place of the earlier.
+    /// Creates a toolbox; if two tools have the same name, the later replaces the earlier.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        let mut entries: Vec<Arc<Entry>> = Vec::new();
+        let mut entries: Vec<Arc<ToolEntry>> = Vec::new();
         for tool in tools {
-            let entry = Entry::new(tool);
+            let entry = ToolEntry::new(tool);
             match entries
                 .iter_mut()
                 .find(|known| known.name() == entry.name())
@@ -67,7 +67,7 @@ impl Toolbox {
         }
     }
 
-    /// The same tools; whoever starts subagents among them is told of the session before its calls run.
+    /// Sets the tool that starts subagents; the session registers with it before calls run.
     #[must_use]
     pub fn with_subagents(self, subagents: Arc<Subagents>) -> Self {
         Self {
@@ -76,23 +76,23 @@ impl Toolbox {
         }
     }
 
-    /// What starts subagents.
+    /// Returns the tool that starts subagents.
     pub fn subagents(&self) -> Option<&Arc<Subagents>> {
         self.subagents.as_ref()
     }
 
-    /// What calls have started that goes on without them.
+    /// Returns the ports for background tasks of all tools.
     pub fn tasks(&self) -> Vec<Arc<dyn Tasks>> {
         self.tools().filter_map(|tool| tool.tasks()).collect()
     }
 
-    /// The tools themselves, those of servers included.
+    /// Returns all tools, those of servers included.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools.iter().map(|entry| &entry.tool)
     }
 
-    /// The same tools, and behind them those of `servers` as they come. A name that is taken stays with whom it has.
-    /// A request waits for a server until `patience` has passed since it was started; zero means not at all.
+    /// Adds the tools of `servers` as they become available; existing names take precedence. A request waits for a
+    /// server until `patience` has passed since it was started; zero disables waiting.
     #[must_use]
     pub fn with_servers(self, servers: Arc<dyn Servers>, patience: Duration) -> Self {
         Self {
@@ -102,24 +102,23 @@ impl Toolbox {
         }
     }
 
-    /// The servers whose tools are among these.
+    /// Returns the servers whose tools are included.
     pub fn servers(&self) -> Option<&Arc<dyn Servers>> {
         self.servers.as_ref()
     }
 
-    /// What the model is told.
+    /// Returns the tool descriptions for the model.
     pub fn specs(&self) -> &Arc<[ToolSpec]> {
         &self.specs
     }
 
-    /// Takes up what has changed at the servers. Only before a request: the tools that a model was told of are those
-    /// that its calls are for.
+    /// Updates the tools of servers. Only before a request, since calls refer to the tools last sent to the model.
     pub(crate) async fn catch_up(&mut self) {
         let Some(servers) = &self.servers else { return };
         if !self.patience.is_zero() {
             servers.ready(self.patience).await;
         }
-        // Asked before the tools: a change in between is taken up the next time.
+        // Read before the tools, so that a change in between is detected the next time.
         let version = servers.version();
         if version == self.version {
             return;
@@ -130,7 +129,7 @@ impl Toolbox {
             let mut kept = former.iter();
             let entry = match kept.find(|entry| Arc::ptr_eq(&entry.tool, &tool)) {
                 Some(entry) => entry.clone(),
-                None => Entry::new(tool),
+                None => ToolEntry::new(tool),
             };
             if self.tools.iter().all(|known| known.name() != entry.name()) {
                 self.tools.push(entry);
@@ -139,22 +138,21 @@ impl Toolbox {
         self.specs = specs(&self.tools);
     }
 
-    /// The tool of this name, or of another one that it is known by: a session may have begun with a profile that names
-    /// it otherwise, and a model repeats what it finds in the conversation. So it may know a tool before its server has
-    /// started.
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<Entry>> {
+    /// Returns the tool of this name or of an alternative name: a session may have begun with the other interface,
+    /// and a model repeats names from the conversation. It may therefore know a tool whose server is still starting.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<ToolEntry>> {
         let named = |is_name: &dyn Fn(&str) -> bool| {
             let mut entries = self.tools.iter();
             entries.find(|entry| is_name(entry.name())).cloned()
         };
-        let of_server = || self.servers.as_ref()?.find(name).map(Entry::new);
+        let of_server = || self.servers.as_ref()?.find(name).map(ToolEntry::new);
         named(&|known| known == name)
             .or_else(|| named(&|known| is_same_tool(known, name)))
             .or_else(of_server)
     }
 }
 
-fn specs(entries: &[Arc<Entry>]) -> Arc<[ToolSpec]> {
+fn specs(entries: &[Arc<ToolEntry>]) -> Arc<[ToolSpec]> {
     let specs = entries.iter().map(|entry| entry.tool.spec().clone());
     specs.collect()
 }

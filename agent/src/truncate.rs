@@ -1,10 +1,11 @@
-//! What the model sees of a long output: a head and a tail with a notice between them. The whole stays in the store.
+//! Truncation of long outputs for the model: a head and a tail with a notice between them. The store keeps the whole
+//! output.
 
 use std::borrow::Cow;
 
 use ah_conversation::{Content, ResultBlock, ToolUseId, Truncation};
 
-/// The part of `content` that the model sees. Bytes that are no UTF-8 become U+FFFD; pictures pass whole.
+/// Returns the part of `content` for the model. Invalid UTF-8 becomes U+FFFD; images are never truncated.
 pub(crate) fn truncate(content: &Content, limit: Truncation, call: &ToolUseId) -> Vec<ResultBlock> {
     let text = match content {
         Content::Blocks(blocks) => return blocks.clone(),
@@ -28,8 +29,8 @@ pub(crate) fn truncate(content: &Content, limit: Truncation, call: &ToolUseId) -
     vec![ResultBlock::Text { text }]
 }
 
-/// The first `limit` characters of `content` with a notice, and how many there are in all, where there are more: what
-/// the setting `maxToolResultChars` asks for. Of an output that stands in a file the bytes are counted.
+/// Returns the first `limit` characters of `content` with a notice, and the total number of characters, if it is
+/// longer (the setting `maxToolResultChars`). Spooled output is measured in bytes.
 pub(crate) fn cut_to_characters(
     content: &Content,
     limit: usize,
@@ -56,7 +57,7 @@ pub(crate) fn cut_to_characters(
     Some((ResultBlock::Text { text }, all))
 }
 
-/// A number with commas between its thousands.
+/// Formats a number with commas between thousands.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -69,8 +70,8 @@ fn grouped(number: usize) -> String {
     grouped
 }
 
-/// The first and last half of `limit` bytes, of an output that begins with `head`, ends with `tail` and has `len`
-/// bytes in all.
+/// Returns the first and last half of `limit` bytes of an output that begins with `head`, ends with `tail` and has
+/// `len` bytes in total.
 fn cut_bytes(head: &[u8], tail: &[u8], len: u64, limit: usize, call: &ToolUseId) -> String {
     let half = limit / 2;
     let head = floor(&head[..head.len().min(half)]);
@@ -98,7 +99,7 @@ fn cut_lines(text: &str, limit: usize, call: &ToolUseId) -> String {
     )
 }
 
-/// Without the beginning of a character that the cut went through.
+/// Removes an incomplete character at the end.
 fn floor(bytes: &[u8]) -> &[u8] {
     let start = bytes.len().saturating_sub(4);
     match bytes[start..].iter().rposition(|byte| byte & 0xC0 != 0x80) {
@@ -107,7 +108,7 @@ fn floor(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Without the end of a character that the cut went through.
+/// Removes an incomplete character at the beginning.
 fn ceil(bytes: &[u8]) -> &[u8] {
     let cut = bytes
         .iter()
@@ -117,7 +118,7 @@ fn ceil(bytes: &[u8]) -> &[u8] {
     &bytes[cut..]
 }
 
-/// How many bytes the character that starts with `byte` has.
+/// Returns the length of the character that starts with `byte`.
 fn width(byte: u8) -> usize {
     match byte {
         0xC0..=0xDF => 2,
@@ -197,9 +198,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_bounded_and_keeps_both_ends(data in prop::collection::vec(any::<u8>(), 0..400), limit in 2usize..80) {
+        fn a_truncated_output_is_bounded_and_keeps_both_ends(data in prop::collection::vec(any::<u8>(), 0..400), limit in 2usize..80) {
             let text = shown(&Content::Bytes(data.clone()), limit, None);
-            // A byte that is no UTF-8 takes three as U+FFFD.
+            // An invalid byte takes three bytes as U+FFFD.
             prop_assert!(text.len() <= 3 * limit + 120);
             if data.len() <= limit {
                 prop_assert_eq!(text, String::from_utf8_lossy(&data));
@@ -207,7 +208,7 @@ mod tests {
         }
 
         #[test]
-        fn lines_are_counted_right(count in 0usize..50, limit in 2usize..20) {
+        fn lines_are_counted_correctly(count in 0usize..50, limit in 2usize..20) {
             let text: String = (0..count).map(|line| format!("{line}\n")).collect();
             let shown = shown(&bytes(&text), 10_000, Some(limit));
             prop_assert_eq!(shown.lines().count(), if count <= limit { count } else { limit + 1 });

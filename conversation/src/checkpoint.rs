@@ -1,8 +1,8 @@
-//! What files were before tools changed them, and where a way back leads.
+//! File states before tools changed them, and the target of an undo.
 //!
-//! Every run that changes files is a step, and so is every rewind: a log that only grows. A place in it is the moment
-//! just before a step; whoever goes there gives each file back the first state that was noted from there on. So a rewind
-//! is undone as a run is, and nothing that was there is lost.
+//! Every run that changes files is a step, and so is every rewind: the log is append-only. A place in it is the
+//! moment just before a step. Going to a place restores, for each file, the first state noted from there on. So a
+//! rewind can be undone like a run, and no state is lost.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,68 +10,71 @@ use std::sync::Arc;
 
 use crate::{MessageId, Time};
 
-/// What is at a path; `C` is how the content of a file is told.
+/// State of a path; `C` represents a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileState<C> {
     /// Nothing.
     Absent {
-        /// How many of the folders above it, from the lowest up, are not there either.
+        /// Number of missing parent folders, counted from the lowest up.
         folders: usize,
     },
     /// A file.
     File {
-        /// What is in it.
+        /// Content of the file.
         content: C,
-        /// Its permissions.
+        /// Unix permission bits.
         mode: u32,
     },
     /// Something that is not kept: a folder, a link, a device, or a file that is too big.
     Unkept,
 }
 
-/// Why files change.
+/// Cause of a file change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileCause {
     /// The run that began with this message.
     Run(MessageId),
-    /// Somebody went to the place before the step of this number.
+    /// A rewind to the place before the step of this number.
     Rewind(i64),
 }
 
 /// Files that are about to change, to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// Why. Of a run, the first state of each file counts; each rewind is a step of its own.
+    /// Cause. For a run, the first state of each file counts; each rewind is a step of its own.
     pub cause: FileCause,
-    /// When.
+    /// Time of the change.
     pub at: Time,
-    /// What was there before.
+    /// State of each path before the change.
     pub before: Vec<(PathBuf, FileState<Arc<[u8]>>)>,
 }
 
-/// A step: files that have changed, for one reason. The content of a file is told by its hash.
+/// A step: files changed for one cause. File contents are given by their hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileStep {
-    /// Its number; later steps have higher ones.
+    /// Step number; later steps have higher ones.
     pub number: i64,
-    /// Why.
+    /// Cause of the step.
     pub cause: FileCause,
     /// When the first of its files changed.
     pub at: Time,
-    /// What was there before.
+    /// State of each path before the step.
     pub before: BTreeMap<PathBuf, FileState<String>>,
 }
 
-/// The place at which the run begins whose prompt is `message`, made at `created_at`; it may have changed nothing.
+/// Returns the place at which the run with the prompt `message`, created at `created_at`, begins; the run may have
+/// changed nothing.
 pub fn place_of(steps: &[FileStep], message: &MessageId, created_at: Time) -> usize {
     let is_of = |step: &FileStep| matches!(&step.cause, FileCause::Run(run) if run == message);
     let later = |step: &FileStep| step.at >= created_at;
-    let place = steps.iter().position(is_of);
-    let place = place.or_else(|| steps.iter().position(later));
-    place.unwrap_or(steps.len())
+    steps
+        .iter()
+        .position(is_of)
+        .or_else(|| steps.iter().position(later))
+        .unwrap_or(steps.len())
 }
 
-/// What was at each path at a place, of those that have changed since.
+/// Returns the state at `place` of each path changed since.
 pub fn states_at(steps: &[FileStep], place: usize) -> BTreeMap<&Path, &FileState<String>> {
     let mut states = BTreeMap::new();
     for (path, state) in steps.iter().skip(place).flat_map(|step| &step.before) {
@@ -80,7 +83,7 @@ pub fn states_at(steps: &[FileStep], place: usize) -> BTreeMap<&Path, &FileState
     states
 }
 
-/// Where the way back leads from here: before the last run that was not taken back.
+/// Returns the place that an undo leads to: before the last run that was not undone.
 pub fn undo(steps: &[FileStep]) -> Option<usize> {
     let mut place = steps.len();
     while let Some(target) = place.checked_sub(1).and_then(|last| target(steps, last)) {
@@ -89,7 +92,7 @@ pub fn undo(steps: &[FileStep]) -> Option<usize> {
     place.checked_sub(1)
 }
 
-/// Where the way forth leads, if the last thing that happened was a way back.
+/// Returns the place that a redo leads to, if the last step was an undo.
 pub fn redo(steps: &[FileStep]) -> Option<usize> {
     let rewinds = (0..steps.len())
         .rev()
@@ -108,13 +111,13 @@ pub fn redo(steps: &[FileStep]) -> Option<usize> {
     places.pop()
 }
 
-/// The place that a rewind led to; of a log that has lost its beginning, the first.
+/// Returns the place that a rewind led to; the first place if the log has lost its beginning.
 fn target(steps: &[FileStep], at: usize) -> Option<usize> {
     match steps[at].cause {
         FileCause::Run(_) => None,
         FileCause::Rewind(number) => {
             let place = steps[..=at].iter().position(|step| step.number >= number);
-            // However the log was damaged, the way back leads back.
+            // Even with a damaged log, an undo leads back.
             Some(place.unwrap_or(at).min(at))
         }
     }
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_goes_back_run_by_run_and_redo_comes_forth_again() {
+    fn undo_goes_back_run_by_run_and_redo_forward() {
         for (log, back, forth) in [
             ("", None, None),
             ("a", Some(0), None),
@@ -162,7 +165,7 @@ mod tests {
             ("a b <1 <0", None, Some(1)),
             ("a b <1 <0 <1", Some(0), Some(2)),
             ("a b <1 <0 <1 <2", Some(1), None),
-            // A new run takes the way forth away, and is the first to be taken back.
+            // A new run ends the redo history and is the first to be undone.
             ("a b <1 c", Some(3), None),
             ("a b <1 c <3", Some(0), Some(4)),
             ("a b <1 c <3 <0", None, Some(3)),
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_its_beginning_still_leads_back() {
+    fn undo_works_without_the_beginning_of_the_log() {
         let mut steps = steps("a b <1 <0");
         steps.drain(..2);
         assert_eq!(undo(&steps), None);
@@ -185,15 +188,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_state_from_a_place_on_counts() {
+    fn the_first_state_after_a_place_counts() {
         let steps = steps("ab a b");
         let states = |place| {
             let states = states_at(&steps, place).into_iter();
-            let told = states.map(|(path, state)| match state {
+            let lines = states.map(|(path, state)| match state {
                 FileState::File { content, .. } => format!("{}{content}", path.display()),
                 _ => String::new(),
             });
-            told.collect::<Vec<_>>().join(" ")
+            lines.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(
             [states(0), states(1), states(2), states(3)],
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_changed_nothing_has_its_place_by_time() {
+    fn a_run_without_changes_is_placed_by_time() {
         let steps = steps("a b");
         let place = |id: &str, at| place_of(&steps, &MessageId::from(id), Time(at));
         assert_eq!(place("m1", 0), 1);

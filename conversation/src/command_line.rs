@@ -1,22 +1,22 @@
-//! A shell command line as the permission rules see it: which programs it would start, whatever hides them. Taking a
-//! line apart is the business of the tool that runs it; what it gives is judged here.
+//! A shell command line as the permission rules see it: the programs that it would start, including indirect ones.
+//! The tool that runs a line parses it; the rules judge the result.
 
 use std::path::PathBuf;
 
-/// A command line, as far as it was understood.
+/// A parsed command line, as far as it was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
     /// The line as it will run.
     pub line: String,
     /// Whether every word of it was understood and none can change anything.
     pub harmless: bool,
-    /// Every simple command that it would run, those in substitutions too; `None`: something in it was not understood,
-    /// so it may run anything.
+    /// All simple commands that the line would run, including those in substitutions; `None` if something in it was
+    /// not understood, so it may run anything.
     pub commands: Option<Vec<SimpleCommand>>,
 }
 
 impl CommandLine {
-    /// A line of which nothing is known.
+    /// Returns a line of which nothing is known.
     pub fn opaque(line: impl Into<String>) -> Self {
         Self {
             line: line.into(),
@@ -29,32 +29,33 @@ impl CommandLine {
 /// One program with its arguments, or an assignment that stands alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SimpleCommand {
-    /// Its words as they are written, quotes and assignments included and redirections not, with one blank between.
+    /// Text as written, with quotes and assignments but without redirections, separated by single spaces.
     pub text: String,
-    /// The program and its arguments as it will see them; `None`: known only when it runs.
+    /// The program and its arguments after expansion; `None` for a word known only at run time.
     pub words: Vec<Option<String>>,
-    /// The files that its arguments may name.
+    /// Files that the arguments may name.
     pub operands: Vec<PathBuf>,
-    /// What it does.
+    /// Effect of the command.
     pub effect: Effect,
-    /// The commands that it starts in turn, as `env`, `xargs` and `bash -c` do.
+    /// Commands that it starts in turn, as `env`, `xargs` and `bash -c` do.
     pub inner: Vec<SimpleCommand>,
-    /// How many bytes of the text end with the last program that is started; all where that is no plain word.
+    /// Length in bytes of `text` up to the end of the last program started; the whole length if that is no plain
+    /// word.
     pub reach: usize,
-    /// Whether it adds nothing of its own to what it starts, so that rules for that are enough.
+    /// Whether it adds nothing to the commands it starts, so that rules for those are enough.
     pub transparent: bool,
-    /// What a rule would say that allows it and its like.
+    /// Rule content that would allow this command and similar ones.
     pub proposal: String,
 }
 
-/// What a command does, as far as that is known from its words.
+/// Effect of a command, as far as its words show it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effect {
-    /// It changes nothing.
+    /// Changes nothing.
     None,
-    /// It creates, copies, moves or removes the files that its operands name, and no more.
+    /// Creates, copies, moves or removes the files named by its operands, and nothing else.
     Files,
-    /// Who knows.
+    /// Unknown effect.
     #[default]
     Any,
 }

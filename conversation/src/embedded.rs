@@ -1,59 +1,59 @@
-//! Files that the program carries within itself: those that are built in, and those that its owner has put there.
+//! Files embedded in the program: built-in ones and those added by its owner.
 //!
-//! They are on no disk, so whoever reads files has to look here for paths below [`Embedded::ROOT`]. Nothing can write
-//! them. Where they come from is left to the binary; here they are a value that tools, prompt and binary share.
+//! They are on no disk, so everything that reads files has to look here for paths below [`Embedded::ROOT`]. They are
+//! read-only. The binary loads them; here they are a value that tools, prompt and binary share.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// All files of the program, by their paths.
+/// All embedded files, by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Embedded {
-    /// By their paths below the root, with `/` between the parts.
+    /// Keys are paths below the root, with `/` between the parts.
     files: BTreeMap<String, EmbeddedFile>,
 }
 
-/// One such file.
+/// An embedded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddedFile {
-    /// What it holds.
+    /// Content of the file.
     pub content: Cow<'static, [u8]>,
-    /// Whether it is a program.
+    /// Whether the file is a program.
     pub is_executable: bool,
 }
 
-/// What is at a path.
+/// Entry at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EmbeddedEntry<'a> {
     /// A file.
     File(&'a EmbeddedFile),
-    /// A folder, with the names in it, sorted, those of folders with a slash behind.
+    /// A folder with its entry names, sorted; names of folders end with a slash.
     Folder(Vec<String>),
 }
 
-/// Why a file cannot be there.
+/// Reason why a file cannot be inserted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbeddedError {
-    /// It would lie outside, or have no name.
-    #[error("`{0}` is not the path of a file below a folder")]
+    /// The path lies outside the root, or has no name.
+    #[error("`{0}` is not a relative file path")]
     Path(String),
-    /// Something is there.
-    #[error("`{0}` is there twice, or is a file and a folder")]
+    /// The path is already taken.
+    #[error("`{0}` exists twice, or as both a file and a folder")]
     Taken(String),
 }
 
 impl Embedded {
-    /// The folder that all of them seem to be in.
+    /// Virtual root folder of all embedded files.
     pub const ROOT: &'static str = "/zip/embed";
-    /// The folder of those that are built in, below the root.
+    /// Folder of the built-in files, below the root.
     pub const BUILT_IN: &'static str = "sys";
 
-    /// Adds the file at `path` below the root. Nothing is replaced.
+    /// Adds the file at `path` below the root; never replaces one.
     ///
     /// # Errors
     ///
-    /// Where no file can be there.
+    /// If the path is invalid or taken.
     pub fn insert(&mut self, path: &str, file: EmbeddedFile) -> Result<(), EmbeddedError> {
         let is_plain = |part: &str| !matches!(part, "" | "." | "..");
         if !path.split('/').all(is_plain) || path.contains(['\\', '\0']) {
@@ -68,12 +68,12 @@ impl Embedded {
         Ok(())
     }
 
-    /// Adds all files of `other`; where both have one, that of `other` stays.
+    /// Adds all files of `other`; on a conflict, the file of `other` wins.
     pub fn extend(&mut self, other: Self) {
         self.files.extend(other.files);
     }
 
-    /// Takes out all files at and below `folder`, a path below the root.
+    /// Removes and returns all files at and below `folder`, a path below the root.
     pub fn remove(&mut self, folder: &str) -> Self {
         let (removed, kept) = std::mem::take(&mut self.files)
             .into_iter()
@@ -82,18 +82,18 @@ impl Embedded {
         Self { files: removed }
     }
 
-    /// The absolute `path` without `.` and `..`, if it is a place for such files, be one there or not: then it is on no
-    /// disk.
+    /// Returns the absolute `path` without `.` and `..` if it lies below the virtual root, whether or not a file
+    /// exists there; such a path is on no disk.
     pub fn place(path: &Path) -> Option<PathBuf> {
         Some(plain(path)).filter(|path| path.starts_with(Self::ROOT))
     }
 
-    /// Whether the absolute `path` is a place for such files.
+    /// Whether the absolute `path` lies below the virtual root.
     pub fn covers(path: &Path) -> bool {
         Self::place(path).is_some()
     }
 
-    /// What is at the absolute `path`.
+    /// Returns the entry at the absolute `path`.
     pub fn at(&self, path: &Path) -> Option<EmbeddedEntry<'_>> {
         let below = below_root(path)?;
         if let Some(file) = self.files.get(&below) {
@@ -111,12 +111,12 @@ impl Embedded {
         exists.then(|| EmbeddedEntry::Folder(names.into_iter().collect()))
     }
 
-    /// The file at the absolute `path`, if one is there.
+    /// Returns the file at the absolute `path`.
     pub fn file(&self, path: &Path) -> Option<&EmbeddedFile> {
         self.files.get(&below_root(path)?)
     }
 
-    /// The files at and below the absolute `path`, with theirs, sorted.
+    /// Returns the files at and below the absolute `path` with their paths, sorted.
     pub fn files(&self, path: &Path) -> impl Iterator<Item = (PathBuf, &EmbeddedFile)> {
         let below = below_root(path);
         let here = below
@@ -144,14 +144,14 @@ fn is_at_or_below(path: &str, folder: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The path below the root, if it leads there.
+/// Returns the path relative to the root, if it lies below it.
 fn below_root(path: &Path) -> Option<String> {
     let plain = plain(path);
     let below = plain.strip_prefix(Embedded::ROOT).ok()?;
     below.to_str().map(str::to_owned)
 }
 
-/// The path without `.` and `..`. There are no symbolic links that would give them another meaning.
+/// Returns the path without `.` and `..`. No symbolic links could change its meaning.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stays_inside_and_apart_can_be_added() {
+    fn only_distinct_paths_inside_the_root_can_be_added() {
         let mut embedded = embedded(&["a/b"]);
         for path in [
             "", "/x", "x/", "../x", "x/../y", "./x", "x//y", "x\\y", "x\0",
@@ -244,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_taken_out_whole() {
+    fn a_folder_is_removed_with_its_files() {
         let mut embedded = embedded(&["env.d/a", "env.d/b/c", "env.data"]);
         assert_eq!(embedded.remove("env.d").files.len(), 2);
         assert_eq!(embedded, self::embedded(&["env.data"]));
     }
 
     #[test]
-    fn places_for_such_files_are_on_no_disk() {
+    fn paths_of_embedded_files_are_on_no_disk() {
         for (path, expected) in [
             ("/zip/embed", Some("/zip/embed")),
             ("/zip/embed/none", Some("/zip/embed/none")),

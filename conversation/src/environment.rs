@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Variables that hold secrets though their names do not end like one.
+/// Variables with secrets whose names do not match the usual suffixes.
 const ALSO_SECRET: [&str; 2] = ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
 const SECRET_ENDINGS: [&str; 6] = [
     "_API_KEY",
@@ -14,20 +14,20 @@ const SECRET_ENDINGS: [&str; 6] = [
     "_ACCESS_KEY",
     "_PRIVATE_KEY",
 ];
-/// Shorter values are not replaced in texts: `1` is nobody's secret and everywhere.
+/// Shorter values are not redacted: `1` is no secret and occurs everywhere.
 const SHORTEST_SECRET: usize = 8;
 
 /// Environment variables, working directory and home, as the process found them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
-    /// Further names of variables that hold secrets.
+    /// Additional names of secret variables.
     secrets: BTreeSet<String>,
     cwd: PathBuf,
 }
 
 impl Environment {
-    /// What the process found.
+    /// Creates the environment from the variables and working directory of the process.
     pub fn new(variables: impl IntoIterator<Item = (String, String)>, cwd: PathBuf) -> Self {
         Self {
             variables: variables.into_iter().collect(),
@@ -36,12 +36,12 @@ impl Environment {
         }
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// The variable `name`; an empty one counts as unset.
+    /// Returns the variable `name`; an empty one counts as unset.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables
             .get(name)
@@ -49,7 +49,7 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
-    /// The home directory, if one is known.
+    /// Returns the home directory, if known.
     pub fn home(&self) -> Option<PathBuf> {
         self.get("HOME").map(PathBuf::from)
     }
@@ -61,18 +61,18 @@ impl Environment {
         }
     }
 
-    /// All variables, secrets too: for what the user has set to have them.
+    /// Returns all variables, secrets included, for programs that the user configured to receive them.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         let variables = self.variables.iter();
         variables.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Makes the variable `name` a secret, whatever it is called.
+    /// Marks the variable `name` as secret, whatever its name.
     pub fn add_secret(&mut self, name: &str) {
         self.secrets.insert(name.to_owned());
     }
 
-    /// What a child process may see: everything but secrets.
+    /// Returns the variables that child processes may see: all but secrets.
     pub fn for_children(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables
             .iter()
@@ -80,14 +80,14 @@ impl Environment {
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// `text` with the values of secret variables replaced by their names, for logs, exports and reports.
+    /// Returns `text` with the values of secret variables replaced by their names, for logs, exports and reports.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut secrets: Vec<_> = self
             .variables
             .iter()
             .filter(|(name, value)| self.is_secret(name) && value.len() >= SHORTEST_SECRET)
             .collect();
-        // The longest first: one secret may be the beginning of another.
+        // Longest first: one secret may be the beginning of another.
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         let mut redacted = Cow::Borrowed(text);
         for (name, value) in secrets {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_reach_no_child() {
+    fn secrets_are_not_passed_to_children() {
         let mut environment = environment(&[
             ("PATH", "/bin"),
             ("ANTHROPIC_API_KEY", "sk-1"),

@@ -1,5 +1,5 @@
-//! Tokens of what has no usage yet. No vendor publishes its tokenizer, so four bytes count as one token; a picture
-//! counts as the most that the Messages API charges for one at its own size limit.
+//! Token estimates for content without reported usage. No vendor publishes its tokenizer, so four bytes count as one
+//! token; an image counts as the maximum that the Messages API charges at its own size limit.
 
 use crate::{ContentBlock, Message, ResultBlock};
 
@@ -7,12 +7,12 @@ const BYTES_PER_TOKEN: u64 = 4;
 const TOKENS_PER_MESSAGE: u64 = 4;
 const TOKENS_PER_IMAGE: u64 = 1_600;
 
-/// Tokens of `text`.
+/// Estimates the tokens of `text`.
 pub fn estimate_text(text: &str) -> u64 {
     (text.len() as u64).div_ceil(BYTES_PER_TOKEN)
 }
 
-/// Tokens of one content block.
+/// Estimates the tokens of one content block.
 pub fn estimate_block(block: &ContentBlock) -> u64 {
     match block {
         ContentBlock::Text { text } => estimate_text(text),
@@ -36,7 +36,7 @@ pub fn estimate_block(block: &ContentBlock) -> u64 {
     }
 }
 
-/// Tokens of a whole message.
+/// Estimates the tokens of a whole message.
 pub fn estimate_message(message: &Message) -> u64 {
     TOKENS_PER_MESSAGE + message.content.iter().map(estimate_block).sum::<u64>()
 }

@@ -1,20 +1,20 @@
-//! All that a watcher may see of a run. Terminal, JSON lines and the event log show the same stream.
+//! Events of a run. Terminal, JSON lines and the event log show the same stream.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{ExitReason, MessageId};
 
-/// Something that happened, when, and for which message.
+/// An event and its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// What happened.
+    /// Kind of the event and its data.
     #[serde(flatten)]
     pub kind: EventKind,
     /// Seconds since the Unix epoch.
     pub timestamp: i64,
 }
 
-/// What happened. The names and fields are a promise to programs that read them.
+/// Kind of an event. The names and fields are a stable interface for programs that read them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event_type", rename_all = "snake_case")]
 #[expect(
@@ -28,7 +28,7 @@ pub enum EventKind {
         prompt: String,
         parent_id: Option<MessageId>,
     },
-    /// A run has ended; totals are of the run, input counts what came from and went into the cache too.
+    /// A run has ended. Totals are of the run; input includes tokens read from and written to the cache.
     AgentEnd {
         stop_reason: ExitReason,
         total_input_tokens: u64,
@@ -38,7 +38,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// The model is asked.
+    /// A request is sent to the model.
     ApiCallStart { payload_bytes: u64 },
     /// The model has answered.
     ApiCallEnd {
@@ -52,7 +52,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
     },
-    /// Another model answers in the place of the one that was asked.
+    /// Another model answers instead of the requested one.
     Fallback {
         from_model: String,
         to_model: String,
@@ -66,7 +66,7 @@ pub enum EventKind {
         tool_index: usize,
         tool_count: usize,
     },
-    /// A tool has ended; the output stays empty in the log, since the store has it already.
+    /// A tool has ended; in the log the output stays empty, since the store has it already.
     ToolCallEnd {
         tool_name: String,
         tool_output: String,
@@ -76,28 +76,28 @@ pub enum EventKind {
         tool_index: usize,
         tool_count: usize,
     },
-    /// The model says something.
+    /// A piece of the model's answer text.
     TextDelta { text: String },
     /// Something failed.
     Error { error: String },
-    /// A request failed and is sent again after the delay; `attempt` counts from 0, status 0 is the network's.
+    /// A request failed and is retried after the delay; `attempt` counts from 0, status 0 means a network error.
     Retry {
         attempt: u32,
         delay_ms: u64,
         status: u16,
         error: String,
     },
-    /// The session's state: `idle`, `processing`.
+    /// The session's state has changed: `idle`, `processing`.
     StateChange {
         from_state: String,
         to_state: String,
     },
-    /// Steering was read.
+    /// Steering messages were read.
     SteeringReceived {
         content: String,
         message_count: usize,
     },
-    /// Follow-ups were read.
+    /// Follow-up messages were read.
     FollowupReceived {
         content: String,
         message_count: usize,
@@ -108,12 +108,12 @@ pub enum EventKind {
         turn_signature: String,
         action: LoopAction,
     },
-    /// The window fills up and a summary is asked for.
+    /// The context window is nearly full and a summary is requested.
     CompactionTriggered {
         input_tokens: u64,
         context_limit: u64,
     },
-    /// The summary stands.
+    /// The summary is stored.
     CompactionComplete {
         input_tokens: u64,
         output_tokens: u64,
@@ -136,18 +136,18 @@ fn is_zero(tokens: &u64) -> bool {
     *tokens == 0
 }
 
-/// What is done about a repetition.
+/// Action taken on a repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopAction {
-    /// The model is told.
+    /// The model is warned.
     Warn,
     /// The run ends.
     Break,
 }
 
 impl EventKind {
-    /// The event's name in JSON and in the database.
+    /// Returns the event's name in JSON and in the database.
     pub fn name(&self) -> &'static str {
         match self {
             Self::AgentStart { .. } => "agent_start",
@@ -171,7 +171,7 @@ impl EventKind {
         }
     }
 
-    /// Whether the event is kept in the database; the others can be told again from the messages.
+    /// Whether the event is stored in the database; the others can be derived from the messages.
     pub fn is_stored(&self) -> bool {
         match self {
             Self::AgentEnd { .. }
@@ -195,7 +195,7 @@ impl EventKind {
         }
     }
 
-    /// Whether the event says that the run as a whole begins or ends: of those a subagent has none.
+    /// Whether the event marks the beginning or end of a whole run or a state change; subagents emit no such events.
     pub fn is_of_run(&self) -> bool {
         matches!(
             self,
@@ -203,7 +203,7 @@ impl EventKind {
         )
     }
 
-    /// The message that the event is about, where it names one.
+    /// Returns the message that the event is about, if it names one.
     pub fn message_id(&self) -> Option<&MessageId> {
         match self {
             Self::ApiCallEnd { message_id, .. } => Some(message_id),

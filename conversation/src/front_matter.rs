@@ -1,23 +1,23 @@
-//! The lines of YAML between two `---` with which a Markdown file may begin: skills, commands, tools and agents say of
-//! themselves there what they are.
+//! YAML front matter between two `---` lines at the beginning of a Markdown file. Skills, commands, tools and agents
+//! describe themselves there.
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
-/// Why front matter cannot be read.
+/// Error in front matter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}: {message}")]
 pub struct FrontMatterError {
-    /// The line of the file, from 1.
+    /// 1-based line number in the file.
     pub line: u64,
-    /// What is wrong there.
+    /// Description of the error.
     pub message: String,
 }
 
-/// Takes `text` apart: what its front matter says (nothing, where there is none), and the text below it.
+/// Splits `text` into its parsed front matter (the default if there is none) and the text below it.
 ///
 /// # Errors
 ///
-/// Where the front matter is no YAML, does not end, or has a value of a wrong type.
+/// If the front matter is not valid YAML, is not closed, or has a value of the wrong type.
 pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str), FrontMatterError> {
     let text = text.trim_start_matches('\u{FEFF}');
     let Some((yaml, body)) = split(text)? else {
@@ -27,7 +27,7 @@ pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str), Fron
         return Ok((T::default(), body));
     }
     let read = |yaml: &str| serde_saphyr::from_str::<T>(yaml);
-    // Many such files were written for readers that knew nothing of YAML, with a `: ` in a description.
+    // Many such files were written for readers that do not parse YAML, with a `: ` in a description.
     let front = read(yaml).or_else(|error| read(&with_quotes(yaml)).map_err(|_| error));
     match front {
         Ok(front) => Ok((front, body)),
@@ -38,8 +38,8 @@ pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str), Fron
     }
 }
 
-/// A list of words in front matter, written as a list or as one text with commas or blanks between them; a word may
-/// have either within parentheses.
+/// List of words, written as a YAML list or as one text with commas or spaces between them; a word may have either
+/// within parentheses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WordList(pub Vec<String>);
 
@@ -74,7 +74,7 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The YAML and what follows it, if the text begins with any.
+/// Returns the YAML and the text after it, if the text begins with front matter.
 fn split(text: &str) -> Result<Option<(&str, &str)>, FrontMatterError> {
     let mut lines = text.split_inclusive('\n');
     let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else {
@@ -91,11 +91,11 @@ fn split(text: &str) -> Result<Option<(&str, &str)>, FrontMatterError> {
     }
     Err(FrontMatterError {
         line: 1,
-        message: "the front matter has no end: there is no second `---`".to_owned(),
+        message: "the front matter is not closed: missing second `---`".to_owned(),
     })
 }
 
-/// The same lines with quotes around plain values.
+/// Returns the same lines with quotes around plain values.
 fn with_quotes(yaml: &str) -> String {
     let mut quoted = String::new();
     for line in yaml.lines() {
@@ -123,7 +123,7 @@ fn is_plain(key: &str, value: &str) -> bool {
     is_key && !key.is_empty() && !has_form
 }
 
-/// The first line of what the parser says; where, is said by us.
+/// Returns the first line of the parser's message; the line number is reported separately.
 fn message(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn front_matter_is_read_as_people_write_it() {
+    fn front_matter_is_parsed_as_people_write_it() {
         for (text, expected) in [
             ("plain\n---\n", "-, -, - [] \"plain\\n---\\n\""),
             ("", "-, -, - [] \"\""),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_the_line_of_the_file() {
+    fn errors_name_the_line_of_the_file() {
         for (text, line) in [
             ("---\nname: a\n", "error: 1: "),
             ("---\nname: a\ndescription: [\n---\n", "error: 3: "),

@@ -1,131 +1,96 @@
-//! Ports: whoever can be asked while a run goes on, a person at a terminal or the program that started this one; and
-//! where what they have said is kept.
+//! Ports: questions to the person at the terminal or to the program that started this one, and the storage of
+//! permission rules.
 
 use async_trait::async_trait;
 
 use crate::{Input, Inquiry, PermissionUpdate, ToolUse};
 
-/// Somebody who can be asked. To withdraw a question, drop the future.
+/// The party that can be asked during a run: a person, or the program that started this one. To withdraw a question,
+/// drop the future.
 #[async_trait]
 pub trait Host: Send + Sync {
-    /// Asks whether a call may happen. Without anybody to ask, it may not.
-    async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
-        PermissionAnswer::nobody(question)
+    /// Asks for permission to run a tool call. Denied by default, if nobody can be asked.
+    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
+        PermissionAnswer::nobody(request)
     }
 
-    /// Asks whether what is confined may reach `host`, which is a host and its port. Without anybody to ask, it may not.
+    /// Asks whether sandboxed commands may connect to `host`, given as `name:port`. Denied by default, if nobody can
+    /// be asked.
     async fn new_host(&self, host: &str) -> HostPermission {
         let _ = host;
         HostPermission::No
     }
 }
 
-/// Whether what is confined may reach a host.
+/// Permission for sandboxed commands to connect to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostPermission {
-    /// It may not.
+    /// Denied.
     No,
-    /// It may, as long as connections to it are open.
+    /// Allowed while connections to the host are open.
     Once,
-    /// It may until the session ends.
+    /// Allowed until the session ends.
     Session,
-    /// It may, in other sessions too.
+    /// Allowed in other sessions too.
     Always,
 }
 
-/// What a call wants of the person at the other end, where it is more than to be allowed. Whoever allows the call has
-/// answered it: what was chosen stands in the input that the answer brings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Interaction {
-    /// To choose. The answers are the argument `answers`, an object: to each question what was chosen or said.
-    Choices(Vec<Choice>),
-    /// To approve this plan, where the call has it; mode `plan` is over then.
-    Plan(Option<String>),
-    /// To agree that the run goes into mode `plan`.
-    ToPlan,
-}
-
-/// A question with what may be chosen; anybody may say something else instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
-    /// The question.
-    pub question: String,
-    /// A word or two for it.
-    pub header: String,
-    /// What may be chosen.
-    pub options: Vec<ChoiceOption>,
-    /// Whether more than one may be.
-    pub is_multiple: bool,
-}
-
-/// What may be chosen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChoiceOption {
-    /// What it is called, and the answer if it is chosen.
-    pub label: String,
-    /// What it means.
-    pub description: String,
-}
-
-/// Whether a call may happen.
+/// Request for permission to run a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PermissionRequest {
     /// The call.
     pub call: ToolUse,
-    /// What there is to know of it.
+    /// Reason for asking, and suggestions for rules.
     pub inquiry: Inquiry,
-    /// The subagent that makes it, if one does: its id and the name of its definition.
+    /// Id and definition name of the subagent that makes the call, if one does.
     pub agent: Option<(String, String)>,
 }
 
-/// What the host says.
+/// Answer to a permission request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PermissionAnswer {
-    /// The call may happen.
+    /// The call is allowed.
     Allow {
-        /// With this input in the place of its own.
+        /// Input that replaces the call's own.
         input: Option<Input>,
-        /// What changes of the permissions.
+        /// Changes of the permissions.
         updates: Vec<PermissionUpdate>,
     },
-    /// The call may not happen.
+    /// The call is denied.
     Deny {
-        /// What the model is told.
+        /// Message for the model.
         message: String,
-        /// Whether the run ends.
+        /// Whether to end the run.
         interrupt: bool,
     },
 }
 
 impl PermissionAnswer {
-    /// What is said where nobody can be asked.
-    pub fn nobody(question: &PermissionRequest) -> Self {
-        let name = &question.call.name;
-        if question.inquiry.interaction.is_some() {
-            let message = format!(
+    /// Returns the denial used when nobody can be asked.
+    pub fn nobody(request: &PermissionRequest) -> Self {
+        let name = &request.call.name;
+        let message = if request.inquiry.interaction.is_some() {
+            format!(
                 "Nobody can be asked here, so {name} has no answer. Go on as you think best, and say what you assumed."
-            );
-            return Self::Deny {
-                message,
-                interrupt: false,
-            };
-        }
-        let why = question.inquiry.reason.as_deref();
-        let why = why.unwrap_or("it needs to be allowed");
+            )
+        } else {
+            let reason = request.inquiry.reason.as_deref();
+            let why = reason.unwrap_or("it needs to be allowed");
+            format!("Permission to use {name} was denied: {why}, and nobody can be asked.")
+        };
         Self::Deny {
-            message: format!(
-                "Permission to use {name} was denied: {why}, and nobody can be asked."
-            ),
+            message,
             interrupt: false,
         }
     }
 }
 
-/// Where rules are kept from one session to the next.
+/// Storage of permission rules across sessions.
 pub trait Rulebook: Send + Sync {
-    /// Makes a change that is to outlive the session.
+    /// Saves a change that outlives the session.
     ///
     /// # Errors
-    /// Where it cannot be kept; the text says why.
+    ///
+    /// If it cannot be saved; the text says why.
     fn save(&self, update: &PermissionUpdate) -> Result<(), String>;
 }

@@ -1,7 +1,7 @@
-//! For whom the program works: people, or programs that speak the Agent SDKs' protocol.
+//! Native or Agent-SDK interface: for people, or for programs that speak the Agent SDKs' protocol.
 //!
-//! The choice decides names (of tools and their arguments), defaults and exit codes. Nothing about a run's decisions
-//! depends on it.
+//! It selects names (of tools and their arguments), defaults and exit codes. Decisions within a run do not depend on
+//! it.
 
 /// The interface under which the program presents itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,16 +1,16 @@
-//! Where a tool, a skill or a command comes from: what a later layer says takes the place of what an earlier one says
-//! under the same name.
+//! Precedence of the sources of tools, skills and commands: an item of a later layer replaces one of the same name
+//! from an earlier layer.
 
 use std::fmt;
 
-/// Where something that can be replaced by name comes from. A greater one counts more.
+/// Source of an item that can be replaced by name. Greater layers take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// The program.
+    /// Built into the program.
     BuiltIn,
-    /// What was put into this copy of the program.
+    /// Embedded in this copy of the program.
     Embedded,
-    /// The user's folder of another agent.
+    /// The user's folder for another agent.
     ForeignUser,
     /// The user's folder.
     User,
@@ -18,14 +18,14 @@ pub enum Layer {
     ForeignProject,
     /// The project's folder.
     Project,
-    /// A skill that is in use.
+    /// A skill in use.
     Skill,
-    /// An option.
+    /// A command-line option.
     CommandLine,
 }
 
 impl Layer {
-    /// Whether it came with the project, so that it counts only where the project is trusted if it is code.
+    /// Whether it came with the project. Code from such a layer requires trust in the project.
     pub fn is_of_project(self) -> bool {
         matches!(self, Self::ForeignProject | Self::Project)
     }

@@ -1,10 +1,10 @@
-//! What is said between a person, a model and its tools, and what follows from it.
+//! The conversation between a person, a model and its tools, and the decisions that follow from it.
 //!
-//! This crate holds the words of the conversation ([`Message`], [`ContentBlock`], [`Event`]), the one decision
-//! of a run ([`next`]), and the ports ([`Provider`], [`Tool`], [`Servers`], [`Store`], [`Clock`]) through which the
-//! rest of the program reaches the outside. It does no I/O, reads no clock and makes no random numbers: time and ids
-//! are arguments, so everything here can be tested as a table. Vendors' formats, SQL, processes and terminals live in
-//! the crates around it and never meet each other.
+//! This crate holds the types of the conversation ([`Message`], [`ContentBlock`], [`Event`]), the one decision of a
+//! run ([`next`]), and the ports ([`Provider`], [`Tool`], [`Servers`], [`Store`], [`Clock`]) through which the rest
+//! of the program reaches the outside. It does no I/O, reads no clock and makes no random numbers: time and ids are
+//! arguments, so everything here can be tested as a table. Vendors' formats, SQL, processes and terminals live in the
+//! crates around it and never meet each other.
 
 mod checkpoint;
 mod clock;
@@ -16,6 +16,7 @@ mod event;
 pub mod front_matter;
 mod host;
 mod id;
+mod interaction;
 mod interface;
 mod layer;
 mod limits;
@@ -25,6 +26,7 @@ mod model_usage;
 mod models;
 mod neutral;
 mod next;
+mod output;
 mod permission;
 mod provider;
 mod repair;
@@ -47,11 +49,9 @@ pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_text};
 pub use event::{Event, EventKind, LoopAction};
-pub use host::{
-    Choice, ChoiceOption, Host, HostPermission, Interaction, PermissionAnswer, PermissionRequest,
-    Rulebook,
-};
+pub use host::{Host, HostPermission, PermissionAnswer, PermissionRequest, Rulebook};
 pub use id::{MessageId, SessionId, ToolUseId};
+pub use interaction::{Choice, ChoiceOption, Interaction};
 pub use interface::Interface;
 pub use layer::Layer;
 pub use limits::{ExitReason, Limits};
@@ -64,6 +64,7 @@ pub use model_usage::ModelUsage;
 pub use models::Models;
 pub use neutral::neutralise;
 pub use next::{Skip, Step, next};
+pub use output::{Content, Output, Spool};
 pub use permission::{
     Behavior, Decision, Destination, Inquiry, PatternRoots, PermissionMode, PermissionUpdate,
     Permissions, Rule, RuleError, RuleValue, is_protected, is_same_tool,
@@ -81,10 +82,7 @@ pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Tasks};
-pub use tool::{
-    Access, Content, Context, DisplayKey, Output, Progress, ProgressSink, Spool, Tool, ToolSpec,
-    Truncation,
-};
+pub use tool::{Access, Context, DisplayKey, Progress, ProgressSink, Tool, ToolSpec, Truncation};
 pub use transcript::{CallState, Transcript, trimmed};
 pub use usage::{Cost, Price, Usage};
 pub use words::split_words;

@@ -1,4 +1,4 @@
-//! What bounds a run, and why one ends.
+//! Limits of a run, and the reasons why one ends.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cost, Time};
 
-/// What bounds a run. All counts are of this run: from its prompt on.
+/// Limits of a run. All counts start at the run's prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Model calls (`--max-turns`).
+    /// Maximum number of model calls (`--max-turns`).
     pub max_turns: Option<u32>,
-    /// Input and output tokens summed over the calls (`--max-tokens`).
+    /// Maximum of input and output tokens, summed over the calls (`--max-tokens`).
     pub max_tokens: Option<u64>,
-    /// Input and output tokens of the last call (`--max-context-tokens`).
+    /// Maximum of input and output tokens of the last call (`--max-context-tokens`).
     pub max_context_tokens: Option<u64>,
-    /// Money (`--max-budget-usd`).
+    /// Maximum cost (`--max-budget-usd`).
     pub max_budget: Option<Cost>,
-    /// When the run must end (`--timeout`).
+    /// Time at which the run must end (`--timeout`).
     pub deadline: Option<Time>,
-    /// How many tokens the model can hold.
+    /// Context window of the model, in tokens.
     pub context_window: u64,
-    /// How many of them are kept free for the answer.
+    /// Tokens of the context window reserved for the answer.
     pub reserved_output: u64,
 }
 
-/// Why a run ended: `agent_end.stop_reason`, and the exit code of the program.
+/// Reason why a run ended: `agent_end.stop_reason`, and the source of the exit code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
-    /// The model has said what it had to say.
+    /// The model ended its turn.
     EndTurn,
     /// The model wrote a stop sequence.
     StopSequence,
@@ -40,29 +40,29 @@ pub enum ExitReason {
     MaxBudget,
     /// `--max-tokens` or `--max-context-tokens`.
     BudgetExceeded,
-    /// The output limit cut the answer, again and again.
+    /// The output limit cut the answer repeatedly.
     MaxTokens,
     /// `--timeout`.
     Timeout,
     /// The model repeated itself five times.
     LoopDetected,
-    /// The answer did not fit its schema, again and again.
+    /// The answer repeatedly failed to match its schema.
     #[serde(rename = "error_max_structured_output_retries")]
     MaxStructuredOutputRetries,
     /// A person stopped the run.
     Interrupted,
-    /// The embedder's token stopped the run.
+    /// The embedding program stopped the run.
     Aborted,
-    /// The model declined; its words are in the last message.
+    /// The model refused; its words are in the last message.
     Refusal,
-    /// The run could not go on.
+    /// The run failed.
     Error,
-    /// The model stopped for a reason this version does not know.
+    /// A stop reason that this version does not know.
     Other(String),
 }
 
 impl ExitReason {
-    /// The word used in events and in JSON output.
+    /// Returns the word used in events and in JSON output.
     pub fn as_str(&self) -> &str {
         match self {
             Self::EndTurn => "end_turn",
@@ -82,7 +82,7 @@ impl ExitReason {
         }
     }
 
-    /// Whether the run came to its own end, so that something still owed may keep it going.
+    /// Whether the run ended by itself, so that unfinished work may keep it going.
     pub fn is_end_of_turn(&self) -> bool {
         matches!(self, Self::EndTurn | Self::StopSequence)
     }

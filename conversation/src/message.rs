@@ -1,15 +1,16 @@
-//! A message and what it is made of. The form is the Messages API's; other vendors are converted at the door.
+//! Messages and their content blocks. The format is that of the Messages API; other vendors' formats are converted by
+//! their providers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Cost, MessageId, Time, ToolUseId, Usage};
 
-/// Who speaks.
+/// Role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// A person, or we in a person's place: prompts, tool results, steering, summaries.
+    /// A person, or the engine on their behalf: prompts, tool results, steering, summaries.
     User,
     /// The model.
     Assistant,
@@ -18,98 +19,99 @@ pub enum Role {
 /// One entry of the conversation tree. Immutable once stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its name in the tree.
+    /// Id in the tree.
     pub id: MessageId,
-    /// The message before it, `None` for a root.
+    /// Preceding message, `None` for a root.
     pub parent: Option<MessageId>,
-    /// Its depth: 0 for a root, the parent's plus one otherwise, so forks share numbers (`@N`).
+    /// Depth: 0 for a root, otherwise the parent's plus one, so forks share numbers (`@N`).
     pub seq: u32,
-    /// Who speaks.
+    /// Role of the author.
     pub role: Role,
-    /// Why it is here.
+    /// Reason why it is in the conversation.
     pub origin: Origin,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Time,
-    /// What is said. Empty where the store left the content of a message before the view out (see
+    /// Content blocks. Empty if the store omitted the content of a message before the view (see
     /// [`Transcript`](crate::Transcript)).
     pub content: Vec<ContentBlock>,
-    /// How the model came to say it: on its answers, and on the summaries that it wrote.
+    /// Metadata of the model call, on answers and on summaries that the model wrote.
     pub response: Option<Response>,
 }
 
-/// Why a message is in the conversation.
+/// Reason why a message is in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// A person's prompt: a run begins here.
+    /// A person's prompt, which begins a run.
     Prompt,
     /// The model's answer.
     Model,
-    /// The results of the tool calls of the message before.
+    /// Results of the tool calls in the preceding message.
     Results,
-    /// A person's words during the run, marked `[STEERING]`.
+    /// A person's message during the run, marked `[STEERING]`.
     Steering,
-    /// A prompt that waited for the end of the answer.
+    /// A prompt queued until the end of the answer.
     FollowUp,
-    /// Our warning that the model repeats itself, marked `[LOOP DETECTED]`.
+    /// Warning by the engine that the model repeats itself, marked `[LOOP DETECTED]`.
     Nudge,
-    /// Our request to go on after an answer that was cut by the output limit.
+    /// Request by the engine to continue an answer cut by the output limit.
     Continuation,
-    /// Our reminder of something still owed at the end of a run (a file, a structured answer, a hook's demand).
+    /// Reminder by the engine of something missing at the end of a run (a file, a structured answer, a hook's
+    /// demand).
     Reminder,
-    /// What came of something in the background, marked `[TASK]`.
+    /// Result of a background task, marked `[TASK]`.
     Task,
-    /// What stands for all before it in the model's view, marked `[COMPACTION SUMMARY]`.
+    /// Summary that replaces all earlier messages in the model's view, marked `[COMPACTION SUMMARY]`.
     Summary {
-        /// The first message that the view keeps beside the summary; `None`: it keeps none.
+        /// First message that the view keeps beside the summary, `None` if it keeps none.
         kept_from: Option<MessageId>,
     },
 }
 
-/// The circumstances of a model's answer.
+/// Metadata of a model's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Response {
-    /// Why it ended.
+    /// Reason why the answer ended.
     pub stop_reason: StopReason,
-    /// What it cost in tokens.
+    /// Tokens used.
     pub usage: Usage,
-    /// What it cost in money, as the server said or by the model's price then; `None` where neither is known.
+    /// Cost as reported by the server, or by the model's price at the time; `None` if neither is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The model that was asked.
+    /// Model that was requested.
     pub model: String,
-    /// The provider that was asked.
+    /// Provider that was requested.
     pub provider: String,
-    /// From the request to the end, retries included.
+    /// Milliseconds from the request to the end, retries included.
     pub latency_ms: u64,
 }
 
-/// Why the model stopped.
+/// Reason why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum StopReason {
-    /// It has said what it had to say.
+    /// The turn is complete.
     EndTurn,
-    /// It waits for tool results.
+    /// The model waits for tool results.
     ToolUse,
-    /// The output limit cut it.
+    /// The output limit was reached.
     MaxTokens,
-    /// It wrote one of the request's stop sequences.
+    /// The model wrote one of the request's stop sequences.
     StopSequence,
-    /// A long turn was paused by the server: asking again goes on.
+    /// The server paused a long turn; another request continues it.
     PauseTurn,
-    /// It declines.
+    /// The model refused.
     Refusal,
-    /// The window is full.
+    /// The context window is full.
     ContextWindowExceeded,
-    /// We cut it: the message is what had arrived.
+    /// The answer was interrupted locally; the message holds the part that had arrived.
     Interrupted,
-    /// Something this version does not know, kept as it came.
+    /// A value that this version does not know, kept verbatim.
     Other(String),
 }
 
 impl StopReason {
-    /// The word used on the wire, in the database and in events.
+    /// Returns the word used on the wire, in the database and in events.
     pub fn as_str(&self) -> &str {
         match self {
             Self::EndTurn => "end_turn",
@@ -153,34 +155,34 @@ impl From<StopReason> for String {
     }
 }
 
-/// A piece of a message.
+/// A block of a message's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ContentBlock {
-    /// Words.
+    /// Text.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
     /// The model's reasoning. Sent back only to the model that signed it, and only with its signature.
     Thinking {
-        /// The reasoning, as far as the vendor shows it.
+        /// The reasoning, as far as the vendor discloses it.
         thinking: String,
-        /// The vendor's seal; `None` where an interrupt cut it off.
+        /// The vendor's signature; `None` if an interrupt cut it off.
         signature: Option<String>,
     },
-    /// Reasoning that the vendor shows only in encrypted form.
+    /// Reasoning that the vendor discloses only in encrypted form.
     RedactedThinking {
         /// The encrypted reasoning.
         data: String,
     },
-    /// A picture from the user.
+    /// An image from the user.
     Image(Image),
-    /// The model asks for a tool.
+    /// A tool call by the model.
     ToolUse(ToolUse),
-    /// What the tool answered.
+    /// Result of a tool call.
     ToolResult(ToolResult),
-    /// A block this version does not know, verbatim, with its own `type` inside.
+    /// A block that this version does not know, verbatim, including its own `type`.
     Other {
         /// The whole block.
         raw: Value,
@@ -188,12 +190,12 @@ pub enum ContentBlock {
 }
 
 impl ContentBlock {
-    /// A text block.
+    /// Returns a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// The words of a text block, also of one that is kept verbatim for what else it holds.
+    /// Returns the text of a text block, also of one kept verbatim because of additional fields.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } => Some(text),
@@ -205,44 +207,44 @@ impl ContentBlock {
     }
 }
 
-/// The words of `content`, its text blocks joined as they are.
+/// Returns the concatenated text blocks of `content`.
 pub fn text_of(content: &[ContentBlock]) -> String {
     content.iter().filter_map(ContentBlock::as_text).collect()
 }
 
-/// A picture, encoded as the wire wants it.
+/// An image in base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    /// MIME type: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub media_type: String,
-    /// The file's bytes in base64.
+    /// File content in base64.
     pub data: String,
 }
 
-/// The model's request to run a tool.
+/// A tool call requested by the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// Pairs it with its result.
+    /// Id that pairs the call with its result.
     pub id: ToolUseId,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
-    /// The tool's arguments.
+    /// Arguments of the tool.
     pub input: Input,
 }
 
-/// A tool's arguments.
+/// Arguments of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Input {
-    /// A JSON object, key order kept.
+    /// A JSON object with its key order.
     Object(serde_json::Map<String, Value>),
-    /// Anything else that the model sent in its place (another JSON value, or text that isn't JSON), to be
-    /// answered with an error result.
+    /// Any other value that the model sent (another JSON value, or text that is not JSON); answered with an error
+    /// result.
     Malformed(Value),
 }
 
 impl Input {
-    /// The argument `name`, if the input is an object that has it.
+    /// Returns the argument `name`, if the input is an object that has it.
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self {
             Self::Object(map) => map.get(name),
@@ -250,12 +252,12 @@ impl Input {
         }
     }
 
-    /// The argument `name`, if it is text.
+    /// Returns the argument `name`, if it is a string.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(Value::as_str)
     }
 
-    /// The input as one JSON value.
+    /// Returns the input as one JSON value.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Object(map) => Value::Object(map.clone()),
@@ -279,26 +281,26 @@ impl Default for Input {
     }
 }
 
-/// What a tool answered, as the model sees it. The whole output is in the store.
+/// Result of a tool call as the model sees it. The store has the whole output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call it answers.
+    /// Id of the call that it answers.
     pub tool_use_id: ToolUseId,
-    /// The tool's name; the wire does not carry it, but a resumed session needs it.
+    /// Name of the tool; the wire does not carry it, but a resumed session needs it.
     pub tool_name: String,
-    /// The output after truncation.
+    /// Output after truncation.
     pub content: Vec<ResultBlock>,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// How long it ran.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// What the tool says of its output besides: path, line count, exit code …
+    /// Structured data about the output: path, line count, exit code, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
 
 impl ToolResult {
-    /// An error result of a call that did not run.
+    /// Returns an error result for a call that did not run.
     pub fn error(call: &ToolUse, text: impl Into<String>) -> Self {
         Self {
             tool_use_id: call.id.clone(),
@@ -310,31 +312,38 @@ impl ToolResult {
         }
     }
 
-    /// The text of the result, its pieces joined by newlines.
+    /// Returns the text blocks of the result, joined by newlines.
     pub fn text(&self) -> String {
-        let texts = self.content.iter().filter_map(|block| match block {
-            ResultBlock::Text { text } => Some(text.as_str()),
-            ResultBlock::Image(_) => None,
+        ResultBlock::text_of(&self.content)
+    }
+}
+
+/// A block of a tool result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ResultBlock {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    Image(Image),
+}
+
+impl ResultBlock {
+    /// Returns the text blocks of `blocks`, joined by newlines.
+    pub fn text_of(blocks: &[Self]) -> String {
+        let texts = blocks.iter().filter_map(|block| match block {
+            Self::Text { text } => Some(text.as_str()),
+            Self::Image(_) => None,
         });
         texts.collect::<Vec<_>>().join("\n")
     }
 }
 
-/// A piece of a tool's answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum ResultBlock {
-    /// Words.
-    Text {
-        /// The words.
-        text: String,
-    },
-    /// A picture.
-    Image(Image),
-}
-
 impl Message {
-    /// The tool calls that the message asks for, in order.
+    /// Returns the tool calls of the message, in order.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUse> {
         self.content.iter().filter_map(|block| match block {
             ContentBlock::ToolUse(call) => Some(call),
@@ -342,7 +351,7 @@ impl Message {
         })
     }
 
-    /// The tool results that the message carries, in order.
+    /// Returns the tool results of the message, in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.content.iter().filter_map(|block| match block {
             ContentBlock::ToolResult(result) => Some(result),
@@ -350,17 +359,17 @@ impl Message {
         })
     }
 
-    /// The words of the message, its text blocks joined as they are.
+    /// Returns the concatenated text blocks of the message.
     pub fn text(&self) -> String {
         text_of(&self.content)
     }
 
-    /// Why the model stopped, on an assistant message.
+    /// Returns why the model stopped, for an assistant message.
     pub fn stop_reason(&self) -> Option<&StopReason> {
         self.response.as_ref().map(|response| &response.stop_reason)
     }
 
-    /// What the model's answer cost in tokens, nothing for a user message.
+    /// Returns the tokens of the model call, zero for a user message.
     pub fn usage(&self) -> Usage {
         self.response
             .as_ref()
@@ -368,7 +377,7 @@ impl Message {
             .unwrap_or_default()
     }
 
-    /// Whether `model` of `provider` wrote it, so that its thinking may go back to it.
+    /// Whether `model` of `provider` wrote the message, so that its thinking may be sent back.
     pub fn was_written_by(&self, provider: &str, model: &str) -> bool {
         self.response
             .as_ref()

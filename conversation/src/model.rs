@@ -1,26 +1,26 @@
-//! What is known of a model before it is asked.
+//! Properties of a model that are known before it is used.
 
 use crate::{Cost, Price, Usage};
 
 /// A model as a provider serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
-    /// The provider's name: `anthropic`, `litellm`, `script` …; what signed a thinking block is found again by it.
+    /// Name of the provider: `anthropic`, `litellm`, `script`, …; identifies the signer of thinking blocks.
     pub provider: String,
-    /// The name sent on the wire.
+    /// Name on the wire.
     pub name: String,
-    /// How many tokens it can read and write in all.
+    /// Maximum number of tokens, input and output together.
     pub context_window: u64,
-    /// How many tokens it may write in one response.
+    /// Maximum number of output tokens in one response.
     pub max_output: u64,
-    /// What its tokens cost, if known.
+    /// Token prices, if known.
     pub price: Option<Price>,
-    /// What they cost instead in a call that reads more than so many tokens.
+    /// Token threshold and the prices for calls that read more than that.
     pub long_price: Option<(u64, Price)>,
 }
 
 impl Model {
-    /// What `usage` costs, or `None` where no price is known: never a guess, never 0.
+    /// Returns the cost of `usage`, or `None` if the price is unknown: never a guess, never 0.
     pub fn cost(&self, usage: &Usage) -> Option<Cost> {
         let long = self
             .long_price

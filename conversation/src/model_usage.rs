@@ -1,34 +1,34 @@
-//! What each model took: tokens and money, also of models that a tool has asked on its own account.
+//! Tokens and cost per model, including models that tools call themselves.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Cost, Response, ToolResult, Usage};
 
-/// Where a tool says in the details of its result what the models took that it has asked.
+/// Key in the details of a tool result for the usage of models that the tool called.
 const SPENT: &str = "spent";
 
-/// What one model took of a run.
+/// Usage of one model within a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelUsage {
-    /// The provider's name.
+    /// Name of the provider.
     pub provider: String,
-    /// The model's.
+    /// Name of the model.
     pub model: String,
-    /// Its tokens.
+    /// Tokens used.
     pub usage: Usage,
-    /// What they cost; `None` where that is not known of all.
+    /// Cost; `None` if it is not known for all calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
 
 impl ModelUsage {
-    /// What each model took of `responses`.
+    /// Returns the usage per model of `responses`.
     pub fn of<'a>(responses: impl IntoIterator<Item = &'a Response>) -> Vec<Self> {
-        let mut shares: Vec<Self> = Vec::new();
+        let mut usages: Vec<Self> = Vec::new();
         for response in responses {
             Self::add(
-                &mut shares,
+                &mut usages,
                 Self {
                     provider: response.provider.clone(),
                     model: response.model.clone(),
@@ -37,33 +37,34 @@ impl ModelUsage {
                 },
             );
         }
-        shares
+        usages
     }
 
-    /// Adds a share to those of the same model, or to the list.
-    pub fn add(shares: &mut Vec<Self>, more: Self) {
+    /// Adds `more` to the entry of the same model, or appends a new entry.
+    pub fn add(usages: &mut Vec<Self>, more: Self) {
         let is_same =
-            |share: &&mut Self| (&share.provider, &share.model) == (&more.provider, &more.model);
-        match shares.iter_mut().find(is_same) {
-            Some(share) => {
-                share.usage += more.usage;
-                share.cost = share.cost.zip(more.cost).map(|(sum, cost)| sum + cost);
+            |known: &&mut Self| (&known.provider, &known.model) == (&more.provider, &more.model);
+        match usages.iter_mut().find(is_same) {
+            Some(known) => {
+                known.usage += more.usage;
+                known.cost = known.cost.zip(more.cost).map(|(sum, cost)| sum + cost);
             }
-            None => shares.push(more),
+            None => usages.push(more),
         }
     }
 
-    /// Writes into the details of a result what was taken to make it, so that it counts to the run that asked for it.
-    pub fn write_into(details: &mut Value, shares: &[Self]) {
-        if !shares.is_empty() {
-            details[SPENT] = serde_json::to_value(shares).unwrap_or_default();
+    /// Writes the usage of a tool's own model calls into the details of its result, so that it counts towards the
+    /// run.
+    pub fn write_into(details: &mut Value, usages: &[Self]) {
+        if !usages.is_empty() {
+            details[SPENT] = serde_json::to_value(usages).unwrap_or_default();
         }
     }
 
-    /// What was taken to make this result besides the answers of the conversation itself.
+    /// Returns the usage recorded in the details of a tool result.
     pub fn recorded_in(result: &ToolResult) -> Vec<Self> {
         let spent = result.details.as_ref().and_then(|it| it.get(SPENT));
-        // Other programs' tools may have a word of their own there.
+        // Third-party tools may use the same key for something else.
         spent
             .and_then(|spent| Vec::deserialize(spent).ok())
             .unwrap_or_default()

@@ -1,17 +1,18 @@
-//! Port: from a name to a model that can be asked, for whoever changes the model of a session or starts another one.
+//! Port: resolves a model name to a provider, to change the model of a session or to start a subagent.
 
 use std::sync::Arc;
 
 use crate::{Model, Provider, ProviderError};
 
-/// The models that can be asked.
+/// The available models.
 pub trait Models: Send + Sync {
-    /// The model of this name or alias; `None`: the one that the settings name.
+    /// Returns a provider for the model of this name or alias, or for the default model if `None`.
     ///
     /// # Errors
-    /// Where there is no such model, or no key for it.
+    ///
+    /// If there is no such model, or no key for it.
     fn connect(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ProviderError>;
 
-    /// What is known of a model that has answered.
+    /// Returns the known properties of a model that has answered.
     fn describe(&self, provider: &str, name: &str) -> Model;
 }

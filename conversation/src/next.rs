@@ -1,5 +1,5 @@
-//! The one decision of a run: what to do next. It is computed from what has been said and from nothing else, so a
-//! run that was killed, forked or handed to another machine goes on by the same rule as one that never stopped.
+//! The one decision of a run: the next step. It depends only on the transcript, so a run that was killed, forked or
+//! moved to another machine goes on by the same rule as one that never stopped.
 
 use std::sync::Arc;
 
@@ -8,54 +8,54 @@ use crate::{
     repetition,
 };
 
-/// Turns with the very same calls before the model is told, and before the run ends.
+/// Number of identical turns after which the model is warned, and after which the run ends.
 const WARN_AT: usize = 3;
 const BREAK_AT: usize = 5;
-/// How full the window may get, in percent, before a summary is made, and at most.
+/// Fullness of the context window in percent that triggers a summary, and the maximum.
 const CROWDED: u64 = 80;
 const FULL: u64 = 95;
-/// How often in a row an answer cut by the output limit is continued.
+/// Number of consecutive continuations of an answer cut by the output limit.
 const CONTINUATIONS: usize = 3;
 
-/// The one thing the driver does before it asks again.
+/// The next step of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Ask the model.
+    /// Call the model.
     CallModel,
     /// Run these calls, in this order, and store their results.
     RunTools(Vec<ToolUse>),
     /// Answer these calls with an error instead of running them.
     SkipTools(Vec<ToolUse>, Skip),
-    /// Tell the model that it repeats itself.
+    /// Warn the model that it repeats itself.
     Nudge(Repetition),
-    /// Ask the model to go on where the output limit cut it.
+    /// Ask the model to continue an answer cut by the output limit.
     Continue,
-    /// Put a summary in the place of the older messages.
+    /// Replace the older messages with a summary.
     Compact,
-    /// The conversation does not fit, and a summary would not help: so many tokens of so many.
+    /// The conversation does not fit, and a summary would not help.
     Overflow {
-        /// Tokens that the next request and its answer need.
+        /// Tokens needed by the next request and its answer.
         needed: u64,
-        /// Tokens that the model can hold.
+        /// Context window of the model, in tokens.
         window: u64,
     },
-    /// The run is over.
+    /// End the run.
     Finish(ExitReason),
 }
 
-/// Why calls are not run.
+/// Reason why calls are skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skip {
     /// The token budget is used up.
     Tokens,
-    /// The money is used up.
+    /// The cost budget is used up.
     Money,
     /// The time is used up.
     Time,
 }
 
 impl Skip {
-    /// What the model is told in the place of a result.
+    /// Returns the error text that the model sees as the result.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Tokens => "Not run: the token budget of this run is used up.",
@@ -73,7 +73,7 @@ impl Skip {
     }
 }
 
-/// Decides the next step of a run at the time `now`.
+/// Returns the next step of a run at the time `now`.
 pub fn next(transcript: &Transcript, limits: &Limits, now: Time) -> Step {
     let Some(last) = transcript.last() else {
         return Step::Finish(ExitReason::EndTurn);
@@ -119,7 +119,7 @@ fn before_call(
     if fullness > CROWDED && transcript.has_answer_since_summary() {
         return Step::Compact;
     }
-    // What a first prompt really takes is only estimated, so the server has the word there.
+    // The size of a first prompt is only an estimate, so the server decides there.
     if fullness > FULL && transcript.summary().is_some() {
         let needed = transcript.context_tokens() + limits.reserved_output;
         return Step::Overflow {
@@ -140,7 +140,7 @@ fn after_answer(
         return Step::Finish(ExitReason::EndTurn);
     };
     match stop_reason {
-        // No blocks and yet `tool_use`: an answer all the same.
+        // `tool_use` without blocks: a normal answer.
         StopReason::EndTurn | StopReason::ToolUse => Step::Finish(ExitReason::EndTurn),
         StopReason::StopSequence => Step::Finish(ExitReason::StopSequence),
         StopReason::Refusal => Step::Finish(ExitReason::Refusal),
@@ -153,8 +153,8 @@ fn after_answer(
     }
 }
 
-/// After an answer that was cut: summarise first where room is short or nothing of the answer is left, then ask to
-/// go on, a few times.
+/// Returns the step after a cut answer: summarise first if space is short or nothing of the answer is left, otherwise
+/// ask the model to continue, a limited number of times.
 fn after_cut(
     transcript: &Transcript,
     last: &Message,
@@ -178,7 +178,7 @@ fn after_cut(
     }
 }
 
-/// The limit that forbids another call of the model, if one does.
+/// Returns the reached limit that forbids another model call, if any.
 fn limit_reached(
     transcript: &Transcript,
     limits: &Limits,
@@ -191,7 +191,7 @@ fn limit_reached(
     used_up.map(Skip::exit_reason).or_else(had_last_turn)
 }
 
-/// What of the budgets is used up, if any.
+/// Returns the budget that is used up, if any.
 fn used_up(transcript: &Transcript, limits: &Limits, now: Time) -> Option<Skip> {
     let spent = transcript.spent();
     let last_call = || {
@@ -233,7 +233,7 @@ fn is_cut(message: Option<&Message>) -> bool {
     )
 }
 
-/// How many continuations stand at the end of the run with nothing but cut answers between them.
+/// Counts the continuations at the end of the run with only cut answers between them.
 fn continuations(run: &[Arc<Message>]) -> usize {
     run.iter()
         .rev()
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_message_says_what_comes_next() {
+    fn the_last_message_decides_the_next_step() {
         let cases = [
             ("", "finish end_turn"),
             ("user", "call"),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn repetition_is_told_at_three_and_four_and_ends_at_five() {
+    fn repetition_warns_at_three_and_four_and_ends_at_five() {
         let turns = |count: usize| {
             format!(
                 "user{}",
@@ -396,9 +396,9 @@ mod tests {
         };
         let mut line = turns(2);
         check(&[(&line, "call")], &limits());
-        for (told, expected) in [("nudge 3", "call"), ("nudge 4", "call")] {
+        for (words, expected) in [("nudge 3", "call"), ("nudge 4", "call")] {
             line.push_str(" assistant:tool_use(bash ls) results");
-            check(&[(&line, told)], &limits());
+            check(&[(&line, words)], &limits());
             line.push_str(" nudge");
             check(&[(&line, expected)], &limits());
         }
@@ -445,7 +445,7 @@ mod tests {
             max_turns: Some(3),
             ..limits()
         };
-        // Nobody would read the warning that these turns were the same.
+        // Nobody would read a warning that these turns were the same.
         let turns = " assistant:tool_use(bash ls) results".repeat(3);
         check(&[(&format!("user{turns}"), "finish max_turns")], &three);
     }

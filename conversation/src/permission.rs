@@ -1,8 +1,9 @@
-//! Whether a tool call may happen: a function of the rules, the mode and what the call would touch.
+//! Permission decisions: a function of the rules, the mode and the accesses of a tool call.
 //!
-//! What is asked is asked elsewhere; what an answer changes of the rules is an [`PermissionUpdate`] that is applied
+//! Users are asked elsewhere; the changes of the rules in their answers are [`PermissionUpdate`]s, which are applied
 //! here.
 
+mod apply;
 mod mode;
 mod pattern;
 mod protected;
@@ -12,6 +13,7 @@ mod update;
 use std::path::{Path, PathBuf};
 
 pub use mode::PermissionMode;
+pub use pattern::PatternRoots;
 pub use protected::is_protected;
 use rule::Match;
 pub(crate) use rule::canonical as canonical_tool;
@@ -20,69 +22,58 @@ pub use update::{Behavior, Destination, PermissionUpdate, RuleValue};
 
 use crate::{Access, CommandLine, Effect, Interaction, SimpleCommand, ToolUse};
 
-/// What a session allows.
+/// Permissions of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// Where no rule says otherwise.
+    /// Default for calls that no rule covers.
     pub mode: PermissionMode,
-    /// Whether commands and files are confined by more than rules, so that only what leaves the machine is asked about.
+    /// Whether a sandbox confines commands and files, so that only network access is asked about.
     pub confined: bool,
-    /// Hosts that what is confined may reach; they need no question.
+    /// Hosts that sandboxed commands may reach without asking.
     pub hosts: Vec<String>,
-    /// Whether the user has agreed to a mode that allows everything, so that a host may choose it later.
+    /// Whether the user has agreed to mode `bypassPermissions`, so that a host may choose it later.
     pub may_bypass: bool,
-    /// Calls that are allowed.
+    /// Rules for allowed calls.
     pub allow: Vec<Rule>,
-    /// Calls that are asked about, whatever else allows them.
+    /// Rules for calls that need approval even if other rules allow them.
     pub ask: Vec<Rule>,
-    /// Calls that are denied, whatever else says.
+    /// Rules for denied calls; they override everything else.
     pub deny: Vec<Rule>,
-    /// Working directories besides the first.
+    /// Additional working directories.
     pub directories: Vec<PathBuf>,
-    /// Where the patterns of rules begin.
+    /// Base directories of path patterns.
     pub places: PatternRoots,
-    /// The mode that held before mode `plan`, and holds again once a plan is approved.
+    /// Mode before mode `plan`, restored once a plan is approved.
     pub before_plan: PermissionMode,
 }
 
-/// Where the patterns of rules begin. Paths are without symbolic links, as those of the calls are.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PatternRoots {
-    /// The working directory.
-    pub cwd: PathBuf,
-    /// The top of the project.
-    pub project: PathBuf,
-    /// The user's home.
-    pub home: Option<PathBuf>,
-}
-
-/// Whether a call may happen.
+/// Decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It may.
+    /// Allowed.
     Allow,
-    /// It may not; the text tells the model why.
+    /// Denied; the text tells the model why.
     Deny(String),
-    /// A person is to say.
+    /// The user has to decide.
     Ask(Inquiry),
 }
 
-/// What a person is to be asked of a call, and what else their answer could settle.
+/// Details of a permission request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inquiry {
-    /// Why it is asked, where it is more than that nothing allows it.
+    /// Reason for asking, unless it is only that no rule allows the call.
     pub reason: Option<String>,
-    /// Changes that would keep the question from coming again, the most fitting one first.
+    /// Permission updates that would avoid this question in future, the most fitting first.
     pub suggestions: Vec<PermissionUpdate>,
     /// The file that would be written.
     pub path: Option<PathBuf>,
-    /// What the call wants of the person, where it is more than to be allowed: whoever allows it answers this too.
+    /// User input that the call needs beyond permission; allowing the call answers it as well.
     pub interaction: Option<Interaction>,
 }
 
 impl Permissions {
-    /// Decides about one call that touches `accesses`. What is denied comes before everything, then what is to be
-    /// asked; what may fall under such a rule, as far as one can tell, is never allowed unasked.
+    /// Decides about a call that touches `accesses`. Deny rules come first, then ask rules; a call that might match
+    /// such a rule is never allowed without asking.
     pub fn decide(&self, call: &ToolUse, accesses: &[Access]) -> Decision {
         let concerns = |rule: &Rule| rule.concerns(call, accesses, &self.places);
         if let Some(rule) = self.deny.iter().find(|rule| concerns(rule) == Match::Yes) {
@@ -98,9 +89,13 @@ impl Permissions {
             return self.ask_person(call, interaction);
         }
         if let Some(rule) = self.ask.iter().find(|rule| concerns(rule) == Match::Yes) {
-            return self.inquire(call, accesses, Some(format!("the rule `{rule}` asks")));
+            return self.inquire(
+                call,
+                accesses,
+                Some(format!("the rule `{rule}` requires approval")),
+            );
         }
-        // Whoever has allowed just this line has seen all of it, redirections too.
+        // An exact rule was made for the whole line, redirections included.
         let is_exactly_allowed = accesses.iter().any(|access| {
             let mut rules = self.allow.iter().filter(|rule| rule.content.is_some());
             matches!(access, Access::Command(_))
@@ -109,9 +104,9 @@ impl Permissions {
         if is_exactly_allowed {
             return Decision::Allow;
         }
-        let doubtful = self.deny.iter().chain(&self.ask);
-        if let Some(rule) = { doubtful }.find(|rule| concerns(rule) == Match::Maybe) {
-            let reason = format!("whether the rule `{rule}` speaks of it cannot be told");
+        let mut restrictive = self.deny.iter().chain(&self.ask);
+        if let Some(rule) = restrictive.find(|rule| concerns(rule) == Match::Maybe) {
+            let reason = format!("the rule `{rule}` might match it");
             return self.inquire(call, accesses, Some(reason));
         }
         if self.mode == PermissionMode::BypassPermissions
@@ -123,7 +118,7 @@ impl Permissions {
         self.inquire(call, accesses, None)
     }
 
-    /// The working directories.
+    /// Returns the working directories.
     pub fn roots(&self) -> Vec<PathBuf> {
         let cwd = [&self.places.cwd].into_iter();
         cwd.chain(&self.directories).cloned().collect()
@@ -138,7 +133,7 @@ impl Permissions {
                 .any(|folder| path.starts_with(folder))
     }
 
-    /// Why the mode refuses the call, whatever rules allow.
+    /// Returns why the mode refuses the call regardless of allow rules.
     fn refusal(&self, call: &ToolUse, accesses: &[Access]) -> Option<String> {
         let is_refused = match self.mode {
             PermissionMode::Plan => !accesses.iter().all(is_reading),
@@ -157,7 +152,7 @@ impl Permissions {
         })
     }
 
-    /// Whether the call is what its mode is there for.
+    /// Whether the call hands on work in mode `delegate`.
     fn is_of_mode(&self, call: &ToolUse) -> bool {
         let hands_on = || Rule {
             tool: "Agent".to_owned(),
@@ -174,7 +169,7 @@ impl Permissions {
         };
         match access {
             Access::Read(_) | Access::Named(_) | Access::Ask(_) => true,
-            // What may be written there is not for rules to say.
+            // The sandbox limits writes there, not the rules.
             Access::Write(_) | Access::Command(_) | Access::Promised | Access::Unknown
                 if self.confined =>
             {
@@ -209,7 +204,7 @@ impl Permissions {
             Effect::Files => command.operands.iter().all(|path| self.may_edit(path)),
             Effect::Any => false,
         };
-        // A rule that names a program which starts another one speaks of that one only where it names it too.
+        // A rule for a program that starts another program covers that one only if it names it too.
         let by_rule = self.allow.iter().any(|rule| {
             rule.covers(call, command).is_some_and(|certain| {
                 command.inner.is_empty() || certain >= command.reach || are_inner_allowed()
@@ -220,25 +215,23 @@ impl Permissions {
             || (command.transparent && !command.inner.is_empty() && are_inner_allowed())
     }
 
-    /// Whether the mode lets this file be written.
+    /// Whether the mode allows writing this file.
     fn may_edit(&self, path: &Path) -> bool {
         self.mode == PermissionMode::AcceptEdits && self.is_inside(path) && !is_protected(path)
     }
 
     fn inquire(&self, call: &ToolUse, accesses: &[Access], reason: Option<String>) -> Decision {
         if self.mode == PermissionMode::DontAsk {
-            let why = match reason {
-                None => "mode `dontAsk` does not allow this call".to_owned(),
-                Some(reason) => reason,
-            };
+            let why =
+                reason.unwrap_or_else(|| "mode `dontAsk` does not allow this call".to_owned());
             return Decision::Deny(format!(
-                "Permission to use {} was denied: {why}, and nobody is asked.",
+                "Permission to use {} was denied: {why}, and nobody can be asked.",
                 call.name
             ));
         }
         Decision::Ask(Inquiry {
             suggestions: match &reason {
-                // A rule that asks would ask again.
+                // An ask rule would ask again.
                 Some(_) => Vec::new(),
                 None => self.suggestions(call, accesses),
             },
@@ -248,14 +241,14 @@ impl Permissions {
         })
     }
 
-    /// What becomes of a call that wants an answer: no rule and no mode can give it in a person's place.
+    /// Decides about a call that needs user input: neither rules nor modes can answer for the user.
     fn ask_person(&self, call: &ToolUse, interaction: &Interaction) -> Decision {
         let is_planning = self.mode == PermissionMode::Plan;
-        let fault = match interaction {
+        let error = match interaction {
             Interaction::Plan(_) if !is_planning => {
-                "mode `plan` is over, so there is nothing to leave"
+                "mode `plan` is not active, so there is no plan to approve"
             }
-            Interaction::ToPlan if is_planning => "mode `plan` holds already",
+            Interaction::ToPlan if is_planning => "mode `plan` is already active",
             _ if self.mode == PermissionMode::DontAsk => "in mode `dontAsk` nobody is asked",
             Interaction::Choices(_) | Interaction::Plan(_) | Interaction::ToPlan => {
                 return Decision::Ask(Inquiry {
@@ -264,10 +257,10 @@ impl Permissions {
                 });
             }
         };
-        Decision::Deny(format!("{} does not run: {fault}.", call.name))
+        Decision::Deny(format!("{} cannot run: {error}.", call.name))
     }
 
-    /// What would keep the question about the call from coming again.
+    /// Returns updates that would avoid the question about this call in future.
     fn suggestions(&self, call: &ToolUse, accesses: &[Access]) -> Vec<PermissionUpdate> {
         let mut rules = Vec::new();
         let mut is_editing = true;
@@ -315,7 +308,7 @@ impl Permissions {
         }
         if is_editing {
             let files = accesses.iter().flat_map(files_of);
-            // Hosts are used to the folders of a command's files, also where they are working directories already.
+            // SDK hosts expect the folders of a command's files, even if they are working directories already.
             let is_named = |path: &PathBuf| is_of_command(accesses) || !self.is_inside(path);
             let mut folders: Vec<PathBuf> = files
                 .filter(is_named)
@@ -338,13 +331,14 @@ impl Permissions {
         suggestions
     }
 
-    /// A rule for each command of the line that nothing allows; for the line itself where it was not understood.
+    /// Returns a rule for each command of the line that is not allowed yet, or for the whole line if it was not
+    /// understood.
     fn line_rules(&self, call: &ToolUse, line: &CommandLine) -> Vec<Rule> {
         let exact = || vec![Rule::exact(&call.name, &line.line)];
         let Some(commands) = &line.commands else {
             return exact();
         };
-        let asked = commands
+        let uncovered = commands
             .iter()
             .filter(|command| !self.allows_command(call, command));
         let rule = |command: &SimpleCommand| Rule {
@@ -352,20 +346,21 @@ impl Permissions {
             content: Some(command.proposal.clone()),
             kept: None,
         };
-        let rules: Vec<Rule> = asked.map(rule).collect();
-        // What is proposed must do what it says.
+        let rules: Vec<Rule> = uncovered.map(rule).collect();
+        // A suggestion must allow the call.
         let enough = Self {
             allow: self.allow.iter().chain(&rules).cloned().collect(),
             ..self.clone()
         };
-        match enough.allows_line(call, line) {
-            true => rules,
-            false => exact(),
+        if enough.allows_line(call, line) {
+            rules
+        } else {
+            exact()
         }
     }
 }
 
-/// Whether an access leaves everything as it is; asking the person does.
+/// Whether an access changes nothing; asking the user counts as reading.
 fn is_reading(access: &Access) -> bool {
     match access {
         Access::Ask(_) => true,
@@ -400,7 +395,7 @@ fn is_of_command(accesses: &[Access]) -> bool {
         .any(|access| matches!(access, Access::Command(_)))
 }
 
-/// The files that an access would write.
+/// Returns the files that an access would write.
 fn files_of(access: &Access) -> Vec<PathBuf> {
     match access {
         Access::Write(path) => vec![path.clone()],
@@ -424,7 +419,7 @@ fn written(access: &Access) -> Option<PathBuf> {
     files_of(access).into_iter().next()
 }
 
-/// A path as a rule names it, from the root on.
+/// Returns an absolute path as rules write it.
 fn shown(path: &Path) -> String {
     path.to_string_lossy().trim_start_matches('/').to_owned()
 }

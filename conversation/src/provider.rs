@@ -1,4 +1,4 @@
-//! Port: a model that can be asked.
+//! Port: a language model.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,100 +11,100 @@ use serde_json::Value;
 
 use crate::{Cost, Message, Model, StopReason, ToolSpec, ToolUseId, Usage};
 
-/// A model that can be asked. Retries are the provider's own affair, told by [`StreamEvent::Retry`].
+/// A language model. The provider retries by itself and reports it with [`StreamEvent::Retry`].
 pub trait Provider: Send + Sync {
-    /// Which model this is.
+    /// Returns the model's properties.
     fn model(&self) -> &Model;
 
-    /// Asks the model and gives its answer as it arrives. Nothing happens until the stream is polled; dropping it
-    /// ends the request. A whole answer ends with [`StreamEvent::Ended`]; a stream that ends without it, or whose
-    /// last item is an error, has given no answer.
+    /// Sends a request and returns the answer as a stream. Nothing happens until the stream is polled; dropping it
+    /// cancels the request. A complete answer ends with [`StreamEvent::Ended`]; a stream that ends without it, or
+    /// with an error, has given no answer.
     fn stream(&self, request: Request) -> EventStream;
 
-    /// Has the model's server search the web, where it can. Nothing happens until the future is polled.
+    /// Searches the web through the model's server, if that is supported. Nothing happens until the future is polled.
     fn search(&self, _: &WebSearch) -> Option<Searching> {
         None
     }
 }
 
-/// A search of the web.
+/// A web search request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WebSearch {
-    /// What is looked for.
+    /// Search terms.
     pub query: String,
-    /// The only domains whose pages count, where there are any; those below them too.
+    /// If not empty, only pages of these domains and their subdomains count.
     pub allowed_domains: Vec<String>,
-    /// Domains whose pages do not count. Servers take one of the two lists.
+    /// Domains whose pages do not count. Servers accept only one of the two lists.
     pub blocked_domains: Vec<String>,
 }
 
-/// A search on its way.
+/// A running web search.
 pub type Searching = Pin<Box<dyn Future<Output = Result<Findings, ProviderError>> + Send>>;
 
-/// What a search has found. All of it was written by strangers.
+/// Results of a web search. All of it is untrusted text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// The pages.
+    /// Pages found.
     pub hits: Vec<Hit>,
-    /// What the server says of them, if it does.
+    /// The server's comment on them, if any.
     pub words: String,
 }
 
-/// A page that a search has found.
+/// A page found by a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hit {
-    /// Its title.
+    /// Title of the page.
     pub title: String,
-    /// Its address.
+    /// URL of the page.
     pub address: String,
-    /// What stands there, in short; may be empty.
+    /// Short excerpt of the page; may be empty.
     pub snippet: String,
 }
 
 /// A model's answer as it arrives.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
 
-/// A question to the model.
+/// A request to the model.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The parts of the system prompt, in order; the prompt cache ends after the last one.
+    /// Parts of the system prompt, in order; the prompt cache ends after the last one.
     pub system: Arc<[String]>,
-    /// The tools that it may ask for, in order.
+    /// Available tools, in order.
     pub tools: Arc<[ToolSpec]>,
-    /// The conversation: starts with a user message, every tool use answered in the message after it. Several
-    /// messages of one role may follow each other and count as one. Thinking of other models, or without its
-    /// signature, is left out by the provider.
+    /// The conversation. It starts with a user message, and every tool use is answered in the message after it.
+    /// Consecutive messages of one role count as one. The provider leaves out thinking of other models, or without
+    /// its signature.
     pub messages: Arc<Vec<Arc<Message>>>,
-    /// How many tokens it may write.
+    /// Maximum number of output tokens.
     pub max_output: u64,
-    /// How much it may think.
+    /// Thinking budget.
     pub thinking: Thinking,
-    /// How its words are chosen.
+    /// Sampling parameters.
     pub sampling: Sampling,
 }
 
-/// How a model chooses its words, where that was set.
+/// Sampling parameters; unset ones are left to the server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sampling {
-    /// How far it strays from the likeliest.
+    /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// It takes the likeliest words that have this share of the whole.
+    /// Nucleus sampling: cumulative probability of the tokens considered.
     pub top_p: Option<f64>,
-    /// Words at which it stops.
+    /// Stop sequences.
     pub stop: Vec<String>,
 }
 
-/// How much a model may think before it answers. What is not set is left to the server.
+/// Thinking budget of a model. Unset fields are left to the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Thinking {
-    /// At most so many tokens; 0 means none.
+    /// Maximum number of thinking tokens; 0 disables thinking.
     pub budget: Option<u32>,
-    /// How hard it tries.
+    /// Reasoning effort.
     pub effort: Option<Effort>,
 }
 
 impl Thinking {
-    /// At most so many tokens of thought.
+    /// Returns a budget of at most `tokens` thinking tokens.
     pub fn at_most(tokens: u32) -> Self {
         Self {
             budget: Some(tokens),
@@ -113,25 +113,25 @@ impl Thinking {
     }
 }
 
-/// How hard a model tries.
+/// Reasoning effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
-    /// Quick and cheap.
+    /// Fast and cheap.
     Low,
-    /// In between.
+    /// Between low and high.
     Medium,
-    /// For what is difficult.
+    /// For difficult tasks.
     High,
-    /// For what is very difficult.
+    /// For very difficult tasks.
     #[serde(rename = "xhigh")]
     ExtraHigh,
-    /// As hard as it can.
+    /// The maximum.
     Max,
 }
 
 impl Effort {
-    /// All, from the least to the most.
+    /// All values, in ascending order.
     pub const ALL: [Self; 5] = [
         Self::Low,
         Self::Medium,
@@ -140,7 +140,7 @@ impl Effort {
         Self::Max,
     ];
 
-    /// The word for it.
+    /// Returns the effort's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -152,17 +152,17 @@ impl Effort {
     }
 }
 
-/// A piece of a model's answer.
+/// An event of a streamed answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamEvent {
-    /// The request goes out (again, after [`StreamEvent::Retry`]) with a body of so many bytes.
+    /// The request is sent, again after each [`StreamEvent::Retry`].
     Sent {
-        /// Size of the encoded body.
+        /// Size of the encoded body, in bytes.
         payload_bytes: u64,
     },
-    /// The attempt failed and another follows after a wait: all that came before is void.
+    /// The attempt failed and another follows after a delay; everything received before is void.
     Retry(RetryNotice),
-    /// Another model answers in the place of the one that was asked: all that came before is void.
+    /// Another model answers instead of the requested one; everything received before is void.
     Fallback(FallbackNotice),
     /// The answer begins.
     Started {
@@ -171,121 +171,121 @@ pub enum StreamEvent {
         /// Tokens known so far.
         usage: Usage,
     },
-    /// A content block begins.
+    /// A content block has started.
     BlockStarted {
-        /// Its number in the message.
+        /// Index of the block in the message.
         index: usize,
-        /// What it is.
+        /// Initial content.
         block: BlockStart,
     },
-    /// A content block grows.
+    /// A content block has grown.
     Delta {
-        /// Its number in the message.
+        /// Index of the block in the message.
         index: usize,
-        /// By what.
+        /// Additional content.
         delta: Delta,
     },
-    /// A content block is whole.
+    /// A content block is complete.
     BlockStopped {
-        /// Its number in the message.
+        /// Index of the block in the message.
         index: usize,
     },
-    /// What the server says that the call costs, which counts more than a price list.
+    /// Cost reported by the server; it takes precedence over a price list.
     Billed {
-        /// How much.
+        /// The cost.
         cost: Cost,
     },
-    /// Why the answer stops, and what it cost in tokens.
+    /// Stop reason and token usage of the answer.
     Stopping {
-        /// Why.
+        /// Reason why the model stopped.
         stop_reason: StopReason,
-        /// Tokens of the whole call, start included.
+        /// Tokens of the whole call, including the start.
         usage: Usage,
     },
-    /// The answer is whole.
+    /// The answer is complete.
     Ended,
 }
 
-/// A content block at its start.
+/// Initial content of a block.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockStart {
-    /// Words will follow; some may be here already.
+    /// Text, possibly with a first piece.
     Text(String),
-    /// Reasoning will follow.
+    /// Reasoning, possibly with a first piece.
     Thinking(String),
-    /// Encrypted reasoning, whole.
+    /// Encrypted reasoning, complete.
     RedactedThinking(String),
-    /// A tool call whose arguments will follow as pieces of JSON text.
+    /// A tool call whose arguments follow as pieces of JSON text.
     ToolUse {
-        /// Pairs it with its result.
+        /// Id that pairs the call with its result.
         id: ToolUseId,
-        /// The tool's name.
+        /// Name of the tool.
         name: String,
-        /// Arguments that stood in the start already, usually `{}`.
+        /// Arguments already in the start event, usually `{}`.
         input: Value,
     },
-    /// A block this version does not know, verbatim.
+    /// A block that this version does not know, verbatim.
     Other(Value),
 }
 
 /// A piece of a content block.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
-    /// Words.
+    /// Text.
     Text(String),
     /// Reasoning.
     Thinking(String),
-    /// A piece of the seal on the reasoning.
+    /// A piece of the reasoning's signature.
     Signature(String),
     /// A piece of JSON text.
     InputJson(String),
-    /// A delta this version does not know, verbatim.
+    /// A delta that this version does not know, verbatim.
     Other(Value),
 }
 
-/// Why and when a request is sent again.
+/// Cause and delay of a retry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryNotice {
-    /// The attempt that failed, counted from 0.
+    /// 0-based number of the failed attempt.
     pub attempt: u32,
-    /// How long until the next.
+    /// Delay before the next attempt.
     pub delay: Duration,
-    /// The HTTP status; `None` for the network's own failures.
+    /// HTTP status, `None` for a network error.
     pub status: Option<u16>,
-    /// What went wrong.
+    /// Error message.
     pub error: String,
 }
 
-/// Which model answers in the place of another, and why.
+/// Replacement of one model by another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FallbackNotice {
-    /// The one that answers.
+    /// The model that answers.
     pub model: Model,
-    /// What went wrong with the other; `None` where an earlier request has told it.
+    /// Error of the other model; `None` if an earlier request reported it.
     pub error: Option<String>,
 }
 
-/// Why the model could not be asked, or gave no whole answer.
+/// Failure of a request to a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ProviderError {
-    /// What kind of failure it is.
+    /// Kind of failure.
     pub class: ErrorClass,
-    /// The HTTP status, where there was one.
+    /// HTTP status, if there was one.
     pub status: Option<u16>,
-    /// What went wrong, in the server's words where it had some.
+    /// Error message, in the server's words if it sent some.
     pub message: String,
-    /// How long the server asked us to wait.
+    /// Delay requested by the server.
     pub retry_after: Option<Duration>,
-    /// What the user can do about it, where it is known better than by class.
+    /// Advice for the user, if more specific than the class.
     pub hint: Option<String>,
 }
 
-/// Kinds of failure, as far as they are treated differently.
+/// Kinds of failure that are treated differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
-    /// There is no key, or the server does not accept it.
+    /// The API key is missing or rejected.
     Authentication,
-    /// The account may not or cannot pay.
+    /// Billing problem of the account.
     Billing,
     /// Too many requests.
     RateLimit,
@@ -295,17 +295,17 @@ pub enum ErrorClass {
     ModelNotFound,
     /// The conversation does not fit the model's window.
     ContextTooLong,
-    /// The server has too much to do.
+    /// The server is overloaded.
     Overloaded,
-    /// The server failed.
+    /// Server error.
     Server,
     /// The server could not be reached, or the connection broke.
     Network,
-    /// The answer was not what the protocol allows, or ended early.
+    /// The response violates the protocol or ended early.
     Protocol,
-    /// The server fell silent.
+    /// The server stopped sending.
     Stalled,
-    /// The scripted model was asked something else than its scenario says.
+    /// The request differs from the scripted model's scenario.
     Script,
     /// None of the above.
     Unknown,
@@ -333,7 +333,7 @@ impl ErrorClass {
 }
 
 impl ProviderError {
-    /// An error without status, wait or hint.
+    /// Returns an error without status, delay or hint.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self {
             class,

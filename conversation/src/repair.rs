@@ -1,7 +1,7 @@
-//! Makes every history one that a model accepts: each tool use has its result right after it, each result its use.
+//! Repairs a history so that models accept it: each tool use has its result right after it, each result its use.
 //!
-//! A crash or an interrupt may leave calls without results, a deleted message results without calls, in any part.
-//! What was stored decides, never timing: a call whose result stands in the journal has that result.
+//! A crash or an interrupt may leave calls without results, a deleted message may leave results without calls,
+//! anywhere. The stored state decides, never timing: a call whose result is in the journal has that result.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ const NEVER_RAN: &str = "The session was interrupted before this tool ran; it di
 const UNKNOWN: &str =
     "The result of this tool call is not in the conversation; it may or may not have run.";
 
-/// The results of the calls that an earlier process left open in the last answer, in order: what the journal has,
-/// and an error for the rest. A call that was started is never started again by itself.
+/// Returns results for the calls that an earlier process left open in the last answer, in order: those in the
+/// journal, and an error for the rest. A started call is never run again.
 pub fn close_open_calls(transcript: &Transcript) -> Vec<ToolResult> {
     let close = |call: &ToolUse| match transcript.call(&call.id) {
         Some(CallState::Finished(result)) => result.clone(),
@@ -35,40 +35,41 @@ pub fn close_open_calls(transcript: &Transcript) -> Vec<ToolResult> {
     transcript.open_calls().into_iter().map(close).collect()
 }
 
-/// `view` as a model accepts it: starts with a user message, no empty messages, every tool use answered in the
-/// message after it and every result asked for in the message before it. Sound messages are passed on as they are.
+/// Returns `view` in a form that models accept: it starts with a user message, has no empty messages, every tool use
+/// is answered in the message after it and every result belongs to a call in the message before it. Valid messages
+/// are passed on unchanged.
 pub fn sendable(view: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut sound = Vec::with_capacity(view.len());
     extend_sendable(&mut sound, view);
     sound
 }
 
-/// Adds `newer` messages to a history that was made [`sendable`], so that both together are.
+/// Appends `newer` messages to a [`sendable`] history and keeps it sendable.
 pub fn extend_sendable(sound: &mut Vec<Arc<Message>>, newer: &[Arc<Message>]) {
     for message in newer.iter().filter(|message| !message.content.is_empty()) {
         let asking = sound.last().cloned();
         let open = calls_of(asking.as_deref());
         match message.role {
             Role::Assistant => {
-                sound.extend(answered(asking.as_deref(), &open));
+                sound.extend(answer_open(asking.as_deref(), &open));
                 if !sound.is_empty() {
                     sound.push(message.clone());
                 }
             }
             Role::User if is_sound(message, &open) => sound.push(message.clone()),
-            Role::User => sound.extend(mended(message, &open)),
+            Role::User => sound.extend(repaired(message, &open)),
         }
     }
     let asking = sound.last().cloned();
-    sound.extend(answered(asking.as_deref(), &calls_of(asking.as_deref())));
+    sound.extend(answer_open(asking.as_deref(), &calls_of(asking.as_deref())));
 }
 
-/// The calls that the next message has to answer.
+/// Returns the calls that the next message has to answer.
 fn calls_of(last: Option<&Message>) -> Vec<&ToolUse> {
     last.into_iter().flat_map(Message::tool_uses).collect()
 }
 
-/// Whether the message answers just the open calls, before anything else that it says.
+/// Whether the message answers exactly the open calls, before any other content.
 fn is_sound(message: &Message, open: &[&ToolUse]) -> bool {
     let results = message.tool_results().count();
     let leads = message
@@ -84,17 +85,17 @@ fn is_sound(message: &Message, open: &[&ToolUse]) -> bool {
         .zip(open)
         .all(|(result, call)| result.tool_use_id == call.id);
     in_order || {
-        let asked: HashSet<_> = open.iter().map(|call| &call.id).collect();
+        let wanted: HashSet<_> = open.iter().map(|call| &call.id).collect();
         let given: HashSet<_> = message
             .tool_results()
             .map(|result| &result.tool_use_id)
             .collect();
-        asked == given
+        wanted == given
     }
 }
 
-/// The message with one result for each open call and no other, results first; `None` if nothing is left of it.
-fn mended(message: &Message, open: &[&ToolUse]) -> Option<Arc<Message>> {
+/// Returns the message with exactly one result for each open call, results first; `None` if it would be empty.
+fn repaired(message: &Message, open: &[&ToolUse]) -> Option<Arc<Message>> {
     let result_of = |id: &ToolUseId| {
         let mut results = message.tool_results();
         results.find(|result| result.tool_use_id == *id).cloned()
@@ -117,8 +118,8 @@ fn mended(message: &Message, open: &[&ToolUse]) -> Option<Arc<Message>> {
     })
 }
 
-/// A message of its own that answers what is still open.
-fn answered(asking: Option<&Message>, open: &[&ToolUse]) -> Option<Arc<Message>> {
+/// Returns a message that answers the calls still open.
+fn answer_open(asking: Option<&Message>, open: &[&ToolUse]) -> Option<Arc<Message>> {
     let asking = asking.filter(|_| !open.is_empty())?;
     let results = open.iter().map(|call| ToolResult::error(call, UNKNOWN));
     Some(Arc::new(Message {
@@ -141,7 +142,7 @@ mod tests {
     use crate::testing::{messages, shown, transcript};
 
     #[test]
-    fn histories_are_mended_per_id_and_both_ways() {
+    fn histories_are_repaired_per_id_in_both_directions() {
         for (line, expected) in [
             (
                 "user assistant:tool_use(a, b) results",
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_history_is_passed_on_as_it_is() {
+    fn a_valid_history_is_unchanged() {
         let sound =
             messages("user assistant:tool_use(a, b) results steering assistant:end_turn user");
         assert!(
@@ -218,8 +219,8 @@ mod tests {
         assert_eq!(results, [MAY_HAVE_RUN, NEVER_RAN, "done", NEVER_RAN]);
     }
 
-    /// What the Messages API demands of a history, written as it checks it.
-    fn fault(history: &[Arc<Message>]) -> Option<String> {
+    /// Checks a history as the Messages API does.
+    fn error(history: &[Arc<Message>]) -> Option<String> {
         let mut asked: Vec<ToolUseId> = Vec::new();
         for (at, message) in history.iter().enumerate() {
             let given: Vec<_> = message
@@ -271,13 +272,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_history_becomes_one_that_is_accepted(words in prop::collection::vec(word(), 0..14)) {
+        fn every_history_becomes_valid(words in prop::collection::vec(word(), 0..14)) {
             let view = transcript(&words.join(" ")).view();
             let sent = sendable(&view);
-            prop_assert_eq!(fault(&sent), None, "{}", shown(&sent));
+            prop_assert_eq!(error(&sent), None, "{}", shown(&sent));
             prop_assert_eq!(shown(&sendable(&sent)), shown(&sent));
-            let said = |messages: &[Arc<Message>]| messages.iter().filter(|message| message.role == Role::User).map(|message| message.text()).collect::<String>();
-            prop_assert_eq!(said(&sent), said(&view));
+            let user_text = |messages: &[Arc<Message>]| messages.iter().filter(|message| message.role == Role::User).map(|message| message.text()).collect::<String>();
+            prop_assert_eq!(user_text(&sent), user_text(&view));
         }
 
         #[test]
@@ -290,7 +291,7 @@ mod tests {
             let view = transcript(&line).view();
             let newest_is_summary = before.last().is_some_and(|last| last.is_summary());
             prop_assert!(newest_is_summary || view.iter().any(|message| Some(&message.id) == newest.as_ref()));
-            prop_assert_eq!(fault(&sendable(&view)), None);
+            prop_assert_eq!(error(&sendable(&view)), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the model goes round in circles: how often it has asked for the very same calls in a row.
+//! Loop detection: the number of consecutive turns with identical tool calls.
 
 use std::fmt::Write;
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::{Message, Role};
 
-/// The same calls, several times in a row.
+/// Consecutive identical turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repetition {
-    /// How many turns in a row, at least 1.
+    /// Number of consecutive turns, at least 1.
     pub count: usize,
-    /// What was asked for.
+    /// The calls as text, see [`signature`].
     pub signature: String,
 }
 
-/// How often the last turn of `run` that asked for tools stands there in a row; `None` if none did. Every argument
+/// Counts how often the last turn of `run` with tool calls occurs in a row; `None` if no turn has any. Every argument
 /// counts, so paging through a file is no repetition.
 pub fn repetition<M: AsRef<Message>>(run: &[M]) -> Option<Repetition> {
     let mut turns =
@@ -39,7 +39,7 @@ fn asks_the_same(one: &Message, other: &Message) -> bool {
             .all(|(a, b)| a.name == b.name && a.input == b.input)
 }
 
-/// The calls of a turn as text: `name:{arguments}`, keys sorted, joined by `|`.
+/// Returns the calls of a turn as text: `name:{arguments}`, keys sorted, joined by `|`.
 pub fn signature(message: &Message) -> String {
     let mut signature = String::new();
     for call in message.tool_uses() {

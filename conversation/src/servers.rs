@@ -1,4 +1,4 @@
-//! Port: servers that offer tools, each in its own time.
+//! Port: MCP servers that offer tools and connect in their own time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,96 +10,97 @@ use serde_json::Value;
 
 use crate::Tool;
 
-/// Servers that offer tools. They start on their own and may be slow, end and come back while a session runs: nobody
-/// waits for them but a call of theirs, and who asks for it with [`ready`](Self::ready).
+/// Servers that offer tools. They connect in the background and may be slow, end and come back while a session runs:
+/// only calls of their own tools and callers of [`ready`](Self::ready) wait for them.
 #[async_trait]
 pub trait Servers: Send + Sync {
-    /// A number that grows whenever [`tools`](Self::tools) has changed.
+    /// Returns a number that grows whenever [`tools`](Self::tools) has changed.
     fn version(&self) -> u64;
 
-    /// The tools that there are now, in an order that does not depend on which server was quicker.
+    /// Returns the current tools, in an order that does not depend on which server was quicker.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
-    /// The tool of this name, in any case, also where the server is still starting: its calls wait for the server then.
+    /// Returns the tool of this name, in any case, also while the server is still starting: its calls then wait for
+    /// the server.
     fn find(&self, name: &str) -> Option<Arc<dyn Tool>>;
 
-    /// How each server is.
+    /// Returns the status of each server.
     fn status(&self) -> Vec<ServerStatus>;
 
-    /// Waits until each server can be asked or has failed, for none longer than `patience` since it was started. So
-    /// a server that hangs is waited for once and not in every turn.
+    /// Waits until each server is connected or has failed, but for none longer than `patience` since it was started.
+    /// So a hanging server delays only the first turn.
     async fn ready(&self, patience: Duration);
 
-    /// Makes `servers`, by name and each as a file would configure it, the servers that a program has set. Those that
-    /// it named before and does not name now are removed, and servers of its own; others stay. A server that is the
-    /// same stays connected; another one of a name that is taken takes its place. Waits until each new one can be
-    /// asked or has failed.
+    /// Replaces the servers set by a program with `servers`, by name, each configured as in a file. Previously set
+    /// servers that are missing are removed; others stay. An unchanged server stays connected; a changed one is
+    /// replaced. Waits until each new server is connected or has failed.
     async fn set(&self, servers: BTreeMap<String, Value>) -> ServersChange;
 
-    /// Ends a server and starts it again; waits until it can be asked.
+    /// Restarts a server and waits until it is connected.
     ///
     /// # Errors
     ///
-    /// Where there is no such server, or it cannot be asked; the text says why.
+    /// If there is no such server, or it cannot be reached; the text says why.
     async fn reconnect(&self, name: &str) -> Result<(), String>;
 
     /// Shows the tools of a server to the model, or hides them; the connection stays.
     ///
     /// # Errors
     ///
-    /// Where there is no such server.
+    /// If there is no such server.
     fn toggle(&self, name: &str, enabled: bool) -> Result<(), String>;
 
-    /// The resources of a server, each with `server`, `uri` and `name`, and `mimeType` and `description` where it has
-    /// them; of a template, `uriTemplate` is in the place of `uri`.
+    /// Returns the resources of a server, each with `server`, `uri` and `name`, and optionally `mimeType` and
+    /// `description`; a template has `uriTemplate` instead of `uri`.
     ///
     /// # Errors
     ///
-    /// Where there is no such server, or it does not answer.
+    /// If there is no such server, or it does not answer.
     async fn resources(&self, server: &str) -> Result<Vec<Value>, String>;
 
-    /// The contents of a resource, each with `uri`, with `text` or `blob` (in base64), and `mimeType` where it has one.
+    /// Returns the contents of a resource, each with `uri`, with `text` or `blob` (in base64), and optionally
+    /// `mimeType`.
     ///
     /// # Errors
     ///
-    /// As for [`resources`](Self::resources), and where there is no such resource.
+    /// As for [`resources`](Self::resources), and if there is no such resource.
     async fn read_resource(&self, server: &str, uri: &str) -> Result<Vec<Value>, String>;
 }
 
-/// What came of setting servers.
+/// Result of setting servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServersChange {
-    /// Servers that are new, or were replaced.
+    /// Servers that were added or replaced.
     pub added: Vec<String>,
-    /// Servers that are gone.
+    /// Servers that were removed.
     pub removed: Vec<String>,
-    /// Why servers cannot be asked, by name.
+    /// Errors of servers that cannot be reached, by name.
     pub errors: BTreeMap<String, String>,
 }
 
-/// How a server is. What the server says of itself is cleaned of control characters and short.
+/// Status of a server. Texts from the server are short and free of control characters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerStatus {
-    /// The name that the settings give it.
+    /// Name in the settings.
     pub name: String,
-    /// Whether it can be asked.
+    /// Connection state.
     pub state: ServerState,
-    /// Where it was set.
+    /// Scope of the configuration.
     pub scope: ServerScope,
-    /// How it is reached, as it was written: `type`, `command` and `args`, or `url`. No variables and no headers, which
+    /// Configuration as written: `type`, `command` and `args`, or `url`. Variables and headers are left out, as they
     /// may be secrets.
     pub config: Value,
-    /// What it says that it is.
+    /// The server's own name and version.
     pub software: Option<Software>,
-    /// Why it cannot be asked, or could not the last time.
+    /// Current or last connection error.
     pub error: Option<String>,
-    /// Its tools.
+    /// Tools of the server.
     pub tools: Vec<ServerTool>,
-    /// Tools that it offers and that cannot be used, with the reason.
+    /// Unusable tools of the server, with the reason.
     pub left_out: Vec<String>,
 }
 
-/// What a server says that it is.
+/// Name and version that a server reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Software {
     /// Its name.
@@ -111,38 +112,38 @@ pub struct Software {
 /// A tool of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerTool {
-    /// The name by which the model knows it.
+    /// Name shown to the model.
     pub name: String,
-    /// The name that its server gives it.
+    /// Name given by the server.
     pub own_name: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: String,
-    /// Whether the server says that it changes nothing.
+    /// Server's hint: changes nothing.
     pub read_only: Option<bool>,
-    /// Whether the server says that it may destroy something.
+    /// Server's hint: may destroy something.
     pub destructive: Option<bool>,
-    /// Whether the server says that it deals with the world outside.
+    /// Server's hint: interacts with the outside world.
     pub open_world: Option<bool>,
 }
 
-/// Whether a server can be asked.
+/// Connection state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerState {
-    /// It is starting, or coming back.
+    /// Connecting or reconnecting.
     Pending,
-    /// It can be asked.
+    /// Connected.
     Connected,
-    /// It wants to know who asks, and what it was told is not enough.
+    /// Authentication is missing or was rejected.
     NeedsAuth,
-    /// It could not be reached, or ended.
+    /// Unreachable or ended.
     Failed,
     /// Its tools are hidden.
     Disabled,
 }
 
 impl ServerState {
-    /// The state as programs and people read it.
+    /// Returns the state's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -154,23 +155,23 @@ impl ServerState {
     }
 }
 
-/// Where a server was set.
+/// Scope of a server's configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerScope {
     /// In the user's settings.
     User,
-    /// In what comes with the project.
+    /// In the project's files.
     Project,
     /// In the user's settings for this project.
     Local,
-    /// On the command line, or by a program while the session runs.
+    /// On the command line, or set by a program while the session runs.
     #[default]
     Dynamic,
 }
 
 impl ServerScope {
-    /// The scope as programs read it.
+    /// Returns the scope's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",

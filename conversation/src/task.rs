@@ -1,5 +1,5 @@
-//! What goes on below a call or beside the conversation: a subagent, a command in the background. Whoever starts one
-//! tells how it fares; a port asks about it and ends it.
+//! Tasks started by tool calls: subagents, and commands in the background. The tool reports their status; a port
+//! queries and stops them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,79 +10,79 @@ use async_trait::async_trait;
 
 use crate::{ModelUsage, Output, ToolUseId};
 
-/// Something that goes on below a call, or beside the conversation.
+/// A task below a call, or beside the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// Its name.
+    /// Id of the task.
     pub id: String,
-    /// The call that started it.
+    /// Call that started it.
     pub call: ToolUseId,
-    /// What it is there for, in a few words.
+    /// Short description.
     pub description: String,
-    /// What it is.
+    /// Kind of task.
     pub kind: TaskKind,
-    /// Whether the call has ended while it goes on.
+    /// Whether it outlives the call that started it.
     pub is_background: bool,
 }
 
-/// What a task is.
+/// Kind of task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskKind {
-    /// A conversation of its own.
+    /// A subagent.
     Agent {
-        /// The name of its definition.
+        /// Name of its definition.
         name: String,
-        /// What it is asked.
+        /// Its prompt.
         prompt: String,
-        /// How many conversations it is below the first one.
+        /// Nesting depth below the main conversation.
         depth: usize,
     },
-    /// A command.
+    /// A shell command.
     Command,
 }
 
-/// How a task fares.
+/// Status update of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskUpdate {
-    /// It begins.
+    /// The task has started.
     Started,
-    /// It goes on.
+    /// The task is in progress.
     Progress {
-        /// What it is doing.
+        /// Current activity.
         doing: String,
-        /// The tool that it has asked for last.
+        /// Last tool that it called.
         last_tool: Option<String>,
-        /// What it took so far.
+        /// Usage so far.
         usage: TaskUsage,
     },
-    /// It has ended.
+    /// The task has ended.
     Ended {
-        /// How.
+        /// Outcome.
         ending: TaskEnding,
-        /// What came of it, or why it ended.
+        /// Result, or reason why it ended.
         summary: String,
-        /// Where its output is, if it is kept.
+        /// File with its output, if kept.
         output_file: Option<PathBuf>,
-        /// What it took.
+        /// Total usage.
         usage: TaskUsage,
-        /// What each model took that was asked for it.
+        /// Usage per model.
         spent: Vec<ModelUsage>,
     },
 }
 
-/// How a task ended.
+/// Outcome of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskEnding {
-    /// By itself.
+    /// Ended by itself.
     Completed,
-    /// It could not go on.
+    /// Failed.
     Failed,
-    /// Somebody has stopped it.
+    /// Stopped by someone.
     Stopped,
 }
 
 impl TaskEnding {
-    /// The word for it.
+    /// Returns the outcome's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -92,33 +92,33 @@ impl TaskEnding {
     }
 }
 
-/// What a task took.
+/// Resources used by a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskUsage {
-    /// Tokens, in and out.
+    /// Input and output tokens.
     pub tokens: u64,
-    /// Calls of tools.
+    /// Number of tool calls.
     pub tool_uses: usize,
-    /// Milliseconds since it began.
+    /// Milliseconds since the start.
     pub duration_ms: u64,
 }
 
-/// Where a call tells of what it has started. By default nobody listens.
+/// Reports tasks that a call has started; no-op by default.
 #[derive(Clone, Default)]
-pub struct TaskSink(Option<Arc<Listener>>);
+pub struct TaskSink(Option<Arc<TaskListener>>);
 
-type Listener = dyn Fn(&Task, &TaskUpdate) + Send + Sync;
+type TaskListener = dyn Fn(&Task, &TaskUpdate) + Send + Sync;
 
 impl TaskSink {
-    /// Tells `listener`, which must not block.
+    /// Reports to `listener`, which must not block.
     pub fn new(listener: impl Fn(&Task, &TaskUpdate) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(listener)))
     }
 
-    /// Tells how a task fares.
-    pub fn tell(&self, task: &Task, news: &TaskUpdate) {
+    /// Reports an update of a task.
+    pub fn report(&self, task: &Task, update: &TaskUpdate) {
         if let Some(listener) = &self.0 {
-            listener(task, news);
+            listener(task, update);
         }
     }
 }
@@ -129,15 +129,15 @@ impl fmt::Debug for TaskSink {
     }
 }
 
-/// Port: tasks in the background, by their ids.
+/// Port: background tasks, by id.
 #[async_trait]
 pub trait Tasks: Send + Sync {
-    /// Whether there is, or was in this process, a task of this id.
+    /// Whether a task of this id exists, or existed in this process.
     fn has(&self, id: &str) -> bool;
 
-    /// What is new of a task: at once, or when it has ended or `patience` is over.
+    /// Returns new output of a task: immediately, or once it has ended or `patience` is over.
     async fn output(&self, id: &str, patience: Duration) -> Output;
 
-    /// Ends a task, and tells what came of it.
+    /// Stops a task and returns its result.
     async fn stop(&self, id: &str) -> Output;
 }

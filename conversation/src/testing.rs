@@ -1,10 +1,10 @@
-//! Transcripts in a line, for tests.
+//! Transcripts written in one line, for tests.
 //!
 //! Words are messages: `user`, `steering`, `followup`, `nudge`, `continue`, `summary(2)` (which keeps the messages
 //! from number 2 on), `results` (of all calls before it) or `results(t1)`, and the model's answers as
-//! `assistant:tool_use(bash ls, read a)@90%`: stop reason, calls with one argument each, and how much of the window
-//! of 1,000 tokens the call took. Message number n has the id `mN`, the calls of an answer are `tN` counted through
-//! the whole transcript.
+//! `assistant:tool_use(bash ls, read a)@90%`: stop reason, calls with one argument each, and the percentage of the
+//! window of 1,000 tokens that the call took. Message number n has the id `mN`, the calls of an answer are `tN`
+//! counted through the whole transcript.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) fn messages(line: &str) -> Vec<Arc<Message>> {
     messages
 }
 
-/// A transcript as a line again, with what each user message holds.
+/// Formats messages as one line, with the content of each user message.
 pub(crate) fn shown(messages: &[Arc<Message>]) -> String {
     let show = |message: &Arc<Message>| {
         let blocks = message.content.iter().map(|block| match block {
@@ -153,12 +153,12 @@ fn user(word: &str, before: Option<&Arc<Message>>) -> Message {
 }
 
 fn results(word: &str, before: Option<&Arc<Message>>) -> Vec<ContentBlock> {
-    let asked = before
+    let calls = before
         .into_iter()
         .flat_map(|message| message.tool_uses().map(|call| call.id.to_string()));
     let ids: Vec<String> = match argument(word) {
         Some(ids) => ids.split(", ").map(str::to_owned).collect(),
-        None => asked.collect(),
+        None => calls.collect(),
     };
     let result = |id: String| {
         let call = ToolUse {

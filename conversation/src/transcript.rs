@@ -1,7 +1,7 @@
 //! The messages from the root to the current leaf, and the model's view of them.
 //!
-//! Together with the journal of the open tool calls this is the whole state of a run: nothing else says how far it
-//! has come.
+//! Together with the journal of the open tool calls this is the whole state of a run: nothing else records its
+//! progress.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,52 +12,52 @@ use crate::{
     ToolUseId, Usage, estimate_message,
 };
 
-/// The messages from the root to the current leaf. Messages before the view (see [`Transcript::view`]) may come
-/// without their content from the store; their usage and stop reasons still count.
+/// The messages from the root to the current leaf. The store may omit the content of messages before the view (see
+/// [`Transcript::view`]); their usage and stop reasons still count.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transcript {
     messages: Vec<Arc<Message>>,
     calls: HashMap<ToolUseId, CallState>,
-    places: Places,
-    /// Which message has the last success of each tool.
+    index: TranscriptIndex,
+    /// Index of the message with the last success of each tool.
     successes: HashMap<String, usize>,
 }
 
-/// What the decisions ask of the messages, so that none of them has to go through all: it follows from them alone.
+/// Positions and sums derived from the messages, so that decisions need not scan them all.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Places {
-    /// Where the present run begins.
+struct TranscriptIndex {
+    /// Index of the current run's prompt.
     run: usize,
-    /// The last summary.
+    /// Index of the last summary.
     summary: Option<usize>,
-    /// The last answer after it.
+    /// Index of the last answer after the summary.
     answer: Option<usize>,
-    /// The last one of those that says what it took.
+    /// Index of the last of those answers with reported usage.
     reported: Option<usize>,
-    /// Answers of the run.
+    /// Number of answers in the run.
     turns: usize,
     /// Tokens of the run.
     spent: Usage,
-    /// Money of the run.
+    /// Cost of the run.
     cost: Cost,
 }
 
-/// How far a tool call of the last answer has come.
+/// Progress of a tool call of the last answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallState {
-    /// It was about to run.
+    /// The call was started.
     Started {
         /// Whether it might have changed something.
         mutating: bool,
-        /// The subagent that it has started, if one left something behind.
+        /// Id of the subagent that it started, if its conversation was stored.
         agent_id: Option<String>,
     },
-    /// It has ended.
+    /// The call has ended.
     Finished(ToolResult),
 }
 
 impl Transcript {
-    /// A transcript of `messages`, root first, and of the journal's `calls`.
+    /// Creates a transcript of `messages`, root first, and the journal's `calls`.
     pub fn new(messages: Vec<Arc<Message>>, calls: HashMap<ToolUseId, CallState>) -> Self {
         let mut transcript = Self {
             calls,
@@ -69,17 +69,17 @@ impl Transcript {
         transcript
     }
 
-    /// All messages, root first.
+    /// Returns all messages, root first.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 
-    /// The current leaf.
+    /// Returns the current leaf.
     pub fn last(&self) -> Option<&Arc<Message>> {
         self.messages.last()
     }
 
-    /// Adds a message that was stored.
+    /// Appends a stored message.
     pub fn push(&mut self, message: Arc<Message>) {
         if message.tool_results().next().is_some() {
             self.calls.clear();
@@ -89,32 +89,32 @@ impl Transcript {
 
     fn add(&mut self, message: Arc<Message>) {
         let at = self.messages.len();
-        self.places.note(at, &message);
+        self.index.note(at, &message);
         let successes = message.tool_results().filter(|result| !result.is_error);
         let names = successes.map(|result| (canonical_tool(&result.tool_name), at));
         self.successes.extend(names);
         self.messages.push(message);
     }
 
-    /// Notes that a call is about to run.
+    /// Records that a call is about to run.
     pub fn start_call(&mut self, id: ToolUseId, mutating: bool) {
         let agent_id = None;
         self.calls
             .insert(id, CallState::Started { mutating, agent_id });
     }
 
-    /// Notes that a call has ended.
+    /// Records that a call has ended.
     pub fn finish_call(&mut self, result: ToolResult) {
         self.calls
             .insert(result.tool_use_id.clone(), CallState::Finished(result));
     }
 
-    /// How far the call `id` of the last answer has come; `None` if it has not started.
+    /// Returns the state of the call `id` of the last answer; `None` if it has not started.
     pub fn call(&self, id: &ToolUseId) -> Option<&CallState> {
         self.calls.get(id)
     }
 
-    /// The tool calls of the last message, if it is an answer: those that still need their results message.
+    /// Returns the tool calls of the last message, if it is an answer: those whose results message is missing.
     pub fn open_calls(&self) -> Vec<&ToolUse> {
         match self.last() {
             Some(message) if message.role == Role::Assistant => message.tool_uses().collect(),
@@ -122,35 +122,36 @@ impl Transcript {
         }
     }
 
-    /// The messages of the present run: from its prompt on.
+    /// Returns the messages of the current run, starting with its prompt.
     pub fn run(&self) -> &[Arc<Message>] {
-        self.messages.get(self.places.run..).unwrap_or_default()
+        self.messages.get(self.index.run..).unwrap_or_default()
     }
 
-    /// Answers of the present run; one that an interrupt cut counts too.
+    /// Returns the number of answers in the current run, interrupted ones included.
     pub fn turns(&self) -> usize {
-        self.places.turns
+        self.index.turns
     }
 
-    /// Tokens of the present run, those of its summaries and of the models that its tools have asked included.
+    /// Returns the tokens of the current run, including its summaries and model calls by tools.
     pub fn spent(&self) -> Usage {
-        self.places.spent
+        self.index.spent
     }
 
-    /// Money of the present run, that for its summaries and its tools included, each call at the price of the model that
-    /// was asked.
+    /// Returns the cost of the current run, including its summaries and model calls by tools, each at the price of
+    /// the model used.
     pub fn cost(&self) -> Cost {
-        self.places.cost
+        self.index.cost
     }
 
-    /// Where the last summary stands among the messages.
+    /// Returns the index of the last summary.
     pub fn summary(&self) -> Option<usize> {
-        self.places.summary
+        self.index.summary
     }
 
-    /// What the model is shown: from the last summary on, with the tail that the summary keeps, or everything.
+    /// Returns the messages that the model sees: the last summary with the tail that it keeps and everything after
+    /// it, or all messages.
     pub fn view(&self) -> Vec<Arc<Message>> {
-        let Some(at) = self.places.summary else {
+        let Some(at) = self.index.summary else {
             return self.messages.clone();
         };
         let summary = &self.messages[at];
@@ -167,7 +168,7 @@ impl Transcript {
         view
     }
 
-    /// The last success of the tool `name` that the model still sees.
+    /// Returns the last successful result of the tool `name` that the model still sees.
     pub fn last_success(&self, name: &str) -> Option<&ToolResult> {
         let name = canonical_tool(name);
         let at = *self.successes.get(&name)?;
@@ -177,9 +178,9 @@ impl Transcript {
         (at >= self.view_start()).then(|| results.filter(of_tool).last())?
     }
 
-    /// The oldest message of the view, but for a summary that stands before it there.
+    /// Returns the index of the oldest message in the view, apart from the summary at its beginning.
     fn view_start(&self) -> usize {
-        let Some(at) = self.places.summary else {
+        let Some(at) = self.index.summary else {
             return 0;
         };
         match &self.messages[at].origin {
@@ -196,8 +197,8 @@ impl Transcript {
             .rposition(|message| message.id == *id)
     }
 
-    /// Tokens that the next request will take, without the answer: what the model reported of its last call, plus
-    /// an estimate of what was said since.
+    /// Estimates the tokens of the next request, without the answer: the usage reported by the last call, plus an
+    /// estimate of the messages since.
     pub fn context_tokens(&self) -> u64 {
         let estimate = |messages: &[Arc<Message>]| -> u64 {
             messages
@@ -205,25 +206,25 @@ impl Transcript {
                 .map(|message| estimate_message(message))
                 .sum()
         };
-        match self.places.reported {
+        match self.index.reported {
             Some(at) => self.messages[at].usage().total() + estimate(&self.messages[at + 1..]),
             None => estimate(&self.view()),
         }
     }
 
-    /// How full the window will be with the next request and its answer, in percent, rounded up.
+    /// Returns the fullness of the window including the next request and its answer, in percent, rounded up.
     pub fn fullness(&self, limits: &Limits) -> u64 {
         let needed = self.context_tokens() + limits.reserved_output;
         (needed * 100).div_ceil(limits.context_window.max(1))
     }
 
-    /// Whether the model has answered since the last summary, so that another one would say something new.
+    /// Whether the model has answered since the last summary, so that another summary would add something.
     pub fn has_answer_since_summary(&self) -> bool {
-        self.places.answer.is_some()
+        self.index.answer.is_some()
     }
 
-    /// The first message of a tail of the view that fits into `tokens`: never a message of results, whose calls
-    /// would be missing, and always at least the newest message. `None` if nothing would be left out.
+    /// Returns the first message of a tail of the view that fits into `tokens`: never a results message, whose calls
+    /// would be missing, and at least the newest message. `None` if nothing would be left out.
     pub fn tail_within(&self, tokens: u64) -> Option<MessageId> {
         let view = self.view();
         let mut used = 0;
@@ -242,8 +243,8 @@ impl Transcript {
     }
 }
 
-impl Places {
-    /// Takes in the message number `at`.
+impl TranscriptIndex {
+    /// Updates the index with the message at position `at`.
     fn note(&mut self, at: usize, message: &Message) {
         if message.origin == Origin::Prompt {
             (self.run, self.turns, self.spent) = (at, 0, Usage::default());
@@ -252,11 +253,11 @@ impl Places {
         if message.is_summary() {
             (self.summary, self.answer, self.reported) = (Some(at), None, None);
         }
-        let usage = message.usage();
-        self.spent += usage;
-        for share in message.tool_results().flat_map(ModelUsage::recorded_in) {
-            self.spent += share.usage;
-            self.cost = self.cost + share.cost.unwrap_or_default();
+        let own = message.usage();
+        self.spent += own;
+        for usage in message.tool_results().flat_map(ModelUsage::recorded_in) {
+            self.spent += usage.usage;
+            self.cost = self.cost + usage.cost.unwrap_or_default();
         }
         let response = message.response.as_ref();
         self.cost = self.cost
@@ -266,7 +267,7 @@ impl Places {
         if message.role == Role::Assistant {
             self.turns += 1;
             self.answer = Some(at);
-            if usage.total() > 0 {
+            if own.total() > 0 {
                 self.reported = Some(at);
             }
         }
@@ -274,7 +275,7 @@ impl Places {
 }
 
 impl Message {
-    /// Whether it stands for all before it in the view.
+    /// Whether it is a summary of all earlier messages.
     pub fn is_summary(&self) -> bool {
         matches!(self.origin, Origin::Summary { .. })
     }
@@ -287,8 +288,8 @@ impl Message {
     }
 }
 
-/// The newest messages of `view`, at most `count` of them, from a user message without tool results on: the
-/// setting `maxConversationMessages`. Where there is no such place among them, the next older one is taken.
+/// Returns at most `count` of the newest messages of `view`, starting with a user message without tool results: the
+/// setting `maxConversationMessages`. If there is none among them, starts at the next older one.
 pub fn trimmed(view: Vec<Arc<Message>>, count: usize) -> Vec<Arc<Message>> {
     if count == 0 || view.len() <= count {
         return view;
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_success_of_a_tool_is_one_that_the_model_sees() {
+    fn the_last_success_of_a_tool_is_in_view() {
         for (line, expected) in [
             ("user assistant:tool_use(a)", None),
             ("user assistant:tool_use(a) results", Some("m2")),
@@ -394,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_what_was_reported_and_an_estimate_of_the_rest() {
+    fn tokens_are_the_reported_ones_plus_an_estimate_of_the_rest() {
         let reported = transcript("user assistant:end_turn@50%").context_tokens();
         assert_eq!(reported, 500);
         let with_prompt = transcript("user assistant:end_turn@50% user").context_tokens();

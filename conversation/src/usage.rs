@@ -5,19 +5,19 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one model call, or of several added up.
+/// Token usage of one model call, or the sum of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
     /// Input tokens that came neither from nor into the cache.
     pub input_tokens: u64,
-    /// Tokens that the model wrote.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Input tokens written into the cache, whatever their time to live.
+    /// Input tokens written to the cache, with any time to live.
     pub cache_creation_input_tokens: u64,
     /// Input tokens read from the cache.
     pub cache_read_input_tokens: u64,
-    /// Those of `cache_creation_input_tokens` that are kept for an hour, which costs more.
+    /// Part of `cache_creation_input_tokens` cached for an hour, at a higher price.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_creation_1h_input_tokens: u64,
 }
@@ -31,12 +31,12 @@ fn is_zero(tokens: &u64) -> bool {
 }
 
 impl Usage {
-    /// All that the model read: uncached, written to the cache and read from it.
+    /// Returns all input tokens: uncached, written to the cache and read from it.
     pub fn effective_input(&self) -> u64 {
         self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
     }
 
-    /// All tokens, in and out.
+    /// Returns all tokens, input and output.
     pub fn total(&self) -> u64 {
         self.effective_input() + self.output_tokens
     }
@@ -71,7 +71,7 @@ impl AddAssign for Usage {
 pub struct Cost(pub u128);
 
 impl Cost {
-    /// `dollars` rounded to the nearest pico-dollar; negative and non-finite amounts count as nothing.
+    /// Converts `dollars`, rounded to the nearest pico-dollar; negative and non-finite amounts count as 0.
     pub fn from_usd(dollars: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -81,7 +81,7 @@ impl Cost {
         Self((dollars * 1e12).round() as u128)
     }
 
-    /// The amount in dollars, for showing and for JSON.
+    /// Returns the amount in dollars, for display and JSON.
     pub fn usd(self) -> f64 {
         #[expect(
             clippy::cast_precision_loss,
@@ -112,7 +112,7 @@ impl fmt::Display for Cost {
     }
 }
 
-/// What a model's tokens cost, in pico-dollars per token (which is micro-dollars per million tokens).
+/// Token prices of a model, in pico-dollars per token (which is micro-dollars per million tokens).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
     /// Per uncached input token.
@@ -128,7 +128,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// What `usage` costs at this price.
+    /// Returns the cost of `usage` at this price.
     pub fn of(&self, usage: &Usage) -> Cost {
         let short_lived = usage
             .cache_creation_input_tokens
@@ -153,8 +153,7 @@ impl Price {
 mod tests {
     use super::*;
 
-    /// Check e of the port's part 01: costs are exact. They are summed from what is stored, so no two can add at once;
-    /// whole numbers sum up to the same in any order.
+    /// Costs are exact: they are sums of stored integers, which do not depend on the order of addition.
     #[test]
     fn each_kind_of_token_has_its_own_price() {
         let price = Price {

@@ -1,7 +1,7 @@
-//! A line of arguments as words: for what a person or a model writes behind a name.
+//! Splits an argument line into words, for text that a person or a model writes after a name.
 
-/// Splits arguments as a shell does, without anything that a shell does besides: quotes keep blanks, `\` keeps the next
-/// character but in single quotes.
+/// Splits arguments like a shell, without expansions: quotes keep spaces, `\` keeps the next character except in
+/// single quotes.
 pub fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_split_as_a_shell_does() {
+    fn words_are_split_like_a_shell() {
         for (text, expected) in [
             ("", &[] as &[&str]),
             ("  a  b ", &["a", "b"]),

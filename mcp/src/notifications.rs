@@ -57,7 +57,7 @@ impl Notifications {
             listener.sink.clone()
         };
         let message = params.message.as_deref();
-        sink.tell(Progress {
+        sink.report(Progress {
             done: params.progress,
             total: params.total,
             message: message.map(|message| clean_line(message, 500)),

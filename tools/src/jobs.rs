@@ -73,7 +73,7 @@ impl Jobs {
             kind: TaskKind::Command,
             is_background: true,
         };
-        tasks.tell(&task, &TaskUpdate::Started);
+        tasks.report(&task, &TaskUpdate::Started);
         let shown = path.display().to_string();
         let job = Job {
             reporter: report_end(&child, task, path.clone(), tasks.clone()),
@@ -170,7 +170,7 @@ fn report_end(child: &Child, task: Task, path: PathBuf, tasks: TaskSink) -> Abor
             },
             spent: Vec::new(),
         };
-        tasks.tell(&task, &news);
+        tasks.report(&task, &news);
     };
     tokio::spawn(report).abort_handle()
 }

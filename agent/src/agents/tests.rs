@@ -10,16 +10,16 @@ fn json(definition: &Value) -> Agent {
     Agent::from_json("x", definition).expect("a definition")
 }
 
-/// Check a of the port's part 08, and 08b: both ways to write tools, and the fields that a file needs.
+/// Both ways to write tools, and the fields that a file needs.
 #[test]
-fn a_file_is_read_field_by_field() {
+fn all_fields_of_a_definition_are_parsed() {
     let agent = file(
         "---\nname: Reviewer\ndescription: Reads: all of it\ntools: Read, Grep, Task(a, b), Bash(git log:*)\n\
          disallowedTools: [Write]\nmodel: haiku\npermissionMode: plan\nmaxTurns: 3\nskills: one, two\nmemory: project\n\
          background: true\neffort: high\ncolor: red\nmcpServers:\n  - docs\n  - web: {type: http}\n---\n\nYou review.\n",
     );
     let agent = agent.expect("a definition");
-    let said = [
+    let actual = [
         format!("{}: {}. {}", agent.name, agent.description, agent.prompt),
         format!(
             "{:?} but {:?}, {:?}",
@@ -37,7 +37,7 @@ fn a_file_is_read_field_by_field() {
         format!("{:?} {:?}", agent.skills, agent.memory),
         format!("{:?} {:?}", agent.background, agent.effort),
     ];
-    insta::assert_snapshot!(said.join("\n"), @r#"
+    insta::assert_snapshot!(actual.join("\n"), @r#"
     Reviewer: Reads: all of it. You review.
     Some(["Read", "Grep", "Task(a, b)", "Bash(git log:*)"]) but ["Write"], Some(["docs", "web"])
     Some("haiku") Some(Plan) Some(3)
@@ -56,16 +56,16 @@ fn a_file_is_read_field_by_field() {
         ("no front matter", "1: a subagent needs a `name`"),
         ("---\nname: n\ndescription: d\neffort: 3\n---\nx", "read"),
     ] {
-        let said = file(text).map_or_else(|fault| fault.to_string(), |_| "read".to_owned());
-        assert_eq!(said, expected, "{text}");
+        let actual = file(text).map_or_else(|error| error.to_string(), |_| "read".to_owned());
+        assert_eq!(actual, expected, "{text}");
     }
-    let fault = Agent::from_json("x", &json!({"description": "d", "permissionMode": "wild"}));
-    assert!(fault.is_err_and(|fault| fault.contains("wild")));
+    let error = Agent::from_json("x", &json!({"description": "d", "permissionMode": "wild"}));
+    assert!(error.is_err_and(|error| error.contains("wild")));
 }
 
-/// Port 8.1: servers by name, with some of their tools, and of its own.
+/// Servers of the session, a selection of their tools, and own servers.
 #[test]
-fn servers_are_named_or_described() {
+fn servers_are_given_by_name_or_configuration() {
     let agent = json(&json!({"description": "d", "mcpServers": [
         "docs", {"serverName": "web", "tools": ["get"]}, {"own": {"command": "serve"}},
     ]}));
@@ -84,9 +84,9 @@ fn servers_are_named_or_described() {
     assert_eq!(own, [&json!({"command": "serve"})]);
 }
 
-/// Port 8.1: hooks are written as in the settings; what is not known is a fault.
+/// Hooks are written as in the settings; unknown events and types are errors.
 #[test]
-fn hooks_are_read_with_their_events() {
+fn hooks_are_parsed_with_their_events() {
     let with = |hooks: serde_json::Value| {
         Agent::from_json("x", &json!({"description": "d", "hooks": hooks}))
     };
@@ -105,22 +105,22 @@ fn hooks_are_read_with_their_events() {
         ),
         ("PreToolUse", Some("Bash"), "true", Some(2.0))
     );
-    for (hooks, fault) in [
-        (json!({"Never": []}), "there is no hook event `Never`"),
+    for (hooks, error) in [
+        (json!({"Never": []}), "unknown hook event `Never`"),
         (json!({"Stop": 1}), "`hooks`, Stop: invalid type"),
         (
             json!({"Stop": [{"hooks": [{"type": "prompt"}]}]}),
-            "none of type `prompt`",
+            "unknown hook type `prompt`",
         ),
     ] {
-        let said = with(hooks).expect_err("a fault");
-        assert!(said.contains(fault), "{said}");
+        let actual = with(hooks).expect_err("an error");
+        assert!(actual.contains(error), "{actual}");
     }
 }
 
-/// Check c of part 08: what is not said is inherited, lists are rules, and only who is given the tool starts others.
+/// Unset tools are inherited, lists are rules, and only an agent with the tool can start others.
 #[test]
-fn tools_are_inherited_listed_and_taken_away() {
+fn tools_are_inherited_listed_and_excluded() {
     for (definition, has, lacks) in [
         (json!({}), vec!["Bash", "read", "mcp__a__b"], vec![]),
         (json!({"tools": ["*"]}), vec!["Bash", "read"], vec![]),
@@ -163,7 +163,7 @@ fn tools_are_inherited_listed_and_taken_away() {
 }
 
 #[test]
-fn only_who_is_told_so_starts_others() {
+fn only_an_agent_with_the_tool_starts_others() {
     let all: Option<Vec<String>> = Some(Vec::new());
     let two = Some(vec!["a".to_owned(), "b".to_owned()]);
     for (definition, expected) in [
@@ -184,16 +184,16 @@ fn only_who_is_told_so_starts_others() {
 }
 
 #[test]
-fn a_later_definition_takes_the_place_of_an_earlier_one() {
+fn a_later_definition_replaces_an_earlier_one() {
     let mut agents = Agents::default();
     for (name, description) in [("Explore", "first"), ("explore", "second"), ("other", "o")] {
         let definition = json!({"description": description});
         agents.add(Agent::from_json(name, &definition).expect("a definition"));
     }
-    let said: Vec<_> = agents
+    let actual: Vec<_> = agents
         .iter()
         .map(|agent| format!("{} {}", agent.name, agent.description))
         .collect();
-    assert_eq!(said, ["explore second", "other o"]);
+    assert_eq!(actual, ["explore second", "other o"]);
     assert!(agents.get("EXPLORE").is_some() && agents.get("nobody").is_none());
 }

@@ -1,23 +1,22 @@
-//! The places in a command's text, and what is put there.
+//! Placeholders in the template of a slash command, and their expansion.
 
 use ah_conversation::split_words;
 
-/// A part of a command's prompt, once the arguments are known.
+/// Part of an expanded template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Words as they are.
+    /// Literal text.
     Text(String),
-    /// The output of this command line. It has its places still: a shell is to fill them in, from its arguments, for
-    /// what somebody else wrote must not become a part of it.
+    /// The output of this command line. Its placeholders are left for the shell to expand from its arguments, so that
+    /// foreign text cannot become part of the command.
     Shell(String),
-    /// The contents of this file, named in the text as it stands there.
+    /// The contents of this file, by the path as written.
     File(String),
 }
 
-/// Takes a template apart, with what stands behind the command's name put into its places. Arguments that it has no
-/// place for come last.
+/// Expands a template with `arguments`. Arguments without a placeholder are appended.
 pub fn pieces(template: &str, arguments: &str) -> Vec<Piece> {
-    let mut filling = Filling {
+    let mut expansion = Expansion {
         given: arguments.trim(),
         words: split_words(arguments),
         pieces: Vec::new(),
@@ -27,43 +26,43 @@ pub fn pieces(template: &str, arguments: &str) -> Vec<Piece> {
     let mut rest = template;
     let mut before = None;
     while let Some(c) = rest.chars().next() {
-        let taken = match c {
-            '!' => filling.shell(rest),
+        let expanded = match c {
+            '!' => expansion.shell(rest),
             '@' if before
                 .is_none_or(|c: char| c.is_whitespace() || matches!(c, '(' | '"' | '`')) =>
             {
-                filling.file(rest)
+                expansion.file(rest)
             }
-            '$' => filling.argument(rest),
+            '$' => expansion.argument(rest),
             _ => None,
         };
-        let taken = taken.unwrap_or_else(|| {
-            filling.text.push(c);
+        let taken = expanded.unwrap_or_else(|| {
+            expansion.text.push(c);
             c.len_utf8()
         });
         before = rest[..taken].chars().next_back();
         rest = &rest[taken..];
     }
-    if !filling.used && !filling.given.is_empty() {
-        filling.text.push_str("\n\n");
-        filling.text.push_str(filling.given);
+    if !expansion.used && !expansion.given.is_empty() {
+        expansion.text.push_str("\n\n");
+        expansion.text.push_str(expansion.given);
     }
-    filling.flush();
-    filling.pieces
+    expansion.flush();
+    expansion.pieces
 }
 
-/// A prompt in the making.
-struct Filling<'a> {
+/// State of the expansion.
+struct Expansion<'a> {
     given: &'a str,
     words: Vec<String>,
     pieces: Vec<Piece>,
     text: String,
-    /// Whether there was a place for the arguments.
+    /// Whether there was a placeholder for arguments.
     used: bool,
 }
 
-impl Filling<'_> {
-    /// A command line between `` !` `` and `` ` ``; how many bytes it takes.
+impl Expansion<'_> {
+    /// Parses a command line between `` !` `` and `` ` ``; returns its length in bytes.
     fn shell(&mut self, rest: &str) -> Option<usize> {
         let inner = rest.strip_prefix("!`")?;
         let end = inner
@@ -81,7 +80,7 @@ impl Filling<'_> {
         Some(end + 3)
     }
 
-    /// The path behind an `@`.
+    /// Parses the path after an `@`.
     fn file(&mut self, rest: &str) -> Option<usize> {
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | ')' | '"' | '`');
         let end = rest[1..].find(is_end).map_or(rest.len(), |end| end + 1);
@@ -120,7 +119,7 @@ impl Filling<'_> {
     }
 }
 
-/// The place for arguments at the beginning of `rest`: how long it is, and what comes there.
+/// Parses an argument placeholder at the beginning of `rest`; returns its length and its value.
 fn place(rest: &str, words: &[String], given: &str) -> Option<(usize, String)> {
     if let Some(after) = rest.strip_prefix("$ARGUMENTS") {
         let goes_on = after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
@@ -147,7 +146,7 @@ fn place(rest: &str, words: &[String], given: &str) -> Option<(usize, String)> {
             .collect();
         return Some(("${@:".len() + end + 1, chosen.join(" ")));
     }
-    // `$12` is the twelfth where there are so many, else the first and a 2.
+    // `$12` is the twelfth argument if there are so many, otherwise the first followed by a 2.
     let digits = rest[1..]
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len() - 1);

@@ -11,9 +11,8 @@ fn fill(template: &str, arguments: &str) -> String {
     pieces(template, arguments).into_iter().map(show).collect()
 }
 
-/// Feature table U3: the expansion of a command.
 #[test]
-fn arguments_come_to_their_places() {
+fn arguments_replace_their_placeholders() {
     for (template, arguments, expected) in [
         ("$1 and $2.", "a 'b c'", "a and b c."),
         ("$1 $3", "a b", "a $3"),
@@ -22,9 +21,9 @@ fn arguments_come_to_their_places() {
         ("$ARGUMENTS|$@", "a  'b c'", "a  'b c'|a b c"),
         ("${@:2} ${@:2:1} ${@:1:2} ${@:9}", "a b c", "b c b a b "),
         ("$ARGUMENTS_OF ${@:x} $0 $", "", "$ARGUMENTS_OF ${@:x} $0 $"),
-        // What is put in is never a place.
+        // Inserted text is never taken for a placeholder.
         ("$1 $2", "'$2' '!`rm x` @f'", "$2 !`rm x` @f"),
-        // Nothing that was typed is lost.
+        // No typed text is lost.
         ("Do it.", "so and so", "Do it.\n\nso and so"),
         ("Do it $9.", "so", "Do it $9.\n\nso"),
         ("Do it.", " ", "Do it."),
@@ -39,7 +38,7 @@ fn arguments_come_to_their_places() {
 }
 
 #[test]
-fn shell_commands_and_files_are_told_from_words() {
+fn shell_commands_and_files_are_recognised() {
     for (template, arguments, expected) in [
         ("On !`git branch` now", "", "On <shell git branch> now"),
         ("!`git log $1`", "'; rm -rf /'", "<shell git log $1>"),
@@ -60,7 +59,7 @@ fn shell_commands_and_files_are_told_from_words() {
 }
 
 #[test]
-fn front_matter_says_what_a_command_is() {
+fn front_matter_describes_a_command() {
     let parse = |text: &str, path: &str| {
         SlashCommand::parse(
             text,
@@ -95,21 +94,21 @@ fn front_matter_says_what_a_command_is() {
         (plain.name.as_str(), plain.description.as_str()),
         ("fix", "Fix it")
     );
-    for (text, path, fault) in [
+    for (text, path, expected) in [
         (
             "x",
             "a.b.md",
-            "1: `a.b` is no name for a command: letters, digits, `-` and `_` are",
+            "1: invalid command name `a.b`: only letters, digits, `-` and `_` are allowed",
         ),
         ("---\nmodel: [\n---\n", "a.md", "2: "),
     ] {
         let error = parse(text, path).unwrap_err().to_string();
-        assert!(error.starts_with(fault), "{error}");
+        assert!(error.starts_with(expected), "{error}");
     }
 }
 
 #[test]
-fn a_folder_may_be_left_out_where_that_is_clear() {
+fn a_folder_may_be_left_out_if_unambiguous() {
     let mut commands = SlashCommands::default();
     for path in [
         "commit.md",
@@ -134,7 +133,7 @@ fn a_folder_may_be_left_out_where_that_is_clear() {
 }
 
 #[test]
-fn a_call_is_told_from_a_path() {
+fn a_call_is_distinguished_from_a_path() {
     for (prompt, expected) in [
         ("/fix it now", Some(("fix", "it now"))),
         (" /git:fix\nit", Some(("git:fix", "it"))),
@@ -151,13 +150,13 @@ fn a_call_is_told_from_a_path() {
 
 proptest! {
     #[test]
-    fn whatever_is_filled_in_becomes_no_command(arguments in ".{0,40}") {
+    fn inserted_text_never_becomes_a_command(arguments in ".{0,40}") {
         let pieces = pieces("a $1 $ARGUMENTS ${@:2} b", &arguments);
         prop_assert!(pieces.iter().all(|piece| matches!(piece, Piece::Text(_))));
     }
 
     #[test]
-    fn any_template_is_taken_apart(template in "[$@!`{}: a1\n]{0,40}", arguments in ".{0,10}") {
+    fn any_template_can_be_parsed(template in "[$@!`{}: a1\n]{0,40}", arguments in ".{0,10}") {
         pieces(&template, &arguments);
     }
 }

@@ -1,4 +1,4 @@
-//! A hook that is a shell command of the settings: it reads the payload, and answers by its exit code and its output.
+//! A hook that runs a shell command: the payload is its standard input; exit code and output are the answer.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
@@ -13,40 +13,40 @@ use tokio::sync::oneshot;
 
 use super::{Hook, HookAnswer, HookEvent, HookOutput, HookReply, Matcher};
 
-/// How much of what a command says is read.
-const MOST: u64 = 1024 * 1024;
-/// The exit code that blocks.
-const BLOCK: i32 = 2;
+/// Maximum number of bytes read from a command's output.
+const MAX_OUTPUT: u64 = 1024 * 1024;
+/// Exit code that blocks.
+const BLOCKING_EXIT_CODE: i32 = 2;
 
-/// A command that is asked at an event.
+/// A shell command that is called at an event.
 #[derive(Debug, Clone)]
 pub struct CommandHook {
-    /// When.
+    /// Event at which it is called.
     pub event: HookEvent,
-    /// About which tools.
+    /// Filter for tools.
     pub matcher: Matcher,
     /// The command line.
     pub command: String,
-    /// How long it may take.
+    /// Time limit.
     pub timeout: Duration,
-    /// Whether nobody waits for it.
+    /// Whether it runs in the background.
     pub is_async: bool,
     /// The shell.
     pub shell: PathBuf,
-    /// Where it runs.
+    /// Working directory.
     pub cwd: PathBuf,
-    /// All variables that it sees.
+    /// All its environment variables.
     pub environment: Vec<(String, String)>,
-    /// What it runs in; without it, it may do what we may.
+    /// Sandbox; without one, it has the user's permissions.
     pub sandbox: Option<Arc<Sandbox>>,
 }
 
-/// What a command says first.
-enum First {
-    /// That nobody need wait, and for how long it may go on.
+/// FirstOutput output of a command.
+enum FirstOutput {
+    /// A request to continue in the background, with the time limit.
     Async(Option<Duration>),
-    /// It has ended: what it wrote.
-    Said(String),
+    /// The whole output of a command that has ended.
+    Done(String),
 }
 
 #[async_trait]
@@ -77,28 +77,28 @@ impl Hook for CommandHook {
         };
         let (child, pipes) = match command.converse().await {
             Ok(started) => started,
-            Err(fault) => return HookReply::Failed(fault.to_string()).into(),
+            Err(error) => return HookReply::Failed(error.to_string()).into(),
         };
         let (first, stderr) = converse(pipes, format!("{input}\n"));
         if self.is_async {
-            beside(child, self.timeout);
+            run_in_background(child, self.timeout);
             return HookReply::Nothing.into();
         }
-        let answered = tokio::time::timeout(self.timeout, async {
+        let output = tokio::time::timeout(self.timeout, async {
             match first.await {
-                Ok(First::Async(time)) => Err(time),
-                Ok(First::Said(text)) => Ok((text, stderr.await.unwrap_or_default())),
+                Ok(FirstOutput::Async(time)) => Err(time),
+                Ok(FirstOutput::Done(text)) => Ok((text, stderr.await.unwrap_or_default())),
                 Err(_) => Ok(Default::default()),
             }
         });
-        match answered.await {
+        match output.await {
             // Dropping the child ends it.
             Err(_) => {
                 let seconds = self.timeout.as_secs_f64();
-                HookReply::Failed(format!("it took more than {seconds} s")).into()
+                HookReply::Failed(format!("it timed out after {seconds} s")).into()
             }
             Ok(Err(time)) => {
-                beside(child, time.unwrap_or(self.timeout));
+                run_in_background(child, time.unwrap_or(self.timeout));
                 HookReply::Nothing.into()
             }
             Ok(Ok((stdout, stderr))) => {
@@ -112,7 +112,7 @@ impl Hook for CommandHook {
                         }),
                     },
                     Err(_) => {
-                        HookReply::Failed("it closed its output and did not end".to_owned()).into()
+                        HookReply::Failed("it closed its output but did not exit".to_owned()).into()
                     }
                 }
             }
@@ -120,44 +120,46 @@ impl Hook for CommandHook {
     }
 }
 
-/// Writes the payload and reads both streams, on threads: what a command does with its ends of the pipes is its own.
+/// Writes the payload and reads both streams, on threads, since a command may block its ends of the pipes.
 fn converse(
     pipes: Pipes,
     payload: String,
-) -> (oneshot::Receiver<First>, oneshot::Receiver<String>) {
+) -> (oneshot::Receiver<FirstOutput>, oneshot::Receiver<String>) {
     let Pipes {
         mut stdin,
         stdout,
         stderr,
     } = pipes;
     tokio::task::spawn_blocking(move || {
-        // A command that does not read its input is none the worse.
+        // A command may ignore its input.
         let _ = stdin.write_all(payload.as_bytes());
     });
-    let (tell_first, first) = oneshot::channel();
+    let (send_first, first) = oneshot::channel();
     tokio::task::spawn_blocking(move || {
-        let mut stdout = BufReader::new(stdout.take(MOST));
+        let mut stdout = BufReader::new(stdout.take(MAX_OUTPUT));
         let mut bytes = Vec::new();
         let _ = stdout.read_until(b'\n', &mut bytes);
-        if let Some(time) = asks_for_patience(&bytes) {
-            let _ = tell_first.send(First::Async(time));
+        if let Some(time) = parse_async_request(&bytes) {
+            let _ = send_first.send(FirstOutput::Async(time));
             let _ = std::io::copy(&mut stdout, &mut std::io::sink());
             return;
         }
         let _ = stdout.read_to_end(&mut bytes);
-        let _ = tell_first.send(First::Said(String::from_utf8_lossy(&bytes).into_owned()));
+        let _ = send_first.send(FirstOutput::Done(
+            String::from_utf8_lossy(&bytes).into_owned(),
+        ));
     });
-    let (tell_stderr, said) = oneshot::channel();
+    let (send_stderr, stderr_text) = oneshot::channel();
     tokio::task::spawn_blocking(move || {
         let mut bytes = Vec::new();
-        let _ = stderr.take(MOST).read_to_end(&mut bytes);
-        let _ = tell_stderr.send(String::from_utf8_lossy(&bytes).into_owned());
+        let _ = stderr.take(MAX_OUTPUT).read_to_end(&mut bytes);
+        let _ = send_stderr.send(String::from_utf8_lossy(&bytes).into_owned());
     });
-    (first, said)
+    (first, stderr_text)
 }
 
-/// Whether the first line says that nobody need wait, and for how long the command may go on.
-fn asks_for_patience(line: &[u8]) -> Option<Option<Duration>> {
+/// Parses a first line that asks to continue in the background, with the time limit.
+fn parse_async_request(line: &[u8]) -> Option<Option<Duration>> {
     let object: Map<String, Value> = serde_json::from_slice(line).ok()?;
     (object.get("async") == Some(&Value::Bool(true))).then(|| {
         let seconds = object.get("asyncTimeout").and_then(Value::as_f64)?;
@@ -165,8 +167,8 @@ fn asks_for_patience(line: &[u8]) -> Option<Option<Duration>> {
     })
 }
 
-/// Lets a command go on for a while; what it says later is heard by nobody.
-fn beside(child: Child, time: Duration) {
+/// Lets a command continue in the background for a limited time; its output is ignored.
+fn run_in_background(child: Child, time: Duration) {
     tokio::spawn(async move {
         // Dropping the child ends it.
         let _ = tokio::time::timeout(time, child.wait()).await;
@@ -176,7 +178,9 @@ fn beside(child: Child, time: Duration) {
 fn reply(ending: Ending, stdout: &str, stderr: &str) -> HookReply {
     match ending {
         Ending::Exited(0) => {}
-        Ending::Exited(BLOCK) => return HookReply::Block(words(stderr, "no reason was given")),
+        Ending::Exited(BLOCKING_EXIT_CODE) => {
+            return HookReply::Block(words(stderr, "no reason given"));
+        }
         _ => {
             let code = ending.code();
             return HookReply::Failed(words(stderr, &format!("exit code {code}")));

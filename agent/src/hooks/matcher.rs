@@ -1,14 +1,15 @@
-//! Which tools a hook is about.
+//! Matching of hooks against tools.
 
 use regex::{Regex, RegexBuilder};
 
-/// The tools, or the kinds of an event, that a hook is about.
+/// Filter for the tools, or kinds of an event, that a hook is called for.
 #[derive(Debug, Clone, Default)]
 pub struct Matcher(Option<Regex>);
 
 impl Matcher {
-    /// Reads a matcher: nothing or `*` means all; else names and regular expressions with `|` between, in any case,
-    /// each about the whole name. What is no regular expression is a name with stars.
+    /// Parses a matcher: an empty text or `*` matches all; otherwise names and regular expressions separated by `|`,
+    /// which ignore case and match whole names. Text that is not a valid regular expression is a name with `*`
+    /// wildcards.
     pub fn new(text: Option<&str>) -> Self {
         let text = text.map(str::trim).unwrap_or_default();
         if matches!(text, "" | "*") {
@@ -19,19 +20,20 @@ impl Matcher {
             builder.case_insensitive(true).size_limit(1 << 20).build()
         };
         let with_stars = || whole(&regex::escape(text).replace(r"\*", ".*"));
-        // `Notebook*` is a name with a star to people, and another thing to a regular expression.
+        // People write `Notebook*` as a wildcard; it would be a different regular expression.
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '*' | ':');
-        let pattern = match text.chars().all(is_name) {
-            true => with_stars(),
-            false => whole(text).or_else(|_| with_stars()),
+        let pattern = if text.chars().all(is_name) {
+            with_stars()
+        } else {
+            whole(text).or_else(|_| with_stars())
         };
-        // What is too big to be one matches nothing but itself.
+        // An oversized expression matches nothing.
         Self(Some(pattern.unwrap_or_else(|_| {
             Regex::new("^$").expect("an expression")
         })))
     }
 
-    /// Whether a name is meant.
+    /// Whether the filter matches a name.
     pub fn matches(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|pattern| pattern.is_match(name))
     }
@@ -41,9 +43,8 @@ impl Matcher {
 mod tests {
     use super::*;
 
-    /// Port 07 c.
     #[test]
-    fn port_07_c_a_matcher_names_tools() {
+    fn a_matcher_matches_tool_names() {
         for (text, name, matches) in [
             (None, "Bash", true),
             (Some(""), "Bash", true),

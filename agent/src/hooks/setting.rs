@@ -1,28 +1,28 @@
-//! A hook as settings and the definitions of subagents write it: a command of the shell.
+//! Hook settings, as in settings files and subagent definitions: shell commands.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::HookEvent;
 
-/// One hook: a command.
+/// Setting of one hook command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookSetting {
-    /// When it is asked.
+    /// Event at which it is called.
     pub event: HookEvent,
-    /// About which tools.
+    /// Filter for tools.
     pub matcher: Option<String>,
     /// The command line.
     pub command: String,
-    /// How many seconds it may take.
+    /// Time limit in seconds.
     pub timeout: Option<f64>,
-    /// Whether nobody waits for it.
+    /// Whether it runs in the background.
     pub is_async: bool,
-    /// Whether it runs in the sandbox, as the model's commands do.
+    /// Whether it runs in the sandbox, like the model's commands.
     pub is_confined: bool,
 }
 
-/// The hooks of one matcher, as they are written.
+/// The hooks of one matcher, as written.
 #[derive(Debug, Deserialize)]
 pub struct HookGroup {
     matcher: Option<String>,
@@ -43,7 +43,7 @@ struct HookEntry {
 }
 
 impl HookGroup {
-    /// The hooks of the group, which are asked at `event`; of one that is no command, the word for what it is.
+    /// Returns the hooks of the group, called at `event`; an error with the type for hooks other than commands.
     pub fn at(self, event: HookEvent) -> impl Iterator<Item = Result<HookSetting, String>> {
         let matcher = self.matcher;
         self.hooks.into_iter().map(move |entry| match &*entry.kind {
@@ -61,20 +61,20 @@ impl HookGroup {
 }
 
 impl HookSetting {
-    /// The hooks that an object names by their events, as settings do.
+    /// Parses an object that maps events to hook groups, as in settings.
     ///
     /// # Errors
     ///
-    /// Where an event or a kind of hook is not known, or something else is in its place; the text says which.
+    /// If an event or hook type is unknown, or the structure is wrong; the text names it.
     pub fn read(hooks: &Map<String, Value>) -> Result<Vec<Self>, String> {
         let mut read = Vec::new();
         for (name, groups) in hooks {
             let event = name.parse()?;
             let groups = Vec::<HookGroup>::deserialize(groups);
-            for group in groups.map_err(|fault| format!("`hooks`, {name}: {fault}"))? {
+            for group in groups.map_err(|error| format!("`hooks`, {name}: {error}"))? {
                 for hook in group.at(event) {
                     read.push(hook.map_err(|kind| {
-                        format!("`hooks`, {name}: there are hooks of type `command`, and none of type `{kind}`")
+                        format!("`hooks`, {name}: unknown hook type `{kind}`; the only type is `command`")
                     })?);
                 }
             }

@@ -1,49 +1,49 @@
-//! What hooks say, read from the objects and exit codes in which they say it. Pure.
+//! Parsing of hook replies, and their combination. Pure.
 
 use ah_conversation::{Behavior, Input, PermissionUpdate};
 use serde_json::{Map, Value};
 
 use super::{HookEvent, HookReply};
 
-/// What hooks say together.
+/// Combined answer of the hooks of an event.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HookVerdict {
-    /// Whether a call may happen: denying counts most, then asking.
-    pub say: Option<HookDecision>,
-    /// What they block: a prompt, the end of a run, a result.
+    /// Decision about a call: deny takes precedence over ask, ask over allow.
+    pub decision: Option<HookDecision>,
+    /// Reason to block a prompt, the end of a run or a result.
     pub block: Option<String>,
-    /// The input in the place of the call's.
+    /// Input that replaces that of the call.
     pub input: Option<Input>,
-    /// What the model is told besides.
+    /// Additional context for the model.
     pub context: Vec<String>,
-    /// That the run ends, and why.
-    pub ends: Option<String>,
-    /// What changes of the permissions.
+    /// Reason to end the run.
+    pub stop_reason: Option<String>,
+    /// Permission updates.
     pub updates: Vec<PermissionUpdate>,
     /// Whether a denial ends the run.
     pub interrupt: bool,
-    /// The output in the place of a tool's.
+    /// Output that replaces the tool's.
     pub output: Option<Value>,
-    /// The same, if the tool is a server's.
+    /// Output that replaces the tool's if it is from an MCP server.
     pub server_output: Option<Value>,
 }
 
-/// What hooks say of a call, with the reason.
+/// Decision of hooks about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookDecision {
-    /// What is to become of it.
+    /// The decision.
     pub behavior: Behavior,
-    /// Why.
+    /// Reason for the decision.
     pub reason: String,
 }
 
 impl HookVerdict {
-    /// What one reply at `event` says.
+    /// Parses a reply to `event`.
     pub(super) fn read(event: HookEvent, reply: HookReply) -> Self {
         match reply {
             HookReply::Nothing | HookReply::Failed(_) => Self::default(),
             HookReply::Object(object) => of_object(event, &object),
-            // At these two, plain words are for the model.
+            // Plain text is context for the model at these two events only.
             HookReply::Text(text) => match event {
                 HookEvent::SessionStart | HookEvent::UserPromptSubmit => Self {
                     context: vec![text],
@@ -55,44 +55,45 @@ impl HookVerdict {
         }
     }
 
-    /// Adds what the next one says.
+    /// Combines the verdict with that of the next hook.
     pub(super) fn add(&mut self, other: Self) {
-        let weight = |say: &Option<HookDecision>| match say.as_ref().map(|say| say.behavior) {
+        let weight = |decision: &Option<HookDecision>| match decision.as_ref().map(|it| it.behavior)
+        {
             None => 0,
             Some(Behavior::Allow) => 1,
             Some(Behavior::Ask) => 2,
             Some(Behavior::Deny) => 3,
         };
-        if weight(&other.say) > weight(&self.say) {
-            self.say = other.say;
+        if weight(&other.decision) > weight(&self.decision) {
+            self.decision = other.decision;
         }
         self.block = self.block.take().or(other.block);
         self.input = other.input.or_else(|| self.input.take());
         self.context.extend(other.context);
-        self.ends = self.ends.take().or(other.ends);
+        self.stop_reason = self.stop_reason.take().or(other.stop_reason);
         self.updates.extend(other.updates);
         self.interrupt |= other.interrupt;
         self.output = other.output.or_else(|| self.output.take());
         self.server_output = other.server_output.or_else(|| self.server_output.take());
     }
 
-    /// What is denied, and why.
+    /// Returns the reason of a denial.
     pub(crate) fn denial(&self) -> Option<&str> {
-        let say = self.say.as_ref()?;
-        (say.behavior == Behavior::Deny).then_some(say.reason.as_str())
+        let decision = self.decision.as_ref()?;
+        (decision.behavior == Behavior::Deny).then_some(decision.reason.as_str())
     }
 }
 
-/// A block: of a call it is a denial.
+/// Returns a block; for a call it is a denial.
 fn blocked(event: HookEvent, reason: String) -> HookVerdict {
     let is_of_call = matches!(event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
-    let say = is_of_call.then(|| HookDecision {
+    let decision = is_of_call.then(|| HookDecision {
         behavior: Behavior::Deny,
         reason: reason.clone(),
     });
     let block = (!is_of_call).then_some(reason);
     HookVerdict {
-        say,
+        decision,
         block,
         ..HookVerdict::default()
     }
@@ -103,11 +104,11 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> HookVerdict {
         let text = object.get(key).and_then(Value::as_str);
         text.filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let reason = || text(object, "reason").unwrap_or_else(|| "no reason was given".to_owned());
+    let reason = || text(object, "reason").unwrap_or_else(|| "no reason given".to_owned());
     let mut verdict = match object.get("decision").and_then(Value::as_str) {
         Some("block" | "deny") => blocked(event, reason()),
         Some("approve" | "allow") if event == HookEvent::PreToolUse => HookVerdict {
-            say: Some(HookDecision {
+            decision: Some(HookDecision {
                 behavior: Behavior::Allow,
                 reason: String::new(),
             }),
@@ -117,7 +118,7 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> HookVerdict {
     };
     if object.get("continue") == Some(&Value::Bool(false)) {
         let words = text(object, "stopReason");
-        verdict.ends = Some(words.unwrap_or_else(|| "a hook has ended the run".to_owned()));
+        verdict.stop_reason = Some(words.unwrap_or_else(|| "a hook ended the run".to_owned()));
     }
     verdict.context.extend(text(object, "systemMessage"));
     let Some(specific) = object.get("hookSpecificOutput").and_then(Value::as_object) else {
@@ -131,13 +132,13 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> HookVerdict {
             let reason = text(specific, "permissionDecisionReason").unwrap_or_default();
             let behavior = specific.get("permissionDecision").and_then(behavior);
             if let Some(behavior) = behavior {
-                verdict.say = Some(HookDecision { behavior, reason });
+                verdict.decision = Some(HookDecision { behavior, reason });
             }
             verdict.input = input(specific);
         }
         HookEvent::PermissionRequest => {
             if let Some(decision) = specific.get("decision").and_then(Value::as_object) {
-                verdict.say =
+                verdict.decision =
                     decision
                         .get("behavior")
                         .and_then(behavior)
@@ -184,25 +185,25 @@ mod tests {
             let reply = HookReply::Object(reply.as_object().unwrap().clone());
             verdict.add(HookVerdict::read(event, reply));
         }
-        let said = verdict
-            .say
-            .map(|say| format!("{:?} {}", say.behavior, say.reason));
+        let decision = verdict
+            .decision
+            .map(|decision| format!("{:?} {}", decision.behavior, decision.reason));
         format!(
             "{} | {} | {} | {} | {}",
-            said.unwrap_or_default(),
+            decision.unwrap_or_default(),
             verdict.block.unwrap_or_default(),
             verdict
                 .input
                 .map(|input| input.to_value().to_string())
                 .unwrap_or_default(),
             verdict.context.join(", "),
-            verdict.ends.unwrap_or_default()
+            verdict.stop_reason.unwrap_or_default()
         )
     }
 
-    /// Port 07 b and f: what is said, in the older and the newer form, and together.
+    /// Replies in the older and the newer format, and their combination.
     #[test]
-    fn port_07_b_f_what_hooks_say_is_read() {
+    fn hook_replies_are_parsed_and_combined() {
         let pre = |decision: &str| {
             json!({"hookSpecificOutput": {
                 "hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": "why"

@@ -1,6 +1,6 @@
-//! Finds the imports in a file of instructions: `@path`, at the beginning of a word and outside of code.
+//! Imports in an instruction file: `@path` at the beginning of a word, outside of code.
 
-/// The paths that `text` imports, as they are written.
+/// Returns the paths imported by `text`, as written.
 pub(super) fn imports(text: &str) -> impl Iterator<Item = &str> {
     let mut fence = None;
     let lines = text.lines().filter(move |line| {
@@ -25,11 +25,13 @@ fn in_line(line: &str) -> impl Iterator<Item = &str> {
     let words = line
         .split('`')
         .enumerate()
-        .filter(move |(at, _)| is_words(*at));
-    let words = words.flat_map(|(_, part)| part.split_whitespace());
+        .filter(move |(at, _)| is_words(*at))
+        .flat_map(|(_, part)| part.split_whitespace());
     words.filter_map(|word| {
-        let path = word.trim_start_matches('(').strip_prefix('@')?;
-        let path = path.trim_end_matches(['.', ',', ':', ';', '!', '?', ')']);
+        let path = word
+            .trim_start_matches('(')
+            .strip_prefix('@')?
+            .trim_end_matches(['.', ',', ':', ';', '!', '?', ')']);
         (!path.is_empty()).then_some(path)
     })
 }

@@ -14,7 +14,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// The files that are read in `above/root/sub`, and what is warned about, with paths from the folder on.
+/// Returns the files read in `above/root/sub` and the warnings, with paths relative to the folder.
 fn show(folder: &TempDir, is_trusted: bool) -> String {
     let path = |name: &str| folder.path().join(name);
     let (files, warnings) = instructions(&InstructionSources {
@@ -32,9 +32,8 @@ fn show(folder: &TempDir, is_trusted: bool) -> String {
     lines.join("\n").replace(&base, "")
 }
 
-/// Port 05 d, feature table U4: the hierarchy of instruction files.
 #[test]
-fn files_come_from_the_general_to_the_special_and_each_once() {
+fn files_are_ordered_from_general_to_specific_without_duplicates() {
     let folder = folder(&[
         ("home/CLAUDE.md", "user"),
         ("above/AGENTS.md", "not of this project"),
@@ -66,7 +65,7 @@ fn files_come_from_the_general_to_the_special_and_each_once() {
 }
 
 #[test]
-fn files_import_others_each_once_and_not_for_ever() {
+fn imports_are_followed_once_and_to_a_limited_depth() {
     let deep: Vec<_> = (0..8)
         .map(|n| {
             (
@@ -102,13 +101,13 @@ fn files_import_others_each_once_and_not_for_ever() {
         above/root/deep/2.md: deep 2 @3.md
         above/root/deep/3.md: deep 3 @4.md
         above/root/deep/4.md: deep 4 @5.md
-        `above/root/docs/image` is not read: it is no text
-        `above/root/sub/../deep/5.md` is not read: more than 5 files import one another
+        `above/root/docs/image` is not read: not a text file
+        `above/root/sub/../deep/5.md` is not read: imports are nested more than 5 levels deep
         ");
 }
 
 #[test]
-fn a_project_that_is_not_trusted_names_no_files_outside() {
+fn an_untrusted_project_imports_no_files_from_outside() {
     let folder = folder(&[
         ("home/CLAUDE.md", "user @notes.md"),
         ("home/notes.md", "notes of the user"),
@@ -126,9 +125,9 @@ fn a_project_that_is_not_trusted_names_no_files_outside() {
         home/CLAUDE.md: user @notes.md
         home/notes.md: notes of the user
         above/root/CLAUDE.md: project @~/secret @../outside.md
-        `home/secret` is not read: it lies outside of a project that is not trusted
-        `above/root/../outside.md` is not read: it lies outside of a project that is not trusted
-        `above/root/AGENTS.md` is not read: it lies outside of a project that is not trusted
+        `home/secret` is not read: it is outside of an untrusted project
+        `above/root/../outside.md` is not read: it is outside of an untrusted project
+        `above/root/AGENTS.md` is not read: it is outside of an untrusted project
         ");
     insta::assert_snapshot!(show(&folder, true), @"
         home/CLAUDE.md: user @notes.md
@@ -140,7 +139,7 @@ fn a_project_that_is_not_trusted_names_no_files_outside() {
 }
 
 #[test]
-fn long_instructions_are_cut() {
+fn long_instructions_are_truncated() {
     let long = "words ".repeat(20_000);
     let imports: String = (0..9).map(|n| format!("@{n}.md ")).collect();
     let mut files = vec![("above/root/sub/CLAUDE.md".to_owned(), imports)];
@@ -152,5 +151,5 @@ fn long_instructions_are_cut() {
     let folder = folder(&files);
     let shown = show(&folder, false);
     assert!(shown.len() < MAX_TOTAL + 2_000, "{}", shown.len());
-    assert!(shown.ends_with("`above/root/sub/8.md` is cut after 0 bytes"));
+    assert!(shown.ends_with("`above/root/sub/8.md` is truncated to 0 bytes"));
 }

@@ -35,7 +35,7 @@ fn a_skill_needs_a_name_and_a_description() {
         (
             "---\ndescription: d\n---\n",
             "/s/Upper.md",
-            "error: 1: `Upper` is no name for a skill: up to 64 lower-case letters, digits and `-` are",
+            "error: 1: invalid skill name `Upper`: at most 64 lower-case letters, digits and `-` are allowed",
         ),
         (
             "---\nname: x\n---\n",
@@ -50,12 +50,12 @@ fn a_skill_needs_a_name_and_a_description() {
         (
             "---\nname: x\n",
             "/s/x.md",
-            "error: 1: the front matter has no end: there is no second `---`",
+            "error: 1: the front matter is not closed: missing second `---`",
         ),
         (
             &long,
             "/s/x.md",
-            "error: 1: `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa` is no name for a skill: up to 64 lower-case letters, digits and `-` are",
+            "error: 1: invalid skill name `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa`: at most 64 lower-case letters, digits and `-` are allowed",
         ),
     ] {
         let shown = match parse(text, location) {
@@ -77,9 +77,8 @@ fn a_skill_needs_a_name_and_a_description() {
     );
 }
 
-/// Feature table U3: the expansion of a skill.
 #[test]
-fn a_skill_stands_before_what_it_is_used_for() {
+fn a_skill_comes_before_its_arguments() {
     let skill = parse("---\ndescription: d\n---\nDo it.\n", "/s/plan/SKILL.md").unwrap();
     insta::assert_snapshot!(skill.prompt(" the <first> step "), @r#"
     <skill name="plan" location="/s/plan/SKILL.md">
@@ -130,7 +129,7 @@ fn the_prompt_lists_them_by_name_and_description() {
 }
 
 #[test]
-fn the_tool_gives_a_skill_or_says_which_there_are() {
+fn the_tool_returns_a_skill_or_lists_the_available_ones() {
     let tool = SkillTool::new(Arc::new(skills()), Interface::Native).unwrap();
     let call = |name: &str| {
         let call = ToolUse {

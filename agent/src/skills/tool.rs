@@ -1,4 +1,4 @@
-//! The tool by which the model takes up a skill.
+//! The tool with which the model calls a skill.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use serde_json::json;
 
 use super::Skills;
 
-/// The tool.
+/// The tool with which the model calls a skill.
 pub struct SkillTool {
     spec: ToolSpec,
     skills: Arc<Skills>,
 }
 
 impl SkillTool {
-    /// The tool for `skills`; none, if the model is to be told of none.
+    /// Creates the tool; `None` if no skill is listed for the model.
     pub fn new(skills: Arc<Skills>, interface: Interface) -> Option<Self> {
         skills.iter().find(|skill| skill.is_listed)?;
         let argument = interface.pick("name", "skill");
@@ -57,7 +57,8 @@ impl Tool for SkillTool {
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let name = call.input.text("name").or_else(|| call.input.text("skill"));
+        let input = &call.input;
+        let name = input.text("name").or_else(|| input.text("skill"));
         let name = name.unwrap_or_default();
         let listed = |name: &str| self.skills.get(name).filter(|skill| skill.is_listed);
         match listed(name).or_else(|| listed(name.trim_start_matches('/'))) {

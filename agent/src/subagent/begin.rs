@@ -1,4 +1,4 @@
-//! How a subagent begins: which definition, which conversation, what it may use and what it may take.
+//! Start of a subagent: definition, conversation, tools, permissions and limits.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,35 +7,35 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ah_conversation::{
-    Branch, ContentBlock, Context, Limits, PermissionMode, Provider, Servers, Store, Task,
-    TaskKind, TaskSink, Thinking, Tool, ToolUse,
+    Branch, ContentBlock, Context, Cost, Limits, MessageId, PermissionMode, Provider, Servers,
+    Store, Task, TaskKind, TaskSink, Thinking, Tool, ToolUse,
 };
 use serde::Deserialize;
 use serde_json::json;
 
-use super::relay::{Relay, State};
-use super::work::Work;
-use super::{DEFAULT, MAX_AT_WORK, MAX_DEPTH, Parent, SubagentKinds, Subagents, may};
+use super::registry::MAX_RUNNING;
+use super::relay::{Relay, RelayState};
+use super::work::SubagentRun;
+use super::{DEFAULT, MAX_DEPTH, Parent, SubagentKinds, Subagents, is_allowed};
 use crate::agents::Agent;
 use crate::hooks::{HookEvent, HookMoment};
-use crate::session::{Ports, SessionSettings};
-use crate::{Frontend, Session, Toolbox};
+use crate::{Frontend, Ports, Session, SessionSettings, Toolbox};
 
-/// How often a subagent asks the model at most where nobody says otherwise.
+/// Default maximum number of model calls.
 const MAX_TURNS: u32 = 50;
-/// So many lines of a memory are in the prompt.
+/// Maximum number of lines of a memory in the prompt.
 const MEMORY_LINES: usize = 200;
-/// The file of a memory that is read at the beginning.
+/// File of a memory that is part of the prompt.
 const MEMORY_FILE: &str = "MEMORY.md";
-/// The names by which one vendor's models are known; elsewhere they name nothing.
+/// Model aliases of one vendor, which mean nothing to other providers.
 const ALIASES: [&str; 3] = ["sonnet", "opus", "haiku"];
-/// That vendor.
+/// The vendor of these aliases.
 const OF_ALIASES: &str = "anthropic";
-/// The model of whoever starts a subagent.
+/// Alias for the parent's model.
 const INHERIT: &str = "inherit";
-/// How long its first request waits for servers of its own.
+/// Maximum time that the first request waits for own servers.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A subagent's prompt where its definition has none.
+/// Default system prompt.
 const PROMPT: &str = "You do one task for another agent, alone, with the tools that you have. Your last answer is your \
     report: say what you found or did, with the places (file and line) that matter, and what is left open.";
 
@@ -50,31 +50,59 @@ struct Arguments {
     run_in_background: Option<bool>,
 }
 
+impl Session {
+    /// Returns the state that subagents started now begin with.
+    pub(crate) fn as_parent(&self) -> Parent {
+        Parent {
+            ports: self.ports.clone(),
+            settings: self.settings.clone(),
+            tools: self.tools.tools().cloned().collect(),
+            controls: self.controls.clone(),
+            spent: (self.transcript.spent().total(), self.transcript.cost()),
+            origin_prompt: self.origin_prompt(),
+        }
+    }
+
+    /// Returns the top-level prompt that file changes are attributed to; a rewind to before it also undoes its
+    /// subagents' changes.
+    pub(crate) fn origin_prompt(&self) -> Option<MessageId> {
+        let own = || {
+            self.transcript
+                .run()
+                .first()
+                .map(|prompt| prompt.id.clone())
+        };
+        self.origin_prompt.clone().or_else(own)
+    }
+}
+
 impl Subagents {
-    /// Puts the session together that a call asks for.
-    pub(super) async fn begin(&self, call: &ToolUse, context: &Context) -> Result<Work, String> {
+    /// Prepares the session for a call.
+    pub(super) async fn begin(
+        &self,
+        call: &ToolUse,
+        context: &Context,
+    ) -> Result<SubagentRun, String> {
         let arguments: Arguments = serde_json::from_value(call.input.to_value())
-            .map_err(|fault| format!("invalid input: {fault}"))?;
-        let parent = self
-            .parent()
-            .ok_or("there is no session that could start a subagent")?;
+            .map_err(|error| format!("invalid input: {error}"))?;
+        let parent = self.parent().ok_or("no session to start a subagent from")?;
         let agent = self.definition(arguments.subagent_type.as_deref())?;
         if self.depth >= MAX_DEPTH {
             return Err(format!(
-                "subagents start no others more than {MAX_DEPTH} levels down: do the task yourself"
+                "subagents can be nested at most {MAX_DEPTH} levels deep: do the task yourself"
             ));
         }
         let id = match &arguments.resume {
             Some(id) => id.clone(),
             None => fresh_id(&parent),
         };
-        if self.at_work.is_busy(&id) {
+        if self.registry.is_running(&id) {
             return Err(format!(
-                "the subagent {id} is at work; wait until it has ended"
+                "the subagent {id} is still running; wait until it has ended"
             ));
         }
         let is_background =
-            self.kinds.may_run_beside && arguments.run_in_background.unwrap_or(agent.background);
+            self.kinds.allow_background && arguments.run_in_background.unwrap_or(agent.background);
         let task = Task {
             id: id.clone(),
             call: call.id.clone(),
@@ -92,10 +120,12 @@ impl Subagents {
             agent_id: id.clone(),
             spawned_by: call.id.clone(),
         });
-        let place = self.at_work.enter(&task, context.spool.clone());
-        let place = place.ok_or_else(|| {
-            format!("{MAX_AT_WORK} subagents are at work already: wait until one has ended")
-        })?;
+        let slot = self
+            .registry
+            .enter(&task, context.spool.clone())
+            .ok_or_else(|| {
+                format!("{MAX_RUNNING} subagents are already running: wait until one has ended")
+            })?;
         let relay = relay(&parent, &task, &agent, context);
         let ports = ports(&parent, &agent, &id, provider, store, relay.clone());
         let mut prompt = vec![ContentBlock::text(arguments.prompt)];
@@ -106,34 +136,38 @@ impl Subagents {
         }
         let mut session = Session::open(ports, toolbox, settings)
             .await
-            .map_err(|fault| fault.to_string())?;
+            .map_err(|error| error.to_string())?;
         session.origin_prompt = parent.origin_prompt;
         if agent.permission_mode.is_none() {
             parent.controls.lead(&session.controls);
         }
         if arguments.resume.is_some() && session.transcript().last().is_none() {
-            return Err(format!("there is no subagent {id} in this session"));
+            return Err(format!("no subagent {id} in this session"));
         }
-        Ok(Work {
+        Ok(SubagentRun {
             session,
             prompt,
             task,
             name: agent.name.clone(),
             relay,
-            place,
-            at_work: self.at_work.clone(),
+            slot,
+            registry: self.registry.clone(),
             log: context.spool.clone(),
         })
     }
 
     fn definition(&self, name: Option<&str>) -> Result<Arc<Agent>, String> {
         let name = name.unwrap_or(DEFAULT);
-        let found = self.kinds.agents.get(name);
-        let found = found.filter(|agent| may(&self.allowed, agent)).cloned();
+        let is_allowed = |agent: &&Arc<Agent>| is_allowed(&self.allowed, agent);
+        let found = self.kinds.agents.get(name).filter(is_allowed).cloned();
         found.ok_or_else(|| {
-            let known = self.kinds.agents.iter();
-            let known = known.filter(|agent| may(&self.allowed, agent));
-            let known: Vec<_> = known.map(|agent| agent.name.as_str()).collect();
+            let known: Vec<_> = self
+                .kinds
+                .agents
+                .iter()
+                .filter(is_allowed)
+                .map(|agent| agent.name.as_str())
+                .collect();
             format!(
                 "Agent type '{name}' not found. Available agents: {}",
                 known.join(", ")
@@ -141,7 +175,7 @@ impl Subagents {
         })
     }
 
-    /// The model that it asks: what the call says counts more than the definition.
+    /// Returns the provider: the call's model takes precedence over the definition's.
     fn provider(
         &self,
         parent: &Parent,
@@ -155,10 +189,10 @@ impl Subagents {
             return Ok(own.clone());
         }
         let connected = self.kinds.models.connect(Some(name));
-        connected.map_err(|fault| format!("the model `{name}` cannot be asked: {fault}"))
+        connected.map_err(|error| format!("cannot use the model `{name}`: {error}"))
     }
 
-    /// How it works: as whoever starts it, but for what its definition says; of what that may take, the rest.
+    /// Inherits the parent's settings and remaining budget; its definition overrides.
     fn settings(
         &self,
         parent: &Parent,
@@ -169,10 +203,8 @@ impl Subagents {
         let from = &parent.settings;
         let now = parent.ports.clock.now();
         let (tokens, cost) = parent.spent;
-        let left = |most: Option<u64>| most.map(|most| most.saturating_sub(tokens));
+        let max_tokens = from.limits.max_tokens;
         let max_budget = from.limits.max_budget;
-        let max_budget =
-            max_budget.map(|most| ah_conversation::Cost(most.0.saturating_sub(cost.0)));
         let model = provider.model();
         let mut permissions = from.permissions.clone();
         if let Some(mode) = agent.permission_mode
@@ -180,7 +212,7 @@ impl Subagents {
         {
             if mode == PermissionMode::BypassPermissions && !permissions.may_bypass {
                 return Err(format!(
-                    "the definition of `{}` wants mode `bypassPermissions`, to which nobody has agreed",
+                    "the definition of `{}` needs mode `bypassPermissions`, which is not enabled in this session",
                     agent.name
                 ));
             }
@@ -193,9 +225,9 @@ impl Subagents {
             system: self.kinds.system(agent).into(),
             limits: Limits {
                 max_turns: max_turns.or(agent.max_turns).or(Some(MAX_TURNS)),
-                max_tokens: left(from.limits.max_tokens),
+                max_tokens: max_tokens.map(|max| max.saturating_sub(tokens)),
                 max_context_tokens: from.limits.max_context_tokens,
-                max_budget,
+                max_budget: max_budget.map(|max| Cost(max.0.saturating_sub(cost.0))),
                 deadline: None,
                 context_window: model.context_window,
                 reserved_output: model.max_output,
@@ -211,17 +243,20 @@ impl Subagents {
         })
     }
 
-    /// Its tools: those of whoever starts it that its definition has; to start others only where that says so. Beside
-    /// the conversation there are none of servers.
+    /// Returns the parent's tools allowed by the definition; the tool that starts subagents only if it is listed.
+    /// Background subagents have no MCP tools.
     fn toolbox(&self, parent: &Parent, agent: &Agent, is_background: bool) -> Toolbox {
         let is_own = |tool: &&Arc<dyn Tool>| tool.spec().name == self.spec.name;
         let is_left_out = |name: &str| is_background && name.starts_with("mcp__");
-        let tools = parent.tools.iter().filter(|tool| !is_own(tool));
-        let tools = tools.filter(|tool| {
-            let name = &tool.spec().name;
-            agent.has_tool(name) && !is_left_out(name)
-        });
-        let tools = tools.cloned();
+        let tools = parent
+            .tools
+            .iter()
+            .filter(|tool| !is_own(tool))
+            .filter(|tool| {
+                let name = &tool.spec().name;
+                agent.has_tool(name) && !is_left_out(name)
+            })
+            .cloned();
         match agent.may_start() {
             Some(allowed) => {
                 let below = Arc::new(self.below(allowed));
@@ -234,20 +269,25 @@ impl Subagents {
 }
 
 impl SubagentKinds {
-    /// The system prompt of an agent: what is the same whenever it is started, and what varies.
+    /// Returns the system prompt of an agent in two blocks: the stable part, and the part that varies.
     pub fn system(&self, agent: &Agent) -> Vec<String> {
         let prompt = match agent.prompt.trim() {
             "" => PROMPT,
             prompt => prompt,
         };
-        let (instructions, environment) = (self.surroundings)();
-        let instructions = match agent.omits_instructions {
-            true => "",
-            false => instructions.as_str(),
+        let (instructions, environment) = (self.context)();
+        let instructions = if agent.omits_instructions {
+            ""
+        } else {
+            instructions.as_str()
         };
-        let skills = agent.skills.iter().filter_map(|name| self.skills.get(name));
-        let skills: Vec<_> = skills.map(|skill| skill.prompt("")).collect();
-        let skills = skills.join("\n\n");
+        let skills = agent
+            .skills
+            .iter()
+            .filter_map(|name| self.skills.get(name))
+            .map(|skill| skill.prompt(""))
+            .collect::<Vec<_>>()
+            .join("\n\n");
         let memory = self.memory_folder(agent).map(|folder| memory(&folder));
         let blocks: [Vec<&str>; 2] = [
             vec![prompt, instructions],
@@ -258,27 +298,37 @@ impl SubagentKinds {
                 agent.reminder.as_deref().unwrap_or_default(),
             ],
         ];
-        let blocks = blocks.into_iter().map(|parts| {
-            let parts = parts.into_iter().map(str::trim);
-            let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
-            parts.join("\n\n")
-        });
-        blocks.filter(|block| !block.is_empty()).collect()
+        let join = |parts: Vec<&str>| {
+            parts
+                .into_iter()
+                .map(str::trim)
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n\n")
+        };
+        blocks
+            .into_iter()
+            .map(join)
+            .filter(|block| !block.is_empty())
+            .collect()
     }
 
-    /// The servers that only this one has, just started; what is wrong with some is told to `frontend`.
+    /// Starts the definition's own servers; errors are shown by `frontend`.
     async fn own_servers(
         &self,
         agent: &Agent,
         frontend: &dyn Frontend,
     ) -> Option<Arc<dyn Servers>> {
-        let own = agent.servers.iter().flatten();
-        let own = own.filter_map(|server| Some((server.name.clone(), server.own.clone()?)));
-        let own: BTreeMap<_, _> = own.collect();
+        let own: BTreeMap<_, _> = agent
+            .servers
+            .iter()
+            .flatten()
+            .filter_map(|server| Some((server.name.clone(), server.own.clone()?)))
+            .collect();
         let empty = self.servers.as_ref().filter(|_| !own.is_empty())?;
         let servers = empty();
-        for (name, fault) in servers.set(own).await.errors {
-            frontend.notice(&format!("the MCP server `{name}` is left out: {fault}"));
+        for (name, error) in servers.set(own).await.errors {
+            frontend.notice(&format!("cannot use the MCP server `{name}`: {error}"));
         }
         Some(servers)
     }
@@ -287,28 +337,30 @@ impl SubagentKinds {
         let wanted = agent.memory?;
         let mut folders = self.memory.iter();
         let (_, folder) = folders.find(|(scope, _)| *scope == wanted)?;
-        // A name is one folder, whatever it is made of.
+        // The name becomes a single folder name.
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
-        let name: String = { agent.name.chars() }
+        let name: String = agent
+            .name
+            .chars()
             .map(|c| if is_plain(c) { c } else { '-' })
             .collect();
         Some(folder.join(name))
     }
 }
 
-/// An id that no subagent of the session has.
+/// Returns an id unique within the session.
 fn fresh_id(parent: &Parent) -> String {
-    let id = parent.ports.clock.message_id();
-    let id = id.as_str().to_lowercase();
-    // The time at the beginning says nothing here.
-    let start = id.len().saturating_sub(16);
-    format!("a{}", &id[start..])
+    let ulid = parent.ports.clock.message_id().as_str().to_lowercase();
+    // The leading timestamp carries no information here.
+    let start = ulid.len().saturating_sub(16);
+    format!("a{}", &ulid[start..])
 }
 
 fn relay(parent: &Parent, task: &Task, agent: &Agent, context: &Context) -> Arc<Relay> {
-    let state = match task.is_background {
-        true => State::writing(&context.spool),
-        false => State::default(),
+    let state = if task.is_background {
+        RelayState::with_log(&context.spool)
+    } else {
+        RelayState::default()
     };
     Arc::new(Relay {
         outer: parent.ports.frontend.clone(),
@@ -331,22 +383,23 @@ fn ports(
     frontend: Arc<dyn Frontend>,
 ) -> Ports {
     let from = &parent.ports;
-    // A model that summarises its own conversation does so here as well.
-    let summarizer = match Arc::ptr_eq(&from.summarizer, &from.provider) {
-        true => provider.clone(),
-        false => from.summarizer.clone(),
+    // If the parent's model summarises its own conversation, so does this one.
+    let summarizer = if Arc::ptr_eq(&from.summarizer, &from.provider) {
+        provider.clone()
+    } else {
+        from.summarizer.clone()
     };
     Ports {
         provider,
         summarizer,
         store,
         frontend,
-        hooks: from.hooks.of_agent(id, agent),
+        hooks: from.hooks.of_agent(id, &agent.name, &agent.hooks),
         ..from.clone()
     }
 }
 
-/// Tells hooks that it begins; gives what they want it to be told.
+/// Calls the SubagentStart hooks; returns their context for the subagent.
 async fn started(ports: &Ports, agent: &Agent, mode: PermissionMode) -> Option<ContentBlock> {
     let moment = HookMoment {
         event: HookEvent::SubagentStart,
@@ -360,17 +413,18 @@ async fn started(ports: &Ports, agent: &Agent, mode: PermissionMode) -> Option<C
     (!context.is_empty()).then(|| ContentBlock::text(format!("[HOOK] {context}")))
 }
 
-/// What is said of a memory, and what stands in it.
+/// Returns the section on the memory for the prompt, with its content.
 fn memory(folder: &Path) -> String {
-    let said = fs::read_to_string(folder.join(MEMORY_FILE)).unwrap_or_default();
-    let lines: Vec<_> = said.lines().take(MEMORY_LINES).collect();
-    let kept = match lines.is_empty() {
-        true => "It is empty so far.".to_owned(),
-        false => format!("It says:\n\n{}", lines.join("\n")),
+    let text = fs::read_to_string(folder.join(MEMORY_FILE)).unwrap_or_default();
+    let lines: Vec<_> = text.lines().take(MEMORY_LINES).collect();
+    let content = if lines.is_empty() {
+        "It is empty so far.".to_owned()
+    } else {
+        format!("It says:\n\n{}", lines.join("\n"))
     };
     format!(
         "# Memory\n\nWhat is worth knowing the next time you keep in `{}`: the file {MEMORY_FILE} there is shown to you \
-         when you begin, so keep it short and let it name others. {kept}",
+         when you begin, so keep it short and let it name others. {content}",
         folder.display()
     )
 }

@@ -1,5 +1,4 @@
-//! The frontend of a subagent: it shows what happens as a part of the session above it, and whoever is asked there is
-//! asked.
+//! Frontend of a subagent: passes its updates and permission requests on to the parent session's frontend.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,36 +13,36 @@ use async_trait::async_trait;
 
 use crate::{Controls, Frontend, SessionChange, SessionUpdate};
 
-/// Shows a subagent's conversation as a part of the one above it.
+/// Frontend that shows a subagent's session as part of the parent session.
 pub(super) struct Relay {
     pub(super) outer: Arc<dyn Frontend>,
     pub(super) task: Task,
-    /// The name of its definition.
+    /// Name of its definition.
     pub(super) name: String,
     pub(super) sink: TaskSink,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) started: Time,
-    /// The session above, to which what somebody allows is passed on.
+    /// Controls of the parent session, which receives permission updates.
     pub(super) controls: Controls,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<RelayState>,
 }
 
-/// What a subagent has done so far.
+/// Statistics and log of a subagent.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct RelayState {
     tokens: u64,
     tool_uses: usize,
-    /// Where what is said is written, for who asks before the end.
+    /// Log of its output, readable before it ends.
     log: Option<File>,
 }
 
-impl State {
-    /// Writes what is said into the file `path`.
-    pub(super) fn writing(path: &Path) -> Self {
+impl RelayState {
+    /// Logs the output to the file `path`.
+    pub(super) fn with_log(path: &Path) -> Self {
         let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
         let log = folder.and_then(|()| File::create(path));
         Self {
-            // Without it, what comes of the subagent is told all the same.
+            // Without a log, the result is still reported.
             log: log.ok(),
             ..Self::default()
         }
@@ -51,7 +50,7 @@ impl State {
 }
 
 impl Relay {
-    /// What the subagent took so far.
+    /// Returns the usage so far.
     pub(super) fn usage(&self) -> TaskUsage {
         let state = self.lock();
         TaskUsage {
@@ -63,29 +62,29 @@ impl Relay {
 
     fn write(&self, text: &str) {
         if let Some(log) = &mut self.lock().log {
-            // What cannot be written is missed by nobody but who looks early.
+            // A failed write only affects the view of a running subagent.
             let _ = writeln!(log, "{text}");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RelayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Host for Relay {
-    /// In the background nobody is asked: whoever sits there speaks with somebody else.
-    async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
+    /// Background subagents do not ask: the user is busy with the main conversation.
+    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
         if self.task.is_background {
-            return PermissionAnswer::nobody(question);
+            return PermissionAnswer::nobody(request);
         }
         let agent = (self.task.id.clone(), self.name.clone());
-        let question = PermissionRequest {
-            agent: question.agent.clone().or(Some(agent)),
-            ..question.clone()
+        let request = PermissionRequest {
+            agent: request.agent.clone().or(Some(agent)),
+            ..request.clone()
         };
-        let answer = self.outer.permission(&question).await;
+        let answer = self.outer.permission(&request).await;
         if let PermissionAnswer::Allow { updates, .. } = &answer {
             for update in updates {
                 self.controls
@@ -127,7 +126,7 @@ impl Frontend for Relay {
 
     fn update(&self, update: SessionUpdate<'_>) {
         match update {
-            // Of those below, each says itself whose they are.
+            // Updates of nested subagents already name their task.
             SessionUpdate::Subagent(..)
             | SessionUpdate::Task(..)
             | SessionUpdate::HookStarted(_)
@@ -137,12 +136,12 @@ impl Frontend for Relay {
             SessionUpdate::Call(call) => {
                 self.lock().tool_uses += 1;
                 self.write(&format!("→ {}", call.name));
-                let news = TaskUpdate::Progress {
+                let progress = TaskUpdate::Progress {
                     doing: format!("Running {}", call.name),
                     last_tool: Some(call.name.clone()),
                     usage: self.usage(),
                 };
-                self.sink.tell(&self.task, &news);
+                self.sink.report(&self.task, &progress);
             }
             SessionUpdate::Stored(message) if message.response.is_some() => {
                 self.write(&message.text())

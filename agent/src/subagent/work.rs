@@ -1,4 +1,4 @@
-//! A subagent at work: it runs to its end, below the call or beside the conversation, and says what came of it.
+//! Run of a subagent, below the call or in the background, and its result.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,65 +6,65 @@ use std::sync::Arc;
 use ah_conversation::{ContentBlock, ExitReason, ModelUsage, Output, Task, TaskEnding, TaskUpdate};
 use serde_json::{Value, json};
 
-use super::at_work::{AtWork, Place};
+use super::registry::{Slot, SubagentRegistry};
 use super::relay::Relay;
 use crate::{RunOutcome, Session, Stop};
 
-/// A subagent that is ready to begin.
-pub(super) struct Work {
+/// A subagent ready to run.
+pub(super) struct SubagentRun {
     pub(super) session: Session,
     pub(super) prompt: Vec<ContentBlock>,
     pub(super) task: Task,
     pub(super) name: String,
     pub(super) relay: Arc<Relay>,
-    pub(super) place: Place,
-    pub(super) at_work: Arc<AtWork>,
+    pub(super) slot: Slot,
+    pub(super) registry: Arc<SubagentRegistry>,
     pub(super) log: PathBuf,
 }
 
-/// What came of it.
-struct Ended {
+/// Result of a subagent.
+struct SubagentResult {
     ending: TaskEnding,
-    /// What it reported, or why it could not.
+    /// Its report, or the error.
     text: String,
     output: Output,
     spent: Vec<ModelUsage>,
 }
 
-/// Tells that a subagent has ended, whatever ends it.
-struct Teller {
+/// Reports the end of a subagent when dropped, however it ends.
+struct EndReporter {
     relay: Arc<Relay>,
     ended: Option<(TaskEnding, String, Vec<ModelUsage>)>,
     log: Option<PathBuf>,
 }
 
-impl Drop for Teller {
+impl Drop for EndReporter {
     fn drop(&mut self) {
         let stopped = || (TaskEnding::Stopped, "it was stopped".to_owned(), Vec::new());
         let (ending, summary, spent) = self.ended.take().unwrap_or_else(stopped);
-        let news = TaskUpdate::Ended {
+        let update = TaskUpdate::Ended {
             ending,
             summary,
             output_file: self.log.take(),
             usage: self.relay.usage(),
             spent,
         };
-        self.relay.sink.tell(&self.relay.task, &news);
+        self.relay.sink.report(&self.relay.task, &update);
     }
 }
 
-impl Work {
-    /// Does it, or lets it go on beside the conversation.
-    pub(super) async fn perform(self) -> Output {
+impl SubagentRun {
+    /// Runs it, or starts it in the background.
+    pub(super) async fn start(self) -> Output {
         if !self.task.is_background {
             return self.run().await;
         }
         let (task, name) = (self.task.clone(), self.name.clone());
-        let (at_work, log) = (self.at_work.clone(), self.log.display().to_string());
-        // Told before it runs, so that nobody ends without it.
-        self.relay.sink.tell(&task, &TaskUpdate::Started);
-        let work = tokio::spawn(self.run());
-        at_work.hold(&task.id, work.abort_handle());
+        let (registry, log) = (self.registry.clone(), self.log.display().to_string());
+        // Reported before it runs, so that the start always comes before the end.
+        self.relay.sink.report(&task, &TaskUpdate::Started);
+        let run = tokio::spawn(self.run());
+        registry.set_handle(&task.id, run.abort_handle());
         Output::text(format!(
             "The subagent `{name}` works in the background as {}; it writes to {log}. You are told when it has ended.",
             task.id
@@ -85,41 +85,41 @@ impl Work {
             task,
             name,
             relay,
-            place,
+            slot,
             log,
-            at_work,
+            registry,
         } = self;
-        // Whoever ends them all is not kept by one of them.
-        drop(at_work);
+        // Otherwise a subagent would keep the registry that aborts it alive.
+        drop(registry);
         if !task.is_background {
-            relay.sink.tell(&task, &TaskUpdate::Started);
+            relay.sink.report(&task, &TaskUpdate::Started);
         }
-        let mut teller = Teller {
+        let mut reporter = EndReporter {
             relay: relay.clone(),
             ended: None,
             log: task.is_background.then_some(log),
         };
-        let stop = Stop::interrupt(place.stop.clone());
-        let ended = match session.run(prompt, &stop).await {
-            Ok(outcome) => Ended::of(&session, &outcome, &task, &name, &relay),
-            Err(fault) => Ended {
+        let stop = Stop::interrupt(slot.stop.clone());
+        let result = match session.run(prompt, &stop).await {
+            Ok(outcome) => SubagentResult::of(&session, &outcome, &task, &name, &relay),
+            Err(error) => SubagentResult {
                 ending: TaskEnding::Failed,
-                text: fault.to_string(),
-                output: Output::error(fault.to_string()),
+                text: error.to_string(),
+                output: Output::error(error.to_string()),
                 spent: Vec::new(),
             },
         };
-        // What it could not store is told by the session above when it stores.
+        // The parent session reports storage errors itself.
         let _ = session.close("other").await;
-        teller.ended = Some((ended.ending, ended.text.clone(), ended.spent));
-        // Told first: who waits for its end finds the news of it.
-        drop(teller);
-        place.leave(ended.ending, ended.text);
-        ended.output
+        reporter.ended = Some((result.ending, result.text.clone(), result.spent));
+        // Reported first, so that a caller waiting for the end finds the update.
+        drop(reporter);
+        slot.finish(result.ending, result.text);
+        result.output
     }
 }
 
-impl Ended {
+impl SubagentResult {
     fn of(session: &Session, outcome: &RunOutcome, task: &Task, name: &str, relay: &Relay) -> Self {
         let id = &task.id;
         let answer = match outcome.answer.trim() {
@@ -134,7 +134,7 @@ impl Ended {
             (None, reason) if reason.is_end_of_turn() => (TaskEnding::Completed, answer.to_owned()),
             (None, reason) => (
                 TaskEnding::Completed,
-                format!("{answer}\n\n[it did not come to its end: {reason}]"),
+                format!("{answer}\n\n[it did not finish: {reason}]"),
             ),
         };
         let how_to = format!("agentId: {id} (`resume` with this id goes on with its conversation)");

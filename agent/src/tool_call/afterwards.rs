@@ -1,31 +1,31 @@
-//! What hooks are told of a call that has ended, and what they make of it.
+//! Hooks after a call: notified of its result, which they may change.
 
 use std::time::Duration;
 
 use ah_conversation::{CallState, ExitReason, Output};
 use serde_json::json;
 
-use super::Prepared;
-use crate::hooks::{HookEvent, HookMoment, HookVerdict, of_call, of_output};
+use super::prepared::PreparedCall;
+use crate::hooks::{HookEvent, HookMoment, HookVerdict, call_payload, output_payload};
 use crate::{Session, Stop};
 
-/// How long hooks of a run that was stopped have in all: a person is waiting for it to end.
+/// Total time for hooks after an interrupt: the user is waiting for the end of the run.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What came of a call, and what hooks say of it.
-pub(super) struct Done {
+/// A finished call with the verdict of its hooks.
+pub(super) struct FinishedCall {
     pub(super) output: Output,
     pub(super) duration_ms: u64,
     pub(super) verdict: HookVerdict,
 }
 
 impl Session {
-    /// Runs a call, and asks the hooks about what came of it; holds on to nothing of ours.
+    /// Returns a future that runs a call and then its hooks, borrowing nothing from the session.
     pub(super) fn observe(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         run: impl Future<Output = Output> + Send + 'static,
-    ) -> impl Future<Output = Done> + Send + 'static {
+    ) -> impl Future<Output = FinishedCall> + Send + 'static {
         let ports = self.ports.clone();
         let mode = self.settings.permissions.mode;
         let call = prepared.call.clone();
@@ -34,9 +34,10 @@ impl Session {
             let started = ports.clock.now();
             let mut output = run.await;
             let duration_ms = ports.clock.now().since(started);
-            let event = match output.is_error {
-                true => HookEvent::PostToolUseFailure,
-                false => HookEvent::PostToolUse,
+            let event = if output.is_error {
+                HookEvent::PostToolUseFailure
+            } else {
+                HookEvent::PostToolUse
             };
             let mut verdict = HookVerdict::default();
             if runs && ports.hooks.has(event) {
@@ -45,20 +46,22 @@ impl Session {
                     kind: &call.name,
                     mode,
                     call: Some(&call.id),
-                    more: of_output(&call, &output, duration_ms),
+                    more: output_payload(&call, &output, duration_ms),
                 };
                 verdict = ports.hooks.ask(moment, &*ports.frontend).await;
                 verdict.context.extend(verdict.block.take());
             }
-            let of_server = verdict.server_output.take();
-            let of_server = of_server.filter(|_| call.name.starts_with("mcp__"));
+            let of_server = verdict
+                .server_output
+                .take()
+                .filter(|_| call.name.starts_with("mcp__"));
             if let Some(other) = verdict.output.take().or(of_server) {
                 let text = other
                     .as_str()
                     .map_or_else(|| other.to_string(), str::to_owned);
                 output = Output::text(text);
             }
-            Done {
+            FinishedCall {
                 output,
                 duration_ms,
                 verdict,
@@ -66,8 +69,8 @@ impl Session {
         }
     }
 
-    /// Tells hooks of the calls that were at work when the run was stopped. What they say comes too late.
-    pub(super) async fn tell_of_stopped(&self, calls: &[Prepared], stop: &Stop) {
+    /// Notifies hooks of the calls that were interrupted. Their answers are ignored.
+    pub(super) async fn notify_of_interrupt(&self, calls: &[PreparedCall], stop: &Stop) {
         let event = HookEvent::PostToolUseFailure;
         if !self.ports.hooks.has(event) {
             return;
@@ -77,14 +80,14 @@ impl Session {
             reason,
             Some(ExitReason::Interrupted | ExitReason::Aborted) | None
         );
-        let told = async {
-            for Prepared { call, .. } in calls {
+        let notified = async {
+            for PreparedCall { call, .. } in calls {
                 let state = self.transcript.call(&call.id);
                 if !matches!(state, Some(CallState::Started { .. })) {
                     continue;
                 }
-                let mut more = of_call(call);
-                more["error"] = json!("the run was stopped while the call was at work");
+                let mut more = call_payload(call);
+                more["error"] = json!("the run was interrupted during the call");
                 more["is_interrupt"] = json!(is_interrupt);
                 let moment = HookMoment {
                     event,
@@ -97,6 +100,6 @@ impl Session {
             }
         };
         // Dropping the hooks ends them.
-        let _ = tokio::time::timeout(PATIENCE, told).await;
+        let _ = tokio::time::timeout(PATIENCE, notified).await;
     }
 }

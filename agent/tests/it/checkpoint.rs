@@ -1,4 +1,4 @@
-//! Any sequence of edits, new files and deletions is taken back to the same tree, and brought forth again.
+//! Any sequence of edits, new files and deletions can be undone to the same tree, and redone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,12 +6,12 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_agent::checkpoint::{Files, Rewind, note};
+use ah_agent::checkpoint::{Files, Rewind, record};
 use ah_conversation::{Access, MessageId, Store, redo, undo};
 use ah_testkit::world::{SessionStore, Steps};
 use proptest::prelude::*;
 
-/// What a tool does to a file.
+/// A file operation of a tool.
 #[derive(Debug, Clone)]
 enum Deed {
     Write(usize, String),
@@ -31,7 +31,7 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// A workspace, and the session that works on it.
+/// A workspace and the session that works on it.
 struct World {
     _folder: tempfile::TempDir,
     root: PathBuf,
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// Does something as a call of a tool does it in the run `run`.
+    /// Performs an operation as a call of a tool in the run `run`.
     async fn perform(&self, run: usize, deed: &Deed) {
         let (Deed::Write(file, _) | Deed::Delete(file) | Deed::Mode(file, _)) = deed;
         let path = self.root.join(FILES[*file]);
@@ -75,7 +75,7 @@ impl World {
     async fn note(&self, run: usize, path: &Path) {
         let accesses = [Access::Write(path.to_owned())];
         let run = MessageId::from(format!("run-{run}").as_str());
-        let record = note(&accesses, &run, &*self.clock).unwrap();
+        let record = record(&accesses, &run, &*self.clock).unwrap();
         self.store.append(vec![record]).await.unwrap();
     }
 
@@ -95,7 +95,7 @@ impl World {
         )
     }
 
-    /// Files with their modes and contents.
+    /// Returns the files with their modes and contents.
     fn tree(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         let mut tree = BTreeMap::new();
         let mut folders = vec![self.root.clone()];
@@ -122,9 +122,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Part 11 f and g of the port's checks, and row S7 of the feature table.
     #[test]
-    fn back_gives_each_tree_again_and_forth_the_next(
+    fn undo_and_redo_restore_each_tree(
         first in proptest::collection::vec(deed(), 0..5),
         runs in proptest::collection::vec(proptest::collection::vec(deed(), 1..5), 1..4),
     ) {
@@ -144,7 +143,7 @@ proptest! {
                 }
                 trees.push(world.tree());
             }
-            // Back to the beginning, forth to the end, and back again.
+            // Back to the beginning, forward to the end, and back again.
             for (way, expected) in [
                 (undo as fn(&[_]) -> _, trees.iter().rev().skip(1).collect::<Vec<_>>()),
                 (redo, trees.iter().skip(1).collect()),
@@ -161,7 +160,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn looking_changes_nothing_and_counts_lines() {
+async fn planning_a_rewind_changes_nothing_and_counts_lines() {
     let world = World::new();
     fs::write(world.root.join("a"), "one\ntwo\n").unwrap();
     for deed in [
@@ -180,7 +179,7 @@ async fn looking_changes_nothing_and_counts_lines() {
 }
 
 #[tokio::test]
-async fn a_folder_that_was_made_for_a_file_goes_and_comes_with_it() {
+async fn a_folder_created_for_a_file_is_removed_and_restored_with_it() {
     let world = World::new();
     for file in [2, 3] {
         world
@@ -197,7 +196,7 @@ async fn a_folder_that_was_made_for_a_file_goes_and_comes_with_it() {
 }
 
 #[tokio::test]
-async fn what_is_outside_obeyed_linked_or_big_is_left_as_it_is() {
+async fn outside_protected_linked_and_big_files_are_skipped() {
     let world = World::new();
     let outside = world.root.parent().unwrap().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -211,7 +210,7 @@ async fn what_is_outside_obeyed_linked_or_big_is_left_as_it_is() {
         world.note(0, path).await;
         fs::write(path, "changed").unwrap();
     }
-    // Since then, links were put in the way.
+    // Since then, links have taken their place.
     fs::rename(world.root.join("folder"), outside.join("folder")).unwrap();
     symlink(outside.join("folder"), world.root.join("folder")).unwrap();
     fs::remove_file(&linked).unwrap();
@@ -226,11 +225,11 @@ async fn what_is_outside_obeyed_linked_or_big_is_left_as_it_is() {
         format!("{}: {}", path.display(), left.why)
     });
     insta::assert_snapshot!(left.collect::<Vec<_>>().join("\n"), @"
-    outside/file: it is outside of the workspace
-    work/.git/config: programs obey it, so it is not changed unasked
-    work/big: what it was is not kept
-    work/folder/file: a symbolic link is on the way to it
-    work/linked: what is there now could not be kept
+    outside/file: outside the workspace
+    work/.git/config: protected file
+    work/big: its earlier content was not kept
+    work/folder/file: its path contains a symbolic link
+    work/linked: its current content cannot be kept
     ");
     for path in [
         &outside.join("file"),

@@ -1,11 +1,11 @@
-//! Summaries in the place of older messages.
+//! Compaction: summaries that replace older messages.
 
 use ah_conversation::{ContentBlock, ExitReason, Usage, estimate_text};
 use ah_testkit::script::{Turn, fails, says, scenario};
 
 use crate::world::World;
 
-/// An answer that took so many tokens of the window of 200,000.
+/// Returns an answer that used so many tokens of the window of 200,000.
 fn at(tokens: u64, text: &str) -> Turn {
     Turn {
         usage: Some(Usage {
@@ -17,7 +17,7 @@ fn at(tokens: u64, text: &str) -> Turn {
     }
 }
 
-/// A conversation that is past 80 % of the window at its third prompt, whose summary is `turn`.
+/// Returns a conversation past 80 % of the window at its third prompt, whose summary is `turn`.
 async fn crowded(turn: Turn) -> World {
     let mut world = World::new([
         at(1_000, "One."),
@@ -31,7 +31,7 @@ async fn crowded(turn: Turn) -> World {
     world
 }
 
-/// Port 09 a and c: the call for a summary comes past 80 %, without tools, and says how full the window was.
+/// The summary is requested past 80 %, without tools, and the event reports how full the window was.
 #[tokio::test]
 async fn a_summary_is_made_past_80_percent() {
     let world = crowded(says("They counted to two.")).await;
@@ -45,7 +45,7 @@ async fn a_summary_is_made_past_80_percent() {
     assert!(events.contains("compaction_complete"), "{events}");
 }
 
-/// What a summary costs counts like every other call, in this process and the next.
+/// The cost of a summary counts like that of every other call, in this process and the next.
 #[tokio::test]
 async fn the_tokens_of_a_summary_count() {
     let summary = Turn {
@@ -83,7 +83,7 @@ async fn the_tokens_of_a_summary_count() {
     assert_eq!(stored, 173_500);
 }
 
-/// Port 09 g: the tail stays as it was, after the summary; the history stays whole in the store.
+/// The tail stays unchanged after the summary; the history stays whole in the store.
 #[tokio::test]
 async fn the_view_is_the_summary_and_an_unchanged_tail() {
     let world = crowded(says("They counted to two.")).await;
@@ -111,7 +111,7 @@ async fn a_resumed_session_starts_at_the_summary() {
     assert!(!request.contains("first"), "{request}");
 }
 
-/// Port 09 j, C# 9: where no summary can be had, the older messages are left out all the same.
+/// If no summary can be made, the older messages are left out all the same.
 #[tokio::test]
 async fn a_failed_summary_falls_back_to_leaving_out() {
     for turn in [fails(400, "invalid_request_error"), says("  ")] {
@@ -123,14 +123,16 @@ async fn a_failed_summary_falls_back_to_leaving_out() {
         );
         assert!(request.ends_with("user: third"), "{request}");
         assert!(
-            world.events().contains("error no summary could be made"),
+            world
+                .events()
+                .contains("error cannot summarise the conversation"),
             "{}",
             world.events()
         );
     }
 }
 
-/// Port 09 h: a conversation can be summarised again and again; each summary takes the one before it in.
+/// A conversation can be summarised repeatedly; each summary includes the one before it.
 #[tokio::test]
 async fn summaries_follow_each_other() {
     let mut world = World::new([
@@ -155,7 +157,7 @@ async fn summaries_follow_each_other() {
     );
 }
 
-/// Port 09 i: the model that summarises may be another one.
+/// The summary may come from another model.
 #[tokio::test]
 async fn another_model_may_summarise() {
     let mut world = World::new([at(170_000, "One."), at(1_000, "Two.")]);
@@ -166,7 +168,7 @@ async fn another_model_may_summarise() {
     assert!(world.request(1).contains("In short."));
 }
 
-/// A server that finds the prompt too long gets one summary, and then the run ends with a clear error.
+/// If the server rejects the prompt as too long, one summary is made, and then the run ends with a clear error.
 #[tokio::test]
 async fn a_prompt_that_is_too_long_is_summarised_once() {
     let too_long = || Turn {
@@ -197,7 +199,7 @@ async fn a_prompt_that_is_too_long_is_summarised_once() {
     );
 }
 
-/// Port 03 g: an answer that the output limit cuts in a full window is continued after a summary.
+/// An answer cut by the output limit in a full window is continued after a summary.
 #[tokio::test]
 async fn a_cut_answer_in_a_full_window_is_summarised_and_continued() {
     let cut = Turn {
@@ -223,7 +225,7 @@ async fn a_cut_answer_in_a_full_window_is_summarised_and_continued() {
     );
 }
 
-/// Port 09 b: the tail takes about 40 % of the window.
+/// The tail takes about 40 % of the window.
 #[tokio::test]
 async fn the_tail_takes_about_two_fifths_of_the_window() {
     let words = "word ".repeat(8_000); // About 10,000 tokens.
@@ -242,7 +244,7 @@ async fn the_tail_takes_about_two_fifths_of_the_window() {
     assert!((65_000..=82_000).contains(&kept), "{kept} of 200,000");
 }
 
-/// C# 4: past `maxConversationMessages` the oldest messages are left out, from a safe place on, with a notice.
+/// Past `maxConversationMessages` the oldest messages are left out, up to a safe message, with a notice.
 #[tokio::test]
 async fn trimming_by_count_leaves_a_valid_request() {
     let mut world = World::new([says("1"), says("2"), says("3")]);

@@ -1,4 +1,4 @@
-//! What runs cost, when several models have a part in them.
+//! Cost of runs with several models.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn reads(input_tokens: u64, turn: Turn) -> Turn {
     }
 }
 
-/// The same model, but that another answers in its place, whose server says what it costs.
+/// The same model, replaced by a fallback whose server reports the cost.
 struct Replaced(Scripted);
 
 impl Provider for Replaced {
@@ -58,9 +58,9 @@ impl Provider for Replaced {
     }
 }
 
-/// L9 and L18: what is kept and told names the model that answered, at the price that its server told.
+/// Stored and reported values name the model that answered, at the cost reported by its server.
 #[tokio::test]
-async fn another_model_answers_and_its_server_tells_the_cost() {
+async fn a_fallback_counts_at_the_cost_reported_by_its_server() {
     let mut world = World::playing(priced(1.0, [reads(10, says("Hi."))]));
     world.between = |provider| Arc::new(Replaced(provider));
     let outcome = world.run("hello").await;
@@ -88,7 +88,7 @@ async fn another_model_answers_and_its_server_tells_the_cost() {
     );
 }
 
-/// The summary's model costs a hundred times as much, and that is what the budget counts.
+/// The summary's model costs a hundred times as much, and the budget counts that.
 #[tokio::test]
 async fn a_summary_counts_at_the_price_of_its_own_model() {
     let turns = || {
@@ -125,9 +125,9 @@ async fn a_summary_counts_at_the_price_of_its_own_model() {
     }
 }
 
-/// Without a price, nothing is known of the sum.
+/// Without a price for one part, the sum is unknown.
 #[test]
-fn an_unknown_part_makes_the_share_unknown() {
+fn an_unknown_part_makes_the_cost_unknown() {
     let response = |model: &str, cost| ah_conversation::Response {
         stop_reason: ah_conversation::StopReason::EndTurn,
         usage: Usage::default(),

@@ -1,4 +1,4 @@
-//! How runs end.
+//! Ends of runs.
 
 use ah_agent::RunFailure;
 use ah_conversation::{ExitReason, Output, StopReason, Usage};
@@ -36,7 +36,7 @@ async fn the_events_of_a_run() {
 }
 
 #[tokio::test]
-async fn the_same_call_is_told_at_three_and_four_and_ends_the_run_at_five() {
+async fn repetition_warns_at_three_and_four_and_ends_the_run_at_five() {
     let mut world = World::new((0..6).map(|_| looks(1))).with(look());
     let outcome = world.run("look").await;
     assert_eq!(
@@ -76,7 +76,7 @@ async fn a_used_up_token_budget_answers_the_open_calls() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_a_failure_with_the_words_of_the_model() {
+async fn a_refusal_is_a_failure_with_the_models_words() {
     let turn = Turn {
         stop_reason: Some("refusal".into()),
         ..says("I won't.")
@@ -108,7 +108,7 @@ async fn an_unknown_stop_reason_is_kept_and_ends_the_run() {
 }
 
 #[tokio::test]
-async fn a_paused_turn_is_asked_again() {
+async fn a_paused_turn_is_continued() {
     let turn = Turn {
         stop_reason: Some("pause_turn".into()),
         ..says("Wait.")
@@ -120,7 +120,7 @@ async fn a_paused_turn_is_asked_again() {
     );
 }
 
-/// C# 10: an answer that the output limit cuts is continued three times, then the run ends.
+/// An answer cut by the output limit is continued three times, then the run ends.
 #[tokio::test]
 async fn three_cut_answers_in_a_row_end_the_turn() {
     let cut = |text| Turn {
@@ -143,7 +143,7 @@ async fn a_failing_model_ends_the_run_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn an_interrupt_keeps_what_was_said() {
+async fn an_interrupt_keeps_the_partial_answer() {
     let mut world = World::new([hangs("I was about to")]);
     let outcome = world.run_until_text("go", "about").await;
     assert_eq!(outcome.reason, ExitReason::Interrupted);
@@ -154,9 +154,9 @@ async fn an_interrupt_keeps_what_was_said() {
     );
 }
 
-/// Ten run at once: an interrupt says of the others that they did not.
+/// Ten calls run at once; after an interrupt the others are answered as not run.
 #[tokio::test]
-async fn an_interrupt_tells_calls_that_waited_from_calls_that_ran() {
+async fn an_interrupt_distinguishes_waiting_from_running_calls() {
     let calls =
         ah_testkit::script::uses_all((0..12).map(|number| ("look", json!({"number": number}))));
     let hanging = Fake::reading("look", |_| std::future::pending());
@@ -199,7 +199,7 @@ async fn the_timeout_ends_a_silent_model() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_owed_is_asked_for_once() {
+async fn a_missing_file_is_requested_once() {
     let mut world = World::new([says("Done."), says("Really done.")]);
     world.settings.must_produce = Some("/nowhere/plan.md".into());
     let outcome = world.run("plan").await;

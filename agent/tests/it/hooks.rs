@@ -1,4 +1,4 @@
-//! What hooks are told, in which order, and what their word does.
+//! Payloads and order of hook calls, and the effect of their answers.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -15,11 +15,11 @@ use crate::world::{Fake, World};
 
 type Replies = Box<dyn Fn(&Value) -> HookReply + Send + Sync>;
 
-/// A hook that keeps what it is told and says what a test wants.
+/// A hook that records its payloads and gives the answer of the test.
 struct Recorder {
     event: HookEvent,
     matcher: Matcher,
-    told: Arc<Mutex<Vec<Value>>>,
+    payloads: Arc<Mutex<Vec<Value>>>,
     say: Replies,
 }
 
@@ -38,16 +38,16 @@ impl Hook for Recorder {
     }
 
     async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> HookAnswer {
-        self.told.lock().unwrap().push(input.clone());
+        self.payloads.lock().unwrap().push(input.clone());
         (self.say)(input).into()
     }
 }
 
-/// What all hooks of a world were told.
+/// Recorded payloads of all hooks of a world.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<Value>>>);
+struct RecordedPayloads(Arc<Mutex<Vec<Value>>>);
 
-impl Told {
+impl RecordedPayloads {
     fn hook(
         &self,
         event: HookEvent,
@@ -56,20 +56,20 @@ impl Told {
         Arc::new(Recorder {
             event,
             matcher: Matcher::default(),
-            told: self.0.clone(),
+            payloads: self.0.clone(),
             say: Box::new(say),
         })
     }
 
-    /// One for each event, without a word.
+    /// Returns a hook without an opinion for each event.
     fn all(&self) -> Vec<Arc<dyn Hook>> {
         let silent = |event| self.hook(event, |_| HookReply::Nothing);
         HookEvent::ALL.into_iter().map(silent).collect()
     }
 
-    /// What was told, an event in a line, without what all are told.
+    /// Returns the recorded payloads, one event per line, without the common fields.
     fn lines(&self) -> String {
-        let told = self.0.lock().unwrap();
+        let payloads = self.0.lock().unwrap();
         let line = |input: &Value| {
             let mut input = input.clone();
             let object = input.as_object_mut().unwrap();
@@ -85,7 +85,7 @@ impl Told {
             }
             format!("{} {input}", event.as_str().unwrap())
         };
-        told.iter().map(line).collect::<Vec<_>>().join("\n")
+        payloads.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -129,11 +129,10 @@ fn allow() -> PermissionAnswer {
     }
 }
 
-/// Port 03 k, port 07 a and k, row H1: what a recorder hears of a run in which a call succeeds, one fails, one is denied
-/// by a hook, and one by the host.
+/// Records a run in which one call succeeds, one fails, one is denied by a hook, and one by the host.
 #[tokio::test]
-async fn box_11_hooks_are_told_in_order() {
-    let told = Told::default();
+async fn hooks_are_called_in_order() {
+    let payloads = RecordedPayloads::default();
     let calls = uses_all([
         ("change", json!({"what": 1})),
         ("change", json!({"fails": 2})),
@@ -144,15 +143,15 @@ async fn box_11_hooks_are_told_in_order() {
         Some(_) => pre("deny", &json!({})),
         None => HookReply::Nothing,
     };
-    let mut hooks = told.all();
+    let mut hooks = payloads.all();
     hooks.retain(|hook| hook.event() != HookEvent::PreToolUse);
-    hooks.push(told.hook(HookEvent::PreToolUse, deny));
+    hooks.push(payloads.hook(HookEvent::PreToolUse, deny));
     let mut world = asking([calls, says("Done.")])
         .with_hooks(hooks)
         .answering([allow(), allow()]);
     let outcome = world.run("go").await;
     assert_eq!(outcome.denials.len(), 2);
-    insta::assert_snapshot!(told.lines(), @r#"
+    insta::assert_snapshot!(payloads.lines(), @r#"
         SessionStart {"source":"startup","model":"test"}
         UserPromptSubmit {"prompt":"go"}
         PreToolUse {"tool_input":{"what":1},"tool_name":"change","tool_use_id":"toolu_00000000000000000000000001_0"}
@@ -172,40 +171,43 @@ async fn box_11_hooks_are_told_in_order() {
         "#);
 }
 
-/// A call that was at work when the run was interrupted has failed, and its hook knows why.
+/// A call that was running at the interrupt has failed, and its hook gets the reason.
 #[tokio::test]
-async fn hooks_are_told_which_calls_an_interrupt_has_stopped() {
-    let told = Told::default();
+async fn hooks_are_called_for_interrupted_calls() {
+    let payloads = RecordedPayloads::default();
     let lasting = Fake::touching("lasts", Access::Unknown, |_| async move {
         std::future::pending::<Output>().await
     });
     let calls = uses_all([("lasts", json!({"what": 1})), ("lasts", json!({"what": 2}))]);
     let mut world = World::new([calls])
         .with(lasting)
-        .with_hooks([told.hook(HookEvent::PostToolUseFailure, |_| HookReply::Nothing)]);
+        .with_hooks([payloads.hook(HookEvent::PostToolUseFailure, |_| HookReply::Nothing)]);
     let outcome = world.run_until_event("go", "tool_call_start").await;
     assert_eq!(outcome.reason, ExitReason::Interrupted);
-    insta::assert_snapshot!(told.lines(), @r#"PostToolUseFailure {"error":"the run was stopped while the call was at work","tool_use_id":"toolu_00000000000000000000000001_0","tool_input":{"what":1},"tool_name":"lasts","is_interrupt":true}"#);
+    insta::assert_snapshot!(payloads.lines(), @r#"PostToolUseFailure {"error":"the run was interrupted during the call","tool_use_id":"toolu_00000000000000000000000001_0","tool_input":{"what":1},"tool_name":"lasts","is_interrupt":true}"#);
 }
 
-/// What a tool says of its output for programs is what hooks are told, and nothing else.
+/// Hooks get the details of a tool's output instead of its text.
 #[tokio::test]
-async fn hooks_are_told_the_details_of_a_result() {
-    let told = Told::default();
+async fn hooks_get_the_details_of_a_result() {
+    let payloads = RecordedPayloads::default();
     let tells = Fake::touching("tells", Access::Unknown, |_| async move {
         Output::text("for the model").with_details(json!({"stdout": "for programs"}))
     });
     let mut world = World::new([uses("tells", json!({})), says("Done.")])
         .with(tells)
-        .with_hooks([told.hook(HookEvent::PostToolUse, |_| HookReply::Nothing)]);
+        .with_hooks([payloads.hook(HookEvent::PostToolUse, |_| HookReply::Nothing)]);
     world.run("go").await;
-    let told = told.0.lock().unwrap();
-    assert_eq!(told[0]["tool_response"], json!({"stdout": "for programs"}));
+    let payloads = payloads.0.lock().unwrap();
+    assert_eq!(
+        payloads[0]["tool_response"],
+        json!({"stdout": "for programs"})
+    );
 }
 
-/// Port 07 f and row H2: what a hook says of a call counts, and what is denied stays so.
+/// A hook's decision about a call counts, but a denied call stays denied.
 #[tokio::test]
-async fn port_07_f_a_hook_has_a_say_in_a_call() {
+async fn a_hook_decides_about_a_call() {
     let changed = json!({"updatedInput": {"what": "other"}});
     for (decision, more, denied, questions, expected) in [
         (
@@ -227,10 +229,10 @@ async fn port_07_f_a_hook_has_a_say_in_a_call() {
             "Permission to use change was denied by the rule `change`.",
         ),
     ] {
-        let told = Told::default();
+        let payloads = RecordedPayloads::default();
         let say = move |_: &Value| pre(decision, &more);
         let mut world = asking([changes("this"), says("Done.")])
-            .with_hooks([told.hook(HookEvent::PreToolUse, say)])
+            .with_hooks([payloads.hook(HookEvent::PreToolUse, say)])
             .answering([allow()]);
         if denied {
             world.settings.permissions.deny = vec!["change".parse().unwrap()];
@@ -241,9 +243,9 @@ async fn port_07_f_a_hook_has_a_say_in_a_call() {
     }
 }
 
-/// Port 06 e: a hook that settles a question keeps it from the host.
+/// If a hook decides, the host is not asked.
 #[tokio::test]
-async fn port_06_e_a_hook_answers_in_the_place_of_the_host() {
+async fn a_hook_answers_instead_of_the_host() {
     for (decision, expected, reason) in [
         (
             json!({"behavior": "allow", "updatedInput": {"what": 3}}),
@@ -261,23 +263,23 @@ async fn port_06_e_a_hook_answers_in_the_place_of_the_host() {
             ExitReason::Interrupted,
         ),
     ] {
-        let told = Told::default();
+        let payloads = RecordedPayloads::default();
         let say = move |_: &Value| object(&json!({"hookSpecificOutput": {"decision": decision}}));
         let mut world = asking([changes("this"), says("Done.")])
-            .with_hooks([told.hook(HookEvent::PermissionRequest, say)]);
+            .with_hooks([payloads.hook(HookEvent::PermissionRequest, say)]);
         let outcome = world.run("go").await;
         assert_eq!(world.last_results(), [expected]);
         assert_eq!((world.questions().len(), outcome.reason), (0, reason));
     }
 }
 
-/// Port 07 h and row H3: what hooks add reaches the next request.
+/// Context from hooks is part of the next request.
 #[tokio::test]
-async fn port_07_h_context_reaches_the_next_request() {
-    let told = Told::default();
+async fn context_from_hooks_reaches_the_next_request() {
+    let payloads = RecordedPayloads::default();
     let adds = |event: HookEvent| {
         let text = format!("from {}", event.as_str());
-        told.hook(event, move |_| {
+        payloads.hook(event, move |_| {
             object(&json!({"hookSpecificOutput": {"additionalContext": text}}))
         })
     };
@@ -288,7 +290,7 @@ async fn port_07_h_context_reaches_the_next_request() {
             adds(HookEvent::UserPromptSubmit),
             adds(HookEvent::PreToolUse),
             adds(HookEvent::PostToolUse),
-            told.hook(HookEvent::PostToolUse, |_| {
+            payloads.hook(HookEvent::PostToolUse, |_| {
                 HookReply::Block("look again".into())
             }),
         ]);
@@ -303,56 +305,59 @@ async fn port_07_h_context_reaches_the_next_request() {
         "#);
 }
 
-/// Port 07 g and row H3: a hook may keep a run going, and knows when it has; but not for ever.
+/// A hook may continue a run, and can tell that it did; the number of times is limited.
 #[tokio::test]
-async fn port_07_g_a_stop_hook_keeps_a_run_going_but_not_for_ever() {
-    let once = |input: &Value| match input["stop_hook_active"] == true {
-        true => HookReply::Nothing,
-        false => HookReply::Block("also test it".into()),
+async fn a_stop_hook_continues_a_run_a_limited_number_of_times() {
+    let once = |input: &Value| {
+        if input["stop_hook_active"] == true {
+            HookReply::Nothing
+        } else {
+            HookReply::Block("also test it".into())
+        }
     };
-    let told = Told::default();
+    let payloads = RecordedPayloads::default();
     let mut world = World::new([says("First."), says("Second.")])
-        .with_hooks([told.hook(HookEvent::Stop, once)]);
+        .with_hooks([payloads.hook(HookEvent::Stop, once)]);
     let outcome = world.run("go").await;
     assert_eq!((outcome.answer.as_str(), outcome.turns), ("Second.", 2));
     assert!(world.request(1).contains("[STOP HOOK] also test it"));
 
-    let told = Told::default();
+    let payloads = RecordedPayloads::default();
     let answers = (0..12).map(|at| says(&format!("Answer {at}.")));
     let mut world = World::new(answers)
-        .with_hooks([told.hook(HookEvent::Stop, |_| HookReply::Block("again".into()))]);
+        .with_hooks([payloads.hook(HookEvent::Stop, |_| HookReply::Block("again".into()))]);
     let outcome = world.run("go").await;
     assert_eq!((outcome.turns, outcome.reason), (9, ExitReason::EndTurn));
-    insta::assert_snapshot!(world.notices(), @"a Stop hook has kept the run going 8 times; now it ends");
+    insta::assert_snapshot!(world.notices(), @"a Stop hook continued the run 8 times, which is the limit; it ends now");
 }
 
-/// Port 07 e: `continue: false` stops further hooks and the run.
+/// `continue: false` stops further hooks and the run.
 #[tokio::test]
-async fn port_07_e_a_hook_may_end_the_run() {
+async fn a_hook_may_end_the_run() {
     for event in [HookEvent::PreToolUse, HookEvent::PostToolUse] {
-        let told = Told::default();
+        let payloads = RecordedPayloads::default();
         let ends = |_: &Value| object(&json!({"continue": false, "stopReason": "enough"}));
         let mut world = World::new([changes("this"), says("Never said.")])
             .with(change())
             .with_hooks([
-                told.hook(event, ends),
-                told.hook(event, |_| HookReply::Nothing),
+                payloads.hook(event, ends),
+                payloads.hook(event, |_| HookReply::Nothing),
             ]);
         let outcome = world.run("go").await;
         assert_eq!(outcome.reason, ExitReason::EndTurn);
         assert_eq!(
-            (world.requests().len(), told.0.lock().unwrap().len()),
+            (world.requests().len(), payloads.0.lock().unwrap().len()),
             (1, 1)
         );
-        assert_eq!(world.notices(), "a hook ends the run: enough");
+        assert_eq!(world.notices(), "a hook ended the run: enough");
     }
 }
 
-/// Port 07 i: a hook that fails is told of and has no say.
+/// A failed hook is reported and has no influence.
 #[tokio::test]
-async fn port_07_i_a_failing_hook_does_not_end_a_run() {
-    let told = Told::default();
-    let fails = |event| told.hook(event, |_| HookReply::Failed("it crashed".into()));
+async fn a_failing_hook_does_not_end_a_run() {
+    let payloads = RecordedPayloads::default();
+    let fails = |event| payloads.hook(event, |_| HookReply::Failed("it crashed".into()));
     let mut world = World::new([changes("this"), says("Done.")])
         .with(change())
         .with_hooks(HookEvent::ALL.map(fails));
@@ -368,13 +373,13 @@ async fn port_07_i_a_failing_hook_does_not_end_a_run() {
     );
 }
 
-/// A prompt that a hook refuses reaches nobody and is not kept.
+/// A prompt that a hook refuses is neither sent nor stored.
 #[tokio::test]
-async fn a_prompt_that_is_refused_is_not_sent() {
-    let told = Told::default();
+async fn a_refused_prompt_is_not_sent() {
+    let payloads = RecordedPayloads::default();
     let refuses = |_: &Value| object(&json!({"decision": "block", "reason": "no secrets"}));
     let mut world = World::new([says("Never said.")])
-        .with_hooks([told.hook(HookEvent::UserPromptSubmit, refuses)]);
+        .with_hooks([payloads.hook(HookEvent::UserPromptSubmit, refuses)]);
     let outcome = world.run("my key is x").await;
     assert_eq!(
         (
@@ -392,10 +397,10 @@ async fn a_prompt_that_is_refused_is_not_sent() {
     ");
 }
 
-/// Port 09 d: hooks are told before a summary, which may heed what they say, and when the conversation begins anew.
+/// Hooks are called before a summary, with context for it, and after it.
 #[tokio::test]
-async fn port_09_d_hooks_stand_around_a_summary() {
-    let told = Told::default();
+async fn hooks_are_called_before_and_after_a_summary() {
+    let payloads = RecordedPayloads::default();
     let wants =
         |_: &Value| object(&json!({"hookSpecificOutput": {"additionalContext": "keep the names"}}));
     let at = |tokens, text: &str| Turn {
@@ -416,13 +421,13 @@ async fn port_09_d_hooks_stand_around_a_summary() {
         _ => HookReply::Nothing,
     };
     let mut world = World::new(turns).with_hooks([
-        told.hook(HookEvent::PreCompact, wants),
-        told.hook(HookEvent::SessionStart, begins),
+        payloads.hook(HookEvent::PreCompact, wants),
+        payloads.hook(HookEvent::SessionStart, begins),
     ]);
     for prompt in ["first", "second", "third"] {
         world.run(prompt).await;
     }
-    insta::assert_snapshot!(told.lines(), @r#"
+    insta::assert_snapshot!(payloads.lines(), @r#"
         SessionStart {"source":"startup","model":"test"}
         SessionStart {"source":"resume","model":"test"}
         SessionStart {"source":"resume","model":"test"}
@@ -438,7 +443,7 @@ async fn port_09_d_hooks_stand_around_a_summary() {
     assert!(after.contains("[HOOK] read the plan again"), "{after}");
 }
 
-/// An interrupt is not held up by a hook that takes its time.
+/// An interrupt does not wait for a slow hook.
 #[tokio::test]
 async fn an_interrupt_does_not_wait_for_a_hook() {
     struct Slow(Matcher);

@@ -1,4 +1,4 @@
-//! Words from other processes.
+//! Messages queued by other processes.
 
 use ah_conversation::{MailKind, Origin};
 use ah_testkit::script::{says, uses};
@@ -39,7 +39,7 @@ async fn follow_ups_run_in_order_after_the_answer() {
 }
 
 #[tokio::test]
-async fn steering_that_comes_with_the_last_answer_is_heeded() {
+async fn steering_that_arrives_with_the_last_answer_continues_the_run() {
     let mut world = World::new([says("One."), says("Another one."), says("Three.")]);
     world.send(MailKind::FollowUp, "the third").await;
     world.steer_late("rather another");
@@ -52,7 +52,7 @@ async fn steering_that_comes_with_the_last_answer_is_heeded() {
 }
 
 #[tokio::test]
-async fn mail_is_delivered_once_even_across_a_restart() {
+async fn queued_messages_are_delivered_once_even_across_a_restart() {
     let mut world = World::new([says("One.")]);
     world.send(MailKind::Steer, "be brief").await;
     world.run("first").await;

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
-mod boxes;
 mod checkpoint;
 mod compaction;
+mod conformance;
 mod cost;
 mod endings;
 mod hooks;

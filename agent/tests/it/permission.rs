@@ -1,4 +1,4 @@
-//! Whether a call happens: what the rules say, and what somebody says who is asked.
+//! Permission of calls: decisions of the rules and answers of the host.
 
 use ah_agent::SessionChange;
 use ah_conversation::{
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::world::{Fake, World};
 
-/// A tool whose calls are asked about, and which says what it was given.
+/// A tool whose calls need approval, and which returns its input.
 fn change() -> Fake {
     let access = Access::Command(CommandLine::opaque("make"));
     Fake::touching("change", access, |input| async move {
@@ -45,9 +45,9 @@ fn deny(message: &str, interrupt: bool) -> PermissionAnswer {
     }
 }
 
-/// Row M3: the answer decides, and what it says is what the model is told.
+/// The answer decides, and its message is the result that the model sees.
 #[tokio::test]
-async fn row_m3_the_host_is_asked_call_by_call() {
+async fn the_host_is_asked_about_each_call() {
     let calls = uses_all([
         ("change", json!({"what": 1})),
         ("change", json!({"what": 2})),
@@ -60,7 +60,6 @@ async fn row_m3_the_host_is_asked_call_by_call() {
         world.last_results(),
         ["changed {\"what\":1}", "not this", "changed {\"what\":3}"]
     );
-    // Row M4.
     let denied: Vec<_> = outcome
         .denials
         .iter()
@@ -70,9 +69,9 @@ async fn row_m3_the_host_is_asked_call_by_call() {
     assert_eq!(outcome.reason, ExitReason::EndTurn);
 }
 
-/// Port 06 f and row M3: the input that the host gives is the one that runs, after it was checked like any other.
+/// The input from the host is validated like any other, and then runs.
 #[tokio::test]
-async fn port_06_f_the_updated_input_is_what_runs() {
+async fn the_updated_input_runs() {
     let answer = PermissionAnswer::Allow {
         input: Some(json!({"what": "other"}).into()),
         updates: Vec::new(),
@@ -82,9 +81,9 @@ async fn port_06_f_the_updated_input_is_what_runs() {
     assert_eq!(world.last_results(), ["changed {\"what\":\"other\"}"]);
 }
 
-/// Port 06 g: a denial with `interrupt` ends the run; the call has its answer all the same.
+/// A denial with `interrupt` ends the run; the call still gets its result.
 #[tokio::test]
-async fn port_06_g_a_denial_may_end_the_run() {
+async fn a_denial_may_end_the_run() {
     let calls = uses_all([
         ("change", json!({"what": 1})),
         ("change", json!({"what": 2})),
@@ -100,9 +99,9 @@ async fn port_06_g_a_denial_may_end_the_run() {
     );
 }
 
-/// Port 06 c: what is suggested, once it is sent back, keeps the question from coming again, and is kept where it says.
+/// A suggestion that is accepted avoids further questions, and is saved where it says.
 #[tokio::test]
-async fn port_06_c_a_suggestion_that_is_taken_stops_the_questions() {
+async fn an_accepted_suggestion_avoids_further_questions() {
     let first = {
         let mut world = world([changes("this"), says("Done.")]);
         world.run("go").await;
@@ -119,9 +118,9 @@ async fn port_06_c_a_suggestion_that_is_taken_stops_the_questions() {
     insta::assert_snapshot!(world.saved().join("\n"), @r#"{"type":"addRules","rules":[{"toolName":"change","ruleContent":"make"}],"behavior":"allow","destination":"localSettings"}"#);
 }
 
-/// Port 06 h: who answers can choose the mode that allows everything only where it was agreed to, and it is not kept.
+/// The host can set mode `bypassPermissions` only if it was enabled at the start, and it is not saved.
 #[tokio::test]
-async fn port_06_h_an_answer_does_not_bring_the_mode_that_allows_everything() {
+async fn an_answer_cannot_enable_bypass_permissions() {
     for (may_bypass, questions, saved) in [(false, 2, 0), (true, 1, 1)] {
         let update = PermissionUpdate::SetMode {
             mode: PermissionMode::BypassPermissions,
@@ -140,9 +139,9 @@ async fn port_06_h_an_answer_does_not_bring_the_mode_that_allows_everything() {
     }
 }
 
-/// Port 06 k: without anybody to ask, what is asked is denied; in `dontAsk` nobody is asked.
+/// If nobody can be asked, calls that need approval are denied; in `dontAsk` nobody is asked.
 #[tokio::test]
-async fn port_06_k_what_nobody_answers_is_denied() {
+async fn unanswered_requests_are_denied() {
     for (mode, asked) in [(PermissionMode::Default, 1), (PermissionMode::DontAsk, 0)] {
         let mut world = world([changes("this"), says("Done.")]);
         world.settings.permissions.mode = mode;
@@ -155,16 +154,16 @@ async fn port_06_k_what_nobody_answers_is_denied() {
     }
 }
 
-/// A call that asks the person to choose, and says what was answered.
+/// A call that asks the user to choose, and returns the answer.
 fn asking(asking: Interaction) -> Fake {
     Fake::touching("ask", Access::Ask(asking), |input| async move {
         Output::text(input.to_value().to_string())
     })
 }
 
-/// Whoever is asked answers in the input; no mode and no rule does in their place.
+/// The user answers through the input; no mode or rule answers for them.
 #[tokio::test]
-async fn what_a_person_is_asked_is_answered_by_the_input() {
+async fn user_input_is_returned_in_the_calls_input() {
     let answer = || PermissionAnswer::Allow {
         input: Some(json!({"answers": {"Which?": "This."}}).into()),
         updates: Vec::new(),
@@ -193,9 +192,9 @@ async fn what_a_person_is_asked_is_answered_by_the_input() {
     insta::assert_snapshot!(alone.last_results()[0], @"Nobody can be asked here, so ask has no answer. Go on as you think best, and say what you assumed.");
 }
 
-/// Row T8: an approved plan ends mode `plan`, for what follows in the same answer already; a refused one does not.
+/// An approved plan ends mode `plan`, already for later calls of the same answer; a refused one does not.
 #[tokio::test]
-async fn row_t8_an_approved_plan_ends_the_planning() {
+async fn an_approved_plan_ends_mode_plan() {
     let to = |mode| PermissionUpdate::SetMode {
         mode,
         destination: Destination::Session,
@@ -232,10 +231,10 @@ async fn row_t8_an_approved_plan_ends_the_planning() {
     }
 }
 
-/// Where a host chooses mode `plan` during a session, the mode before it comes back with the approval, as it does where
-/// the model or a rule's change has chosen it.
+/// If a host sets mode `plan` during a session, the approval restores the mode before it, as it does if the model or
+/// a permission update has set it.
 #[tokio::test]
-async fn a_plan_that_the_host_asked_for_leads_back_to_the_mode_before() {
+async fn an_approved_plan_restores_the_mode_before_the_hosts_plan_mode() {
     let mut world = world([says("Done.")]);
     world.settings.permissions.mode = PermissionMode::AcceptEdits;
     let mut session = world.open().await.unwrap();

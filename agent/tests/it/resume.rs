@@ -1,4 +1,4 @@
-//! What a process finds that an earlier one left, at every point where it may have died.
+//! Resuming after a crash at any point.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::world::{Fake, World};
 
-/// Dies at every store operation of a run with two tool calls, resumes, and looks at what the model is told.
+/// Crashes at every store operation of a run with two tool calls, resumes, and checks what the model sees.
 #[tokio::test]
-async fn a_run_that_dies_at_any_write_goes_on_and_repeats_no_call() {
+async fn a_run_resumes_after_a_crash_at_any_write_and_repeats_no_call() {
     for survives in 1.. {
         let runs = Arc::new(AtomicUsize::new(0));
         let change = || {

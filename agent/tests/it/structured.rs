@@ -1,4 +1,4 @@
-//! Row R5 of the feature table: an answer in a form that was asked for.
+//! Structured answers.
 
 use ah_conversation::ExitReason;
 use ah_testkit::script::{Turn, says, uses};
@@ -21,7 +21,7 @@ fn schema() -> Value {
     })
 }
 
-/// How the run ended, after how many answers of the model, and with what.
+/// Returns the end of the run, the number of answers of the model, and the structured answer.
 async fn ends(turns: Vec<Turn>) -> (ExitReason, usize, Option<Value>) {
     let mut world = World::new(turns).in_form(schema());
     let outcome = world.run("Which fruit?").await;
@@ -29,7 +29,7 @@ async fn ends(turns: Vec<Turn>) -> (ExitReason, usize, Option<Value>) {
 }
 
 #[tokio::test]
-async fn row_r5_what_does_not_fit_is_tried_again_and_then_an_error() {
+async fn an_invalid_answer_is_retried_and_then_an_error() {
     let kiwi = Some(json!({"name": "kiwi", "count": 3}));
     let wrong = |name: &str| gives(name, "three");
     let right = || gives("kiwi", 3);
@@ -59,7 +59,7 @@ async fn row_r5_what_does_not_fit_is_tried_again_and_then_an_error() {
             vec![says("A kiwi."), says("I said so."), over()],
             (ExitReason::EndTurn, 2, None),
         ),
-        // A model that says it instead of calling.
+        // A model that writes the answer as text instead of calling.
         (
             vec![says(r#"{"name": "kiwi", "count": 3}"#), over()],
             (ExitReason::EndTurn, 1, kiwi),
@@ -70,7 +70,7 @@ async fn row_r5_what_does_not_fit_is_tried_again_and_then_an_error() {
 }
 
 #[tokio::test]
-async fn each_prompt_has_an_answer_of_its_own() {
+async fn each_prompt_has_its_own_answer() {
     let turns = [gives("kiwi", 3), gives("plum", 1)];
     let mut world = World::new(turns).in_form(schema());
     for (name, count) in [("kiwi", 3), ("plum", 1)] {

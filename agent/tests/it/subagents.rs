@@ -1,4 +1,4 @@
-//! Runs with subagents: what they are given, what comes back, what they cost, and what a crash leaves of them.
+//! Runs with subagents: their prompt and tools, their report, their cost, and crashes.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn dig() -> Value {
     json!({"description": "dig it", "prompt": "Find gold.", "subagent_type": "digger"})
 }
 
-/// The same turn, which writes so many tokens.
+/// Returns the same turn with so many output tokens.
 fn writes(output_tokens: u64, turn: Turn) -> Turn {
     let usage = Usage {
         output_tokens,
@@ -31,7 +31,7 @@ fn writes(output_tokens: u64, turn: Turn) -> Turn {
     }
 }
 
-/// The same turns from a model whose every token costs a dollar.
+/// Returns the turns of a model whose every token costs a dollar.
 fn priced(turns: impl IntoIterator<Item = Turn>) -> Scenario {
     let price = PricePerMillion {
         output: 1_000_000.0,
@@ -53,7 +53,7 @@ fn change() -> Fake {
     })
 }
 
-/// Feature row A1: the conversation below has its own prompt and tools, and only its report comes back.
+/// The subagent has its own prompt and tools, and only its report is returned.
 #[tokio::test]
 async fn a_subagent_has_its_own_prompt_and_tools_and_reports() {
     let turns = [
@@ -108,9 +108,9 @@ async fn a_subagent_has_its_own_prompt_and_tools_and_reports() {
     ");
 }
 
-/// Check i of the port's part 08: what a subagent took counts to the run, in tokens, in money and model by model.
+/// A subagent's usage counts to the run, in tokens, cost and by model.
 #[tokio::test]
-async fn what_a_subagent_takes_counts_to_the_run() {
+async fn the_usage_of_a_subagent_counts_to_the_run() {
     let turns = [
         writes(1, uses("agent", dig())),
         writes(10, says("Gold.")),
@@ -125,7 +125,7 @@ async fn what_a_subagent_takes_counts_to_the_run() {
     assert_eq!(outcome.models[0].usage.output_tokens, 111);
     assert_eq!(outcome.models[0].cost, Some(Cost::from_usd(111.0)));
 
-    // What is left of the run's budget is all that it may take.
+    // A subagent may use only the rest of the run's budget.
     let turns = [
         writes(10, uses("agent", dig())),
         writes(10, uses("look", json!({}))),
@@ -141,9 +141,9 @@ async fn what_a_subagent_takes_counts_to_the_run() {
     assert_eq!(outcome.models[0].usage.output_tokens, 30);
 }
 
-/// Check d: whoever is not told so starts no others, and nobody starts them without end.
+/// Only a subagent that has the tool starts others, and the nesting depth is limited.
 #[tokio::test]
-async fn nesting_is_for_who_is_told_so_and_has_an_end() {
+async fn nesting_needs_the_tool_and_is_limited() {
     let agents = json!({
         "chief": {"description": "leads", "tools": ["agent(digger)"]},
         "digger": {"description": "digs", "tools": ["look"]},
@@ -200,9 +200,9 @@ async fn nesting_is_for_who_is_told_so_and_has_an_end() {
     }
 }
 
-/// Several in one answer work together, and each report stands where its call does.
+/// Several subagents of one answer run together, and each report is the result of its call.
 #[tokio::test]
-async fn several_work_together() {
+async fn several_subagents_run_together() {
     let agents = json!({
         "a": {"description": "a", "prompt": "A"},
         "b": {"description": "b", "prompt": "B"},
@@ -235,9 +235,9 @@ async fn several_work_together() {
     assert_eq!(world.last_errors(), "ok ok");
 }
 
-/// Check l: a subagent that cannot go on is an answer, and its id goes on with what it has.
+/// A failed subagent is an error result, and its conversation can be continued by its id.
 #[tokio::test]
-async fn a_subagent_that_fails_is_an_answer_and_can_be_resumed() {
+async fn a_failed_subagent_is_an_error_result_and_can_be_resumed() {
     let turns = [
         uses("agent", dig()),
         fails(400, "invalid_request_error"),
@@ -270,15 +270,12 @@ async fn a_subagent_that_fails_is_an_answer_and_can_be_resumed() {
         .resumed([uses("agent", nobody), says("No.")])
         .with_agents(digger());
     world.run("and").await;
-    assert_eq!(
-        world.last_results(),
-        ["there is no subagent a0 in this session"]
-    );
+    assert_eq!(world.last_results(), ["no subagent a0 in this session"]);
 }
 
-/// Dies at every write of a run with a subagent: what was stored of it is there, and can go on.
+/// Crashes at every write of a run with a subagent: its stored messages are kept, and it can continue.
 #[tokio::test]
-async fn a_subagent_that_dies_at_any_write_loses_nothing_that_was_stored() {
+async fn a_crash_at_any_write_loses_no_stored_message_of_a_subagent() {
     for survives in 1.. {
         let turns = [
             uses("agent", dig()),
@@ -311,7 +308,7 @@ async fn a_subagent_that_dies_at_any_write_loses_nothing_that_was_stored() {
     }
 }
 
-/// An interrupt ends it with its run; the host hears of its end.
+/// An interrupt ends the subagent with the run; the host is notified of its end.
 #[tokio::test]
 async fn an_interrupt_ends_the_subagent() {
     let turns = [uses("agent", dig()), hangs("Digging")];
@@ -325,14 +322,14 @@ async fn an_interrupt_ends_the_subagent() {
     );
 }
 
-/// Checks e and g: one in the background lets the run go on, and what comes of it is a message of the run.
+/// A background subagent does not delay the run, and its report becomes a message of the run.
 #[tokio::test]
-async fn one_in_the_background_is_told_of_when_it_has_ended() {
+async fn a_background_subagent_is_reported_when_it_has_ended() {
     let mut beside = dig();
     beside["run_in_background"] = json!(true);
     let turns = [
         uses("agent", beside),
-        // Which of the two is asked first is left open, and whether the one ends before the other goes on.
+        // The order of the two requests is not fixed, nor whether one ends before the other continues.
         writes(7, says("Gold.")),
         writes(7, says("Gold.")),
         says("It found gold."),

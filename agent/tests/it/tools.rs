@@ -1,4 +1,4 @@
-//! What becomes of the calls of one answer.
+//! Processing of the tool calls of one answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use tokio::sync::Barrier;
 
 use crate::world::{Fake, World};
 
-/// A tool that only reads, and answers once `count` of its calls run at the same time.
+/// A read-only tool that answers once `count` of its calls run at the same time.
 fn meeting(count: usize) -> Fake {
     let barrier = Arc::new(Barrier::new(count));
     Fake::reading("look", move |_| {
@@ -23,7 +23,7 @@ fn meeting(count: usize) -> Fake {
     })
 }
 
-/// A tool that answers with how many of its calls ran at most at the same time until now.
+/// A tool that answers with the maximum number of its concurrent calls so far.
 fn counting(access: Access) -> Fake {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     Fake::touching("count", access, move |_| {
@@ -43,19 +43,19 @@ fn calls(tool: &str, count: usize) -> ah_testkit::script::Turn {
     uses_all((0..count).map(|number| (tool, json!({"number": number}))))
 }
 
-/// Port 03 m, C# 1: all calls of an answer run, and those that only read run together.
+/// All calls of an answer run, and read-only ones run together.
 #[tokio::test]
-async fn calls_that_only_read_run_together() {
+async fn read_only_calls_run_together() {
     let mut world = World::new([calls("look", 8), says("Done.")]).with(meeting(8));
     world.run("look").await;
     assert_eq!(world.last_results(), vec!["seen"; 8]);
 }
 
 #[tokio::test]
-async fn a_call_tells_how_far_it_is_before_it_ends() {
+async fn progress_is_reported_before_the_end_of_a_call() {
     let tool = Fake::telling("work", |context| async move {
         for done in [1.0, 2.0] {
-            context.progress.tell(Progress {
+            context.progress.report(Progress {
                 done,
                 total: Some(2.0),
                 message: None,
@@ -91,7 +91,7 @@ async fn at_most_ten_calls_run_at_once() {
 }
 
 #[tokio::test]
-async fn calls_that_change_something_run_alone_unless_the_setting_says_otherwise() {
+async fn mutating_calls_run_alone_unless_configured_otherwise() {
     for (concurrency, access, most) in [
         (ToolConcurrency::Auto, Access::Unknown, "1"),
         (ToolConcurrency::Auto, Access::Read("x".into()), "4"),
@@ -109,9 +109,9 @@ async fn calls_that_change_something_run_alone_unless_the_setting_says_otherwise
     }
 }
 
-/// C# 1 and port 03 h: whatever finishes first, results stand in the order of the calls.
+/// Results keep the order of the calls, whichever finishes first.
 #[tokio::test]
-async fn results_stand_in_the_order_of_the_calls() {
+async fn results_keep_the_order_of_the_calls() {
     let barrier = Arc::new(Barrier::new(2));
     let slow_first = Fake::reading("look", move |input| {
         let (barrier, number) = (
@@ -119,7 +119,7 @@ async fn results_stand_in_the_order_of_the_calls() {
             input.get("number").cloned().unwrap_or_default(),
         );
         async move {
-            // The first call goes on only after the second has come as far; it answers last.
+            // The first call continues only after the second has reached this point; it answers last.
             barrier.wait().await;
             if number == 0 {
                 tokio::task::yield_now().await;
@@ -132,9 +132,9 @@ async fn results_stand_in_the_order_of_the_calls() {
     assert_eq!(world.last_results(), ["0", "1"]);
 }
 
-/// C# 2: an unknown tool and a broken one give error results; their neighbours succeed and the run goes on.
+/// An unknown tool and a failing one give error results; their neighbours succeed and the run continues.
 #[tokio::test]
-async fn an_unknown_a_failing_and_a_panicking_tool_are_answers_to_the_model() {
+async fn unknown_failing_and_panicking_tools_give_error_results() {
     let turn = uses_all([
         ("nowhere", json!({})),
         ("fail", json!({})),
@@ -152,14 +152,14 @@ async fn an_unknown_a_failing_and_a_panicking_tool_are_answers_to_the_model() {
     insta::assert_snapshot!(world.last_results().join("\n"), @"
         there is no tool `nowhere`; the tools are fail, panic, look
         no luck
-        the tool `panic` broke: oh no
+        the tool `panic` panicked: oh no
         seen
         ");
     insta::assert_snapshot!(world.last_errors(), @"error error error ok");
 }
 
 #[tokio::test]
-async fn faults_of_the_arguments_are_named_all_at_once_and_the_tool_does_not_run() {
+async fn invalid_arguments_are_reported_all_at_once_and_the_tool_does_not_run() {
     let picky = Fake::reading("look", |_| async { Output::text("ran") }).with_schema(json!({
         "type": "object",
         "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}},
@@ -181,7 +181,7 @@ async fn faults_of_the_arguments_are_named_all_at_once_and_the_tool_does_not_run
 }
 
 #[tokio::test]
-async fn a_call_that_is_not_allowed_does_not_run_and_is_reported() {
+async fn a_denied_call_does_not_run_and_is_reported() {
     let mut world = World::new([uses("change", json!({})), says("Done.")]).with(Fake::touching(
         "change",
         Access::Unknown,
@@ -196,9 +196,9 @@ async fn a_call_that_is_not_allowed_does_not_run_and_is_reported() {
     insta::assert_snapshot!(world.last_results().join("\n"), @"Permission to use change was denied: it needs to be allowed, and nobody can be asked.");
 }
 
-/// Resolution 17: the model sees head and tail, the store keeps it all.
+/// The model sees head and tail, the store keeps everything.
 #[tokio::test]
-async fn a_long_output_is_cut_for_the_model_and_kept_whole() {
+async fn a_long_output_is_truncated_for_the_model_and_stored_whole() {
     let long = "line\n".repeat(20_000);
     let output = long.clone();
     let mut world = World::new([uses("look", json!({})), says("Done.")])
@@ -219,9 +219,9 @@ async fn a_long_output_is_cut_for_the_model_and_kept_whole() {
     );
 }
 
-/// C# 3: with `maxToolResultChars` the model sees the beginning with an exact notice, and the person a warning.
+/// With `maxToolResultChars` the model sees the beginning with an exact notice, and the user a warning.
 #[tokio::test]
-async fn a_result_is_cut_to_a_number_of_characters_where_the_setting_says_so() {
+async fn a_result_is_cut_to_the_configured_number_of_characters() {
     for (limit, shown) in [(Some(40_000), 40_000), (None, 50_000)] {
         let mut world = World::new([uses("look", json!({})), says("Done.")]).with(
             Fake::reading("look", |_| async { Output::text("ä".repeat(50_000)) })

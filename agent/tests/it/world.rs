@@ -1,4 +1,4 @@
-//! A session with everything real but the model and the tools.
+//! A session with everything real except the model and the tools.
 
 mod below;
 
@@ -32,25 +32,25 @@ use below::{Below, One};
 pub(crate) struct World {
     provider: Scripted,
     summarizer: Option<Scripted>,
-    /// What stands between the session and its model.
+    /// Wraps the scripted model.
     pub(crate) between: fn(Scripted) -> Arc<dyn Provider>,
     store: Arc<Mortal>,
     clock: Arc<Steps>,
     screen: Arc<Seen>,
     tools: Vec<Arc<dyn Tool>>,
     hooks: Vec<Arc<dyn Hook>>,
-    /// Definitions of subagents, as a host gives them; `None`: there are none.
+    /// Definitions of subagents as a host sends them; `None` for none.
     agents: Option<Value>,
     pub(crate) settings: SessionSettings,
 }
 
 impl World {
-    /// A world whose model says `turns`, and where everything is allowed.
+    /// Returns a world whose model answers with `turns`, and where everything is allowed.
     pub(crate) fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self::playing(scenario(turns))
     }
 
-    /// The same with a model that plays `scenario`.
+    /// Returns a world whose model plays `scenario`.
     pub(crate) fn playing(scenario: Scenario) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let store = ah_testkit::world::SessionStore::in_memory(scratch.path()).unwrap();
@@ -65,7 +65,7 @@ impl World {
     }
 
     fn on(store: Arc<Mortal>, clock: Arc<Steps>, scenario: Scenario) -> Self {
-        // Each process has a script of its own, from the top.
+        // Each process has a script of its own, from the beginning.
         let provider = Scripted::playing(Scenario {
             resume: false,
             ..scenario
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// Lets the session start these subagents.
+    /// Adds these subagents.
     pub(crate) fn with_agents(mut self, agents: Value) -> Self {
         self.agents = Some(agents);
         self
@@ -118,9 +118,9 @@ impl World {
             agents,
             skills: Arc::default(),
             models: Arc::new(One(provider)),
-            surroundings: Box::new(|| ("# AGENTS.md".to_owned(), "# Environment".to_owned())),
+            context: Box::new(|| ("# AGENTS.md".to_owned(), "# Environment".to_owned())),
             memory: Vec::new(),
-            may_run_beside: true,
+            allow_background: true,
             servers: None,
         };
         Some(Arc::new(Subagents::new(
@@ -135,7 +135,7 @@ impl World {
         self
     }
 
-    /// Wants the answer in this form.
+    /// Requires a structured answer.
     pub(crate) fn in_form(mut self, schema: serde_json::Value) -> Self {
         let form = ah_agent::AnswerForm::new(schema).unwrap();
         self.tools.push(form.tool());
@@ -148,14 +148,14 @@ impl World {
         self
     }
 
-    /// Lets another model summarise.
+    /// Sets another model for summaries.
     pub(crate) fn summarised_by(&mut self, scenario: Scenario) -> Scripted {
         let summarizer = Scripted::playing(scenario);
         self.summarizer = Some(summarizer.clone());
         summarizer
     }
 
-    /// The same session in another process, whose model says `turns`.
+    /// Returns the same session in another process, whose model answers with `turns`.
     pub(crate) fn resumed(&self, turns: impl IntoIterator<Item = Turn>) -> Self {
         self.store.writes.store(usize::MAX, Ordering::SeqCst);
         Self::on(self.store.clone(), self.clock.clone(), scenario(turns))
@@ -167,7 +167,7 @@ impl World {
             .unwrap()
     }
 
-    /// Runs until the model has said `text`, and interrupts.
+    /// Runs until the model has sent `text`, then interrupts.
     pub(crate) async fn run_until_text(&mut self, prompt: &str, text: &str) -> RunOutcome {
         self.run_until(
             prompt,
@@ -179,7 +179,7 @@ impl World {
         .await
     }
 
-    /// Runs until an event is shown that begins so, and interrupts.
+    /// Runs until an event with this beginning is shown, then interrupts.
     pub(crate) async fn run_until_event(&mut self, prompt: &str, event: &str) -> RunOutcome {
         self.run_until(
             prompt,
@@ -199,7 +199,7 @@ impl World {
         outcome
     }
 
-    /// Runs until so many writes have reached the store and the next one fails; says whether one did.
+    /// Runs until the write after `writes` fails; returns whether it did.
     pub(crate) async fn run_until_write(&mut self, prompt: &str, writes: usize) -> bool {
         self.store.writes.store(writes, Ordering::SeqCst);
         self.try_run(prompt, CancellationToken::new())
@@ -220,7 +220,7 @@ impl World {
         Ok(outcome)
     }
 
-    /// The session, which has not run yet.
+    /// Opens the session without running it.
     pub(crate) async fn open(&self) -> Result<Session, StoreError> {
         let provider = (self.between)(self.provider.clone());
         let subagents = self.subagents(provider.clone());
@@ -246,7 +246,7 @@ impl World {
         Session::open(ports, tools, self.settings.clone()).await
     }
 
-    /// The events shown so far, one in a line, without what differs from run to run.
+    /// Returns the events shown so far, one per line, without values that differ from run to run.
     pub(crate) fn events(&self) -> String {
         self.screen.lines.lock().unwrap().join("\n")
     }
@@ -259,34 +259,34 @@ impl World {
         self.provider.requests()
     }
 
-    /// What the model was told in its request number `at`, a message in a line.
+    /// Returns request number `at`, one message per line.
     pub(crate) fn request(&self, at: usize) -> String {
         let requests = self.requests();
         show::messages(requests[at].messages.iter())
     }
 
-    /// Lets the host say `answers`, one question after the other.
+    /// Sets the host's answers, in the order of the requests.
     pub(crate) fn answering(self, answers: impl IntoIterator<Item = PermissionAnswer>) -> Self {
         *self.screen.answers.lock().unwrap() = answers.into_iter().collect();
         self
     }
 
-    /// What the host was asked.
+    /// Returns the permission requests to the host.
     pub(crate) fn questions(&self) -> Vec<PermissionRequest> {
         self.screen.questions.lock().unwrap().clone()
     }
 
-    /// The changes that were to be kept, as JSON.
+    /// Returns the saved permission updates as JSON.
     pub(crate) fn saved(&self) -> Vec<String> {
         self.screen.saved.lock().unwrap().clone()
     }
 
-    /// The stored branch.
+    /// Returns the stored branch.
     pub(crate) async fn messages(&self) -> Vec<Arc<Message>> {
         self.store.load().await.unwrap().messages().to_vec()
     }
 
-    /// The texts of the last results that the model was to be told.
+    /// Returns the texts of the last results sent to the model.
     pub(crate) fn last_results(&self) -> Vec<String> {
         let results = self.store.results.lock().unwrap();
         results.iter().map(|(text, _)| text.clone()).collect()
@@ -300,7 +300,7 @@ impl World {
         signs.collect::<Vec<_>>().join(" ")
     }
 
-    /// Lines of the whole output of the last answer's first call.
+    /// Returns lines of the whole output of the last answer's first call.
     pub(crate) async fn stored_output(&self, offset: usize, limit: usize) -> OutputPage {
         let messages = self.messages().await;
         let call = messages
@@ -315,12 +315,12 @@ impl World {
             .unwrap()
     }
 
-    /// Sends mail from elsewhere.
+    /// Queues a message from another process.
     pub(crate) async fn send(&self, kind: MailKind, text: &str) {
         self.store.store.send(kind, text.to_owned()).await.unwrap();
     }
 
-    /// Steers when the model is about to have said its next answer.
+    /// Queues steering just before the next answer is complete.
     pub(crate) fn steer_late(&self, text: &'static str) {
         *self.store.late.lock().unwrap() = Some(text);
     }
@@ -338,7 +338,7 @@ impl World {
     }
 }
 
-/// When to interrupt: at an event whose line begins and contains so.
+/// Event to interrupt at: its line's beginning and a part of it.
 struct Cue {
     event: String,
     text: String,
@@ -350,13 +350,13 @@ impl Cue {
     }
 }
 
-/// What was shown.
+/// Everything that was shown.
 #[derive(Default)]
 struct Seen {
     lines: Mutex<Vec<String>>,
     notices: Mutex<Vec<String>>,
     interrupt: Mutex<Option<(Cue, CancellationToken)>>,
-    /// What the host will say, one question after the other.
+    /// Answers of the host, in order.
     answers: Mutex<VecDeque<PermissionAnswer>>,
     questions: Mutex<Vec<PermissionRequest>>,
     saved: Mutex<Vec<String>>,
@@ -421,18 +421,18 @@ impl Frontend for Seen {
     }
 }
 
-/// A store that fails after so many writes, as one does whose process is killed there.
+/// A store that fails after so many writes, as if its process were killed there.
 struct Mortal {
     store: Arc<ah_testkit::world::SessionStore>,
     writes: AtomicUsize,
     results: Mutex<Vec<(String, bool)>>,
-    /// Steering that arrives while the next answer is being stored.
+    /// Steering queued while the next answer is being stored.
     late: Mutex<Option<&'static str>>,
     _scratch: Arc<tempfile::TempDir>,
 }
 
 impl Mortal {
-    /// Fails where the process would be dead by now.
+    /// Fails if the process would be dead by now.
     fn survive(&self) -> Result<(), StoreError> {
         let survives = self
             .writes
@@ -471,9 +471,10 @@ impl Store for Mortal {
             }
         }
         let is_answer = |record: &Record| matches!(record, Record::Message(message) if message.response.is_some());
-        let late = match records.iter().any(is_answer) {
-            true => self.late.lock().unwrap().take(),
-            false => None,
+        let late = if records.iter().any(is_answer) {
+            self.late.lock().unwrap().take()
+        } else {
+            None
         };
         if let Some(text) = late {
             self.store.send(MailKind::Steer, text.to_owned()).await?;
@@ -509,7 +510,7 @@ impl Store for Mortal {
 type Run =
     Box<dyn Fn(Input, Context) -> Pin<Box<dyn Future<Output = Output> + Send>> + Send + Sync>;
 
-/// A tool that does what a test says.
+/// A tool with the behaviour given by a test.
 pub(crate) struct Fake {
     spec: ToolSpec,
     access: Access,
@@ -517,7 +518,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// A tool that only reads.
+    /// A read-only tool.
     pub(crate) fn reading<F: Future<Output = Output> + Send + 'static>(
         name: &str,
         run: impl Fn(Input) -> F + Send + Sync + 'static,
@@ -525,7 +526,7 @@ impl Fake {
         Self::touching(name, Access::Read("x".into()), run)
     }
 
-    /// A tool that only reads, and may tell how far it is.
+    /// A read-only tool that may report progress.
     pub(crate) fn telling<F: Future<Output = Output> + Send + 'static>(
         name: &str,
         run: impl Fn(Context) -> F + Send + Sync + 'static,

@@ -92,7 +92,7 @@ fn an_eleventh_is_refused() {
     let results = results(&told);
     let count = |start: &str| results.iter().filter(|text| text.contains(start)).count();
     assert_eq!(count("works in the background"), 10);
-    assert_eq!(count("10 subagents are at work already"), 1);
+    assert_eq!(count("10 subagents are already running"), 1);
     world.assert_nothing_runs();
 }
 

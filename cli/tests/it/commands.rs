@@ -138,16 +138,16 @@ fn the_lines_of_a_command_obey_the_rules() {
         A: fine
 
         B: [`env touch denied` was not run: Permission to use bash was denied by the rule `Bash(touch:*)`.]
-        C: [`git push` was not run: the rule `Bash(git push:*)` asks, and nobody can be asked here]
-        D: [`$1 asked` was not run: whether the rule `Bash(touch:*)` speaks of it cannot be told, and nobody can be asked here]
+        C: [`git push` was not run: the rule `Bash(git push:*)` requires approval, and nobody can be asked here]
+        D: [`$1 asked` was not run: the rule `Bash(touch:*)` might match it, and nobody can be asked here]
         E: @.env
         ");
     let warnings = steady(&world, &ended.stderr);
     let warnings = { warnings.lines() }.filter(|line| line.starts_with("warning:"));
     insta::assert_snapshot!(warnings.collect::<Vec<_>>().join("\n"), @"
         warning: <home>/.ah/commands/look.md: `env touch denied` is not run: Permission to use bash was denied by the rule `Bash(touch:*)`.
-        warning: <home>/.ah/commands/look.md: `git push` is not run: the rule `Bash(git push:*)` asks, and nobody can be asked here
-        warning: <home>/.ah/commands/look.md: `$1 asked` is not run: whether the rule `Bash(touch:*)` speaks of it cannot be told, and nobody can be asked here
+        warning: <home>/.ah/commands/look.md: `git push` is not run: the rule `Bash(git push:*)` requires approval, and nobody can be asked here
+        warning: <home>/.ah/commands/look.md: `$1 asked` is not run: the rule `Bash(touch:*)` might match it, and nobody can be asked here
         warning: <home>/.ah/commands/look.md: `.env` is not read: Permission to use read was denied by the rule `Read(.env)`.
         ");
     assert!(!world.file("denied").exists() && !world.file("asked").exists());

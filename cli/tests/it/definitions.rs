@@ -57,7 +57,7 @@ fn hooks_of_a_definition_hold_for_it_alone() {
 
     let faulty = r#"{"digger": {"description": "digs", "hooks": {"Stop": [{"hooks": [{"type": "prompt"}]}]}}}"#;
     let ended = main.ah(["--agents", faulty, "agents"]).run().expect(2);
-    let fault = "there are hooks of type `command`, and none of type `prompt`";
+    let fault = "unknown hook type `prompt`; the only type is `command`";
     assert!(ended.stderr.contains(fault), "{}", ended.stderr);
 }
 
@@ -270,10 +270,7 @@ fn a_subagent_keeps_to_its_limits_and_to_those_of_the_run() {
     let turns = [delegate("digger"), works(), says("A pity.")];
     let server = run(&world, &given, turns, &[]);
     let told = server.requests()[2].body["messages"].to_string();
-    assert!(
-        told.contains("it did not come to its end: max_turns"),
-        "{told}"
-    );
+    assert!(told.contains("it did not finish: max_turns"), "{told}");
 
     let world = World::new();
     let dear = Turn {

@@ -77,7 +77,7 @@ fn port_07_d_i_a_slow_or_failing_command_has_no_say() {
     slow["hooks"]["PreToolUse"][0]["hooks"][0]["timeout"] = json!(0.3);
     let (stderr, _) = run(&world, &slow, "slow");
     assert!(
-        stderr.contains("failed: it took more than 0.3 s"),
+        stderr.contains("failed: it timed out after 0.3 s"),
         "{stderr}"
     );
     assert!(world.file("made").exists());

@@ -229,7 +229,7 @@ I would rather not.
 stderr:
 >>> go
 error: the model refused: I would rather not.
-hint: say it differently, or fork the conversation before this point with `@N`
+hint: rephrase the prompt, or fork the conversation before this point with `@N`
 exit code 1
 ");
     insta::assert_snapshot!(run([stops("moonrise")], &["--permission-mode", "plan"]), @"

@@ -1,25 +1,25 @@
-//! What is allowed where no rule says otherwise.
+//! Permission modes: the default for calls that no rule covers.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What is allowed where no rule says otherwise.
+/// Default for calls that no rule covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
-    /// Reading is allowed; the rest is asked.
+    /// Reading is allowed; the rest needs approval.
     #[default]
     Default,
-    /// Reading is allowed, and writing files in the working directories; the rest is asked.
+    /// Reading, and writing files in the working directories, is allowed; the rest needs approval.
     AcceptEdits,
-    /// Only reading.
+    /// Only reading is allowed.
     Plan,
-    /// As `default`, but what would be asked is denied.
+    /// Like `default`, but calls that would need approval are denied.
     DontAsk,
-    /// Only handing work to subagents.
+    /// Only starting subagents is allowed.
     Delegate,
-    /// Everything.
+    /// Everything is allowed.
     BypassPermissions,
 }
 
@@ -34,7 +34,7 @@ impl PermissionMode {
         Self::BypassPermissions,
     ];
 
-    /// The mode as settings and flags spell it.
+    /// Returns the mode's name in settings and flags.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -50,7 +50,7 @@ impl PermissionMode {
 impl FromStr for PermissionMode {
     type Err = String;
 
-    /// Reads a mode; `manual` and `auto`, which other agents know, mean `default`.
+    /// Parses a mode; `manual` and `auto`, known from other agents, mean `default`.
     fn from_str(word: &str) -> Result<Self, String> {
         if matches!(word, "manual" | "auto") {
             return Ok(Self::Default);

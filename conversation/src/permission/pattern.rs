@@ -1,18 +1,27 @@
-//! How the content of a rule matches a text or a path.
+//! Matching of rule contents against texts and paths.
 
 use std::path::{Path, PathBuf};
 
-use super::PatternRoots;
+/// Base directories of path patterns. Paths have no symbolic links, like those of the calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PatternRoots {
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// Root of the project.
+    pub project: PathBuf,
+    /// The user's home.
+    pub home: Option<PathBuf>,
+}
 
-/// Whether `text` is what `pattern` says, where `*` stands for anything and `\*` and `\\` for themselves.
+/// Whether `text` matches `pattern`, where `*` matches anything; `\*` and `\\` are literal.
 pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
     matches(&pieces(pattern), text)
 }
 
-/// Goes back to the last star only, so that no pattern takes more than the product of both lengths.
+/// Backtracks to the last star only, so that the time is at most the product of both lengths.
 fn matches(pattern: &[Piece], text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
-    // Where the last star was met, and how much of the text it stands for so far.
+    // Position of the last star, and how much of the text it matches so far.
     let (mut at, mut seen, mut star) = (0, 0, None);
     while seen < text.len() {
         match pattern.get(at) {
@@ -37,12 +46,12 @@ fn matches(pattern: &[Piece], text: &str) -> bool {
     pattern[at..].iter().all(|piece| *piece == Piece::Any)
 }
 
-/// The rule content that means exactly `text`.
+/// Returns the rule content that matches exactly `text`.
 pub(super) fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('*', "\\*")
 }
 
-/// How much of what a pattern matches is certain: the bytes before its first star.
+/// Returns the number of bytes before the pattern's first star, which always match literally.
 pub(super) fn fixed_length(pattern: &str) -> usize {
     pieces(pattern)
         .iter()
@@ -53,7 +62,7 @@ pub(super) fn fixed_length(pattern: &str) -> usize {
         .sum()
 }
 
-/// Whether a pattern has a star that stands for anything.
+/// Whether a pattern has no wildcard star.
 pub(super) fn is_exact(pattern: &str) -> bool {
     !pieces(pattern).contains(&Piece::Any)
 }
@@ -62,7 +71,7 @@ pub(super) fn is_exact(pattern: &str) -> bool {
 enum Piece {
     /// This character.
     One(char),
-    /// One of these, or none of them.
+    /// One of these characters, or none of them if negated.
     Class { of: Vec<char>, is_negated: bool },
     /// Any characters.
     Any,
@@ -91,9 +100,9 @@ fn pieces(pattern: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Whether `pattern`, in the manner of `.gitignore`, names `path` or a folder above it. `//` begins at the root of the
-/// file system, `~/` at home, `/` at the top of the project; anything else in the working directory, or anywhere
-/// below it where it has no slash.
+/// Whether `pattern`, in the syntax of `.gitignore`, matches `path` or a folder above it. `//` starts at the root of
+/// the file system, `~/` at home, `/` at the project root; anything else in the working directory, or anywhere below
+/// it if it has no slash.
 pub(super) fn names_path(pattern: &str, path: &Path, places: &PatternRoots) -> bool {
     let (root, pattern) = rooted(pattern, places);
     let Some(below) = root.and_then(|root| path.strip_prefix(root).ok()) else {
@@ -114,7 +123,7 @@ pub(super) fn names_path(pattern: &str, path: &Path, places: &PatternRoots) -> b
     names_parts(&wanted, &parts)
 }
 
-/// Where a pattern begins, and what it says from there on.
+/// Returns the base directory of a pattern and the rest of the pattern.
 fn rooted<'a>(pattern: &'a str, places: &'a PatternRoots) -> (Option<&'a Path>, &'a str) {
     if let Some(rest) = pattern.strip_prefix("//") {
         (Some(Path::new("/")), rest)
@@ -127,7 +136,8 @@ fn rooted<'a>(pattern: &'a str, places: &'a PatternRoots) -> (Option<&'a Path>, 
     }
 }
 
-/// The same pattern for where the beginning of its path leads, as `real` knows; `None` where that is the path itself.
+/// Returns the pattern with the links in the literal beginning of its path resolved by `real`; `None` if there are
+/// none.
 pub(super) fn behind_links(
     pattern: &str,
     places: &PatternRoots,
@@ -148,10 +158,10 @@ pub(super) fn behind_links(
     Some(format!("//{}", parts.join("/")))
 }
 
-/// Whether the pattern's parts name the path's, or the first of them: what is below a folder that is named is named
-/// too.
+/// Whether the pattern's parts match the path's parts, or the first of them: everything below a matching folder
+/// matches too.
 fn names_parts(wanted: &[&str], parts: &[String]) -> bool {
-    // After how many parts of the path the pattern may have come so far.
+    // Element `n` tells whether the pattern so far can match the first `n` parts of the path.
     let mut reached = vec![false; parts.len() + 1];
     reached[0] = true;
     for pattern in wanted {
@@ -170,7 +180,7 @@ fn names_parts(wanted: &[&str], parts: &[String]) -> bool {
     reached.contains(&true)
 }
 
-/// One part of a path: `*` for any characters, `?` for one, `[a-z]` for one of several.
+/// Parses one part of a path: `*` for any characters, `?` for one, `[a-z]` for one of several.
 fn part_pieces(pattern: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = pattern;
@@ -209,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_anything_unless_they_are_escaped() {
+    fn stars_match_anything_unless_escaped() {
         for (pattern, text, matches) in [
             ("npm run *", "npm run test", true),
             ("npm run *", "npm run", false),
@@ -230,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_cost_no_time() {
+    fn many_stars_take_no_exponential_time() {
         let pattern = "*a".repeat(200);
         assert!(!wildcard(&pattern, &"a".repeat(199)));
         let places = PatternRoots::default();
@@ -239,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_named_as_in_gitignore() {
+    fn paths_match_as_in_gitignore() {
         let places = PatternRoots {
             cwd: "/w/p/sub".into(),
             project: "/w/p".into(),

@@ -1,12 +1,12 @@
-//! Files that decide what programs may do to the user, so that no mode lets a model write them unasked.
+//! Protected files: they decide what programs may do to the user, so no mode lets a model write them without asking.
 
 use std::path::Path;
 
-/// Folders whose files are run, or say what is run, wherever they lie.
+/// Folders, anywhere, whose files are executed or configure what is executed.
 const FOLDERS: [&str; 7] = [
     ".git", ".ah", ".claude", ".agents", ".vscode", ".idea", ".husky",
 ];
-/// Files that shells, git and agents run or obey.
+/// Files that shells, git and agents execute or obey.
 const FILES: [&str; 14] = [
     ".bashrc",
     ".bash_profile",
@@ -24,7 +24,7 @@ const FILES: [&str; 14] = [
     ".envrc",
 ];
 
-/// Whether a path is one of those. Upper and lower case are the same to some file systems, so they are here.
+/// Whether a path is protected. The case is ignored, as some file systems do.
 pub fn is_protected(path: &Path) -> bool {
     let is = |part: &std::ffi::OsStr, names: &[&str]| {
         let part = part.to_string_lossy();

@@ -1,7 +1,7 @@
-//! One rule: which calls it speaks of.
+//! A permission rule, and the calls that it matches.
 //!
-//! A rule that allows must be sure that it covers everything; one that forbids must not be evaded. So they match
-//! differently: the first what is written, the second what will run, however it is written.
+//! An allow rule must be sure to cover everything; a deny rule must not be evaded. So they match differently: the
+//! former the text as written, the latter what will run, however it is written.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use super::pattern::{behind_links, escape, fixed_length, is_exact, names_path, w
 use super::{Destination, PatternRoots, RuleValue};
 use crate::{Access, CommandLine, SimpleCommand, ToolUse};
 
-/// The words by which rules speak of writing files, whatever tool does it.
+/// Tool names in rules that stand for writing files with any tool.
 const WRITING: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
-/// The arguments that say which of a tool's kinds a call is about: of a subagent, of a skill.
+/// Arguments that select a kind of the tool: a subagent's type, a skill's name.
 const TOPICS: [&str; 2] = ["subagent_type", "skill"];
-/// Names by which tools are known too: in older rules and conversations, and in our own naming.
+/// Alternative tool names: from older rules and conversations, and of the native interface.
 const ALIASES: [(&str, &str); 9] = [
     ("Task", "Agent"),
     ("FileRead", "Read"),
@@ -31,26 +31,48 @@ const ALIASES: [(&str, &str); 9] = [
 /// A tool, or some of its calls: `Bash`, `Bash(git status:*)`, `Edit(src/**)`, `mcp__server`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The tool's name, any case; a `*` at its end stands for any ending.
+    /// Tool name in any case; a `*` at its end matches any ending.
     pub tool: String,
-    /// Which calls: the command or path, with `*` for anything and a last `:*` for any further words; `None`: all.
+    /// Command or path, with `*` for anything and a last `:*` for any further words; `None` matches all calls.
     pub content: Option<String>,
-    /// Where it is kept, as far as an update can reach it there: what replaces or removes rules does so in one place.
+    /// Settings in which the rule is stored; updates replace and remove rules only there.
     pub kept: Option<Destination>,
 }
 
-/// A rule that cannot be read.
+/// Syntax error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a rule: expected `Tool` or `Tool(content)`")]
 pub struct RuleError(String);
 
-/// Whether a rule that forbids or asks speaks of a call.
+/// Result of matching a deny or ask rule against a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
     No,
-    /// What decides it is known only when the call runs.
+    /// The result depends on values known only at run time.
     Maybe,
     Yes,
+}
+
+impl RuleValue {
+    /// Parses the rule, stored in `kept`; `None` if it is not valid.
+    pub(super) fn rule(&self, kept: Destination) -> Option<Rule> {
+        let content = self.rule_content.as_deref();
+        let rule: Rule = match content.filter(|content| !content.is_empty()) {
+            None => self.tool_name.parse(),
+            Some(content) => format!("{}({content})", self.tool_name).parse(),
+        }
+        .ok()?;
+        Some(rule.kept_in(kept))
+    }
+}
+
+impl From<&Rule> for RuleValue {
+    fn from(rule: &Rule) -> Self {
+        Self {
+            tool_name: rule.tool.clone(),
+            rule_content: rule.content.clone(),
+        }
+    }
 }
 
 impl FromStr for Rule {
@@ -86,7 +108,7 @@ impl fmt::Display for Rule {
 }
 
 impl Rule {
-    /// The rule for exactly the command `line` of `tool`.
+    /// Returns the rule for exactly the command `line` of `tool`.
     pub(super) fn exact(tool: &str, line: &str) -> Self {
         Self {
             tool: tool.to_owned(),
@@ -95,22 +117,21 @@ impl Rule {
         }
     }
 
-    /// The same rule, kept there.
+    /// Returns the same rule, stored in `destination`.
     #[must_use]
     pub fn kept_in(self, destination: Destination) -> Self {
         let kept = Some(destination);
         Self { kept, ..self }
     }
 
-    /// The same rule about files for where its path leads through symbolic links, as `real` knows; `None` where it leads
-    /// nowhere else.
+    /// Returns the same file rule with the symbolic links in its path resolved by `real`; `None` if there are none.
     pub fn behind_links(
         &self,
         places: &PatternRoots,
         real: impl Fn(&Path) -> Option<PathBuf>,
     ) -> Option<Self> {
         let content = self.content.as_ref()?;
-        if !self.is_of_reading() && !self.is_of_writing() {
+        if !self.is_read_rule() && !self.is_write_rule() {
             return None;
         }
         Some(Self {
@@ -119,12 +140,12 @@ impl Rule {
         })
     }
 
-    /// Whether the rule speaks of every call of the tool `name`.
+    /// Whether the rule covers every call of the tool `name`.
     pub fn covers_tool(&self, name: &str) -> bool {
         self.content.is_none() && self.names(name)
     }
 
-    /// Whether the rule is about the tool `name`. Tools are known by several names: ours, and those of other agents.
+    /// Whether the rule is about the tool `name`, under any of the tool's names.
     pub(super) fn names(&self, name: &str) -> bool {
         let (wanted, name) = (canonical(&self.tool), canonical(name));
         match wanted.strip_suffix('*') {
@@ -138,18 +159,18 @@ impl Rule {
         }
     }
 
-    /// Whether the content is a path, and of what is read or what is written.
-    fn is_of_reading(&self) -> bool {
+    /// Whether the content is a path to read; `false` for a path to write.
+    fn is_read_rule(&self) -> bool {
         canonical(&self.tool) == canonical("Read")
     }
 
-    fn is_of_writing(&self) -> bool {
+    fn is_write_rule(&self) -> bool {
         WRITING
             .iter()
             .any(|word| canonical(word) == canonical(&self.tool))
     }
 
-    /// Whether the rule allows this access of the call. Of a command's parts each must be allowed by itself; see
+    /// Whether the rule allows this access of the call. Each part of a command line must be allowed by itself; see
     /// [`covers`](Self::covers).
     pub(super) fn allows(&self, call: &ToolUse, access: &Access, places: &PatternRoots) -> bool {
         let Some(content) = &self.content else {
@@ -157,11 +178,10 @@ impl Rule {
         };
         match access {
             Access::Read(path) => {
-                (self.is_of_reading() || self.names(&call.name))
-                    && names_path(content, path, places)
+                (self.is_read_rule() || self.names(&call.name)) && names_path(content, path, places)
             }
             Access::Write(path) => {
-                (self.is_of_writing() || self.names(&call.name))
+                (self.is_write_rule() || self.names(&call.name))
                     && names_path(content, path, places)
             }
             Access::Host(host) => self.names(&call.name) && names_host(content, host),
@@ -173,7 +193,7 @@ impl Rule {
         }
     }
 
-    /// How many bytes of the command's text are certain where the rule covers it; `None` if it does not.
+    /// Returns how many bytes of the command's text match literally if the rule covers it; `None` if it does not.
     pub(super) fn covers(&self, call: &ToolUse, command: &SimpleCommand) -> Option<usize> {
         if !self.names(&call.name) {
             return None;
@@ -192,7 +212,7 @@ impl Rule {
         }
     }
 
-    /// Whether the rule, one that forbids or asks, speaks of the call.
+    /// Whether the deny or ask rule matches the call.
     pub(super) fn concerns(
         &self,
         call: &ToolUse,
@@ -208,14 +228,14 @@ impl Rule {
         };
         let of_access = accesses.iter().map(|access| match access {
             Access::Command(line) => self.concerns_line(content, call, line, places),
-            Access::Read(path) if self.is_of_reading() || self.names(&call.name) => {
+            Access::Read(path) if self.is_read_rule() || self.names(&call.name) => {
                 names_path(content, path, places).into()
             }
-            Access::Write(path) if self.is_of_writing() || self.names(&call.name) => {
+            Access::Write(path) if self.is_write_rule() || self.names(&call.name) => {
                 names_path(content, path, places).into()
             }
             Access::Named(path)
-                if self.is_of_reading() || self.is_of_writing() || self.names(&call.name) =>
+                if self.is_read_rule() || self.is_write_rule() || self.names(&call.name) =>
             {
                 names_path(content, path, places).into()
             }
@@ -238,13 +258,13 @@ impl Rule {
         places: &PatternRoots,
     ) -> Match {
         let is_of_command = self.names(&call.name);
-        let is_of_path = self.is_of_reading() || self.is_of_writing();
+        let is_of_path = self.is_read_rule() || self.is_write_rule();
         if !is_of_command && !is_of_path {
             return Match::No;
         }
         let Some(commands) = &line.commands else {
             return match (is_of_command, wildcard(content, &line.line)) {
-                // Rules about files are about the tools for files; a command is looked at as far as it goes.
+                // File rules cover the file tools; of a command, the known operands.
                 (false, _) => Match::No,
                 (true, true) => Match::Yes,
                 (true, false) => Match::Maybe,
@@ -267,26 +287,26 @@ impl From<bool> for Match {
     }
 }
 
-/// One name for those that mean the same: without case, and without underscores but in the names of servers' tools.
-/// Whether two names are those of one tool: in any case, and in the words of any time.
+/// Whether two names are those of one tool, in any case, under old and new names. Underscores are ignored except in
+/// names of servers' tools.
 pub fn is_same_tool(one: &str, other: &str) -> bool {
     canonical(one) == canonical(other)
 }
 
-/// The one of a tool's names by which it is told from others.
+/// Returns the canonical name of a tool.
 pub(crate) fn canonical(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     if name.starts_with("mcp__") {
         return name;
     }
-    let name = name.replace('_', "");
+    let plain = name.replace('_', "");
     let same = ALIASES
         .iter()
-        .find(|(alias, _)| alias.eq_ignore_ascii_case(&name));
-    same.map_or(name, |(_, known)| known.to_ascii_lowercase())
+        .find(|(alias, _)| alias.eq_ignore_ascii_case(&plain));
+    same.map_or(plain, |(_, known)| known.to_ascii_lowercase())
 }
 
-/// The words that a content begins with which ends in `:*`, or in ` *` and has no other star.
+/// Returns the words before a trailing `:*`, or before a trailing ` *` if it is the only star.
 fn prefix(content: &str) -> Option<&str> {
     let start = content
         .strip_suffix(":*")
@@ -310,7 +330,7 @@ fn names_host(content: &str, host: &str) -> bool {
     wildcard(&plain(domain), &plain(host))
 }
 
-/// Whether an argument of the call is the content: a subagent's type, a skill's name.
+/// Whether an argument of the call equals the content: a subagent's type, a skill's name.
 fn names_argument(content: &str, call: &ToolUse) -> bool {
     let input = call.input.to_value();
     let arguments = input.as_object().into_iter().flatten();
@@ -319,7 +339,7 @@ fn names_argument(content: &str, call: &ToolUse) -> bool {
         .any(|argument| wildcard(content, argument))
 }
 
-/// Whether the call is about just this one of the tool's kinds.
+/// Whether the call is about exactly this kind of the tool.
 fn names_topic(content: &str, call: &ToolUse) -> bool {
     let mut topics = TOPICS.iter().filter_map(|name| call.input.text(name));
     topics.any(|topic| is_exact(content) && wildcard(content, topic))
@@ -330,12 +350,14 @@ fn names_operand(content: &str, command: &SimpleCommand, places: &PatternRoots) 
         .operands
         .iter()
         .any(|path| names_path(content, path, places));
-    let inner = command.inner.iter();
-    let inner = inner.map(|command| names_operand(content, command, places));
+    let inner = command
+        .inner
+        .iter()
+        .map(|command| names_operand(content, command, places));
     inner.max().unwrap_or(Match::No).max(own.into())
 }
 
-/// Whether a content that forbids speaks of the command, or of one that it starts.
+/// Whether a deny or ask content matches the command, or one that it starts.
 fn forbids(content: &str, command: &SimpleCommand) -> Match {
     let inner = command
         .inner
@@ -348,7 +370,7 @@ fn forbids(content: &str, command: &SimpleCommand) -> Match {
     inner.max().unwrap_or(Match::No).max(own)
 }
 
-/// Whether the words begin with those of `start`, as a program reads them: it may be called by its path, and options
+/// Whether the words begin with those of `start` as a program reads them: it may be called by its path, and options
 /// may stand between a program and its subcommand.
 fn begins(start: &str, words: &[Option<String>]) -> Match {
     let mut wanted = start.split_whitespace();
@@ -369,10 +391,11 @@ fn begins(start: &str, words: &[Option<String>]) -> Match {
         let mut is_after_option = false;
         loop {
             let Some((argument, behind)) = rest.split_first() else {
-                // What is not known may have been it.
-                return match arguments.contains(&None) {
-                    true => Match::Maybe,
-                    false => Match::No,
+                // An unknown word may be the missing one.
+                return if arguments.contains(&None) {
+                    Match::Maybe
+                } else {
+                    Match::No
                 };
             };
             rest = behind;
@@ -398,7 +421,7 @@ fn is_program(wanted: &str, program: &str) -> bool {
     wanted == program || (!wanted.contains('/') && name == Some(wanted))
 }
 
-/// Whether `word` is a group of short options that stand among the arguments, in whatever groups and order.
+/// Whether `word` is a group of short options that occur among the arguments, in any grouping and order.
 fn has_flags(word: &str, arguments: &[Option<String>]) -> bool {
     let flags = |word: &str| -> Option<String> {
         let flags = word.strip_prefix('-')?;
@@ -416,7 +439,7 @@ fn has_flags(word: &str, arguments: &[Option<String>]) -> bool {
     wanted.chars().all(|flag| given.contains(flag))
 }
 
-/// Whether the command is what `content` says, in any of the ways in which it could be written.
+/// Whether the command matches `content` in any way of writing it.
 fn is_like(content: &str, command: &SimpleCommand) -> Match {
     let known: Vec<&str> = command
         .words
@@ -435,8 +458,9 @@ fn is_like(content: &str, command: &SimpleCommand) -> Match {
     }
     let program = content.split_whitespace().next().unwrap_or_default();
     let may_begin = by_name.first().is_none_or(|first| wildcard(program, first));
-    match command.words.contains(&None) && may_begin {
-        true => Match::Maybe,
-        false => Match::No,
+    if command.words.contains(&None) && may_begin {
+        Match::Maybe
+    } else {
+        Match::No
     }
 }

@@ -13,7 +13,7 @@ fn call(name: &str) -> ToolUse {
     }
 }
 
-/// A command of plain words, as a parser would give it.
+/// Returns a command of plain words, as a parser would return it.
 fn simple(text: &str) -> SimpleCommand {
     SimpleCommand {
         text: text.into(),
@@ -62,9 +62,9 @@ fn word(decision: &Decision) -> &'static str {
     }
 }
 
-/// Port 06 a, h, i, j and row M1: six modes, and each kind of access.
+/// Six modes and each kind of access.
 #[test]
-fn port_06_a_modes_decide_what_no_rule_names() {
+fn modes_decide_calls_without_a_rule() {
     let path = |path: &str| PathBuf::from(path);
     let files = SimpleCommand {
         effect: Effect::Files,
@@ -121,9 +121,9 @@ unknown          ask   ask   deny  deny  deny  allow
     }
 }
 
-/// Port 06 b and row M2: deny, then ask, then allow; no mode is above a deny.
+/// Deny comes before ask, ask before allow; no mode overrides a deny.
 #[test]
-fn port_06_b_deny_comes_before_ask_and_ask_before_allow() {
+fn deny_comes_before_ask_and_ask_before_allow() {
     for mode in [PermissionMode::Default, PermissionMode::BypassPermissions] {
         let permissions = Permissions {
             allow: rules(&["Bash"]),
@@ -150,9 +150,9 @@ fn port_06_b_deny_comes_before_ask_and_ask_before_allow() {
     }
 }
 
-/// Who asks for a plan to be approved must be planning; what was agreed to changes the mode.
+/// A plan can be submitted only in mode `plan`; the approval changes the mode.
 #[test]
-fn plans_are_for_mode_plan() {
+fn plans_need_mode_plan() {
     let plan = Interaction::Plan(None);
     for (mode, asking, expected) in [
         (PermissionMode::Plan, &plan, "ask"),
@@ -175,7 +175,7 @@ fn plans_are_for_mode_plan() {
 }
 
 #[test]
-fn an_approved_plan_gives_back_the_mode_before_it() {
+fn an_approved_plan_restores_the_mode_before_it() {
     let set = |mode| PermissionUpdate::SetMode {
         mode,
         destination: Destination::Session,
@@ -185,21 +185,20 @@ fn an_approved_plan_gives_back_the_mode_before_it() {
     assert_eq!(held.mode, PermissionMode::Plan);
     held.agree(&Interaction::Plan(None));
     assert_eq!(held.mode, PermissionMode::AcceptEdits);
-    // A mode that came with the approval stands.
+    // A mode set with the approval takes precedence.
     held.apply(&set(PermissionMode::Plan));
     held.apply(&set(PermissionMode::Plan));
     held.apply(&set(PermissionMode::DontAsk));
     held.agree(&Interaction::Plan(None));
     assert_eq!(held.mode, PermissionMode::DontAsk);
-    // A run that began with planning goes on with asking.
+    // A session that began in mode `plan` continues in mode `default`.
     let mut began = permissions(PermissionMode::Plan);
     began.agree(&Interaction::Plan(None));
     assert_eq!(began.mode, PermissionMode::Default);
 }
 
-/// Port 06 d: commands.
 #[test]
-fn port_06_d_rules_for_commands_match_what_they_say_and_no_more() {
+fn rules_for_commands_match_exactly_what_they_name() {
     for (rule, commands, matches) in [
         ("Bash", &["anything at all"][..], true),
         ("Bash(*)", &["anything at all"], true),
@@ -239,7 +238,7 @@ fn port_06_d_rules_for_commands_match_what_they_say_and_no_more() {
 }
 
 #[test]
-fn a_rule_that_forbids_is_not_evaded_by_another_spelling() {
+fn a_deny_rule_is_not_evaded_by_another_spelling() {
     for (rule, text, matches) in [
         ("Bash(rm:*)", "/bin/rm x", true),
         ("Bash(rm:*)", "rmdir x", false),
@@ -265,9 +264,8 @@ fn a_rule_that_forbids_is_not_evaded_by_another_spelling() {
     }
 }
 
-/// Port 06 d: paths, hosts, servers, and names of both kinds.
 #[test]
-fn port_06_d_rules_for_files_hosts_and_servers() {
+fn rules_for_files_hosts_and_servers() {
     let read = |path: &str| vec![Access::Read(path.into())];
     let write = |path: &str| vec![Access::Write(path.into())];
     let host = |name: &str| vec![Access::Host(name.into())];
@@ -355,9 +353,9 @@ fn port_06_d_rules_for_files_hosts_and_servers() {
     }
 }
 
-/// A rule may name one kind of a tool's work. What allows it must be sure that it is this one and not another argument.
+/// A rule may name one kind of a tool. To allow a call, that argument must match, not another one.
 #[test]
-fn rules_name_subagents_and_skills() {
+fn rules_match_subagents_and_skills() {
     for (rule, name, input, expected) in [
         (
             "Task(Explore)",
@@ -427,9 +425,9 @@ fn rules_name_subagents_and_skills() {
     assert_eq!(word(&denied.decide(&call, &[])), "deny");
 }
 
-/// Where a symbolic link leads elsewhere, both names count for what forbids and asks, and only the file for what allows.
+/// If a symbolic link leads elsewhere, deny and ask rules match both names, allow rules only the file.
 #[test]
-fn rules_that_forbid_see_the_name_of_a_link_too() {
+fn deny_rules_also_match_the_path_of_a_link() {
     let through = |access: Access| vec![access, Access::Named("/w/p/link/key".into())];
     let read = || through(Access::Read("/data/key".into()));
     let write = || through(Access::Write("/data/key".into()));
@@ -478,9 +476,9 @@ fn a_rule_without_a_path_does_not_open_protected_files() {
     }
 }
 
-/// A rule that was saved and asks again is worse than none: each suggestion is tried by repeating the call.
+/// A saved rule that asks again is worse than none: each suggestion is tested by repeating the call.
 #[test]
-fn a_suggestion_keeps_the_question_from_coming_again() {
+fn a_suggestion_avoids_further_questions() {
     let mut inner = simple("timeout 5 make all");
     inner.inner = vec![simple("make all")];
     inner.reach = "timeout 5 make".len();
@@ -526,9 +524,8 @@ fn a_suggestion_keeps_the_question_from_coming_again() {
     }
 }
 
-/// Port 06 c, as far as it is about the session.
 #[test]
-fn port_06_c_updates_change_the_rules_of_the_session() {
+fn updates_change_the_rules_of_the_session() {
     let mut permissions = permissions(PermissionMode::Default);
     let mut apply = |value: serde_json::Value| {
         permissions.apply(&serde_json::from_value(value).expect("an update"));
@@ -581,9 +578,9 @@ fn port_06_c_updates_change_the_rules_of_the_session() {
     }
 }
 
-/// An answer reaches the rules of the place that it names, and no others.
+/// An update changes only rules stored in the settings that it names.
 #[test]
-fn rules_are_replaced_and_removed_only_where_they_are_kept() {
+fn rules_are_replaced_and_removed_only_where_they_are_stored() {
     let mut permissions = Permissions {
         deny: rules(&["Bash(rm:*)"]),
         ..permissions(PermissionMode::Default)
@@ -615,14 +612,14 @@ fn rules_are_replaced_and_removed_only_where_they_are_kept() {
 }
 
 #[test]
-fn what_is_no_rule_is_refused() {
+fn invalid_rules_are_rejected() {
     for text in ["", "Bash(", "(x)", "a b", "Bash)"] {
         assert!(text.parse::<Rule>().is_err(), "{text}");
     }
 }
 
 #[test]
-fn a_tool_is_known_by_the_names_of_any_time() {
+fn a_tool_is_known_by_all_its_names() {
     for (one, other, is_same) in [
         ("Bash", "bash", true),
         ("BashOutput", "TaskOutput", true),

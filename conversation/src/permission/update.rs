@@ -1,12 +1,11 @@
-//! What an answer changes of the permissions: as hosts and hooks send it, and as it is proposed to them.
+//! Permission updates, as hosts and hooks send them and as they are suggested to the user.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PermissionMode, Permissions, Rule};
-use crate::Interaction;
+use super::PermissionMode;
 
 /// A change of the permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,59 +19,59 @@ pub enum PermissionUpdate {
     AddRules {
         /// The rules.
         rules: Vec<RuleValue>,
-        /// Which list.
+        /// List to change.
         behavior: Behavior,
-        /// For how long.
+        /// Lifetime of the change.
         destination: Destination,
     },
-    /// Puts rules in the place of a list.
+    /// Replaces the rules of a list.
     ReplaceRules {
         /// The rules.
         rules: Vec<RuleValue>,
-        /// Which list.
+        /// List to change.
         behavior: Behavior,
-        /// For how long.
+        /// Lifetime of the change.
         destination: Destination,
     },
-    /// Takes rules out of a list.
+    /// Removes rules from a list.
     RemoveRules {
         /// The rules.
         rules: Vec<RuleValue>,
-        /// Which list.
+        /// List to change.
         behavior: Behavior,
-        /// For how long.
+        /// Lifetime of the change.
         destination: Destination,
     },
-    /// Chooses another mode.
+    /// Sets the mode.
     SetMode {
         /// The mode.
         mode: PermissionMode,
-        /// For how long.
+        /// Lifetime of the change.
         destination: Destination,
     },
     /// Adds working directories.
     AddDirectories {
         /// The directories.
         directories: Vec<PathBuf>,
-        /// For how long.
+        /// Lifetime of the change.
         destination: Destination,
     },
-    /// Takes working directories away.
+    /// Removes working directories.
     RemoveDirectories {
         /// The directories.
         directories: Vec<PathBuf>,
-        /// For how long.
+        /// Lifetime of the change.
         destination: Destination,
     },
 }
 
-/// A rule, its two parts apart.
+/// A rule as tool name and content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleValue {
     /// The tool's name.
     pub tool_name: String,
-    /// Which of its calls; absent: all.
+    /// Content of the rule; absent for all calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule_content: Option<String>,
 }
@@ -81,40 +80,27 @@ pub struct RuleValue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Behavior {
-    /// What is allowed.
+    /// Allowed calls.
     Allow,
-    /// What is denied.
+    /// Denied calls.
     Deny,
-    /// What is asked.
+    /// Calls that need approval.
     Ask,
 }
 
-/// How long a change lasts.
+/// Lifetime and storage of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Destination {
-    /// For the user, everywhere.
+    /// The user's settings.
     UserSettings,
-    /// For all who work on the project.
+    /// The project's shared settings.
     ProjectSettings,
-    /// For the user, in this project.
+    /// The user's own settings for this project.
     LocalSettings,
     /// Until the program ends.
     #[serde(alias = "cliArg")]
     Session,
-}
-
-impl RuleValue {
-    /// The rule, kept there; what cannot be one names nothing.
-    fn rule(&self, kept: Destination) -> Option<Rule> {
-        let content = self.rule_content.as_deref();
-        let rule: Rule = match content.filter(|content| !content.is_empty()) {
-            None => self.tool_name.parse(),
-            Some(content) => format!("{}({content})", self.tool_name).parse(),
-        }
-        .ok()?;
-        Some(rule.kept_in(kept))
-    }
 }
 
 impl fmt::Display for RuleValue {
@@ -126,17 +112,8 @@ impl fmt::Display for RuleValue {
     }
 }
 
-impl From<&Rule> for RuleValue {
-    fn from(rule: &Rule) -> Self {
-        Self {
-            tool_name: rule.tool.clone(),
-            rule_content: rule.content.clone(),
-        }
-    }
-}
-
 impl PermissionUpdate {
-    /// For how long it holds.
+    /// Returns the lifetime of the change.
     pub fn destination(&self) -> Destination {
         match self {
             Self::AddRules { destination, .. }
@@ -148,7 +125,7 @@ impl PermissionUpdate {
         }
     }
 
-    /// The same change for another time.
+    /// Returns the same change with another lifetime.
     #[must_use]
     pub fn lasting(mut self, wanted: Destination) -> Self {
         match &mut self {
@@ -160,92 +137,5 @@ impl PermissionUpdate {
             | Self::RemoveDirectories { destination, .. } => *destination = wanted,
         }
         self
-    }
-}
-
-impl Permissions {
-    /// Makes a change for the rest of the session. A mode that allows everything is taken only from the user, and rules
-    /// are replaced and removed only where the update says they are kept.
-    pub fn apply(&mut self, update: &PermissionUpdate) {
-        let kept = update.destination();
-        let parsed = |rules: &[RuleValue]| -> Vec<Rule> {
-            rules.iter().filter_map(|rule| rule.rule(kept)).collect()
-        };
-        match update {
-            PermissionUpdate::AddRules {
-                rules, behavior, ..
-            } => {
-                for rule in parsed(rules) {
-                    let list = self.list(*behavior);
-                    if !list.contains(&rule) {
-                        list.push(rule);
-                    }
-                }
-            }
-            PermissionUpdate::ReplaceRules {
-                rules, behavior, ..
-            } => {
-                let list = self.list(*behavior);
-                list.retain(|rule| rule.kept != Some(kept));
-                list.extend(parsed(rules));
-            }
-            PermissionUpdate::RemoveRules {
-                rules, behavior, ..
-            } => {
-                let gone = parsed(rules);
-                self.list(*behavior).retain(|rule| !gone.contains(rule));
-            }
-            PermissionUpdate::SetMode { mode, .. } => {
-                if self.accepts(update) {
-                    self.change_mode(*mode);
-                }
-            }
-            PermissionUpdate::AddDirectories { directories, .. } => {
-                self.directories.extend(directories.iter().cloned());
-            }
-            PermissionUpdate::RemoveDirectories { directories, .. } => {
-                self.directories.retain(|held| !directories.contains(held));
-            }
-        }
-    }
-
-    /// Takes up what a person has agreed to by allowing a call that asked for `interaction`. Leaving mode `plan` gives back the
-    /// mode before it, unless another was chosen with the approval.
-    pub fn agree(&mut self, interaction: &Interaction) {
-        match interaction {
-            Interaction::Plan(_) if self.mode == PermissionMode::Plan => {
-                self.mode = self.before_plan;
-            }
-            Interaction::ToPlan => self.change_mode(PermissionMode::Plan),
-            Interaction::Plan(_) | Interaction::Choices(_) => {}
-        }
-    }
-
-    /// Takes another mode; the one before a plan is kept for when the plan is approved.
-    pub fn change_mode(&mut self, mode: PermissionMode) {
-        if mode == PermissionMode::Plan && self.mode != PermissionMode::Plan {
-            self.before_plan = self.mode;
-        }
-        self.mode = mode;
-    }
-
-    /// Whether the change may be made: a mode that allows everything is only for who has said so from the start.
-    pub fn accepts(&self, update: &PermissionUpdate) -> bool {
-        let is_all = matches!(
-            update,
-            PermissionUpdate::SetMode {
-                mode: PermissionMode::BypassPermissions,
-                ..
-            }
-        );
-        !is_all || self.may_bypass
-    }
-
-    fn list(&mut self, behavior: Behavior) -> &mut Vec<Rule> {
-        match behavior {
-            Behavior::Allow => &mut self.allow,
-            Behavior::Deny => &mut self.deny,
-            Behavior::Ask => &mut self.ask,
-        }
     }
 }

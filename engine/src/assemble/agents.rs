@@ -52,9 +52,9 @@ pub fn subagents(
         agents,
         skills: skills.clone(),
         models: Arc::new(Catalogued::new(config.clone(), warn.clone())),
-        surroundings: Box::new(move || surroundings(&of_config)),
+        context: Box::new(move || surroundings(&of_config)),
         memory: memory(config),
-        may_run_beside: !is_off,
+        allow_background: !is_off,
         servers: Some(servers(config, sandbox_status)),
     };
     Ok(Some(Arc::new(Subagents::new(kinds, name, allowed))))
@@ -98,9 +98,9 @@ pub fn as_main(config: &Config) -> Result<Option<Main>, Error> {
             agents,
             skills: Arc::new(skills),
             models: Arc::new(Catalogued::new(config.clone(), no_warnings())),
-            surroundings: Box::new(move || surroundings(&of_config)),
+            context: Box::new(move || surroundings(&of_config)),
             memory: memory(&config),
-            may_run_beside: true,
+            allow_background: true,
             servers: None,
         };
         // To go without the project's instructions is for those who are told what they need.

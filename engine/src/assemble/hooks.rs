@@ -37,7 +37,7 @@ pub fn of(
     let own =
         own.filter_map(|setting| maker.make(&setting.value, config.plugin_of(&setting.origin)));
     let hooks = own.chain(more).collect();
-    Hooks::new(hooks, subject).with_maker(move |setting| maker.make(setting, None))
+    Hooks::new(hooks, subject).with_factory(move |setting| maker.make(setting, None))
 }
 
 /// What hooks are made with.

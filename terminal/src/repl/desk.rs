@@ -338,19 +338,19 @@ impl Desk {
                 .connect(Some(&applied.model.value))
                 .map_err(|error| Error::failure(error.to_string()))?;
             self.tell(Input::Model(own.model().clone()));
-            lent.model = Some((own.clone(), self.session.answerer()));
+            lent.model = Some((own.clone(), self.session.provider()));
             self.session.controls().request(SessionChange::Model(own));
         }
-        lent.rules = self.session.lend(applied.permissions().allow);
+        lent.rules = self.session.grant(applied.permissions().allow);
         Ok(lent)
     }
 
     /// What held before holds again, unless another model was chosen meanwhile.
     fn take_back(&mut self, lent: Lent) {
         self.session.take_changes();
-        self.session.take_back(&lent.rules);
+        self.session.revoke(&lent.rules);
         if let Some((own, former)) = lent.model
-            && Arc::ptr_eq(&self.session.answerer(), &own)
+            && Arc::ptr_eq(&self.session.provider(), &own)
         {
             self.session
                 .controls()

@@ -1,4 +1,4 @@
-//! What subagents need: a conversation in the session's store, and models.
+//! Subagents in tests: a conversation in the session's store, and models.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use super::Mortal;
 
-/// The conversation of a subagent in such a store.
+/// Conversation of a subagent in such a store.
 pub(super) struct Below {
     pub(super) store: Arc<dyn Store>,
     pub(super) mortal: Arc<Mortal>,

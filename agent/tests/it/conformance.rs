@@ -1,4 +1,4 @@
-//! The list by which the loop that this one follows was verified, box by box. Those about hooks stand with the hooks.
+//! Conformance checks of the loop, one test each. The check of the hooks is in `hooks.rs`.
 
 use ah_conversation::{Cost, ExitReason, Output, StopReason, Usage};
 use ah_testkit::script::{PricePerMillion, Scenario, Turn, hangs, says, scenario, uses, uses_all};
@@ -17,17 +17,17 @@ fn looks(number: usize) -> Turn {
     uses("look", json!({"number": number}))
 }
 
-/// Port 03 a: each response of the model is a turn.
+/// Each response of the model is a turn.
 #[tokio::test]
-async fn box_01_turn_counting() {
+async fn turn_counting() {
     let mut world = World::new([looks(1), looks(2), says("Done.")]).with(look());
     let outcome = world.run("go").await;
     assert_eq!((outcome.turns, world.requests().len()), (3, 3));
 }
 
-/// Port 03 b: the four stop reasons.
+/// The four stop reasons.
 #[tokio::test]
-async fn box_02_stop_reason_mapping() {
+async fn stop_reason_mapping() {
     for (word, kept, reason) in [
         ("end_turn", StopReason::EndTurn, ExitReason::EndTurn),
         ("tool_use", StopReason::ToolUse, ExitReason::EndTurn),
@@ -49,9 +49,9 @@ async fn box_02_stop_reason_mapping() {
     }
 }
 
-/// Port 03 c: one result for each call.
+/// One result for each call.
 #[tokio::test]
-async fn box_03_tool_result_format() {
+async fn tool_result_format() {
     let turn = uses_all([
         ("look", json!({"number": 1})),
         ("look", json!({"number": 2})),
@@ -67,9 +67,9 @@ async fn box_03_tool_result_format() {
     assert_eq!(results, 2, "one result for each call, in one user message");
 }
 
-/// Port 03 d: exactly as many turns as are allowed.
+/// Exactly the maximum number of turns.
 #[tokio::test]
-async fn box_04_max_turns_enforcement() {
+async fn max_turns_enforcement() {
     let mut world = World::new((0..9).map(looks)).with(look());
     world.settings.limits.max_turns = Some(3);
     let outcome = world.run("go").await;
@@ -84,9 +84,9 @@ async fn box_04_max_turns_enforcement() {
     );
 }
 
-/// Port 03 e: a run ends once its cost reaches the budget.
+/// A run ends once its cost reaches the budget.
 #[tokio::test]
-async fn box_05_budget_enforcement() {
+async fn budget_enforcement() {
     let usage = Usage {
         input_tokens: 100_000,
         output_tokens: 20_000,
@@ -118,9 +118,9 @@ async fn box_05_budget_enforcement() {
     );
 }
 
-/// Port 03 f: an interrupt ends the stream, and comes before the next tool.
+/// An interrupt ends the stream, and takes effect before the next tool.
 #[tokio::test]
-async fn box_06_interrupt_behaviour() {
+async fn interrupt_behaviour() {
     let mut world = World::new([hangs("Let me")]);
     let outcome = world.run_until_text("go", "Let me").await;
     assert_eq!(
@@ -143,9 +143,9 @@ async fn box_06_interrupt_behaviour() {
     assert!(world.last_results()[1].contains("did not run"));
 }
 
-/// Port 03 g: an answer cut in a full window is continued after a summary.
+/// An answer cut in a full window is continued after a summary.
 #[tokio::test]
-async fn box_07_context_overflow() {
+async fn context_overflow() {
     let full = Usage {
         input_tokens: 190_000,
         ..Usage::default()
@@ -161,9 +161,9 @@ async fn box_07_context_overflow() {
     assert!(world.events().contains("compaction_complete"));
 }
 
-/// Port 03 h: results stand in the order of the calls.
+/// Results keep the order of the calls.
 #[tokio::test]
-async fn box_08_message_ordering() {
+async fn message_ordering() {
     let turn = uses_all([
         ("look", json!({"number": 7})),
         ("look", json!({"number": 8})),
@@ -174,9 +174,9 @@ async fn box_08_message_ordering() {
     assert_eq!(world.last_results(), ["7", "8", "9"]);
 }
 
-/// Port 03 i: events come in their order.
+/// Events keep their order.
 #[tokio::test]
-async fn box_09_emission_order() {
+async fn emission_order() {
     let mut world = World::new([looks(1), says("Done.")]).with(look());
     world.run("go").await;
     let events = world.events();
@@ -192,9 +192,9 @@ async fn box_09_emission_order() {
     );
 }
 
-/// Port 03 j: the session is on disk.
+/// The session is on disk.
 #[tokio::test]
-async fn box_10_session_persistence() {
+async fn session_persistence() {
     let mut world = World::new([says("Done.")]);
     world.run("go").await;
     let texts: Vec<_> = world
@@ -206,9 +206,9 @@ async fn box_10_session_persistence() {
     assert_eq!(texts, ["go", "Done."]);
 }
 
-/// Port 03 l: a stop for tools without a call is an end.
+/// Stop reason `tool_use` without a call ends the turn.
 #[tokio::test]
-async fn box_12_empty_tool_use() {
+async fn empty_tool_use() {
     let turn = Turn {
         stop_reason: Some("tool_use".into()),
         ..says("Nothing to do.")
@@ -218,9 +218,9 @@ async fn box_12_empty_tool_use() {
     assert_eq!((outcome.reason, outcome.turns), (ExitReason::EndTurn, 1));
 }
 
-/// Port 03 m: all calls of an answer run.
+/// All calls of an answer run.
 #[tokio::test]
-async fn box_13_several_tools_in_one_turn() {
+async fn several_tools_in_one_turn() {
     let turn = uses_all((0..4).map(|number| ("look", json!({"number": number}))));
     let mut world = World::new([turn, says("Done.")]).with(look());
     world.run("go").await;

@@ -1,0 +1,65 @@
+//! Changes of a running session: those requested through [`Controls`], and rules granted for a prompt.
+
+use std::sync::Arc;
+
+use ah_conversation::{Provider, Rule};
+
+use crate::{Controls, Session, SessionChange, SessionUpdate};
+
+impl Session {
+    /// Returns the handle to change this session.
+    pub fn controls(&self) -> Controls {
+        self.controls.clone()
+    }
+
+    /// Applies the changes requested since the last call.
+    pub fn take_changes(&mut self) {
+        for change in self.controls.take() {
+            match change {
+                SessionChange::Mode(mode) => self.settings.permissions.change_mode(mode),
+                SessionChange::Model(provider) => self.change_model(provider),
+                SessionChange::Thinking(thinking) => self.settings.thinking = thinking,
+                SessionChange::Permissions(update) => self.settings.permissions.apply(&update),
+            }
+        }
+        // Answers to questions and approved plans also change the mode.
+        let mode = self.settings.permissions.mode;
+        if mode != self.shown_mode {
+            self.shown_mode = mode;
+            self.ports.frontend.update(SessionUpdate::Mode(mode));
+        }
+    }
+
+    /// Returns the current provider.
+    pub fn provider(&self) -> Arc<dyn Provider> {
+        self.ports.provider.clone()
+    }
+
+    /// Allows further calls for a prompt; returns the rules that were not there yet, to be revoked after its run.
+    pub fn grant(&mut self, rules: Vec<Rule>) -> Vec<Rule> {
+        let allow = &mut self.settings.permissions.allow;
+        let granted: Vec<_> = rules
+            .into_iter()
+            .filter(|rule| !allow.contains(rule))
+            .collect();
+        allow.extend(granted.iter().cloned());
+        granted
+    }
+
+    /// Revokes rules added by [`grant`](Self::grant).
+    pub fn revoke(&mut self, granted: &[Rule]) {
+        let allow = &mut self.settings.permissions.allow;
+        allow.retain(|rule| !granted.contains(rule));
+    }
+
+    /// If the old model summarised its own conversation, so does the new one.
+    fn change_model(&mut self, provider: Arc<dyn Provider>) {
+        let model = provider.model();
+        self.settings.limits.context_window = model.context_window;
+        self.settings.limits.reserved_output = model.max_output;
+        if Arc::ptr_eq(&self.ports.summarizer, &self.ports.provider) {
+            self.ports.summarizer = provider.clone();
+        }
+        self.ports.provider = provider;
+    }
+}

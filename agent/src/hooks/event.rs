@@ -1,0 +1,75 @@
+//! Hook events and their names in the protocol.
+
+use std::str::FromStr;
+
+/// Events at which hooks are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are those of the protocol")]
+pub enum HookEvent {
+    SessionStart,
+    UserPromptSubmit,
+    PreToolUse,
+    PermissionRequest,
+    PostToolUse,
+    PostToolUseFailure,
+    Notification,
+    PreCompact,
+    Stop,
+    SubagentStart,
+    SubagentStop,
+    SessionEnd,
+    Setup,
+    TaskCompleted,
+    TeammateIdle,
+}
+
+impl HookEvent {
+    /// All events.
+    pub const ALL: [Self; 15] = [
+        Self::SessionStart,
+        Self::UserPromptSubmit,
+        Self::PreToolUse,
+        Self::PermissionRequest,
+        Self::PostToolUse,
+        Self::PostToolUseFailure,
+        Self::Notification,
+        Self::PreCompact,
+        Self::Stop,
+        Self::SubagentStart,
+        Self::SubagentStop,
+        Self::SessionEnd,
+        Self::Setup,
+        Self::TaskCompleted,
+        Self::TeammateIdle,
+    ];
+
+    /// Returns the event's name in settings and payloads.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SessionStart => "SessionStart",
+            Self::UserPromptSubmit => "UserPromptSubmit",
+            Self::PreToolUse => "PreToolUse",
+            Self::PermissionRequest => "PermissionRequest",
+            Self::PostToolUse => "PostToolUse",
+            Self::PostToolUseFailure => "PostToolUseFailure",
+            Self::Notification => "Notification",
+            Self::PreCompact => "PreCompact",
+            Self::Stop => "Stop",
+            Self::SubagentStart => "SubagentStart",
+            Self::SubagentStop => "SubagentStop",
+            Self::SessionEnd => "SessionEnd",
+            Self::Setup => "Setup",
+            Self::TaskCompleted => "TaskCompleted",
+            Self::TeammateIdle => "TeammateIdle",
+        }
+    }
+}
+
+impl FromStr for HookEvent {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|event| event.as_str() == name);
+        known.ok_or_else(|| format!("unknown hook event `{name}`"))
+    }
+}
