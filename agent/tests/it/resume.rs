@@ -48,7 +48,7 @@ async fn a_run_resumes_after_a_crash_at_any_write_and_repeats_no_call() {
             "{request}"
         );
         assert_eq!(
-            world.notices().contains("no result"),
+            world.notices().contains("will not be rerun"),
             request.contains("The session was interrupted"),
             "{request}"
         );
