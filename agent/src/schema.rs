@@ -4,7 +4,6 @@
 use std::sync::OnceLock;
 
 use ah_conversation::{Input, ToolSpec};
-use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 /// Alternative names of the same argument; a tool knows one of them.
@@ -15,7 +14,7 @@ const SAME: [&[&str]; 2] = [
 
 /// A tool's schema, compiled on first use.
 #[derive(Debug, Default)]
-pub(crate) struct Schema(OnceLock<Option<Validator>>);
+pub(crate) struct Schema(OnceLock<Option<ah_schema::Schema>>);
 
 impl Schema {
     /// Returns the corrected input, or all validation errors in one text for the model.
@@ -37,16 +36,13 @@ impl Schema {
         };
         let value = Value::Object(mended(map.clone(), &spec.input_schema));
         // A tool with an invalid schema accepts any input.
-        let Some(validator) = self
+        let Some(schema) = self
             .0
-            .get_or_init(|| jsonschema::validator_for(&spec.input_schema).ok())
+            .get_or_init(|| ah_schema::Schema::new(&spec.input_schema).ok())
         else {
             return Ok(value.into());
         };
-        let errors: Vec<String> = validator
-            .iter_errors(&value)
-            .map(|error| error_text(&error))
-            .collect();
+        let errors: Vec<String> = schema.faults(&value).iter().map(error_text).collect();
         if errors.is_empty() {
             Ok(value.into())
         } else {
@@ -55,10 +51,9 @@ impl Schema {
     }
 }
 
-fn error_text(error: &jsonschema::ValidationError<'_>) -> String {
-    let place = error.instance_path().to_string();
-    let message = error.masked_with("the value").to_string();
-    match place.trim_start_matches('/') {
+fn error_text(fault: &ah_schema::Fault) -> String {
+    let message = fault.told_of("the value");
+    match fault.place().trim_start_matches('/') {
         "" => message,
         place => format!("`{place}`: {message}"),
     }

@@ -10,6 +10,7 @@ use ah_conversation::{
     Access, ContentBlock, Context, ExitReason, Input, Message, Origin, Output, Role, Tool,
     ToolResult, ToolSpec, ToolUse, Truncation,
 };
+use ah_schema::Schema;
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -23,7 +24,10 @@ now.";
 
 /// Schema of a structured answer, a JSON Schema of an object.
 #[derive(Debug, Clone)]
-pub struct AnswerForm(Arc<Value>);
+pub struct AnswerForm {
+    schema: Arc<Value>,
+    compiled: Arc<Schema>,
+}
 
 impl AnswerForm {
     /// Creates the form from a JSON Schema.
@@ -35,10 +39,11 @@ impl AnswerForm {
         if schema["type"] != "object" {
             return Err("its `type` is not `object`".to_owned());
         }
-        match jsonschema::validator_for(&schema) {
-            Ok(_) => Ok(Self(Arc::new(schema))),
-            Err(error) => Err(error.to_string()),
-        }
+        let compiled = Schema::new(&schema).map_err(|error| error.to_string())?;
+        Ok(Self {
+            schema: Arc::new(schema),
+            compiled: Arc::new(compiled),
+        })
     }
 
     /// Returns the tool that takes the answer.
@@ -48,7 +53,7 @@ impl AnswerForm {
             description: "Takes your final answer in the form that was asked for. Call it once, when all else is done; \
                           its arguments are the answer, and nothing is said after it."
                 .to_owned(),
-            input_schema: self.0.clone(),
+            input_schema: self.schema.clone(),
             guidance: None,
             truncation: Truncation::DEFAULT,
             key: None,
@@ -67,7 +72,7 @@ impl AnswerForm {
     fn from_text(&self, run: &[Arc<Message>]) -> Option<Value> {
         let last = run.last().filter(|last| last.role == Role::Assistant)?;
         let value = serde_json::from_str(last.text().trim()).ok()?;
-        jsonschema::is_valid(&self.0, &value).then_some(value)
+        self.compiled.is_valid(&value).then_some(value)
     }
 
     /// Returns why a run ends after these calls, if it does.

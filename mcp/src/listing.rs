@@ -166,10 +166,9 @@ fn schema(offered: &Map<String, Value>) -> Result<Value, String> {
     if schema.to_string().len() > LONGEST_SCHEMA {
         return Err(format!("its schema is longer than {LONGEST_SCHEMA} bytes"));
     }
-    if jsonschema::draft202012::meta::is_valid(&schema) {
-        Ok(schema)
-    } else {
-        Err("its schema is not valid JSON Schema".to_owned())
+    match ah_schema::check(&schema) {
+        Ok(()) => Ok(schema),
+        Err(_) => Err("its schema is not valid JSON Schema".to_owned()),
     }
 }
 

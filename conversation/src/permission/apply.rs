@@ -54,7 +54,7 @@ impl Permissions {
     pub fn agree(&mut self, interaction: &Interaction) {
         match interaction {
             Interaction::Plan(_) if self.mode == PermissionMode::Plan => {
-                self.mode = self.before_plan
+                self.mode = self.before_plan;
             }
             Interaction::ToPlan => self.change_mode(PermissionMode::Plan),
             Interaction::Plan(_) | Interaction::Choices(_) => {}

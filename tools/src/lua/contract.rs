@@ -195,15 +195,14 @@ fn schema(lua: &Lua, value: Value) -> Result<Json, Fault> {
     schema.entry("properties").or_insert_with(|| json!({}));
     let schema = Json::Object(schema);
     // With an invalid schema a server would refuse every request.
-    match jsonschema::draft202012::meta::validate(&schema) {
-        Ok(()) => {}
+    match ah_schema::check(&schema) {
+        Ok(()) => Ok(schema),
         Err(error) => {
-            let place = error.instance_path().to_string().replace('/', ".");
+            let place = error.place().replace('/', ".");
             let text = format!("`input_schema{place}` is no JSON Schema: {error}");
-            return Err(fault(text));
+            Err(fault(text))
         }
     }
-    Ok(schema)
 }
 
 /// Converts empty tables to lists where a schema requires a list: an empty Lua table may be either.

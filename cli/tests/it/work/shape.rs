@@ -164,10 +164,10 @@ fn validate(description: &Value, schema: &Value, value: &Value, what: &str) {
         }
     }
     let whole = json!({ "allOf": [as_json_schema(schema)], "components": { "schemas": schemas } });
-    let validator = jsonschema::validator_for(&whole).unwrap();
-    let faults: Vec<_> = validator
-        .iter_errors(value)
-        .map(|fault| format!("{}: {fault}", fault.instance_path()))
+    let faults = ah_schema::Schema::new(&whole).unwrap().faults(value);
+    let faults: Vec<_> = faults
+        .iter()
+        .map(|fault| format!("{}: {fault}", fault.place()))
         .collect();
     assert!(faults.is_empty(), "{what} {value:#}\n{}", faults.join("\n"));
 }

@@ -1,0 +1,177 @@
+//! JSON Schema: whether a value fits a schema, and whether a schema is one.
+//!
+//! Schemas come from models' tools, MCP servers and hosts, so a schema never makes this program open a file or a
+//! connection: a `$ref` that leads out of it is an error. What the validator cannot check exactly is not checked, so that
+//! no valid value is refused. How faults are told, and to whom, is left to the callers.
+
+mod fault;
+mod unchecked;
+
+use std::sync::LazyLock;
+
+use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader};
+use serde_json::Value;
+
+pub use fault::Fault;
+
+/// The address under which a schema is compiled. Nothing is fetched from it.
+const OWN: &str = "schema:///own";
+const DRAFT_2020_12: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// A compiled schema, of the draft that its `$schema` names; of 2020-12 without one.
+pub struct Schema {
+    schemas: Schemas,
+    index: SchemaIndex,
+}
+
+/// Why a schema cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The schema does not fit its draft.
+    #[error("{0}")]
+    Invalid(Fault),
+    /// A reference, pattern or draft in it cannot be used.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl Schema {
+    /// Compiles `schema`.
+    ///
+    /// # Errors
+    ///
+    /// If it is no schema of its draft, or refers to something outside itself.
+    pub fn new(schema: &Value) -> Result<Self, Error> {
+        let checked = unchecked::without(schema);
+        let mut compiler = Compiler::new();
+        compiler.use_loader(Box::new(Nowhere));
+        let mut schemas = Schemas::new();
+        let index = compiler
+            .add_resource(OWN, checked)
+            .and_then(|()| compiler.compile(OWN, &mut schemas))
+            .map_err(|error| Error::of(&error, schema))?;
+        Ok(Self { schemas, index })
+    }
+
+    /// Returns whether `value` fits.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.schemas.validate(value, self.index).is_ok()
+    }
+
+    /// Returns all that is wrong with `value`; nothing if it fits.
+    pub fn faults(&self, value: &Value) -> Vec<Fault> {
+        match self.schemas.validate(value, self.index) {
+            Ok(()) => Vec::new(),
+            Err(error) => fault::all(&error, value),
+        }
+    }
+}
+
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Schema").finish_non_exhaustive()
+    }
+}
+
+/// Checks `schema` against the meta-schema of draft 2020-12, whatever its `$schema` says.
+///
+/// # Errors
+///
+/// The first fault, if it does not fit.
+pub fn check(schema: &Value) -> Result<(), Fault> {
+    static META: LazyLock<Schema> = LazyLock::new(|| {
+        let mut schemas = Schemas::new();
+        let index = Compiler::new()
+            .compile(DRAFT_2020_12, &mut schemas)
+            .expect("the library brings the meta-schema along");
+        Schema { schemas, index }
+    });
+    META.faults(schema).into_iter().next().map_or(Ok(()), Err)
+}
+
+impl Error {
+    fn of(error: &CompileError, schema: &Value) -> Self {
+        let faults = match error {
+            CompileError::ValidationError { src, .. } => fault::all(src, schema),
+            _ => Vec::new(),
+        };
+        match faults.into_iter().next() {
+            Some(fault) => Self::Invalid(fault),
+            None => Self::Unusable(format!("{error:#}").replace(OWN, "the schema")),
+        }
+    }
+}
+
+/// Loads nothing.
+struct Nowhere;
+
+impl UrlLoader for Nowhere {
+    fn load(&self, _: &str) -> Result<Value, Box<dyn std::error::Error>> {
+        Err("references to other documents are not followed".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn drafts_are_told_apart() {
+        let draft_07 = "http://json-schema.org/draft-07/schema#";
+        let tuple = |draft: &str| json!({"$schema": draft, "items": [{"type": "string"}]});
+        assert!(!Schema::new(&tuple(draft_07)).unwrap().is_valid(&json!([1])));
+        assert!(matches!(
+            Schema::new(&tuple(DRAFT_2020_12)),
+            Err(Error::Invalid(_))
+        ));
+        let prefix = json!({"prefixItems": [{"type": "string"}]});
+        assert!(!Schema::new(&prefix).unwrap().is_valid(&json!([1])));
+        // There, definitions have another name, and both are found.
+        for (word, draft) in [("definitions", draft_07), ("$defs", DRAFT_2020_12)] {
+            let schema = json!({
+                "$schema": draft,
+                "properties": {"a": {"$ref": format!("#/{word}/a")}},
+                word: {"a": {"type": "integer"}},
+            });
+            let schema = Schema::new(&schema).unwrap();
+            assert!(schema.is_valid(&json!({"a": 1})));
+            assert!(!schema.is_valid(&json!({"a": "1"})));
+        }
+    }
+
+    #[test]
+    fn nothing_outside_is_opened() {
+        let folder = std::env::temp_dir();
+        for place in [
+            format!("file://{}/schema.json", folder.display()),
+            "https://example.org/schema.json".to_owned(),
+            "other.json".to_owned(),
+        ] {
+            let error = Schema::new(&json!({"$ref": place})).unwrap_err();
+            assert!(matches!(error, Error::Unusable(_)), "{place}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_schema_without_end_ends() {
+        let schema = json!({"properties": {"next": {"$ref": "#"}}, "type": "object"});
+        let schema = Schema::new(&schema).unwrap();
+        assert!(schema.is_valid(&json!({"next": {"next": {}}})));
+        assert!(!schema.is_valid(&json!({"next": {"next": 1}})));
+        let circle = Schema::new(&json!({"$ref": "#"})).unwrap();
+        assert!(!circle.is_valid(&json!(1)));
+    }
+
+    #[test]
+    fn a_schema_is_checked_as_a_value() {
+        assert_eq!(check(&json!({"type": "object"})), Ok(()));
+        let fault = check(&json!({"properties": {"a": {"type": "strin"}}})).unwrap_err();
+        assert_eq!(fault.place(), "/properties/a/type");
+        assert_eq!(
+            fault.to_string(),
+            "\"strin\" is not valid under any of the schemas listed in the 'anyOf' keyword"
+        );
+    }
+}
