@@ -35,7 +35,7 @@ pub fn bench(arguments: &[&str]) -> Result<()> {
     let plan = parse(arguments)?;
     let binary = match plan.binary {
         Some(path) => std::path::absolute(path)?,
-        None => built("ah", "ah", plan.profile)?,
+        None => built("ah-cli", "ah", plan.profile)?,
     };
     let agent = Agent::new(&binary, Server::start()?)?;
     print!("{}", machine::describe(&binary)?);

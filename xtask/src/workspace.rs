@@ -28,9 +28,14 @@ pub fn cargo() -> Command {
 
 /// Builds the program `name` of `package`, with a profile of cargo's; gives its file.
 pub fn built(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
-    run(cargo()
-        .args(["build", "--package", package, "--bin", name])
-        .args(["--profile", profile]))?;
+    let mut build = cargo();
+    build.args(["build", "--bin", name, "--profile", profile]);
+    // A program that is measured or published has only the features it asks for itself; for the tests, it has those of
+    // the whole workspace, which are compiled already.
+    if profile != "dev" {
+        build.args(["--package", package]);
+    }
+    run(&mut build)?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     // The one profile whose folder is not named after it.

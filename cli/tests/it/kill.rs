@@ -116,13 +116,13 @@ fn a_kill_around_a_summary_loses_nothing() {
 #[test]
 fn only_the_binary_of_the_tests_can_be_killed_so() {
     let tree = Command::new(env!("CARGO"))
-        .args(["tree", "--offline", "--locked", "--package", "ah"])
+        .args(["tree", "--offline", "--locked", "--package", "ah-cli"])
         .args(["--edges", "normal,build,features", "--invert", "ah-store"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     let tree = String::from_utf8(tree.stdout).unwrap();
-    assert!(tree.contains("ah v"), "{tree}");
+    assert!(tree.contains("ah-cli v"), "{tree}");
     assert!(!tree.contains("fault-injection"), "{tree}");
 }
 

@@ -29,7 +29,7 @@ pub fn install() -> Result<PathBuf> {
 pub fn test(folder: &Path) -> Result<()> {
     let mut tests = cache::offline(&cargo());
     tests
-        .args(["test", "--offline", "--package", "ah", "--test", "it"])
+        .args(["test", "--offline", "--package", "ah-cli", "--test", "it"])
         .args(["--", "work::shape::"])
         .env(VARIABLE, folder);
     run(&mut tests)

@@ -29,7 +29,7 @@ pub fn install() -> Result<PathBuf> {
 pub fn test(python: &Path) -> Result<()> {
     let mut tests = cache::offline(&cargo());
     tests
-        .args(["test", "--offline", "--package", "ah", "--test", "it"])
+        .args(["test", "--offline", "--package", "ah-cli", "--test", "it"])
         .args(["--", "litellm::"])
         .env(VARIABLE, python);
     run(&mut tests)

@@ -88,7 +88,7 @@ pub fn test(sdks: &Sdks) -> Result<Option<String>> {
         Some(path) => path
             .canonicalize()
             .with_context(|| format!("{BINARY}={}", path.display()))?,
-        None => built("ah", "ah", "dev")?,
+        None => built("ah-cli", "ah", "dev")?,
     };
     let own = sdks.own_cases(&binary);
     if !root().join(CONFORMANCE).is_dir() {
