@@ -1,12 +1,11 @@
-//! Keeps what models and tools say from steering the terminal.
+//! Protects the terminal from control sequences in text of models and tools.
 
 use std::borrow::Cow;
 
-/// `text` with everything that a terminal would obey, or that would make it show another order than is there, in
-/// visible form. Newlines and tabs stay; a carriage return before a newline goes without a trace, as does one at the
-/// very end, where it moves nothing.
+/// Returns `text` with control characters and bidirectional formatting characters in visible form. Newlines and tabs are
+/// kept; a carriage return before a newline or at the end is removed.
 pub fn neutralise(text: &str) -> Cow<'_, str> {
-    // A byte that none of the dangerous characters begins with is all that most text is made of.
+    // Most text has no byte that a dangerous character can start with.
     let may_be_dangerous = |byte: u8| {
         (byte < 0x20 && byte != b'\n' && byte != b'\t') || matches!(byte, 0x7F | 0xC2 | 0xD8 | 0xE2)
     };
@@ -37,7 +36,7 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
     Cow::Owned(neutral)
 }
 
-/// The picture that Unicode has for a control character: `␛` for escape.
+/// The Unicode control picture of a control character: `␛` for escape.
 fn picture(control: char) -> char {
     char::from_u32(0x2400 + u32::from(control)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
@@ -47,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_obeys_is_left() {
+    fn control_characters_become_visible() {
         for (text, expected) in [
             (
                 "plain, ünïcode “quotes” …\n\ttab",

@@ -1,7 +1,7 @@
-//! The one place that builds HTTP clients, and the framing of server-sent events.
+//! HTTP clients and the framing of server-sent events.
 //!
-//! Proxies, certificates and timeouts are the same for everything in the program that speaks HTTP, so they are set
-//! here and nowhere else. Which requests are made, and what is done about a failure, is left to the callers.
+//! All clients of the program are built here, so that proxies, certificates and timeouts are the same everywhere.
+//! Requests and the handling of errors are left to the callers.
 
 pub mod outside;
 pub mod sse;
@@ -12,23 +12,23 @@ use std::time::Duration;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, Url};
 
-/// How this program identifies itself to servers.
+/// `User-Agent` of all requests.
 pub const USER_AGENT: &str = concat!("ah/", env!("CARGO_PKG_VERSION"));
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How servers are reached.
+/// Options of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The proxy for `https://` addresses.
+    /// Proxy for `https://` addresses.
     pub https_proxy: Option<String>,
-    /// The proxy for `http://` addresses.
+    /// Proxy for `http://` addresses.
     pub http_proxy: Option<String>,
-    /// Hosts that are reached without a proxy, separated by commas.
+    /// Comma-separated hosts that are reached without a proxy.
     pub no_proxy: Option<String>,
-    /// A file of certificates in PEM form, trusted in place of the system's.
+    /// File of trusted certificates in PEM format, instead of the system's.
     pub certificates: Option<PathBuf>,
-    /// How long a connection may take to open.
+    /// Timeout for opening a connection.
     pub connect_timeout: Duration,
 }
 
@@ -44,21 +44,21 @@ impl Default for Options {
     }
 }
 
-/// Why a client could not be built.
+/// Error of building a client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is not one that HTTP can reach.
+    /// The address is not a valid `http` or `https` URL.
     #[error("`{address}` is not an http or https address")]
     Address {
         /// The address.
         address: String,
     },
-    /// A proxy's address is not valid. It is not repeated, as it may hold a password.
+    /// The address of a proxy is not valid. It is not part of the message, as it may hold a password.
     #[error("the address of the proxy for {scheme} is not valid")]
     Proxy {
-        /// The scheme whose requests were to go through it.
+        /// Scheme of the requests that use it.
         scheme: &'static str,
-        /// What is wrong with it.
+        /// The parse error.
         source: reqwest::Error,
     },
     /// The file of certificates cannot be read.
@@ -66,29 +66,29 @@ pub enum Error {
     Certificates {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// The file of certificates holds none.
+    /// The file of certificates has none.
     #[error("no certificate in PEM form in {}", path.display())]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
-    /// The host has no address that may be reached.
+    /// The host has no permitted address.
     #[error("`{host}` has no public address")]
     NotPublic {
         /// The host.
         host: String,
     },
-    /// The TLS library refuses the settings, or the system has no certificates.
+    /// The TLS library rejects the settings, or the system has no certificates.
     #[error("cannot set up HTTPS")]
     Tls(#[source] reqwest::Error),
 }
 
 impl Error {
-    /// What the user can do about it: the variables that were read (see [`Options::from_variables`]) say what is
-    /// wrong. Who gave the address knows where that stands.
+    /// Returns a hint that names the environment variable to correct (see [`Options::from_variables`]). An invalid address
+    /// has none, since only the caller knows which setting it is from.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Proxy {
@@ -98,7 +98,7 @@ impl Error {
                 Some("correct HTTP_PROXY or ALL_PROXY, for example http://localhost:8080")
             }
             Self::Certificates { .. } | Self::NoCertificate { .. } => {
-                Some("SSL_CERT_FILE names the file; without it the system's certificates count")
+                Some("correct SSL_CERT_FILE, or unset it to use the system's certificates")
             }
             Self::Address { .. } | Self::NotPublic { .. } | Self::Tls(_) => None,
         }
@@ -106,7 +106,7 @@ impl Error {
 }
 
 impl Options {
-    /// The options that the usual environment variables ask for.
+    /// Reads the options from the usual environment variables, such as `HTTPS_PROXY` and `SSL_CERT_FILE`.
     pub fn from_variables<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Self {
         let first = |names: &[&str]| {
             let mut values = names.iter().filter_map(|name| variable(name));
@@ -123,15 +123,16 @@ impl Options {
     }
 }
 
-/// A client for requests below `base_url`. It follows no redirects: credentials go only where the user sent them.
+/// Returns a client for requests below `base_url`. It follows no redirects, so that credentials go only to the address
+/// that the user has set.
 pub fn client(options: &Options, base_url: &str) -> Result<Client, Error> {
     let is_address = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    let base = Url::parse(base_url).ok().filter(is_address);
-    let Some(base) = base else {
-        return Err(Error::Address {
+    let base = Url::parse(base_url)
+        .ok()
+        .filter(is_address)
+        .ok_or_else(|| Error::Address {
             address: base_url.to_owned(),
-        });
-    };
+        })?;
     builder(options, &base)?.build().map_err(Error::Tls)
 }
 
@@ -140,7 +141,7 @@ fn builder(options: &Options, base: &Url) -> Result<ClientBuilder, Error> {
         .user_agent(USER_AGENT)
         .redirect(Policy::none())
         .connect_timeout(options.connect_timeout)
-        // Else the variables of the process would count, which are not those of the session.
+        // Otherwise reqwest would read the variables of the process, which are not those of the session.
         .no_proxy();
     let mut needs_tls = base.scheme() == "https";
     if let Some((address, proxy)) = proxy(options, base.scheme())? {
@@ -149,7 +150,7 @@ fn builder(options: &Options, base: &Url) -> Result<ClientBuilder, Error> {
         builder = builder.proxy(proxy.no_proxy(exceptions));
     }
     builder = match &options.certificates {
-        // Loading certificates takes longer than the whole rest of a start-up.
+        // Loading certificates takes longer than the rest of the start-up.
         _ if !needs_tls => builder.tls_certs_only([]),
         Some(path) => builder.tls_certs_only(certificates(path)?),
         None => builder,
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_in_order_of_preference() {
+    fn upper_case_variables_win() {
         let options = options(&[
             ("https_proxy", "http://small:1"),
             ("HTTPS_PROXY", " http://capital:1 "),
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_say_what_and_where() {
+    fn errors_name_the_setting_or_file() {
         let directory = tempfile::tempdir().unwrap();
         let empty = directory.path().join("empty.pem");
         std::fs::write(&empty, "not a certificate").unwrap();
@@ -258,7 +259,7 @@ mod tests {
             let error = client(&options, address).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
-        // Certificates matter only where they are used.
+        // Certificates are not loaded for plain HTTP.
         client(&with_certificates(&missing), "http://host").unwrap();
     }
 }

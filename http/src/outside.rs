@@ -1,8 +1,8 @@
-//! Clients for addresses that strangers have chosen: a model, or a page that it has read. They reach no host by an
-//! address that the caller does not permit. What is checked is the very address that is connected to, so no name can
-//! mean one thing when it is checked and another when it is used.
+//! Clients for untrusted addresses, chosen by a model or by a page that it has read. They connect only to IP addresses
+//! that the caller permits. The check is part of name resolution: the address that was checked is the one that is
+//! connected to, so a name cannot resolve to another address after the check.
 //!
-//! Behind a proxy it is the proxy that looks names up; what they mean there is for the proxy to judge.
+//! With a proxy, the proxy resolves names, and their addresses are not checked here.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use reqwest::{Client, Url};
 
 use crate::{Error, Options};
 
-/// Whether an address may be connected to.
+/// Returns whether an address may be connected to.
 pub type AddressFilter = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// A client for requests to the host of `url`, by the addresses that `permits` says. It follows no redirects.
+/// Returns a client for requests to the host of `url` at permitted addresses. It follows no redirects.
 ///
 /// # Errors
 ///
-/// Where the host is an address that is not permitted, or the options are not valid.
+/// If the host is an IP address that is not permitted, or the options are not valid.
 pub fn client(options: &Options, url: &Url, permits: AddressFilter) -> Result<Client, Error> {
     let host = url
         .host_str()
@@ -27,14 +27,14 @@ pub fn client(options: &Options, url: &Url, permits: AddressFilter) -> Result<Cl
         .ok_or_else(|| Error::Address {
             address: url.to_string(),
         })?;
-    let proxy = match url.scheme() {
+    let proxy_url = match url.scheme() {
         "https" => options.https_proxy.as_deref(),
         _ => options.http_proxy.as_deref(),
     };
-    let proxy = proxy.and_then(host_of);
-    let is_refused = match literal(host) {
+    let proxy = proxy_url.and_then(host_of);
+    let is_refused = match ip_address(host) {
         Some(address) => !permits(address),
-        // Its addresses are for what goes through it.
+        // The proxy's name is exempt from the check in the resolver, so it may not be a target.
         None => proxy.as_deref() == Some(host),
     };
     if is_refused {
@@ -49,8 +49,8 @@ fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
 }
 
-/// The address that a host is, as it stands in a URL. Those are looked up nowhere.
-fn literal(host: &str) -> Option<IpAddr> {
+/// The IP address in the host of a URL, which is not resolved.
+fn ip_address(host: &str) -> Option<IpAddr> {
     let host = host
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
@@ -70,10 +70,10 @@ fn not_public(host: &str) -> Error {
     }
 }
 
-/// Looks names up, and leaves out what is not permitted.
+/// Resolves names, without addresses that are not permitted.
 struct Resolver {
     permits: AddressFilter,
-    /// The proxy's own name, which the user has set.
+    /// Host of the proxy, which may have any address, since the user has set it.
     proxy: Option<String>,
 }
 
@@ -82,13 +82,14 @@ impl Resolve for Resolver {
         let is_proxy = self.proxy.as_deref() == Some(name.as_str());
         let permits = self.permits.clone();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let permitted: Vec<_> = found
-                .filter(|found| is_proxy || permits(found.ip()))
+            let permitted: Vec<_> = tokio::net::lookup_host((name.as_str(), 0))
+                .await?
+                .filter(|address| is_proxy || permits(address.ip()))
                 .collect();
-            match permitted.is_empty() {
-                true => Err(not_public(name.as_str()).into()),
-                false => Ok(Box::new(permitted.into_iter()) as Addrs),
+            if permitted.is_empty() {
+                Err(not_public(name.as_str()).into())
+            } else {
+                Ok(Box::new(permitted.into_iter()) as Addrs)
             }
         })
     }
@@ -119,9 +120,9 @@ mod tests {
         })
     }
 
-    /// However an address of this machine is written, nothing connects to it.
+    /// In any notation of a loopback address.
     #[test]
-    fn what_is_not_permitted_is_not_connected_to() {
+    fn an_address_that_is_not_permitted_is_not_connected_to() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -133,19 +134,19 @@ mod tests {
             "localhost",
             "LOCALHOST",
         ] {
-            let fault = ask(
+            let error = ask(
                 &format!("http://{host}:{port}/"),
                 &Options::default(),
                 public(),
             );
-            let fault = fault.unwrap_err();
-            assert!(fault.ends_with("has no public address"), "{host}: {fault}");
+            let error = error.unwrap_err();
+            assert!(error.ends_with("has no public address"), "{host}: {error}");
         }
-        let nobody = listener.accept().unwrap_err();
-        assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+        let no_connection = listener.accept().unwrap_err();
+        assert_eq!(no_connection.kind(), std::io::ErrorKind::WouldBlock);
     }
 
-    /// A proxy is where the user has set it, but what goes through it is judged all the same as far as it can be.
+    /// The proxy may have any address, but requests through it to a literal address are checked.
     #[test]
     fn a_proxy_may_be_anywhere() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

@@ -1,45 +1,45 @@
-//! Server-sent events without the server.
+//! A decoder of server-sent events, without I/O.
 //!
-//! Providers differ in what they stream but not in how they frame it, and the bugs live in the framing: an event
-//! split across two reads, a `\r\n` split in two, data of several lines. So the framing is a plain value that is
-//! given bytes and asked for events. Reading from a socket, and what the events mean, is left to others.
+//! All providers use the same framing, which has its pitfalls: an event or a `\r\n` that is split across two reads, data
+//! of several lines. The decoder is a plain value that accepts bytes and returns events. Reading from a socket and the
+//! meaning of the events are left to the callers.
 
 use memchr::{memchr, memchr2};
 
-/// An event may not be longer than this unless the caller says otherwise.
+/// Default length limit of an event, in bytes.
 pub const DEFAULT_LIMIT: usize = 64 << 20;
 
-/// Turns bytes, in whatever pieces they arrive, into events.
+/// Decodes bytes, in pieces of any size, to events.
 #[derive(Debug)]
 pub struct Decoder {
-    /// Bytes that have arrived, from before [`Self::line_start`] on.
+    /// Bytes that are not decoded yet, and some before them, up to [`Self::line_start`].
     buffer: Vec<u8>,
-    /// Where the first line begins that is not read yet.
+    /// Offset of the next line to be read.
     line_start: usize,
-    /// From where on line ends are still to be looked for.
+    /// Offset up to which line ends were searched for.
     scanned: usize,
-    /// Whether the last line ended with `\r`, so that a `\n` right after it still belongs to that end.
+    /// Whether the last line ended with `\r`; a `\n` after it belongs to the same line end.
     after_carriage_return: bool,
-    /// Whether no line was read yet: a byte order mark may stand before the first.
+    /// Whether no line was read yet; the first one may have a byte order mark.
     is_first_line: bool,
     limit: usize,
     name: String,
     data: String,
     has_data: bool,
-    /// Whether the event at hand was given out, so that the next one starts empty.
+    /// Whether the current event was returned and has to be cleared.
     is_given: bool,
 }
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// The value of the `event` field, empty where there was none.
+    /// Value of the `event` field, or an empty string.
     pub name: &'a str,
-    /// The values of the `data` fields, joined by newlines.
+    /// Values of the `data` fields, joined by newlines.
     pub data: &'a str,
 }
 
-/// Why bytes are not a stream of events.
+/// Error of an invalid stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A line is not valid UTF-8.
@@ -60,7 +60,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder that refuses events of more than `limit` bytes.
+    /// A decoder that rejects events of more than `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -76,7 +76,7 @@ impl Decoder {
         }
     }
 
-    /// Takes the next bytes. Their events are to be fetched with [`Self::next_event`].
+    /// Accepts the next bytes. [`Self::next_event`] returns their events.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.line_start);
         self.scanned -= self.line_start;
@@ -84,7 +84,7 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next event that is whole, or `None` until more bytes are fed.
+    /// Returns the next complete event, or `None` until more bytes are fed.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         if std::mem::take(&mut self.is_given) {
             self.start_event();
@@ -107,8 +107,7 @@ impl Decoder {
         Ok(None)
     }
 
-    /// The event that the end of the stream cut off before its blank line, if there is one. What it holds may be
-    /// cut as well.
+    /// Ends the stream and returns the last event if its blank line is missing. Its data may be incomplete.
     pub fn finish(&mut self) -> Result<Option<Event<'_>>, Error> {
         self.feed(b"\n\n");
         self.next_event()
@@ -120,7 +119,7 @@ impl Decoder {
         self.has_data = false;
     }
 
-    /// Start and end of the next whole line, without its line end.
+    /// Start and end of the next complete line, without its line end.
     fn next_line(&mut self) -> Option<(usize, usize)> {
         if self.after_carriage_return {
             let next = *self.buffer.get(self.line_start)?;
@@ -162,7 +161,7 @@ impl Decoder {
                 self.has_data = true;
             }
             "event" => value.clone_into(&mut self.name),
-            // Comments have an empty name; `id` and `retry` are for clients that reconnect.
+            // Comments have an empty field name; `id` and `retry` are for clients that reconnect.
             _ => {}
         }
         Ok(())
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn framing() {
+    fn events_are_the_same_wherever_the_stream_is_cut() {
         for (stream, expected) in [
             ("event: a\ndata: 1\n\n", "a=1"),
             ("event: a\r\ndata: 1\r\n\r\ndata: 2\r\n\r\n", "a=1 | =2"),
@@ -209,7 +208,7 @@ mod tests {
             ("\u{feff}data: 1\n\n", "=1"),
             ("\u{feff}\u{feff}data: 1\n\n", ""),
             (": hello\n\n:\ndata: 1\n: between\ndata: 2\n\n", "=1\n2"),
-            ("event: a\n\ndata: 1\n\n", "=1"), // No data, no event, and its name is not kept.
+            ("event: a\n\ndata: 1\n\n", "=1"), // Without data there is no event, and its name is dropped.
             ("data\n\n", "="),
             ("id: 7\nretry: 10\nDATA: x\ndatax: y\ndata: 1\n\n", "=1"),
             ("data: a:b\n\n", "=a:b"),
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn faults() {
+    fn invalid_utf8_and_long_events_are_errors() {
         assert_eq!(decode(&[b"data: \xff\n\n"]), Err(Error::NotUtf8));
         let too_long = Err(Error::TooLong { limit: 100 });
         assert_eq!(decode(&[&b"x".repeat(101)]), too_long);
@@ -246,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_change_nothing(
+        fn pieces_of_any_size_give_the_same_events(
             lines in proptest::collection::vec("(data|event|id|:)?[: ]{0,2}[a-zé🦀]{0,3}(\n|\r|\r\n){1,3}", 0..8),
             cuts in proptest::collection::vec(0usize..200, 0..6),
         ) {
@@ -260,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_is_no_panic(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..6)) {
+        fn arbitrary_bytes_cause_no_panic(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..6)) {
             let pieces: Vec<_> = pieces.iter().map(Vec::as_slice).collect();
             let _ = decode(&pieces);
         }

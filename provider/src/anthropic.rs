@@ -1,5 +1,5 @@
-//! The Messages API: one call is one attempt. What the bytes mean is decided in `encode` and `decode`; how they come and
-//! go in `exchange`.
+//! The Messages API. `encode` writes requests, `decode` reads answers; sending and receiving is left to
+//! [`exchange`](crate::exchange).
 
 mod decode;
 pub(crate) mod encode;
@@ -16,10 +16,10 @@ pub use self::encode::Encoder;
 use crate::http_model::HttpModel;
 use crate::server::Server;
 
-/// Turns the bytes of an answer into events.
+/// Decoder of answers.
 pub type Decoder = crate::decode::Decoder<MessageReader>;
 
-/// The server unless another is set.
+/// Address of the vendor's server, the default.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
@@ -30,14 +30,15 @@ const KEY_HEADER: &str = "x-api-key";
 pub struct Anthropic(HttpModel<Encoder, MessageReader>);
 
 impl Anthropic {
-    /// A model of `server`, whose requests `encoder` writes; `betas` are features of the API to ask for.
+    /// A model of `server` whose requests `encoder` writes; `betas` are beta features to request.
     pub fn new(server: Server, betas: &[String], encoder: Encoder) -> Result<Self, ProviderError> {
         let version = HeaderValue::from_static(VERSION);
         let mut headers = HeaderMap::from_iter([(VERSION_HEADER, version)]);
         if !betas.is_empty() {
             let betas = betas.join(",");
             let value = HeaderValue::from_str(&betas).map_err(|_| {
-                let message = format!("`{betas}` cannot be sent as betas");
+                let message =
+                    format!("the beta names `{betas}` hold characters that a header cannot");
                 ProviderError::new(ErrorClass::InvalidRequest, message)
             })?;
             headers.insert(BETA_HEADER, value);
@@ -48,7 +49,7 @@ impl Anthropic {
     }
 }
 
-/// `base` with the path of the API behind it. Unlike elsewhere, a version in its midst may be a gateway's.
+/// Returns the address of the API below `base`. A version within the path is kept, since it may belong to a gateway.
 fn address(base: &str) -> String {
     let base = base.trim().trim_end_matches('/');
     let base = base.strip_suffix("/messages").unwrap_or(base);

@@ -1,5 +1,5 @@
-//! With what right a server is asked. Secrets come from the environment or from a source that is handed in, and are sent
-//! as what they are and under our own name, never as another client's; they are shown nowhere.
+//! Credentials for servers. Secrets come from the environment or from a source that the caller gives. They appear in no
+//! log, error or debug output, and requests identify themselves as `ah`, never as another client.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,33 +11,33 @@ use reqwest::header::{HeaderName, HeaderValue};
 const OAUTH_TOKEN: &str = "CLAUDE_CODE_OAUTH_TOKEN";
 const BEARER_TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 const KEY: &str = "ANTHROPIC_API_KEY";
-/// Without it the Messages API takes no OAuth tokens.
+/// Beta without which the Messages API rejects OAuth tokens.
 const OAUTH_BETA: &str = "oauth-2025-04-20";
-/// The header whose values say what kind of secret they are.
+/// The header whose value names the scheme: `Bearer …`.
 pub(crate) const AUTHORIZATION: &str = "authorization";
 
-/// What lets us ask a server.
+/// A secret and the header that carries it.
 #[derive(Debug, Clone)]
 pub struct Key {
     /// The secret.
     pub secret: Secret,
-    /// The header that it is shown in, where it is not the usual one.
+    /// Name of the header; `None` for the usual one of the API.
     pub header: Option<String>,
 }
 
-/// Something that nobody else may see.
+/// A secret, or the source of one.
 #[derive(Clone)]
 pub enum Secret {
-    /// It is at hand.
+    /// The secret itself.
     Known(String),
-    /// It is asked for when it is needed, and again when a server no longer takes it.
-    Asked(Arc<dyn KeySource>),
+    /// A source that is asked before the first request, and again after a server has rejected the secret.
+    Source(Arc<dyn KeySource>),
 }
 
-/// Where a key comes from that changes.
+/// A source of keys that change, such as a command.
 #[async_trait]
 pub trait KeySource: Send + Sync {
-    /// The key as it is now.
+    /// Returns the current key.
     async fn key(&self) -> Result<String, ProviderError>;
 }
 
@@ -47,17 +47,17 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The header by which a key is shown.
+/// The header that carries a key.
 pub(crate) struct Authorization {
     name: HeaderName,
-    /// What the user has to look at if the key is refused.
+    /// Name of the setting that holds the key, for hints.
     credentials: String,
     source: Option<Arc<dyn KeySource>>,
     value: Mutex<Option<HeaderValue>>,
 }
 
 impl Authorization {
-    /// Shows `key` in the header that it names, or else in `usual`. `credentials` says where the key is set.
+    /// Puts `key` into the header that it names, or else into `usual`. `credentials` names the setting that holds the key.
     pub(crate) fn new(key: Key, usual: &str, credentials: &str) -> Result<Self, ProviderError> {
         let mut authorization = Self {
             name: header_name(key.header.as_deref().unwrap_or(usual))?,
@@ -67,17 +67,16 @@ impl Authorization {
         };
         match key.secret {
             Secret::Known(secret) => {
-                authorization.value = Mutex::new(Some(authorization.shown(&secret)?));
+                authorization.value = Mutex::new(Some(authorization.header_value(&secret)?));
             }
-            Secret::Asked(source) => authorization.source = Some(source),
+            Secret::Source(source) => authorization.source = Some(source),
         }
         Ok(authorization)
     }
 
-    /// The header.
+    /// Returns the header, asking the source if there is no key yet.
     pub(crate) async fn header(&self) -> Result<(HeaderName, HeaderValue), ProviderError> {
-        let known = self.known();
-        let value = match (known, &self.source) {
+        let value = match (self.known(), &self.source) {
             (Some(value), _) => value,
             (None, Some(source)) => self.ask(&**source).await?,
             (None, None) => unreachable!("a key is known or has a source"),
@@ -85,7 +84,7 @@ impl Authorization {
         Ok((self.name.clone(), value))
     }
 
-    /// The header with another key than `refused`, if there is one by now.
+    /// Returns the header with a new key after the server has rejected `refused`, or `None` if there is no other key.
     pub(crate) async fn renewed(
         &self,
         refused: &HeaderValue,
@@ -102,26 +101,29 @@ impl Authorization {
     }
 
     fn known(&self) -> Option<HeaderValue> {
-        let value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
-        value.clone()
+        self.value
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     async fn ask(&self, source: &dyn KeySource) -> Result<HeaderValue, ProviderError> {
-        let value = self.shown(&source.key().await?)?;
+        let value = self.header_value(&source.key().await?)?;
         *self.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value.clone());
         Ok(value)
     }
 
-    fn shown(&self, secret: &str) -> Result<HeaderValue, ProviderError> {
-        let value = match self.name == AUTHORIZATION {
-            true => HeaderValue::from_str(&format!("Bearer {secret}")),
-            false => HeaderValue::from_str(secret),
+    fn header_value(&self, secret: &str) -> Result<HeaderValue, ProviderError> {
+        let text = if self.name == AUTHORIZATION {
+            format!("Bearer {secret}")
+        } else {
+            secret.to_owned()
         };
-        let mut value = value.map_err(|_| ProviderError {
+        let mut value = HeaderValue::from_str(&text).map_err(|_| ProviderError {
             hint: Some(format!("check {}", self.credentials)),
             ..ProviderError::new(
                 ErrorClass::Authentication,
-                "the key holds characters that cannot be sent",
+                "the key holds characters that a header cannot",
             )
         })?;
         value.set_sensitive(true);
@@ -137,7 +139,7 @@ pub(crate) fn header_name(name: &str) -> Result<HeaderName, ProviderError> {
     })
 }
 
-/// What the environment holds for the Messages API.
+/// Credentials for the Messages API, from the environment.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
     /// An OAuth token.
@@ -155,7 +157,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// The credentials that the environment holds, if any.
+    /// Returns the credentials in the environment, if there are any.
     pub fn find(environment: &Environment) -> Option<Self> {
         let variable = |name: &str| {
             let value = environment.get(name)?.trim();
@@ -167,12 +169,12 @@ impl Credentials {
             .or_else(|| variable(KEY).map(Self::Key))
     }
 
-    /// The variables that they are looked for in, as a hint.
+    /// Returns a hint that names the variables.
     pub(crate) fn wanted() -> String {
         format!("set {KEY}, {BEARER_TOKEN} or {OAUTH_TOKEN}, or write {KEY}=… into ./.env")
     }
 
-    /// The variable that they came from.
+    /// Returns the name of the variable that they came from.
     pub fn variable(&self) -> &'static str {
         match self {
             Self::OAuth(_) => OAUTH_TOKEN,
@@ -181,12 +183,12 @@ impl Credentials {
         }
     }
 
-    /// The feature of the API that must be asked for before it takes them.
+    /// Returns the beta feature that has to be requested with them.
     pub(crate) fn beta(&self) -> Option<&'static str> {
         matches!(self, Self::OAuth(_)).then_some(OAUTH_BETA)
     }
 
-    /// How they are shown.
+    /// Converts them into a key with its header.
     pub(crate) fn into_key(self) -> Key {
         let (secret, header) = match self {
             Self::OAuth(token) | Self::Bearer(token) => (token, Some(AUTHORIZATION.to_owned())),
@@ -207,13 +209,14 @@ mod tests {
     use super::*;
 
     fn find(variables: &[(&str, &str)]) -> Option<Credentials> {
-        let variables = variables.iter();
-        let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Credentials::find(&Environment::new(variables, PathBuf::new()))
     }
 
     #[test]
-    fn the_first_that_is_set_counts() {
+    fn the_first_variable_that_is_set_wins() {
         let all = [(KEY, "k"), (BEARER_TOKEN, "b"), (OAUTH_TOKEN, " o\n")];
         for (variables, expected) in [
             (&all[..], Some(Credentials::OAuth("o".to_owned()))),
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_secret_is_shown() {
+    async fn debug_output_and_errors_hold_no_secret() {
         let error = Authorization::new(known("secret\n\u{1}"), AUTHORIZATION, "THE_KEY");
         let error = error.err().unwrap();
         assert!(!error.message.contains("secret"));
@@ -246,7 +249,7 @@ mod tests {
         assert!(!shown.contains("secret\""), "{shown}");
     }
 
-    /// Gives `key 1` and so on, up to the last.
+    /// Returns `key 1`, `key 2` and so on, up to the given number.
     struct Numbered(AtomicUsize, usize);
 
     #[async_trait]
@@ -258,9 +261,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_is_asked_for_again_only_when_it_was_refused() {
+    async fn a_key_source_is_asked_again_only_after_a_rejection() {
         let key = Key {
-            secret: Secret::Asked(Arc::new(Numbered(AtomicUsize::new(1), 2))),
+            secret: Secret::Source(Arc::new(Numbered(AtomicUsize::new(1), 2))),
             header: Some("x-key".to_owned()),
         };
         let authorization = Authorization::new(key, AUTHORIZATION, "a command").unwrap();
@@ -269,7 +272,7 @@ mod tests {
         assert_eq!(authorization.header().await.unwrap().1, first);
         let second = authorization.renewed(&first).await.unwrap().unwrap().1;
         assert_eq!(second, "key 2");
-        // Somebody else still had the old one.
+        // Another request was rejected with the old key.
         let same = authorization.renewed(&first).await.unwrap().unwrap().1;
         assert_eq!(same, second);
         assert!(authorization.renewed(&second).await.unwrap().is_none());

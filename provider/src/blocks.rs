@@ -1,13 +1,13 @@
-//! The content blocks of an answer whose vendor streams loose pieces of text, reasoning and calls: gives each block its
-//! number, a beginning and an end, so that the events look like those of a vendor that does so itself.
+//! The content blocks of an answer whose vendor streams pieces of text, reasoning and tool calls without block
+//! boundaries. Each block gets an index, a start event and a stop event, as in the Messages API.
 
 use std::collections::VecDeque;
 
 use ah_conversation::{BlockStart, Delta, StreamEvent};
 use serde_json::{Map, Value};
 
-/// The blocks of one answer. Text and reasoning grow one at a time; a tool call stays open beside others until it is
-/// stopped, since vendors mix the pieces of several.
+/// The blocks of one answer. At most one block of text or reasoning is open at a time; tool calls stay open beside each
+/// other, since vendors interleave the pieces of several.
 #[derive(Debug, Default)]
 pub struct Blocks {
     count: usize,
@@ -18,17 +18,17 @@ pub struct Blocks {
 enum Kind {
     Text,
     Thinking,
-    /// Reasoning that has its seal: what comes after is another block's.
-    Sealed,
+    /// Reasoning with its signature; later reasoning starts a new block.
+    Signed,
 }
 
 impl Blocks {
-    /// Whether nothing has come yet.
+    /// Returns whether there is no block yet.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Adds words.
+    /// Appends text.
     pub fn text(&mut self, text: String, events: &mut VecDeque<StreamEvent>) {
         if text.is_empty() {
             return;
@@ -41,7 +41,7 @@ impl Blocks {
         events.push_back(StreamEvent::Delta { index, delta });
     }
 
-    /// Adds reasoning.
+    /// Appends reasoning.
     pub fn thinking(&mut self, text: String, events: &mut VecDeque<StreamEvent>) {
         if text.is_empty() {
             return;
@@ -54,27 +54,27 @@ impl Blocks {
         events.push_back(StreamEvent::Delta { index, delta });
     }
 
-    /// Adds a piece of the seal on the reasoning at hand, or on reasoning that is not shown.
-    pub fn seal(&mut self, signature: String, events: &mut VecDeque<StreamEvent>) {
+    /// Appends a piece of the signature of the open reasoning block; without one, starts a block without text.
+    pub fn signature(&mut self, signature: String, events: &mut VecDeque<StreamEvent>) {
         if signature.is_empty() {
             return;
         }
         let index = match self.open {
-            Some((index, Kind::Thinking | Kind::Sealed)) => index,
-            _ => self.start_thinking(Kind::Sealed, events),
+            Some((index, Kind::Thinking | Kind::Signed)) => index,
+            _ => self.start_thinking(Kind::Signed, events),
         };
-        self.open = Some((index, Kind::Sealed));
+        self.open = Some((index, Kind::Signed));
         let delta = Delta::Signature(signature);
         events.push_back(StreamEvent::Delta { index, delta });
     }
 
-    /// Adds encrypted reasoning, whole.
+    /// Adds a block of encrypted reasoning.
     pub fn redacted(&mut self, data: String, events: &mut VecDeque<StreamEvent>) {
         let index = self.next(BlockStart::RedactedThinking(data), events);
         events.push_back(StreamEvent::BlockStopped { index });
     }
 
-    /// Starts a tool call and gives its number; its arguments follow as [`Delta::InputJson`].
+    /// Starts a tool call and returns its index; the arguments follow as [`Delta::InputJson`].
     pub fn tool_use(&mut self, id: &str, name: &str, events: &mut VecDeque<StreamEvent>) -> usize {
         let block = BlockStart::ToolUse {
             id: id.into(),
@@ -84,7 +84,7 @@ impl Blocks {
         self.next(block, events)
     }
 
-    /// Ends the text or reasoning at hand.
+    /// Ends the open block of text or reasoning.
     pub fn close(&mut self, events: &mut VecDeque<StreamEvent>) {
         if let Some((index, _)) = self.open.take() {
             events.push_back(StreamEvent::BlockStopped { index });

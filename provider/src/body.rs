@@ -1,13 +1,13 @@
-//! The body of an answer in either form: a stream of events, or the one JSON document of a server that does not heed
-//! that a stream was asked for. Which it is shows in the first character; headers are often wrong about it. What the
-//! JSON means is left to the decoders of each API.
+//! The body of an answer in either form: a stream of events, or one JSON document from a server that ignores the request
+//! for a stream. The first character tells which it is; the content type is often wrong. The meaning of the JSON is left
+//! to the decoder of each API.
 
 use ah_conversation::ProviderError;
 use ah_http::sse;
 
 use crate::failure::{self, protocol};
 
-/// Turns the bytes of an answer into pieces of JSON text.
+/// Splits the bytes of an answer into pieces of JSON text.
 #[derive(Debug, Default)]
 pub struct Body {
     form: Form,
@@ -18,27 +18,27 @@ pub struct Body {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Nothing but space has come.
+    /// Only white space so far.
     #[default]
     Unknown,
     Events,
-    /// Or a web page.
+    /// A JSON document or a web page.
     Document,
 }
 
-/// What the end of a body leaves.
+/// The rest of a body at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest<'a> {
     /// Nothing.
     Nothing,
-    /// An event that may be cut.
+    /// An event without its end, which may be incomplete.
     Event(sse::Event<'a>),
     /// The whole answer.
     Document(&'a str),
 }
 
 impl Body {
-    /// Takes the next bytes. Their events are to be fetched with [`Self::next_event`].
+    /// Accepts the next bytes. [`Self::next_event`] returns their events.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), ProviderError> {
         if self.form == Form::Events {
             self.framing.feed(bytes);
@@ -50,9 +50,9 @@ impl Body {
         }
         self.document.extend_from_slice(bytes);
         if self.form == Form::Unknown {
-            // Not being ASCII, a byte order mark is no mark of either.
-            let is_mark = |byte: &&u8| byte.is_ascii() && !byte.is_ascii_whitespace();
-            self.form = match self.document.iter().find(is_mark) {
+            // A byte order mark is not ASCII, so it is skipped.
+            let is_first_character = |byte: &&u8| byte.is_ascii() && !byte.is_ascii_whitespace();
+            self.form = match self.document.iter().find(is_first_character) {
                 None => Form::Unknown,
                 Some(b'{' | b'[' | b'<') => Form::Document,
                 Some(_) => Form::Events,
@@ -64,19 +64,19 @@ impl Body {
         Ok(())
     }
 
-    /// The next event that is whole, or `None` until more bytes are fed.
+    /// Returns the next complete event, or `None` until more bytes are fed.
     pub fn next_event(&mut self) -> Result<Option<sse::Event<'_>>, ProviderError> {
         let event = self.framing.next_event().map_err(unreadable)?;
         self.events += u64::from(event.is_some());
         Ok(event)
     }
 
-    /// Notes that no more bytes will come, and gives what is left.
+    /// Ends the body and returns the rest.
     pub fn finish(&mut self) -> Result<Rest<'_>, ProviderError> {
         if self.form == Form::Document {
-            let text = str::from_utf8(&self.document);
-            let text = text.map_err(|_| unreadable(sse::Error::NotUtf8))?;
-            let text = text.trim_start_matches('\u{feff}');
+            let text = str::from_utf8(&self.document)
+                .map_err(|_| unreadable(sse::Error::NotUtf8))?
+                .trim_start_matches('\u{feff}');
             return match failure::html_title(text) {
                 Some(title) => Err(protocol(title)),
                 None => Ok(Rest::Document(text)),
@@ -88,7 +88,7 @@ impl Body {
         })
     }
 
-    /// How many events there were.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.events
     }

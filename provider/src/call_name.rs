@@ -1,25 +1,26 @@
-//! The name of a call as servers take it. They refuse a conversation, and so every later prompt of a session, for one
-//! name that a model or a damaged stream has made up; the call was answered with an error then, which stays true.
+//! Names of tool calls in the form that servers accept. One invalid name, invented by a model or left by a damaged
+//! stream, makes a server reject the conversation and so every later prompt of the session. Changing such a name loses
+//! nothing, since the call was answered with an error.
 
 use std::borrow::Cow;
 
-/// As much as chat completions and Responses take.
+/// Length limit of chat completions and the Responses API, in bytes.
 pub const OPENAI: usize = 64;
-/// As much as the Messages API takes.
+/// Length limit of the Messages API, in bytes.
 pub const MESSAGES: usize = 128;
 
-/// `name`, with a low line for each character that no tool's name may have, and no longer than `longest` bytes.
+/// Returns `name` with an underscore for each invalid character, at most `longest` bytes long and never empty.
 pub fn call_name(name: &str, longest: usize) -> Cow<'_, str> {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if (1..=longest).contains(&name.len()) && name.chars().all(is_fine) {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if (1..=longest).contains(&name.len()) && name.chars().all(is_valid) {
         return Cow::Borrowed(name);
     }
-    let plain = |c| if is_fine(c) { c } else { '_' };
-    let mut fine: String = name.chars().map(plain).take(longest).collect();
-    if fine.is_empty() {
-        fine.push('_');
+    let valid = |c| if is_valid(c) { c } else { '_' };
+    let mut sent: String = name.chars().map(valid).take(longest).collect();
+    if sent.is_empty() {
+        sent.push('_');
     }
-    Cow::Owned(fine)
+    Cow::Owned(sent)
 }
 
 #[cfg(test)]
@@ -27,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_taken_as_it_is_or_made_one() {
+    fn invalid_names_are_made_valid() {
         for (name, expected) in [
             ("bash", "bash"),
             ("mcp__a-b__C1", "mcp__a-b__C1"),

@@ -1,7 +1,7 @@
-//! What is known of models before they are asked: aliases, limits, prices, and where each of these was read.
+//! The catalogue of models: aliases, limits, prices, and the origin of each entry.
 //!
-//! The facts built in are dated and may be overtaken, so files of the user in the same form add to them and override
-//! them, field by field. Reading those files is left to the caller.
+//! The built-in entries are dated and may be out of date, so files of the user in the same format add to them and
+//! override them, field by field. Reading those files is left to the caller.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::abilities::{Abilities, ThinkingForm, USUAL_OUTPUT, Unsupported};
 
 const BUILT_IN: &str = include_str!("models.json");
 
-/// The window of a model that nothing is known of.
+/// Context window of an unknown model, in tokens.
 const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
 
 /// Models and aliases by name.
@@ -22,28 +22,28 @@ pub struct Catalog {
     models: BTreeMap<String, ModelEntry>,
 }
 
-/// What is known of a model.
+/// Limits and prices of one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelEntry {
-    /// How many tokens it can read and write in all.
+    /// Limit of input and output together, in tokens.
     pub context_window: u64,
-    /// What it can do and takes.
+    /// Output limit and supported settings.
     pub abilities: Abilities,
-    /// What its tokens cost, if known.
+    /// Price of its tokens, if known.
     pub price: Option<Price>,
-    /// From how many input tokens on which other price holds.
+    /// Number of input tokens above which another price holds, and that price.
     pub long_price: Option<(u64, Price)>,
-    /// Where the entry, or the newest part of it, was read.
+    /// Source of the entry, or of its newest part.
     pub origin: String,
 }
 
-/// A file is not a catalogue.
+/// Error of a file that is not a valid catalogue.
 #[derive(Debug, thiserror::Error)]
 #[error("the model catalogue {origin} is not valid")]
 pub struct CatalogError {
-    /// Which file.
+    /// Path of the file.
     pub origin: String,
-    /// What is wrong with it, and where.
+    /// The syntax error with its position.
     pub source: serde_json::Error,
 }
 
@@ -90,7 +90,7 @@ struct LongDollars {
 }
 
 impl From<Dollars> for Price {
-    /// Where no price of its own is told for a use of the cache, the token costs what any input token does.
+    /// Without a price for a use of the cache, the price of input holds.
     fn from(dollars: Dollars) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -122,7 +122,7 @@ impl Default for ModelEntry {
 }
 
 impl Catalog {
-    /// The facts built in.
+    /// Returns the built-in catalogue.
     pub fn built_in() -> Self {
         let mut catalog = Self::default();
         catalog
@@ -131,7 +131,7 @@ impl Catalog {
         catalog
     }
 
-    /// Adds the facts of a file, which stand above those known so far. `origin` says where they were read.
+    /// Adds the entries of a file, which override earlier ones field by field. `origin` names the file.
     pub fn extend(&mut self, json: &str, origin: &str) -> Result<(), CatalogError> {
         let file: File = serde_json::from_str(json).map_err(|source| CatalogError {
             origin: origin.to_owned(),
@@ -143,26 +143,25 @@ impl Catalog {
         };
         self.aliases.extend(file.aliases);
         for (name, facts) in file.models {
-            self.models.entry(name).or_default().learn(facts, &origin);
+            self.models.entry(name).or_default().update(facts, &origin);
         }
         Ok(())
     }
 
-    /// The name that `name` stands for: an alias's model, else itself.
+    /// Returns the model that the alias `name` stands for, or `name` itself.
     pub fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
         self.aliases.get(name).map_or(name, String::as_str)
     }
 
-    /// What is known of the model that `server` calls `name`, no alias; what is usual, for one that nothing is known of.
+    /// Returns the entry of the model that `server` calls `name`, which is not an alias; defaults for an unknown model.
     pub fn entry(&self, server: &str, name: &str) -> ModelEntry {
-        let known = self.known_as(server, name);
-        known
+        self.known_as(server, name)
             .and_then(|known| self.models.get(&known))
             .cloned()
             .unwrap_or_default()
     }
 
-    /// The model that `server` calls `name`.
+    /// Returns the model that `server` calls `name`, with its limits and prices.
     pub fn model(&self, server: &str, name: &str) -> Model {
         let entry = self.entry(server, name);
         Model {
@@ -175,8 +174,9 @@ impl Catalog {
         }
     }
 
-    /// The name of the entry for the model that `server` calls `name`: with the server's name before it, as it is, or
-    /// without the names that a gateway has put before it, which may also write a version with a point.
+    /// Returns the key of the entry for the model that `server` calls `name`. Tried in order: the name with the server
+    /// before it, the name itself, and the name without the prefixes of gateways, which may also write a version with a
+    /// dot.
     fn known_as(&self, server: &str, name: &str) -> Option<String> {
         let mut candidates = vec![format!("{server}/{name}"), name.to_owned()];
         let rests = name
@@ -190,22 +190,23 @@ impl Catalog {
             .find(|name| self.models.contains_key(name))
     }
 
-    /// All models that something is known of, by name.
+    /// Returns all entries with their names.
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelEntry)> {
         self.models
             .iter()
             .map(|(name, entry)| (name.as_str(), entry))
     }
 
-    /// All aliases with what they stand for.
+    /// Returns all aliases with the models that they stand for.
     pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
-        let aliases = self.aliases.iter();
-        aliases.map(|(alias, name)| (alias.as_str(), name.as_str()))
+        self.aliases
+            .iter()
+            .map(|(alias, name)| (alias.as_str(), name.as_str()))
     }
 }
 
 impl ModelEntry {
-    fn learn(&mut self, facts: FileEntry, origin: &str) {
+    fn update(&mut self, facts: FileEntry, origin: &str) {
         self.context_window = facts.context_window.unwrap_or(self.context_window);
         let known = &mut self.abilities;
         known.max_output = facts.max_output.or(known.max_output);
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aliases_and_facts_are_built_in() {
+    fn aliases_and_entries_are_built_in() {
         let catalog = Catalog::built_in();
         for (name, expected) in [
             ("opus", "claude-opus-4-6"),
@@ -261,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_invented_for_an_unknown_model() {
+    fn an_unknown_model_has_defaults_and_no_price() {
         let model = Catalog::built_in().model("anthropic", "claude-next");
         assert_eq!((model.context_window, model.max_output), (200_000, 16_384));
         assert_eq!(model.price, None);
     }
 
     #[test]
-    fn other_names_of_a_model_lead_to_its_entry() {
+    fn names_with_gateway_prefixes_lead_to_the_entry() {
         let mut catalog = Catalog::built_in();
         let file = r#"{"models": {"here/claude-opus-4-6": {"context_window": 1}, "a/b": {"context_window": 2}}}"#;
         catalog.extend(file, "models.json").unwrap();
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_fault_is_refused() {
+    fn an_invalid_file_is_an_error() {
         for file in ["", "[]", r#"{"models": {"x": {"contextwindow": 1}}}"#] {
             let error = Catalog::default().extend(file, "models.json").unwrap_err();
             assert_eq!(

@@ -1,8 +1,8 @@
-//! Answers from bytes to [`StreamEvent`]s, as far as all APIs are alike: a plain value without I/O, which gives the same
-//! events however the bytes are cut, and takes nothing for whole that is not.
+//! Decodes the bytes of answers to [`StreamEvent`]s, as far as all APIs are alike: a plain value without I/O, which gives
+//! the same events however the bytes are cut and reports an incomplete answer as an error.
 //!
-//! What an event means is left to the [`Answer`] of each API, how the pieces make a message to the reader of the events,
-//! and the time between them to whoever feeds the bytes.
+//! The meaning of each event is left to the [`AnswerReader`] of the API, putting the pieces together to a message to the
+//! consumer of the events, and timeouts to the caller that feeds the bytes.
 
 use std::collections::VecDeque;
 
@@ -12,14 +12,14 @@ use ah_http::sse;
 use crate::body::{Body, Rest};
 use crate::failure::protocol;
 
-/// Turns the bytes of an answer into events.
+/// Decoder of one answer.
 #[derive(Debug, Default)]
 pub struct Decoder<R> {
     body: Body,
     reader: R,
 }
 
-/// What was said so far of an answer of one API.
+/// Reads the events of one answer in the format of one API.
 pub trait AnswerReader: Default + Send + 'static {
     /// Reads the next event of a stream.
     fn read(
@@ -28,41 +28,41 @@ pub trait AnswerReader: Default + Send + 'static {
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError>;
 
-    /// Reads an answer that came in one piece, as a server gives it that does not heed that a stream was asked for.
+    /// Reads an answer in one JSON document, from a server that ignores the request for a stream.
     fn read_whole(
         &mut self,
         json: &str,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError>;
 
-    /// Notes that the stream has ended, where that may be the end of the answer.
+    /// Called when the stream ends before the answer has; some servers send no end event.
     fn close(&mut self, _events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
         Ok(())
     }
 
-    /// How far the answer has come.
+    /// Returns the progress of the answer.
     fn phase(&self) -> Phase;
 
-    /// How many events only kept the connection open.
+    /// Returns the number of keep-alive events so far.
     fn pings(&self) -> u64 {
         0
     }
 }
 
-/// How far an answer has come.
+/// Progress of an answer.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing of it is here.
+    /// Not started.
     #[default]
     Waiting,
-    /// More of it is to come.
+    /// Started and not complete.
     Started,
-    /// It is whole.
+    /// Complete.
     Ended,
 }
 
 impl<R: AnswerReader> Decoder<R> {
-    /// Takes the next bytes and adds the events they complete to `events`. After an error the answer is lost.
+    /// Accepts the next bytes and adds the events that they complete to `events`. After an error the decoder is unusable.
     pub fn feed(
         &mut self,
         bytes: &[u8],
@@ -80,14 +80,14 @@ impl<R: AnswerReader> Decoder<R> {
         Ok(())
     }
 
-    /// Notes that no more bytes will come: an error unless the answer is whole.
+    /// Ends the stream. An incomplete answer is an error.
     pub fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
         if self.has_ended() {
             return Ok(());
         }
         match self.body.finish()? {
             Rest::Nothing => {}
-            // What a cut stream ends with may be half an event: then the cut is the error, not the half.
+            // A cut stream may end with half an event. The early end is reported then, not the half event.
             Rest::Event(event) => match self.reader.read(event, events) {
                 Err(error) if error.class != ErrorClass::Protocol => return Err(error),
                 Ok(()) | Err(_) => {}
@@ -104,13 +104,13 @@ impl<R: AnswerReader> Decoder<R> {
         }
     }
 
-    /// Whether the answer is whole.
+    /// Returns whether the answer is complete.
     pub fn has_ended(&self) -> bool {
         self.reader.phase() == Phase::Ended
     }
 
-    /// How many events there were, not counting those that only keep the connection open.
-    pub fn signs_of_life(&self) -> u64 {
+    /// Returns the number of events so far, without keep-alive events.
+    pub fn content_events(&self) -> u64 {
         self.body.events() - self.reader.pings()
     }
 }

@@ -1,8 +1,8 @@
-//! Conversations as bytes, kept from request to request.
+//! A cache of encoded conversations.
 //!
-//! Messages do not change, so neither do their bytes: what was encoded for one request is used again by the next, as
-//! far as both begin with the same messages. So a turn costs what is new in it, however long the session. What the
-//! bytes of a message are is each API's own affair. Nothing here does I/O.
+//! Messages do not change, so neither do their bytes: a request reuses the bytes of the previous one for the messages
+//! that both begin with. The cost of a turn therefore depends on its new messages, not on the length of the session. How
+//! a message is encoded is left to each API. Nothing here does I/O.
 
 use std::sync::Arc;
 
@@ -10,36 +10,35 @@ use ah_conversation::Message;
 
 use crate::rope::Rope;
 
-/// Conversations whose bytes are kept at a time: one session and its subagents share a provider.
+/// Number of conversations that are kept: a session and its subagents share a provider.
 const CONVERSATIONS: usize = 4;
-/// What stands in the place of a user's message that is all white space, which servers refuse.
+/// Replacement for a user message of white space only, which servers reject.
 pub const EMPTY_MESSAGE: &str = "(empty message)";
 
-/// The conversations that were sent last, the one used last at the end. With each message stands a mark: what has to
-/// be known to go on after it.
+/// The most recent conversations, the latest at the end. A mark of type `M` is kept with each message: the state of the
+/// encoder after it.
 #[derive(Debug, Default)]
 pub struct Encoded<M> {
     conversations: Vec<Conversation<M>>,
 }
 
-/// The bytes of a conversation's messages.
+/// The encoded messages of a conversation.
 #[derive(Debug, Default)]
 pub struct Conversation<M> {
-    messages: Vec<Known<M>>,
+    messages: Vec<EncodedMessage<M>>,
     bytes: Rope,
 }
 
 #[derive(Debug)]
-struct Known<M> {
+struct EncodedMessage<M> {
     message: Arc<Message>,
-    /// How far the bytes have come with it.
+    /// Length of the bytes up to its end.
     end: usize,
     mark: M,
 }
 
 impl<M: Copy + Default> Encoded<M> {
-    /// The conversation of `messages`. For each one that was not sent before, `append` adds the bytes and moves the
-    /// mark on.
+    /// Returns the encoded conversation of `messages`. For each new message, `append` adds its bytes and updates the mark.
     pub fn conversation(
         &mut self,
         messages: &[Arc<Message>],
@@ -60,13 +59,15 @@ impl<M: Copy + Default> Encoded<M> {
 }
 
 impl<M: Copy + Default> Conversation<M> {
-    /// The mark of the last message.
+    /// Returns the mark of the last message.
     pub fn mark(&self) -> M {
-        let last = self.messages.last();
-        last.map(|known| known.mark).unwrap_or_default()
+        self.messages
+            .last()
+            .map(|known| known.mark)
+            .unwrap_or_default()
     }
 
-    /// The bytes of all messages.
+    /// Returns the bytes of all messages.
     pub fn bytes(&self) -> &Rope {
         &self.bytes
     }
@@ -83,9 +84,12 @@ impl<M: Copy + Default> Conversation<M> {
         messages: &[Arc<Message>],
         append: impl Fn(&Message, &mut M, &mut Rope),
     ) {
-        let known = self.messages.iter().zip(messages);
-        let same = known.take_while(|(known, message)| Arc::ptr_eq(&known.message, message));
-        let same = same.count();
+        let same = self
+            .messages
+            .iter()
+            .zip(messages)
+            .take_while(|(known, message)| Arc::ptr_eq(&known.message, message))
+            .count();
         self.messages.truncate(same);
         let end = self.messages.last().map_or(0, |known| known.end);
         self.bytes.truncate(end);
@@ -93,7 +97,7 @@ impl<M: Copy + Default> Conversation<M> {
             let mut mark = self.mark();
             append(message, &mut mark, &mut self.bytes);
             self.bytes.seal();
-            self.messages.push(Known {
+            self.messages.push(EncodedMessage {
                 message: message.clone(),
                 end: self.bytes.len(),
                 mark,

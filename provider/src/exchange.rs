@@ -1,7 +1,7 @@
-//! Requests over HTTP and the streams of their answers: sends, reads, and keeps the time. The same for every API.
+//! HTTP requests and the streams of their answers: sending, receiving and timeouts, the same for every API.
 //!
-//! What the bytes mean is left to the decoder of each, what a refusal means to [`failure`], and whether to try again
-//! to [`retry`](crate::retry).
+//! Decoding is left to the decoder of each API, the meaning of error responses to [`failure`], and retries to
+//! [`retry`](crate::retry).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -22,18 +22,19 @@ use crate::auth::Authorization;
 use crate::decode::{AnswerReader, Decoder};
 use crate::failure;
 
-/// How much of the body of a refusal is read, and for how long.
-const LONGEST_REFUSAL: usize = 64 << 10;
-const REFUSAL_TIME: Duration = Duration::from_secs(10);
-/// How long the end of the connection's answer is waited for after the end of the model's.
-const END_TIME: Duration = Duration::from_millis(100);
+/// Limit of the body of an error response, in bytes.
+const LONGEST_ERROR_BODY: usize = 64 << 10;
+/// Timeout for reading it.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout for the end of the response body after the end of the model's answer.
+const END_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long a server may be silent.
+/// Timeouts of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until the first event of the answer.
+    /// Time until the first event.
     pub first_event: Duration,
-    /// Until each further event. Pings are no events: they keep coming from a server that has stalled.
+    /// Time until each further event. Pings do not count: a stalled server keeps sending them.
     pub next_event: Duration,
 }
 
@@ -51,7 +52,7 @@ impl Default for Timeouts {
 pub struct Endpoint {
     client: Client,
     url: Url,
-    /// Server and port, for messages: the address itself may hold a password.
+    /// Host and port for error messages: the address itself may hold a password.
     host: String,
     headers: HeaderMap,
     key: Option<Arc<Authorization>>,
@@ -59,17 +60,17 @@ pub struct Endpoint {
     timeouts: Timeouts,
 }
 
-/// What the user has set to get here, by name, so that a hint can say what to check.
+/// Names of the variables or settings that a server was configured with, for hints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingNames {
-    /// What names the address.
+    /// Name of the setting with the address.
     pub address: String,
-    /// What holds the credentials.
+    /// Name of the setting with the credentials.
     pub credentials: String,
 }
 
 impl Endpoint {
-    /// The address `url`, reached with `client`; `headers` are sent with each request, and `key` is shown.
+    /// An endpoint at `url`. `headers` and `key` are sent with each request.
     pub(crate) fn new(
         client: Client,
         url: &str,
@@ -82,12 +83,12 @@ impl Endpoint {
             hint: Some(format!("check {}", setting_names.address)),
             ..ProviderError::new(
                 ErrorClass::InvalidRequest,
-                format!("the server's address is not valid: {error}"),
+                format!("invalid server address: {error}"),
             )
         })?;
         headers.extend([
             (ACCEPT, HeaderValue::from_static("text/event-stream")),
-            // A compressed stream would be held back until a block of it is full.
+            // Compression would delay events until a block is full.
             (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
             (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         ]);
@@ -118,7 +119,7 @@ impl Endpoint {
     }
 }
 
-/// One request, not sent yet.
+/// A request that is not sent yet.
 struct Attempt {
     endpoint: Endpoint,
     body: Vec<Bytes>,
@@ -141,19 +142,20 @@ impl Attempt {
             ..
         } = self.endpoint;
         if !response.status().is_success() {
-            return Err(refusal(response, &setting_names).await);
+            return Err(error_response(response, &setting_names).await);
         }
-        // Anything else may be an answer: not every server names what it sends as it should.
+        // Any other content type may be an answer: some servers declare a wrong one.
         let content_type = header(&response, "content-type").unwrap_or_default();
         if content_type.starts_with("text/html") {
             return Err(web_page(response, &setting_names).await);
         }
-        let body = response.bytes_stream();
-        let body = body.map_err(move |error| network(&error, &host, &setting_names));
+        let body = response
+            .bytes_stream()
+            .map_err(move |error| network(&error, &host, &setting_names));
         Ok(events::<R>(body, deadline, timeouts))
     }
 
-    /// The response, of a second request where another key may be had after the first was refused.
+    /// Returns the response. If the server rejects the key and the source has another one, sends the request again with it.
     async fn response(&self) -> Result<Response, ProviderError> {
         let Some(key) = &self.endpoint.key else {
             return self.send(None).await;
@@ -194,7 +196,7 @@ impl Attempt {
     }
 }
 
-/// The events of an answer whose bytes are `body`. The first has to come by `deadline`.
+/// The events of the answer in `body`. The first one has to arrive by `deadline`.
 fn events<R: AnswerReader>(
     body: impl Stream<Item = Result<Bytes, ProviderError>>,
     deadline: Instant,
@@ -219,10 +221,10 @@ struct AnswerStream<B, R> {
     body: Pin<Box<B>>,
     decoder: Decoder<R>,
     events: VecDeque<StreamEvent>,
-    /// Set once nothing more is read: what comes after the events, an error or nothing.
+    /// Set once nothing more is read: the error that follows the events, or `None`.
     end: Option<Option<ProviderError>>,
     deadline: Instant,
-    /// The limit that `deadline` was set by.
+    /// The timeout that `deadline` was computed from.
     limit: Duration,
     timeouts: Timeouts,
 }
@@ -232,7 +234,7 @@ impl<B: Stream<Item = Result<Bytes, ProviderError>>, R: AnswerReader> AnswerStre
         loop {
             if let Some(event) = self.events.pop_front() {
                 if event == StreamEvent::Ended {
-                    self.let_connection_end().await;
+                    self.drain_body().await;
                     self.end = Some(None);
                 }
                 return Some(Ok(event));
@@ -247,28 +249,28 @@ impl<B: Stream<Item = Result<Bytes, ProviderError>>, R: AnswerReader> AnswerStre
     }
 
     async fn read(&mut self) -> Result<(), ProviderError> {
-        let before = self.decoder.signs_of_life();
+        let before = self.decoder.content_events();
         match timeout_at(self.deadline, self.body.next()).await {
             Ok(Some(bytes)) => self.decoder.feed(&bytes?, &mut self.events)?,
             Ok(None) => self.decoder.finish(&mut self.events)?,
             Err(_) => return Err(stalled(self.limit)),
         }
-        if self.decoder.signs_of_life() > before {
+        if self.decoder.content_events() > before {
             self.limit = self.timeouts.next_event;
             self.deadline = Instant::now() + self.limit;
         }
         Ok(())
     }
 
-    /// Reads to the end of the body, so that the connection can carry the next request. It is usually here already.
-    async fn let_connection_end(&mut self) {
+    /// Reads to the end of the body, so that the connection can be reused. The end has usually arrived already.
+    async fn drain_body(&mut self) {
         let rest = async { while let Some(Ok(_)) = self.body.next().await {} };
-        // A connection that is not done by then is given up; the answer is whole anyway.
-        let _ = timeout(END_TIME, rest).await;
+        // After the timeout the connection is dropped; the answer is complete anyway.
+        let _ = timeout(END_TIMEOUT, rest).await;
     }
 }
 
-/// A request body of known length, in pieces that are shared with later requests.
+/// A request body of known length, in pieces that later requests share.
 struct Pieces {
     pieces: std::vec::IntoIter<Bytes>,
     left: u64,
@@ -307,8 +309,8 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// The error that `response`, whose status is not success, stands for.
-async fn refusal(response: Response, setting_names: &SettingNames) -> ProviderError {
+/// The error of a response with an error status.
+async fn error_response(response: Response, setting_names: &SettingNames) -> ProviderError {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
     let body = start_of_body(response).await;
@@ -321,9 +323,10 @@ async fn refusal(response: Response, setting_names: &SettingNames) -> ProviderEr
             "check the account of {}",
             setting_names.credentials
         )),
-        (ErrorClass::ContextTooLong, _) => {
-            Some("begin a new session with `--new`, or ask a model that holds more".to_owned())
-        }
+        (ErrorClass::ContextTooLong, _) => Some(
+            "start a new session with `--new`, or use a model with a larger context window"
+                .to_owned(),
+        ),
         (ErrorClass::InvalidRequest, 300..=399 | 404) => {
             Some(format!("check {}", setting_names.address))
         }
@@ -332,11 +335,11 @@ async fn refusal(response: Response, setting_names: &SettingNames) -> ProviderEr
     error
 }
 
-/// The error that a success stands for whose body is a web page.
+/// The error of a web page in the place of an answer.
 async fn web_page(response: Response, setting_names: &SettingNames) -> ProviderError {
     let content_type = header(&response, "content-type").unwrap_or_default();
     let message = format!(
-        "the answer is no event stream but {}",
+        "the answer is not an event stream but {}",
         failure::excerpt(content_type, 100)
     );
     let body = start_of_body(response).await;
@@ -351,26 +354,27 @@ fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
     response.headers().get(name)?.to_str().ok()
 }
 
-/// As much of a body as an error message can use.
+/// The start of a body, as much as an error message can use.
 async fn start_of_body(mut response: Response) -> String {
     let mut body = Vec::new();
     let read = async {
         while let Ok(Some(bytes)) = response.chunk().await {
             body.extend_from_slice(&bytes);
-            if body.len() >= LONGEST_REFUSAL {
+            if body.len() >= LONGEST_ERROR_BODY {
                 break;
             }
         }
     };
-    // What has come by then has to do.
-    let _ = timeout(REFUSAL_TIME, read).await;
+    // After the timeout, the part that has arrived is used.
+    let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
     String::from_utf8_lossy(&body).into_owned()
 }
 
 fn stalled(limit: Duration) -> ProviderError {
+    let limit = failure::span(limit);
     ProviderError::new(
         ErrorClass::Stalled,
-        format!("the server fell silent for {} s", limit.as_secs_f64()),
+        format!("no data from the server for {limit}"),
     )
 }
 
@@ -381,13 +385,13 @@ fn network(error: &reqwest::Error, host: &str, setting_names: &SettingNames) -> 
     }
     let (message, hint) = if error.is_connect() {
         let hint = format!(
-            "check the network, the address in {} and the proxy; SSL_CERT_FILE names further \
-             certificates",
+            "check the network, the address in {} and the proxy; for a certificate of your own, set \
+             SSL_CERT_FILE",
             setting_names.address
         );
         (format!("cannot connect to {host}: {cause}"), Some(hint))
     } else {
-        (format!("the connection to {host} broke: {cause}"), None)
+        (format!("the connection to {host} was lost: {cause}"), None)
     };
     ProviderError {
         hint,

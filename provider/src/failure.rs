@@ -1,5 +1,5 @@
-//! What a server's refusal means: its class, its words, and how long it asks us to wait. Pure; vendors differ in where
-//! they put the words, so all the usual places are looked at. What to do about a failure is decided in [`retry`].
+//! Errors from servers: their class, their message, and the delay that the server asks for. Pure. Vendors put the message
+//! in different fields, so all the usual ones are tried. Whether to retry is decided in [`retry`].
 //!
 //! [`retry`]: crate::retry
 
@@ -9,14 +9,14 @@ use std::time::{Duration, SystemTime};
 use ah_conversation::{ErrorClass, ProviderError};
 use serde_json::Value;
 
-/// How much of a server's words is repeated.
+/// Length limit, in bytes, of the server's message.
 const LONGEST_MESSAGE: usize = 500;
 /// Length limit, in bytes, of the excerpt of a body or header that an error message repeats.
 const LONGEST_EXCERPT: usize = 200;
 /// Longer request ids are left out of messages.
 const LONGEST_REQUEST_ID: usize = 40;
 
-/// Words by which servers say that the conversation does not fit, all in lower case.
+/// Phrases in errors of servers about a conversation that is too long, in lower case.
 const TOO_LONG: [&str; 14] = [
     "prompt is too long",
     "exceed context limit",
@@ -34,7 +34,7 @@ const TOO_LONG: [&str; 14] = [
     "request_too_large",
 ];
 
-/// The error that an answer with a status other than success stands for.
+/// Returns the error of a response with an error status.
 pub fn in_response<'a>(
     status: u16,
     header: impl Fn(&str) -> Option<&'a str>,
@@ -43,7 +43,10 @@ pub fn in_response<'a>(
 ) -> ProviderError {
     let json: Option<Value> = serde_json::from_str(body).ok();
     let (kinds, words) = match &json {
-        Some(json) => (kinds_of(json.get("error").unwrap_or(json)), words_of(json)),
+        Some(json) => (
+            kinds_of(json.get("error").unwrap_or(json)),
+            message_in(json),
+        ),
         None => (Vec::new(), None),
     };
     let mut message = match words {
@@ -60,11 +63,14 @@ pub fn in_response<'a>(
         _ => class(Some(status), &kinds, body),
     };
     if let (300..=399, Some(target)) = (status, header("location")) {
-        message = format!("the server sends us elsewhere: {}", excerpt(target, 200));
+        message = format!(
+            "the server redirects to {}, which is not followed",
+            excerpt(target, 200)
+        );
     }
     ProviderError {
         status: Some(status),
-        retry_after: asked_wait(header, body, now),
+        retry_after: requested_delay(header, body, now),
         ..ProviderError::new(class, message)
     }
 }
@@ -82,25 +88,26 @@ pub fn unparsable(error: &serde_json::Error, json: &str) -> ProviderError {
     ))
 }
 
-/// The error that an `error` event inside an answer stands for.
+/// Returns the error of an `error` event within an answer.
 pub fn in_stream(error: Option<&Value>) -> ProviderError {
     let kinds = error.map(kinds_of).unwrap_or_default();
-    let words = error.and_then(words_of);
-    let words = words.unwrap_or_else(|| "the server broke the answer off without a reason".into());
-    let mut message = excerpt(&words, LONGEST_MESSAGE);
+    let reason = error
+        .and_then(message_in)
+        .unwrap_or_else(|| "the server ended the answer with an error and gave no reason".into());
+    let mut message = excerpt(&reason, LONGEST_MESSAGE);
     if let Some(kind) = error.and_then(|error| text(error, "type")) {
         message.push_str(&format!(" ({kind})"));
     }
-    // The status that the server would have answered with, had it not begun to answer already.
+    // Some servers put the HTTP status that they could no longer send into the event.
     let mut statuses = kinds.iter().filter_map(|kind| kind.parse().ok());
     let status = statuses.find(|status| (400..600).contains(status));
     ProviderError {
-        retry_after: wait_in_words(&words),
-        ..ProviderError::new(class(status, &kinds, &words), message)
+        retry_after: delay_in_text(&reason),
+        ..ProviderError::new(class(status, &kinds, &reason), message)
     }
 }
 
-/// The class of a failure with this status, the server's own words for its kind, and all that it said.
+/// The class of an error, by its HTTP status, the server's error types and the text of the response.
 fn class(status: Option<u16>, kinds: &[String], text: &str) -> ErrorClass {
     let text = text.to_ascii_lowercase();
     let says = |words: &str| text.contains(words);
@@ -130,24 +137,24 @@ fn class(status: Option<u16>, kinds: &[String], text: &str) -> ErrorClass {
         Some(529) => ErrorClass::Overloaded,
         _ if is(&["overloaded_error"]) || says("overloaded") => ErrorClass::Overloaded,
         _ if says("rate limit") || says("rate_limit") => ErrorClass::RateLimit,
-        // The model did not call a tool as it should have: another time it may.
+        // The model called a tool in a wrong format; a retry may succeed.
         _ if is(&["tool_use_failed"]) => ErrorClass::Protocol,
         Some(408 | 409 | 500..) => ErrorClass::Server,
         None if is(&["invalid_request_error", "not_found_error"]) => ErrorClass::InvalidRequest,
-        // Inside an answer nothing else can be meant: the request was accepted.
+        // Within an answer it is an error of the server, since the request was accepted.
         None => ErrorClass::Server,
         Some(400..=499) => ErrorClass::InvalidRequest,
         Some(_) => ErrorClass::Unknown,
     }
 }
 
-/// How long the server asks us to wait, where it says so.
-fn asked_wait<'a>(
+/// The delay that the server asks for, if any.
+fn requested_delay<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     body: &str,
     now: SystemTime,
 ) -> Option<Duration> {
-    // LiteLLM passes on what the server behind it said under names of its own.
+    // LiteLLM passes on the headers of the server behind it with a prefix.
     let header = |name: &str| header(name).or_else(|| header(&format!("llm_provider-{name}")));
     let in_header = |name: &str, unit: f64| seconds(header(name)?.trim().parse().ok()?, unit);
     let date = || {
@@ -158,11 +165,11 @@ fn asked_wait<'a>(
         .or_else(|| in_header("retry-after", 1.0))
         .or_else(date)
         .or_else(|| in_header("x-ratelimit-reset-after", 1.0))
-        .or_else(|| wait_in_words(body))
+        .or_else(|| delay_in_text(body))
 }
 
-/// A wait in the midst of a sentence: `retry in 20s`, `reset after 300ms`.
-fn wait_in_words(text: &str) -> Option<Duration> {
+/// A delay within a sentence: `retry in 20s`, `reset after 300ms`.
+fn delay_in_text(text: &str) -> Option<Duration> {
     let text = text.to_ascii_lowercase();
     ["retry in ", "try again in ", "reset after "]
         .into_iter()
@@ -188,32 +195,30 @@ fn seconds(number: f64, unit: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number * unit).ok()
 }
 
-/// The server's own words for the kind of a failure: its type, and its code, which may be a number.
+/// The error types that the server gives: `type`, and `code`, which may be a number.
 fn kinds_of(error: &Value) -> Vec<String> {
-    let kinds = ["type", "code"].into_iter();
-    let kinds = kinds.filter_map(|field| match error.get(field)? {
-        Value::String(kind) => Some(kind.clone()),
-        Value::Number(code) => Some(code.to_string()),
-        _ => None,
-    });
-    kinds.collect()
+    ["type", "code"]
+        .into_iter()
+        .filter_map(|field| match error.get(field)? {
+            Value::String(kind) => Some(kind.clone()),
+            Value::Number(code) => Some(code.to_string()),
+            _ => None,
+        })
+        .collect()
 }
 
-/// The server's explanation of a failure, from wherever in the body it put it.
-fn words_of(body: &Value) -> Option<Cow<'_, str>> {
+/// The error message in the body, from any of the usual fields.
+fn message_in(body: &Value) -> Option<Cow<'_, str>> {
     let error = body.get("error").unwrap_or(body);
-    let words = [
-        text(error, "message"),
-        error.as_str(),
-        text(body, "message"),
-        text(body, "detail"),
-    ];
-    let words = words.into_iter().flatten().next()?;
-    // A gateway that only says that it was refused itself has the reason beside it.
+    let message = text(error, "message")
+        .or_else(|| error.as_str())
+        .or_else(|| text(body, "message"))
+        .or_else(|| text(body, "detail"))?;
+    // A gateway may give the error of the server behind it in another field.
     Some(
         match error.pointer("/metadata/raw").and_then(Value::as_str) {
-            Some(raw) => format!("{words}: {raw}").into(),
-            None => words.into(),
+            Some(raw) => format!("{message}: {raw}").into(),
+            None => message.into(),
         },
     )
 }
@@ -222,7 +227,7 @@ fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field)?.as_str()
 }
 
-/// What a web page that stands in an answer's place is called.
+/// Returns a message with the title if `body` is a web page in the place of an answer.
 pub fn html_title(body: &str) -> Option<String> {
     let lower = body.to_ascii_lowercase();
     if !["<html", "<!doctype html"]
@@ -242,7 +247,7 @@ pub fn html_title(body: &str) -> Option<String> {
     })
 }
 
-/// `text` on one line and no longer than `limit` bytes or so.
+/// Returns `text` in one line of about `limit` bytes at most.
 pub fn excerpt(text: &str, limit: usize) -> String {
     let mut excerpt = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
@@ -262,6 +267,17 @@ pub fn excerpt(text: &str, limit: usize) -> String {
     excerpt
 }
 
+/// Returns a span of time for people: `1 h 30 min`, `90 s`, `0.05 s`.
+pub fn span(span: Duration) -> String {
+    match span.as_secs() {
+        seconds if seconds == 0 || span.subsec_nanos() > 0 => format!("{} s", span.as_secs_f64()),
+        seconds if seconds.is_multiple_of(3_600) => format!("{} h", seconds / 3_600),
+        seconds if seconds > 3_600 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        seconds if seconds > 60 && seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,9 +291,8 @@ mod tests {
         in_response(status, header, body, now)
     }
 
-    /// Check g of the port's part 01: each status has its class, which the words may narrow.
     #[test]
-    fn classes() {
+    fn the_class_follows_from_the_status_and_the_message() {
         use ErrorClass as E;
         let cut = "input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000";
         for (status, body, expected) in [
@@ -344,7 +359,21 @@ mod tests {
     }
 
     #[test]
-    fn words() {
+    fn spans_of_time_are_readable() {
+        for (milliseconds, expected) in [
+            (50, "0.05 s"),
+            (60_000, "60 s"),
+            (90_000, "90 s"),
+            (120_000, "2 min"),
+            (3_600_000, "1 h"),
+            (5_405_000, "1 h 30 min"),
+        ] {
+            assert_eq!(span(Duration::from_millis(milliseconds)), expected);
+        }
+    }
+
+    #[test]
+    fn the_message_is_found_in_any_usual_field() {
         let id = ("request-id", "req_1");
         let long = "x".repeat(600);
         let cut = format!("{}…", "x".repeat(500));
@@ -386,12 +415,12 @@ mod tests {
         let moved = failure(301, &[("location", "https://elsewhere/")], "");
         assert_eq!(
             moved.message,
-            "the server sends us elsewhere: https://elsewhere/"
+            "the server redirects to https://elsewhere/, which is not followed"
         );
     }
 
     #[test]
-    fn waits() {
+    fn delays_are_read_from_headers_and_text() {
         for (headers, body, expected) in [
             (vec![("retry-after", "7")], "", Some(7_000)),
             (vec![("retry-after", "0.5")], "", Some(500)),

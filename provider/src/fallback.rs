@@ -1,5 +1,5 @@
-//! A provider made of two: where the first cannot answer, the second does. How often the first is tried before is the
-//! matter of [`retry`](crate::retry).
+//! A provider with a fallback: the second model answers if the first one fails. Retries of the first are left to
+//! [`retry`](crate::retry).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +10,17 @@ use ah_conversation::{
 };
 use futures_util::{StreamExt, stream};
 
-/// Two models, of which the second answers where the first has too much to do or fails.
+/// Two models, of which the second answers if the first stays overloaded or fails.
 pub struct Fallback {
     first: Arc<dyn Provider>,
     second: Arc<dyn Provider>,
-    /// Whether the second has taken over: it then has the rest of the run, so that its prompt cache is of use and no
-    /// time is lost with the first. The next prompt begins with the first again.
+    /// Whether the second model has taken over. It then answers for the rest of the run, so that its prompt cache is used
+    /// and no time is lost with the first. The next prompt starts with the first again.
     has_taken_over: Arc<AtomicBool>,
 }
 
 impl Fallback {
-    /// Asks `first`, and `second` in its place.
+    /// Asks `first`, and `second` if it fails.
     pub fn new(first: Arc<dyn Provider>, second: Arc<dyn Provider>) -> Self {
         Self {
             first,
@@ -53,16 +53,16 @@ impl Provider for Fallback {
             has_taken_over: self.has_taken_over.clone(),
         };
         if self.has_taken_over.load(Ordering::Relaxed) {
-            return call.of_second(None);
+            return call.ask_second(None);
         }
         let first = self.first.stream(request);
         let state = (first, Some(call));
         Box::pin(stream::unfold(state, |(mut events, call)| async move {
             let event = events.next().await?;
             match (event, call) {
-                (Err(error), Some(call)) if is_worth_it(&error) => {
+                (Err(error), Some(call)) if may_succeed_elsewhere(&error) => {
                     call.has_taken_over.store(true, Ordering::Relaxed);
-                    let mut events = call.of_second(Some(error.to_string()));
+                    let mut events = call.ask_second(Some(error.to_string()));
                     let event = events.next().await?;
                     Some((event, (events, None)))
                 }
@@ -72,12 +72,12 @@ impl Provider for Fallback {
     }
 }
 
-/// Whether another model may do better where one has failed so.
-fn is_worth_it(error: &ProviderError) -> bool {
+/// Whether another model may succeed after this error.
+fn may_succeed_elsewhere(error: &ProviderError) -> bool {
     matches!(error.class, ErrorClass::Overloaded | ErrorClass::Server)
 }
 
-/// A question that the second model may have to answer.
+/// A request that the second model may have to answer.
 struct FallbackCall {
     second: Arc<dyn Provider>,
     request: Request,
@@ -85,7 +85,7 @@ struct FallbackCall {
 }
 
 impl FallbackCall {
-    fn of_second(self, error: Option<String>) -> EventStream {
+    fn ask_second(self, error: Option<String>) -> EventStream {
         let model = self.second.model().clone();
         let request = Request {
             max_output: self.request.max_output.min(model.max_output),

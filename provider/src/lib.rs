@@ -1,5 +1,5 @@
-//! Asks a model: wire formats, decoding, retry, and the scripted model. Vendors change weekly; nobody outside this
-//! crate knows their JSON.
+//! Model providers: wire formats, decoding, retries, keys, and the scripted model. Vendors change their JSON often, so
+//! no other crate knows it.
 
 pub mod abilities;
 pub mod anthropic;
@@ -38,33 +38,33 @@ use self::route::{NamedServer, Route};
 use self::script::Script;
 use self::script::normalizer::Normalizer;
 
-/// What connecting needs to know besides the model's name.
+/// Options for [`connect`], besides the model's name.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// Where keys and addresses are looked for.
+    /// Environment variables with keys and addresses.
     pub environment: &'a Environment,
-    /// What is known of models.
+    /// Limits, prices and aliases of models.
     pub catalog: &'a Catalog,
-    /// Servers that the settings name.
+    /// Servers that the settings define, by name.
     pub servers: &'a BTreeMap<String, NamedServer>,
-    /// Makes a source of the command that gives a key, given the setting that it stands in: nothing here starts
-    /// programs.
+    /// Makes a key source of a command and the name of its setting. It is given by the caller because this crate starts
+    /// no programs.
     pub key_source: &'a dyn Fn(&str, &str) -> Arc<dyn KeySource>,
-    /// How servers are reached.
+    /// Proxies, certificates and timeouts of connections.
     pub http: &'a ah_http::Options,
-    /// Features of the API to ask for that are not for everybody yet.
+    /// Beta features of the API to request.
     pub betas: &'a [String],
-    /// How much a model may write at once, where that was set; never more than it is known to be able to.
+    /// Output limit in tokens, if set; reduced to the limit of the model.
     pub max_output: Option<u64>,
-    /// How long a server may be silent.
+    /// Timeouts of a server's answer.
     pub timeouts: Timeouts,
-    /// How often a failed request is sent again.
+    /// Retries of failed requests.
     pub retry: Policy,
-    /// Makes the waits between attempts differ from those of other processes.
+    /// Seed of the jitter between retries.
     pub seed: u64,
 }
 
-/// The model that `name` stands for, ready to be asked. Nothing is sent yet.
+/// Returns a provider for the model `name`. Nothing is sent yet.
 pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, ProviderError> {
     if let Some(name) = name.strip_prefix("script:") {
         let path = match name {
@@ -82,7 +82,8 @@ pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, P
     route.connect(name)
 }
 
-/// Where the key for the model `name` is set; `None` if there is none and none may be needed.
+/// Returns the name of the variable or setting that holds the key for the model `name`, or `None` if no key is set and
+/// the server may need none.
 pub fn credentials(name: &str, options: &Options<'_>) -> Result<Option<String>, ProviderError> {
     if name.starts_with("script:") {
         return Ok(None);
@@ -90,19 +91,20 @@ pub fn credentials(name: &str, options: &Options<'_>) -> Result<Option<String>, 
     route(name, options)?.0.credentials()
 }
 
-/// Whether the server called `server` searches the web for its models; not known of servers that are not the vendor's own.
+/// Returns whether the server called `server` can search the web; `false` for any but the vendor's own.
 pub fn searches(server: &str, options: &Options<'_>) -> bool {
     Route::to(server, options).is_some_and(|route| route.searches())
 }
 
-/// The small model of the vendor whose server is called `server`, for work that needs no more; `None` where the server is
-/// somebody else's, who may have other models, or none is known.
+/// Returns the small model of the vendor whose server is called `server`, or `None` if none is known. A server at another
+/// address than the vendor's has none, since its models are unknown.
 pub fn small(server: &str, options: &Options<'_>) -> Option<String> {
     let route = Route::to(server, options).filter(Route::is_of_vendor)?;
     route.small().map(str::to_owned)
 }
 
-/// The settings that the model `name` is asked without, because it or its server does not take them.
+/// Returns the names of the settings that are not sent to the model `name`, because it or its server does not support
+/// them.
 pub fn left_out(
     name: &str,
     thinking: Thinking,
@@ -124,7 +126,7 @@ pub fn left_out(
     Ok(route.left_out(name, &request))
 }
 
-/// The server that has the model `name`, and its name there.
+/// The server of the model `name`, and the model's name there.
 fn route<'a>(
     name: &'a str,
     options: &'a Options<'a>,
@@ -140,8 +142,11 @@ fn route<'a>(
 }
 
 fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
-    let named = options.servers.keys();
-    let named: String = named.map(|name| format!("`{name}/NAME`, ")).collect();
+    let named: String = options
+        .servers
+        .keys()
+        .map(|name| format!("`{name}/NAME`, "))
+        .collect();
     ProviderError {
         hint: Some(format!(
             "known are `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, {named}`anthropic/NAME`, \
@@ -154,10 +159,11 @@ fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
     }
 }
 
-/// What went wrong, and why; some libraries say the same at each level.
+/// The error with its causes, joined by colons. Repetitions are dropped, as some libraries say the same at each level.
 fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |cause| cause.source());
-    let mut causes: Vec<_> = causes.map(ToString::to_string).collect();
+    let mut causes: Vec<_> = std::iter::successors(Some(error), |cause| cause.source())
+        .map(ToString::to_string)
+        .collect();
     causes.dedup();
     causes.join(": ")
 }

@@ -1,5 +1,5 @@
-//! Chat completions, the protocol of OpenAI and of the many servers that followed it. One call is one attempt; what the
-//! bytes mean is decided in `encode` and `decode`, how they come and go in `exchange`.
+//! Chat completions, the protocol of OpenAI and of many other servers. `encode` writes requests, `decode` reads answers;
+//! sending and receiving is left to [`exchange`](crate::exchange).
 
 pub(crate) mod calls;
 mod decode;

@@ -1,5 +1,5 @@
-//! The Responses API, OpenAI's successor of chat completions. One call is one attempt; what the bytes mean is decided in
-//! `encode` and `decode`, how they come and go in `exchange`.
+//! The Responses API, OpenAI's successor of chat completions. `encode` writes requests, `decode` reads answers; sending
+//! and receiving is left to [`exchange`](crate::exchange).
 
 mod decode;
 mod encode;

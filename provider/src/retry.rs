@@ -1,7 +1,7 @@
-//! Whether, when and how often a failed request is sent again.
+//! Retries of failed requests.
 //!
-//! The decision is a pure function of the failure; the waiting is [`Retrying`], which makes the attempts of any
-//! provider look like one answer. Which failures are worth it is [`ErrorClass::is_retryable`]'s to say.
+//! Whether and when to retry is a pure function of the error; [`Retrying`] waits, and makes the attempts of a provider
+//! look like one answer. Which errors are retried is decided by [`ErrorClass::is_retryable`].
 //!
 //! [`ErrorClass::is_retryable`]: ah_conversation::ErrorClass::is_retryable
 
@@ -15,15 +15,17 @@ use ah_conversation::{
 };
 use futures_util::{StreamExt, stream};
 
-/// The longest wait, whoever asks for it.
+use crate::failure::span;
+
+/// Longest delay, also if the server asks for more.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How often and how soon to try again.
+/// Number of retries and the delay before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// How many attempts may follow the first.
+    /// Limit of attempts after the first.
     pub retries: u32,
-    /// The wait after the first failure; it doubles with each further one.
+    /// Delay after the first failure; it doubles with each further one.
     pub first_delay: Duration,
 }
 
@@ -37,9 +39,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// How long to wait after `error`, the failure of the attempt numbered `attempt` from 0, or the error to give up
-    /// with. `jitter`, from 0 to 1, spreads clients that failed together; a wait that the server asked for is kept
-    /// to exactly.
+    /// Returns the delay before the next attempt after `error`, or the error to give up with. `attempt` counts from 0.
+    /// `jitter`, from 0 to 1, spreads clients that failed together; a delay that the server asks for is kept exactly.
     pub fn delay(
         &self,
         attempt: u32,
@@ -52,12 +53,12 @@ impl Policy {
         match error.retry_after {
             Some(asked) if asked > LONGEST => Err(ProviderError {
                 message: format!(
-                    "{}; the server asks to wait {} s, more than the {} s that are waited",
+                    "{}; the server asks to retry in {}; ah waits at most {}",
                     error.message,
-                    asked.as_secs(),
-                    LONGEST.as_secs()
+                    span(asked),
+                    span(LONGEST)
                 ),
-                hint: Some("try again later: the session goes on where it stopped".to_owned()),
+                hint: Some("try again later; the session continues where it stopped".to_owned()),
                 ..error
             }),
             Some(asked) => Ok(asked),
@@ -71,7 +72,7 @@ impl Policy {
     }
 }
 
-/// A provider that asks another one again where that may help.
+/// A provider that retries the requests of another one.
 pub struct Retrying<P> {
     inner: Arc<P>,
     policy: Policy,
@@ -79,7 +80,7 @@ pub struct Retrying<P> {
 }
 
 impl<P: Provider> Retrying<P> {
-    /// Wraps `inner`. The waits vary with `seed`.
+    /// Wraps `inner`. `seed` determines the jitter.
     pub fn new(inner: P, policy: Policy, seed: u64) -> Self {
         Self {
             inner: Arc::new(inner),
@@ -109,7 +110,7 @@ impl<P: Provider + 'static> Provider for Retrying<P> {
         }))
     }
 
-    /// Asked once: what failed is an answer to whoever wanted to know.
+    /// Not retried: a failed search is reported to the model, which may search again.
     fn search(&self, search: &WebSearch) -> Option<Searching> {
         self.inner.search(search)
     }
@@ -173,7 +174,7 @@ impl<P: Provider> Attempts<P> {
     }
 }
 
-/// Numbers from 0 to 1 that look random: SplitMix64, which needs no more state than a counter.
+/// Pseudo-random numbers from 0 to 1: SplitMix64, whose only state is a counter.
 struct Jitter(AtomicU64);
 
 impl Jitter {
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn delays() {
+    fn delays_double_up_to_the_limit_unless_the_server_asks_for_one() {
         use ErrorClass as E;
         let policy = Policy {
             retries: 10,
@@ -233,20 +234,20 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_past_the_limit_is_explained() {
+    fn a_delay_above_the_limit_is_an_error_that_says_so() {
         let error = error(ErrorClass::RateLimit, Some(3_600));
         let given_up = Policy::default()
             .delay(0, error, 0.0)
             .expect_err("too long");
         assert_eq!(
             given_up.message,
-            "no; the server asks to wait 3600 s, more than the 60 s that are waited"
+            "no; the server asks to retry in 1 h; ah waits at most 60 s"
         );
         assert!(given_up.hint.is_some());
     }
 
     #[test]
-    fn jitter_spreads() {
+    fn jitter_is_spread_over_its_range() {
         let jitter = Jitter(AtomicU64::new(1));
         let numbers: Vec<_> = (0..1_000).map(|_| jitter.next()).collect();
         assert!(numbers.iter().all(|number| (0.0..=1.0).contains(number)));

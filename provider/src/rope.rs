@@ -1,11 +1,11 @@
-//! Bytes that grow at the end, are cut there, and are handed out without being copied.
+//! A byte buffer that grows and is truncated at its end, and whose bytes are shared without a copy.
 
 use bytes::Bytes;
 
-/// From this size on bytes are sealed: shared from then on, and never written again.
+/// Size from which on a piece is sealed: shared, and no longer written.
 const SEALED: usize = 64 << 10;
 
-/// Bytes in shareable pieces, with a small open end.
+/// Bytes in sealed pieces, with an open piece at the end.
 #[derive(Debug, Default)]
 pub struct Rope {
     sealed: Vec<Bytes>,
@@ -14,17 +14,17 @@ pub struct Rope {
 }
 
 impl Rope {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.sealed_len + self.open.len()
     }
 
-    /// Adds `bytes` at the end.
+    /// Appends `bytes`.
     pub fn push(&mut self, bytes: &[u8]) {
         self.open.extend_from_slice(bytes);
     }
 
-    /// Makes what was pushed shareable, once it is enough to be worth it.
+    /// Seals the open piece if it is large enough.
     pub fn seal(&mut self) {
         if self.open.len() >= SEALED {
             let piece = Bytes::from(std::mem::take(&mut self.open));
@@ -33,7 +33,7 @@ impl Rope {
         }
     }
 
-    /// Cuts all but the first `len` bytes off.
+    /// Keeps only the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         while self.sealed_len > len {
             let Some(piece) = self.sealed.pop() else {
@@ -45,7 +45,7 @@ impl Rope {
         self.open.truncate(len - self.sealed_len);
     }
 
-    /// All bytes in order, with `inserted` put in at each of the places `at`, which ascend.
+    /// Returns all bytes in order, with `inserted` at each of the offsets `at`, which ascend.
     pub fn split_by(&self, at: &[usize], inserted: &'static str) -> Vec<Bytes> {
         let mut pieces = Vec::with_capacity(self.sealed.len() + 2 * at.len() + 2);
         let mut places = at.iter().copied().peekable();
@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_plain_bytes(
+        fn a_rope_equals_plain_bytes(
             steps in proptest::collection::vec((0usize..60_000, 0usize..300_000), 1..12),
         ) {
             let mut rope = Rope::default();

@@ -1,5 +1,5 @@
-//! From a model's name to the server that has it: by what stands before the `/`, which the settings may define or
-//! else is known here.
+//! Finds the server of a model by the part of the model's name before the `/`: a server that the settings define, or one
+//! that is known here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use crate::retry::Retrying;
 use crate::server::Server;
 use crate::{Options, with_causes};
 
-/// The beta that lets Sonnet models hold a million tokens.
+/// Beta for a context window of a million tokens, for Sonnet models.
 const WIDE_WINDOW: &str = "context-1m-2025-08-07";
 
-/// What a server speaks.
+/// Protocol of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Api {
@@ -36,35 +36,36 @@ pub enum Api {
     OpenAiResponses,
 }
 
-/// A server that the settings give a name. What it leaves open is as usual for a name that is known here.
+/// A server that the settings define. For a name that is known here, missing fields have the known values.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct NamedServer {
-    /// What it speaks.
+    /// Protocol.
     pub api: Option<Api>,
-    /// Where it is.
+    /// Address.
     pub base_url: Option<String>,
-    /// The variable that holds its key.
+    /// Variable that holds the key.
     pub key_env: Option<String>,
-    /// The command that prints its key, where the variable is not set.
+    /// Command that prints the key; used if the variable is not set.
     pub key_command: Option<String>,
-    /// The header that its key is shown in.
+    /// Header for the key.
     pub key_header: Option<String>,
-    /// Further headers for it.
+    /// Additional headers.
     pub headers: BTreeMap<String, String>,
-    /// Further fields of each request.
+    /// Additional fields of each request.
     pub extra_body: Map<String, Value>,
-    /// How it differs from what most take.
+    /// Deviations from the usual protocol.
     pub quirks: Option<Quirks>,
 }
 
-/// What is usual for a server whose name is known.
+/// Defaults of a server whose name is known.
 struct KnownServer {
     api: Api,
-    /// The variable that holds its address, and the address where that is not set.
+    /// Variable that holds the address.
     address: &'static str,
+    /// Address if the variable is not set.
     default: Option<&'static str>,
-    /// The variable that holds its key, where it is no matter of [`Credentials`].
+    /// Variable that holds the key; `None` where [`Credentials`] finds it.
     key: Option<&'static str>,
     quirks: Quirks,
 }
@@ -115,7 +116,7 @@ impl KnownServer {
     }
 }
 
-/// The way to a server.
+/// A server and the options to reach it.
 pub(crate) struct Route<'a> {
     name: &'a str,
     settings: Cow<'a, NamedServer>,
@@ -124,7 +125,7 @@ pub(crate) struct Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    /// The way to the server of this name, if there is one.
+    /// Returns the server of this name, if there is one.
     pub(crate) fn to(name: &'a str, options: &'a Options<'a>) -> Option<Self> {
         let (settings, usual) = (options.servers.get(name), KnownServer::of(name));
         (settings.is_some() || usual.is_some()).then(|| Self {
@@ -135,7 +136,7 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// The model that the server calls `name`, ready to be asked.
+    /// Returns a provider for the model that the server calls `name`.
     pub(crate) fn connect(&self, name: &str) -> Result<Arc<dyn Provider>, ProviderError> {
         let Options { retry, seed, .. } = *self.options;
         let mut model = self.options.catalog.model(self.name, name);
@@ -177,14 +178,14 @@ impl<'a> Route<'a> {
         })
     }
 
-    /// Where the key is set, if there is one.
+    /// Returns the name of the setting that holds the key, if there is a key.
     pub(crate) fn credentials(&self) -> Result<Option<String>, ProviderError> {
         let (base_url, _) = self.address()?;
         let (key, credentials, _) = self.key(&base_url)?;
         Ok(key.map(|_| credentials))
     }
 
-    /// The settings in `request` that the model called `name` is not asked for.
+    /// Returns the names of the settings in `request` that are not sent to the model `name`.
     pub(crate) fn left_out(&self, name: &str, request: &Request) -> Vec<&'static str> {
         let abilities = self.options.catalog.entry(self.name, name).abilities;
         let field = match self.api() {
@@ -198,19 +199,19 @@ impl<'a> Route<'a> {
         settings.left_out(request)
     }
 
-    /// Whether requests go to the vendor itself.
+    /// Returns whether requests go to the vendor itself.
     pub(crate) fn is_of_vendor(&self) -> bool {
         let usual = self.usual.as_ref().and_then(|usual| usual.default);
         self.address()
             .is_ok_and(|(address, _)| usual == Some(&*address))
     }
 
-    /// Whether the server searches the web itself.
+    /// Returns whether the server can search the web.
     pub(crate) fn searches(&self) -> bool {
         self.is_of_vendor() && self.api() == Api::Anthropic
     }
 
-    /// The vendor's small model.
+    /// Returns the vendor's small model.
     pub(crate) fn small(&self) -> Option<&'static str> {
         match self.name {
             "anthropic" => Some("haiku"),
@@ -231,7 +232,7 @@ impl<'a> Route<'a> {
         self.settings.api.or(usual).unwrap_or_default()
     }
 
-    /// The server, and the feature that it must be asked for.
+    /// The server, and the beta that its key requires.
     fn server(&self) -> Result<(Server, Option<&'static str>), ProviderError> {
         let (base_url, address) = self.address()?;
         let (key, credentials, beta) = self.key(&base_url)?;
@@ -239,7 +240,7 @@ impl<'a> Route<'a> {
             ah_http::client(self.options.http, &base_url).map_err(|error| ProviderError {
                 hint: match error {
                     ah_http::Error::Address { .. } => {
-                        Some(format!("{address} says where the server is"))
+                        Some(format!("set {address} to the address of the server"))
                     }
                     _ => error.hint().map(str::to_owned),
                 },
@@ -259,7 +260,7 @@ impl<'a> Route<'a> {
         Ok((server, beta))
     }
 
-    /// Where the server is, and where that is set.
+    /// The address, and the name of the setting that holds it.
     fn address(&self) -> Result<(Cow<'_, str>, String), ProviderError> {
         let setting = format!("providers.{}.baseUrl", self.name);
         if let Some(address) = &self.settings.base_url {
@@ -268,13 +269,13 @@ impl<'a> Route<'a> {
         let Some(usual) = &self.usual else {
             return Err(self.no_address(&format!("set {setting} to the address of the server")));
         };
-        let address = self.variable(usual.address).or(usual.default);
-        let address = address.ok_or_else(|| {
-            self.no_address(&format!(
-                "set {} to the address of the server",
-                usual.address
-            ))
-        })?;
+        let address = self
+            .variable(usual.address)
+            .or(usual.default)
+            .ok_or_else(|| {
+                let hint = format!("set {} to the address of the server", usual.address);
+                self.no_address(&hint)
+            })?;
         let address = match self.name {
             "ollama" => ollama_address(address),
             _ => address.into(),
@@ -290,8 +291,8 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// What is shown to the server, where that is set, and the feature that must be asked for with it. Servers of one's
-    /// own often want no key; those of the vendors do.
+    /// The key, the name of its setting, and the beta that it requires. A missing key is an error only at a vendor's
+    /// server, since other servers often need none.
     fn key(
         &self,
         base_url: &str,
@@ -312,7 +313,7 @@ impl<'a> Route<'a> {
         if let Some(command) = command {
             let setting = format!("providers.{}.keyCommand", self.name);
             let source = (self.options.key_source)(command, &setting);
-            return Ok((Some(key(Secret::Asked(source))), setting, None));
+            return Ok((Some(key(Secret::Source(source))), setting, None));
         }
         if let Some(name) = variable {
             return Err(self.no_key(format!("set {name}")));
@@ -347,9 +348,13 @@ impl<'a> Route<'a> {
             name => format!("`{name}/` models"),
         };
         let elsewhere = self.elsewhere();
-        let hint = match elsewhere.is_empty() {
-            true => wanted,
-            false => format!("{wanted}; or ask what is set up: {}", elsewhere.join(", ")),
+        let hint = if elsewhere.is_empty() {
+            wanted
+        } else {
+            format!(
+                "{wanted}; or use a server that is configured: {}",
+                elsewhere.join(", ")
+            )
         };
         ProviderError {
             hint: Some(hint),
@@ -360,9 +365,9 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// The options that reach servers which are set up.
+    /// Command-line options for models of servers that are configured.
     fn elsewhere(&self) -> Vec<String> {
-        let is_set_up = |name: &str| {
+        let is_configured = |name: &str| {
             let is = |variable: &str| self.variable(variable).is_some();
             match name {
                 "litellm" => is("LITELLM_BASE_URL"),
@@ -370,8 +375,9 @@ impl<'a> Route<'a> {
                 _ => is("OLLAMA_HOST"),
             }
         };
-        let known = ["litellm", "openai", "ollama"].into_iter();
-        let known = known.filter(|name| is_set_up(name));
+        let known = ["litellm", "openai", "ollama"]
+            .into_iter()
+            .filter(|name| is_configured(name));
         let named = self.options.servers.keys().map(String::as_str);
         let mut names: Vec<_> = known
             .chain(named)
@@ -384,12 +390,15 @@ impl<'a> Route<'a> {
     }
 
     fn variable(&self, name: &str) -> Option<&str> {
-        let value = self.options.environment.get(name).map(str::trim);
-        value.filter(|value| !value.is_empty())
+        self.options
+            .environment
+            .get(name)
+            .map(str::trim)
+            .filter(|value| !value.is_empty())
     }
 }
 
-/// `OLLAMA_HOST` as an address: its own program takes a host alone, and one that stands for all hosts.
+/// Converts `OLLAMA_HOST` to an address: Ollama also accepts a host alone, and `0.0.0.0` for all interfaces.
 fn ollama_address(host: &str) -> Cow<'_, str> {
     if host.contains("://") {
         return host.into();
@@ -405,7 +414,7 @@ fn ollama_address(host: &str) -> Cow<'_, str> {
     format!("http://{name}:{port}").into()
 }
 
-/// How much `model` holds where `betas` are asked for: one of them gives Sonnet models a million tokens.
+/// The context window of `model` with `betas`.
 fn window(model: &Model, betas: &[String]) -> u64 {
     let is_wide = model.name.contains("sonnet") && betas.iter().any(|beta| beta == WIDE_WINDOW);
     model
@@ -417,7 +426,6 @@ fn window(model: &Model, betas: &[String]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Port 09 f: with the beta for it, a Sonnet model is summarised by a window of a million tokens.
     #[test]
     fn a_beta_widens_the_window_of_sonnet_models_alone() {
         let catalog = crate::catalog::Catalog::built_in();
@@ -433,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_ollama() {
+    fn a_host_of_ollama_becomes_an_address() {
         for (host, expected) in [
             ("http://h:1/x", "http://h:1/x"),
             ("h", "http://h:11434"),

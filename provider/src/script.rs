@@ -1,28 +1,28 @@
 //! The scripted model: a provider that plays a scenario from a file and needs neither network nor key.
 //!
-//! It is there to test one's own tools, skills and hooks, to show what `ah` does (`script:demo`), to replay a run that
-//! was recorded, and to test `ah` itself. A scenario is YAML or JSON, a list of turns, each the answer to one request:
+//! It serves to test tools, skills and hooks of one's own, to demonstrate `ah` (`script:demo`), to replay recorded runs,
+//! and to test `ah` itself. A scenario is YAML or JSON: a list of turns, each the answer to one request.
 //!
 //! ```yaml
 //! turns:
 //!   - text: Let me look at the tests.
 //!     tool: {name: bash, input: {command: sh test.sh}}
 //!   - expect: {results: [{text: FAIL, is_error: true}]}
-//!     error: {status: 529, type: overloaded_error}   # a failed try; the next turn answers the next one
+//!     error: {status: 529, type: overloaded_error}   # a failed attempt; the next turn answers the next one
 //!   - thinking: The name is not quoted.
 //!     text: The name is not quoted. I know what to do.
 //! ```
 //!
-//! All fields stand in [`format`](mod@format); `docs/scripted-model.md` shows them in use.
+//! All fields are in [`format`](mod@format); `docs/scripted-model.md` shows their use.
 //!
 //! **Which turn answers.** Within a process the turns are played one after the other, whatever the request: a turn
 //! that fails is used up too, so a retry meets the next one. A process that starts with a conversation in which this
-//! scenario has answered already goes on behind its last answer; so a killed run is resumed, and `ah -c` continued,
-//! with the same file. What was answered is known by the model's name on the messages, and what a compaction has
-//! taken out of the request by the summary, which is an answer as well. `resume: false` starts from the top.
+//! scenario has answered already continues after its last answer; so a killed run is resumed, and `ah -c` continued,
+//! with the same file. Earlier answers are recognised by the model's name on the messages, and answers that a compaction
+//! has removed from the request by the summary, which is an answer as well. `resume: false` starts at the first turn.
 //!
-//! Playing is deterministic: the same requests give the same events, ids included. Retries are left to whoever
-//! wraps the provider, files are read once, and nothing is stored.
+//! Playing is deterministic: the same requests give the same events, ids included. Retries are left to
+//! [`Retrying`](crate::retry::Retrying). Files are read once, and nothing is stored.
 
 mod check;
 pub mod demo;
@@ -53,7 +53,7 @@ use self::recorded::RecordedRequest;
 const CONTEXT_WINDOW: u64 = 200_000;
 const MAX_OUTPUT: u64 = 32_000;
 
-/// Why a scenario cannot be played.
+/// Error of a scenario that cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// The file cannot be read.
@@ -61,52 +61,52 @@ pub enum ScriptError {
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// It is not a scenario.
-    #[error("the scenario {name} is not valid: {fault}")]
+    /// The content is not a valid scenario.
+    #[error("the scenario {name} is not valid: {problem}")]
     Invalid {
-        /// The file, or the scenario's name.
+        /// The file or the name of the scenario.
         name: String,
-        /// What is wrong, and where.
-        fault: String,
+        /// The problem and its place.
+        problem: String,
     },
 }
 
 impl ScriptError {
-    /// What the user can do about it.
+    /// Returns a hint for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Read { .. } => {
                 Some("`script:demo` is built in; any other name is a path".to_owned())
             }
             Self::Invalid { .. } => {
-                Some("docs/scripted-model.md lists what a scenario may say".to_owned())
+                Some("docs/scripted-model.md lists the fields of a scenario".to_owned())
             }
         }
     }
 }
 
-/// A model that says what a scenario says. Clones play the same copy of it.
+/// A model that plays a scenario. Clones share the position in it.
 #[derive(Debug, Clone)]
 pub struct Script {
-    played: Arc<Played>,
+    player: Arc<Player>,
     normalizer: Arc<Normalizer>,
 }
 
 #[derive(Debug)]
-struct Played {
+struct Player {
     model: Model,
     scenario: Scenario,
-    /// The turns in the order in which they are played.
+    /// Indexes of the turns in the order in which they are played, with repetitions.
     order: Vec<usize>,
-    /// The place in `order` of the next turn, once there was a request.
+    /// Position in `order` of the next turn, once there was a request.
     next: Mutex<Option<usize>>,
 }
 
 impl Script {
-    /// The scenario in the file `path`, or the built-in one that is called `demo`.
+    /// Opens the scenario in the file `path`, or the built-in one if the path is `demo`.
     pub fn open(path: &Path) -> Result<Self, ScriptError> {
         if path == Path::new(demo::NAME) {
             return Ok(Self::demo());
@@ -115,26 +115,26 @@ impl Script {
             path: path.display().to_string(),
             source,
         })?;
-        let invalid = |fault| ScriptError::Invalid {
+        let invalid = |problem| ScriptError::Invalid {
             name: path.display().to_string(),
-            fault,
+            problem,
         };
         let scenario = Scenario::parse(&text).map_err(invalid)?;
         let stem = path.file_stem().unwrap_or(path.as_os_str());
         Self::new(&stem.to_string_lossy(), scenario)
     }
 
-    /// The little repair that `ah demo` shows.
+    /// Returns the built-in scenario of `ah demo`.
     pub fn demo() -> Self {
         let scenario = Scenario::parse(demo::SCENARIO).expect("a test plays the built-in scenario");
         Self::new(demo::NAME, scenario).expect("a parsed scenario was checked")
     }
 
-    /// `scenario` under `name`, unless it names its model itself.
+    /// A model for `scenario`, called `name` unless the scenario names its model.
     pub fn new(name: &str, scenario: Scenario) -> Result<Self, ScriptError> {
-        scenario.check().map_err(|fault| ScriptError::Invalid {
+        scenario.check().map_err(|problem| ScriptError::Invalid {
             name: name.to_owned(),
-            fault,
+            problem,
         })?;
         let model = Model {
             provider: "script".to_owned(),
@@ -144,19 +144,19 @@ impl Script {
             price: scenario.price.map(format::PricePerMillion::to_price),
             long_price: None,
         };
-        let played = Played {
+        let player = Player {
             model,
             order: scenario.order(),
             scenario,
             next: Mutex::new(None),
         };
         Ok(Self {
-            played: Arc::new(played),
+            player: Arc::new(player),
             normalizer: Arc::default(),
         })
     }
 
-    /// The same script, comparing requests with recorded ones as `normalizer` shows them.
+    /// Compares requests with recorded ones in the form that `normalizer` gives them.
     #[must_use]
     pub fn comparing(self, normalizer: Normalizer) -> Self {
         Self {
@@ -168,17 +168,17 @@ impl Script {
 
 impl Provider for Script {
     fn model(&self) -> &Model {
-        &self.played.model
+        &self.player.model
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let Self { played, normalizer } = self.clone();
-        let answer = async move { stream::iter(played.answer(&request, &normalizer)) };
+        let Self { player, normalizer } = self.clone();
+        let answer = async move { stream::iter(player.answer(&request, &normalizer)) };
         Box::pin(stream::once(answer).flatten().filter_map(perform))
     }
 }
 
-/// Waits, or gives what the step says.
+/// Performs a step: waits, or returns its event or error.
 async fn perform(step: Step) -> Option<Result<StreamEvent, ProviderError>> {
     match step {
         Step::Wait(time) => {
@@ -192,8 +192,8 @@ async fn perform(step: Step) -> Option<Result<StreamEvent, ProviderError>> {
     }
 }
 
-impl Played {
-    /// Takes the next turn and gives what it says to `request`.
+impl Player {
+    /// Takes the next turn and returns its steps as the answer to `request`.
     fn answer(&self, request: &Request, normalizer: &Normalizer) -> Vec<Step> {
         let at = self.take(request);
         let mut steps = vec![Step::Event(StreamEvent::Sent { payload_bytes: 0 })];
@@ -207,41 +207,41 @@ impl Played {
         steps
     }
 
-    /// The turn at `at`, if the request is what it expects.
+    /// The turn at position `at`, if the request meets its expectations.
     fn turn_for(
         &self,
         at: usize,
         request: &Request,
         normalizer: &Normalizer,
     ) -> Result<&Turn, ProviderError> {
-        let place = *self.order.get(at).ok_or_else(|| self.ended(request))?;
-        let turn = &self.scenario.turns[place];
-        let mut faults = turn
+        let index = *self.order.get(at).ok_or_else(|| self.ended(request))?;
+        let turn = &self.scenario.turns[index];
+        let mut problems = turn
             .expect
             .as_ref()
             .map(|expect| expect.unmet(request))
             .unwrap_or_default();
         if self.scenario.strict
-            && let Some(expected) = self.recorded(place)
+            && let Some(expected) = self.recorded(index)
         {
-            faults.extend(expected.difference(&normalizer.request(request)));
+            problems.extend(expected.difference(&normalizer.request(request)));
         }
-        if faults.is_empty() {
+        if problems.is_empty() {
             Ok(turn)
         } else {
-            Err(self.refuse(at, faults.join("\n").trim_end()))
+            Err(self.refuse(at, problems.join("\n").trim_end()))
         }
     }
 
-    /// The whole recorded request of the turn `place`: what did not change stands with an earlier turn.
-    fn recorded(&self, place: usize) -> Option<RecordedRequest> {
-        let messages = self.scenario.turns[place]
+    /// The complete recorded request of the turn at `index`. Parts that did not change are recorded with an earlier turn.
+    fn recorded(&self, index: usize) -> Option<RecordedRequest> {
+        let messages = self.scenario.turns[index]
             .request
             .as_ref()?
             .messages
             .clone();
         let earlier = || {
-            let turns = self.scenario.turns[..=place].iter().rev();
+            let turns = self.scenario.turns[..=index].iter().rev();
             turns.filter_map(|turn| turn.request.as_ref())
         };
         Some(RecordedRequest {
@@ -258,7 +258,7 @@ impl Played {
         at
     }
 
-    /// The place in `order` behind the last answer that `request` carries.
+    /// The position in `order` after the last answer that `request` holds.
     fn position(&self, request: &Request) -> usize {
         if !self.scenario.resume {
             return 0;
@@ -267,18 +267,18 @@ impl Played {
             .messages
             .first()
             .filter(|message| message.is_summary());
-        let start = summary.map_or(0, |summary| self.behind_summary(summary));
+        let start = summary.map_or(0, |summary| self.after_summary(summary));
         let is_own = |message: &&Arc<Message>| {
             message.role == Role::Assistant
                 && message.was_written_by(&self.model.provider, &self.model.name)
                 && summary.is_none_or(|summary| message.seq > summary.seq)
         };
         let answers = request.messages.iter().filter(is_own);
-        answers.fold(start, |at, answer| self.behind(at, answer))
+        answers.fold(start, |at, answer| self.after_answer(at, answer))
     }
 
-    /// The place behind the turn, at `at` or later, that gave `answer`.
-    fn behind(&self, at: usize, answer: &Message) -> usize {
+    /// The position after the turn, at `at` or later, that gave `answer`.
+    fn after_answer(&self, at: usize, answer: &Message) -> usize {
         let was_cut = answer.stop_reason() == Some(&StopReason::Interrupted);
         let gave = |place: &usize| {
             let turn = &self.scenario.turns[*place];
@@ -291,8 +291,8 @@ impl Played {
             .map_or(self.order.len(), |found| from + found + 1)
     }
 
-    /// The place behind the turn whose words became `summary`.
-    fn behind_summary(&self, summary: &Message) -> usize {
+    /// The position after the turn whose text became `summary`.
+    fn after_summary(&self, summary: &Message) -> usize {
         debug_assert!(
             matches!(summary.origin, Origin::Summary { .. }),
             "only called for summaries"
@@ -312,7 +312,7 @@ impl Played {
             .next()
             .map_or_else(String::new, |line| format!(": {line}"));
         ProviderError {
-            hint: Some("add a turn to the scenario, or begin a new session".to_owned()),
+            hint: Some("add a turn to the scenario, or start a new session".to_owned()),
             ..ProviderError::new(
                 ErrorClass::Script,
                 format!(
@@ -324,18 +324,18 @@ impl Played {
         }
     }
 
-    fn refuse(&self, at: usize, faults: &str) -> ProviderError {
-        let told = format!(
-            "the request is not what turn {} of the scenario `{}` expects: {faults}",
+    fn refuse(&self, at: usize, problems: &str) -> ProviderError {
+        let message = format!(
+            "the request is not what turn {} of the scenario `{}` expects: {problems}",
             at + 1,
             self.model.name
         );
         let hint = self.scenario.strict.then(|| {
-            "if the change is meant, record anew with `--record`, or take `strict` out of the scenario".to_owned()
+            "if the change is intended, record again with `--record`, or remove `strict` from the scenario".to_owned()
         });
         ProviderError {
             hint,
-            ..ProviderError::new(ErrorClass::Script, told)
+            ..ProviderError::new(ErrorClass::Script, message)
         }
     }
 }

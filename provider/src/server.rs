@@ -1,4 +1,4 @@
-//! Where a server is, and how it is reached. The same for every API.
+//! Address, key and headers of a server, the same for every API.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use crate::auth::{Authorization, Key, header_name};
 use crate::exchange::{Endpoint, SettingNames, Timeouts};
 
-/// A server and how it is reached.
+/// A server and the means to reach it.
 #[derive(Clone)]
 pub struct Server {
-    /// What it is reached with.
+    /// HTTP client for it.
     pub client: Client,
-    /// Its address: the host alone, up to the version of its API, or the whole.
+    /// Address: the host, the API with its version, or the whole URL.
     pub base_url: String,
-    /// What is shown to it.
+    /// Key for it.
     pub key: Option<Key>,
-    /// Further headers for it.
+    /// Additional headers.
     pub headers: BTreeMap<String, String>,
-    /// What the user has set to get here.
+    /// Names of the settings that it comes from, for hints.
     pub setting_names: SettingNames,
-    /// How long it may be silent.
+    /// Timeouts of its answers.
     pub timeouts: Timeouts,
 }
 
 impl Server {
-    /// The endpoint at `url`. The key is shown in the header `usual` where it names none itself; `own` are the headers
-    /// that the API wants.
+    /// Returns the endpoint at `url`. The key goes into the header `usual` unless it names another; `own` are headers that
+    /// the API requires.
     pub(crate) fn endpoint(
         self,
         url: &str,
@@ -56,15 +56,16 @@ impl Server {
 
 fn header_value(name: &str, value: &str) -> Result<HeaderValue, ProviderError> {
     let mut value = HeaderValue::from_str(value).map_err(|_| {
-        let message = format!("the value of the header `{name}` cannot be sent");
+        let message =
+            format!("the value of the header `{name}` holds characters that a header cannot");
         ProviderError::new(ErrorClass::InvalidRequest, message)
     })?;
-    // Nobody says whether it is a secret.
+    // It may be a secret.
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// `base` with `path` behind it, and the version of the API between them, unless they are there already.
+/// Returns `base` with the version of the API and `path` appended, unless it has them already.
 pub(crate) fn address(base: &str, path: &str) -> String {
     let base = base.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
@@ -76,10 +77,11 @@ pub(crate) fn address(base: &str, path: &str) -> String {
         let number = part.strip_prefix('v');
         number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
     };
-    // The first three are the scheme, nothing, and the host.
-    let version = match base.split('/').skip(3).any(is_version) {
-        true => "",
-        false => "/v1",
+    // The first three parts are the scheme, an empty one and the host.
+    let version = if base.split('/').skip(3).any(is_version) {
+        ""
+    } else {
+        "/v1"
     };
     format!("{base}{version}/{path}{query}")
 }
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn version_and_path_are_added_unless_present() {
         let chat = "chat/completions";
         for (base, expected) in [
             ("http://h:4000", "http://h:4000/v1/chat/completions"),

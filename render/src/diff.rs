@@ -1,7 +1,7 @@
-//! What has changed in a file, line by line and word by word.
+//! Diffs of files, by line and by word.
 //!
-//! The hunks come as tools give them in the details of their results: where they begin, and lines that begin with a
-//! blank, a minus or a plus.
+//! Hunks have the form of `structuredPatch` in the details of tool results: start lines, and lines that begin with a
+//! space, a minus or a plus.
 
 use std::time::Duration;
 
@@ -12,72 +12,71 @@ use similar::{ChangeTag, DiffOp, TextDiff};
 
 use crate::{Ink, Line, Style, wrap_hard};
 
-/// A run of changed lines longer than this is shown without marks at its words: they would not help, and cost time.
-const COMPARED: usize = 100;
+/// Longest run of changed lines, removed and added, whose words are compared. In longer ones, marks would not help.
+const MAX_COMPARED_LINES: usize = 100;
 
-/// After so long a comparison becomes a rough one.
-const MOST_TIME: Duration = Duration::from_millis(200);
+/// Time after which the comparison is approximated.
+const TIME_LIMIT: Duration = Duration::from_millis(200);
 
-/// A part of a file that has changed, with the lines around it.
+/// A changed part of a file, with the lines around it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hunk {
-    /// The number of its first line in the old file, counted from 1.
+    /// 1-based number of its first line in the old file.
     pub old_start: usize,
-    /// The same in the new file.
+    /// 1-based number of its first line in the new file.
     pub new_start: usize,
-    /// Its lines, each behind a blank, a minus or a plus.
+    /// Lines, each after a space, a minus or a plus.
     pub lines: Vec<String>,
 }
 
-/// A line of a hunk with its pieces: those that are marked are not in the other version.
-struct Changed {
+/// A line of a hunk. Its marked pieces are not in the other version.
+struct DiffLine {
     tag: ChangeTag,
     pieces: Vec<(bool, String)>,
 }
 
-/// Reads the hunks of a result's details; `None` if they are none.
+/// Parses the hunks in a result's details; `None` if they have another form.
 pub fn hunks(patch: &Value) -> Option<Vec<Hunk>> {
     Vec::<Hunk>::deserialize(patch).ok()
 }
 
-/// The hunks between two texts, with three lines around each. What takes too long to compare comes out rougher.
+/// Returns the hunks between two texts, with three lines of context. A comparison that takes too long is approximated.
 pub fn between(old: &str, new: &str) -> Vec<Hunk> {
     let diff = TextDiff::configure()
-        .timeout(MOST_TIME)
+        .timeout(TIME_LIMIT)
         .diff_lines(old, new);
     let hunk = |operations: Vec<DiffOp>| {
+        let first = operations.first()?;
         let lines = operations
             .iter()
-            .flat_map(|operation| diff.iter_changes(operation));
-        Hunk {
-            old_start: operations.first()?.old_range().start + 1,
-            new_start: operations.first()?.new_range().start + 1,
-            lines: lines
-                .map(|change| {
-                    format!(
-                        "{}{}",
-                        change.tag(),
-                        change.value().trim_end_matches(['\r', '\n'])
-                    )
-                })
-                .collect(),
-        }
-        .into()
+            .flat_map(|operation| diff.iter_changes(operation))
+            .map(|change| {
+                let line = change.value().trim_end_matches(['\r', '\n']);
+                format!("{}{line}", change.tag())
+            });
+        Some(Hunk {
+            old_start: first.old_range().start + 1,
+            new_start: first.new_range().start + 1,
+            lines: lines.collect(),
+        })
     };
     diff.grouped_ops(3).into_iter().filter_map(hunk).collect()
 }
 
-/// How many lines were added and removed.
+/// Returns the numbers of added and removed lines.
 pub fn counts(hunks: &[Hunk]) -> (usize, usize) {
     let count = |sign| {
-        let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
-        lines.filter(|line| line.starts_with(sign)).count()
+        hunks
+            .iter()
+            .flat_map(|hunk| &hunk.lines)
+            .filter(|line| line.starts_with(sign))
+            .count()
     };
     (count('+'), count('-'))
 }
 
-/// The hunks as rows: the line's number, its sign, the line. Words that have changed are underlined.
+/// Returns the hunks as rows: line number, sign, line. Changed words are underlined.
 pub fn rows(hunks: &[Hunk], width: usize) -> Vec<Line> {
     let last = |hunk: &Hunk| hunk.lines.len() + hunk.old_start.max(hunk.new_start);
     let digits = hunks.iter().map(last).max().unwrap_or(0).to_string().len();
@@ -119,8 +118,8 @@ fn hunk_rows(hunk: &Hunk, digits: usize, width: usize, rows: &mut Vec<Line>) {
     }
 }
 
-/// The lines of a hunk, the words of those compared that stand in the place of others.
-fn compared(lines: &[String]) -> Vec<Changed> {
+/// The lines of a hunk. In lines that replace others, changed words are marked.
+fn compared(lines: &[String]) -> Vec<DiffLine> {
     let mut all = Vec::new();
     let mut lines = lines.iter().map(String::as_str).peekable();
     while lines.peek().is_some() {
@@ -133,12 +132,12 @@ fn compared(lines: &[String]) -> Vec<Changed> {
         };
         let (old, new) = (run('-'), run('+'));
         if old.is_empty() && new.is_empty() {
-            // A line of the surroundings, or one that says that the last line does not end.
+            // A line of context, or the note about a missing newline at the end of the file.
             if let Some(line) = lines.next() {
                 let line = line.strip_prefix(' ').unwrap_or(line);
                 all.push(plain(ChangeTag::Equal, line));
             }
-        } else if old.is_empty() || new.is_empty() || old.len() + new.len() > COMPARED {
+        } else if old.is_empty() || new.is_empty() || old.len() + new.len() > MAX_COMPARED_LINES {
             all.extend(old.iter().map(|line| plain(ChangeTag::Delete, line)));
             all.extend(new.iter().map(|line| plain(ChangeTag::Insert, line)));
         } else {
@@ -148,29 +147,30 @@ fn compared(lines: &[String]) -> Vec<Changed> {
     all
 }
 
-fn plain(tag: ChangeTag, line: &str) -> Changed {
-    Changed {
+fn plain(tag: ChangeTag, line: &str) -> DiffLine {
+    DiffLine {
         tag,
         pieces: vec![(false, line.to_owned())],
     }
 }
 
-fn words(old: &[&str], new: &[&str], all: &mut Vec<Changed>) {
+fn words(old: &[&str], new: &[&str], all: &mut Vec<DiffLine>) {
     let diff = TextDiff::from_slices(old, new);
     for operation in diff.ops() {
         for change in diff.iter_inline_changes_deadline(operation, None) {
-            let pieces = change.iter_strings_lossy();
-            let pieces: Vec<_> = pieces
-                .map(|(marked, text)| (marked, text.into_owned()))
+            let mut pieces: Vec<_> = change
+                .iter_strings_lossy()
+                .map(|(is_marked, text)| (is_marked, text.into_owned()))
                 .collect();
-            // A line that is new throughout has no words that are newer than others.
-            let is_new = pieces.iter().all(|(marked, _)| *marked);
-            let pieces = pieces
-                .into_iter()
-                .map(|(marked, text)| (marked && !is_new, text));
-            all.push(Changed {
+            // Marks do not help in a line that is marked as a whole.
+            if pieces.iter().all(|(is_marked, _)| *is_marked) {
+                for (is_marked, _) in &mut pieces {
+                    *is_marked = false;
+                }
+            }
+            all.push(DiffLine {
                 tag: change.tag(),
-                pieces: pieces.collect(),
+                pieces,
             });
         }
     }

@@ -1,7 +1,7 @@
-//! Code in colours, line by line.
+//! Syntax highlighting, line by line.
 //!
-//! The grammars are loaded with the first code that is shown, and each language's part of them with the first code in
-//! it. What a grammar says of a word is brought down to the few kinds that the terminal's own colours can tell apart.
+//! The set of grammars is loaded with the first code, and each grammar with the first code in its language. The scopes of
+//! the grammars are mapped to the few styles that the sixteen terminal colours can express.
 
 use std::sync::LazyLock;
 
@@ -11,14 +11,14 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 
 use crate::{Ink, Line, Style};
 
-/// Longer lines were written by programs, and the grammars take long for them.
-const LONG_LINE: usize = 2_000;
-/// What follows after so much of one text stays without colours.
-const MUCH: usize = 128 * 1024;
+/// Length limit of highlighted lines, in bytes. Longer ones are usually generated, and the grammars are slow on them.
+const MAX_LINE: usize = 2_000;
+/// Limit of highlighted code per text, in bytes.
+const MAX_TEXT: usize = 128 * 1024;
 
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
-/// What the beginning of a scope stands for; the first that fits counts.
+/// Style for each prefix of a scope; the first match holds.
 static KINDS: LazyLock<Vec<(Scope, Style)>> = LazyLock::new(|| {
     const KINDS: [(&str, Style); 22] = [
         ("comment", Style::of(Ink::Plain, Effects::DIMMED)),
@@ -60,21 +60,21 @@ static KINDS: LazyLock<Vec<(Scope, Style)>> = LazyLock::new(|| {
     KINDS.into_iter().filter_map(scope).collect()
 });
 
-/// Colours the lines of one text, which it is given in order.
+/// Highlights the lines of one text, in order.
 #[derive(Clone)]
 pub struct Highlighter {
-    /// `None` for languages that nobody knows, and once there was too much.
+    /// `None` for an unknown language, and after the limit.
     state: Option<(ParseState, ScopeStack)>,
     left: usize,
 }
 
 impl Highlighter {
-    /// For a language by its name or by the ending of its files, as a fence names it: `rust`, `rs`.
+    /// A highlighter for a language, by its name or file extension: `rust`, `rs`.
     pub fn of_language(language: &str) -> Self {
-        Self::within(language, MUCH)
+        Self::within(language, MAX_TEXT)
     }
 
-    /// The same, for so many bytes and no more.
+    /// Like [`Self::of_language`], for at most `left` bytes.
     pub(crate) fn within(language: &str, left: usize) -> Self {
         let syntax = match language {
             "" | "text" | "txt" | "plain" | "console" => None,
@@ -87,12 +87,12 @@ impl Highlighter {
         }
     }
 
-    /// How many more bytes it would colour.
+    /// The number of bytes that can still be highlighted.
     pub(crate) fn left(&self) -> usize {
         self.left
     }
 
-    /// The next line, which has no line break.
+    /// Returns the next line, which has no line break.
     pub fn line(&mut self, text: &str) -> Line {
         self.highlight(text)
             .unwrap_or_else(|| Line::of(text, Style::PLAIN))
@@ -100,7 +100,7 @@ impl Highlighter {
 
     fn highlight(&mut self, text: &str) -> Option<Line> {
         let (state, scopes) = self.state.as_mut()?;
-        if text.len() > LONG_LINE {
+        if text.len() > MAX_LINE {
             return None;
         }
         let Some(left) = self.left.checked_sub(text.len()) else {
@@ -131,11 +131,17 @@ impl Highlighter {
 /// The style of the innermost scope that has one.
 fn style(scopes: &ScopeStack) -> Style {
     let kind = |scope: &Scope| {
-        let known = KINDS.iter().find(|(start, _)| start.is_prefix_of(*scope));
-        known.map(|(_, style)| *style)
+        KINDS
+            .iter()
+            .find(|(start, _)| start.is_prefix_of(*scope))
+            .map(|(_, style)| *style)
     };
-    let found = scopes.as_slice().iter().rev().find_map(kind);
-    found.unwrap_or(Style::PLAIN)
+    scopes
+        .as_slice()
+        .iter()
+        .rev()
+        .find_map(kind)
+        .unwrap_or(Style::PLAIN)
 }
 
 #[cfg(test)]
@@ -151,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn words_have_the_colour_of_their_kind() {
+    fn tokens_have_the_style_of_their_scope() {
         insta::assert_snapshot!(shown("rust", "/* over\ntwo */ fn main() {\n\tlet x = \"a\\n\" + 1;\n}"), @r#"
 ‹dim:/* over›
 ‹dim:two */› ‹keyword:fn› ‹name:main›() {

@@ -1,14 +1,13 @@
-//! The same for a page of the web that is looked at without one: no script, no address that is fetched, and nothing of
-//! what models and tools say that a browser would take for more than text.
+//! HTML for offline pages: no scripts, no resources that are loaded, and text of models and tools fully escaped.
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 use crate::{Highlighter, Line, Style};
 
-/// How the classes look that [`lines`] gives, by the reader's choice of light or dark.
+/// Style sheet for the classes of [`lines`], for light and dark mode.
 pub const STYLE: &str = include_str!("html.css");
 
-/// `text` as text of a page, also between quotation marks.
+/// Escapes `text` for HTML, also within quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in crate::neutralise(text).chars() {
@@ -24,7 +23,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Styled rows as they stand in a `pre`: a span with classes for each piece that has a style.
+/// Returns styled rows for a `pre` element: a `span` with classes for each styled piece.
 pub fn lines(lines: &[Line]) -> String {
     lines.iter().map(|row| line(row) + "\n").collect()
 }
@@ -40,15 +39,15 @@ fn line(line: &Line) -> String {
         .collect()
 }
 
-/// Code in a language, as it stands in a `pre`.
+/// Returns highlighted code for a `pre` element.
 pub fn code(language: &str, code: &str) -> String {
     let mut highlighter = Highlighter::of_language(language);
     let rows: Vec<_> = code.lines().map(|line| highlighter.line(line)).collect();
     lines(&rows)
 }
 
-/// Markdown as a page shows it. Tags in it are shown as they are, pictures become links, and of links only those lead
-/// somewhere that lead to a page or an address of mail.
+/// Converts Markdown to HTML. Tags are shown as text, images become links, and only links to web pages and mail addresses
+/// have a target.
 pub fn markdown(text: &str) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -87,7 +86,7 @@ pub fn markdown(text: &str) -> String {
     page
 }
 
-/// A link or a picture as a link that does no harm. Any other tag stays as it is.
+/// Converts a link or image to a link with a safe target. Other tags are unchanged.
 fn link(tag: Tag<'_>) -> Tag<'_> {
     match tag {
         Tag::Link {
@@ -103,7 +102,7 @@ fn link(tag: Tag<'_>) -> Tag<'_> {
             id,
         } => Tag::Link {
             link_type,
-            dest_url: harmless(dest_url),
+            dest_url: safe_target(dest_url),
             title,
             id,
         },
@@ -111,8 +110,8 @@ fn link(tag: Tag<'_>) -> Tag<'_> {
     }
 }
 
-/// The address, if following it can do no more than open a page or a letter; else one that leads nowhere.
-fn harmless(address: CowStr<'_>) -> CowStr<'_> {
+/// The address if its scheme is `http`, `https` or `mailto`, otherwise `#`.
+fn safe_target(address: CowStr<'_>) -> CowStr<'_> {
     let scheme = address
         .split_once(':')
         .map(|(scheme, _)| scheme.trim().to_ascii_lowercase());
@@ -127,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_hostile_is_left() {
+    fn active_content_is_escaped_or_removed() {
         for (text, expected) in [
             (
                 "<script>alert(1)</script>",
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn code_has_classes() {
+    fn code_is_highlighted_with_classes() {
         assert_eq!(
             markdown("```rs\nlet x = \"<\";\n```"),
             "<pre><span class=\"keyword\">let</span> x = <span class=\"quoted\">&quot;&lt;&quot;</span>;\n</pre>\n"

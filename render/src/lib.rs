@@ -1,22 +1,22 @@
-//! What people see, as values: text comes in, styled lines come out.
+//! Renders text to styled lines: Markdown, code, diffs, tool calls.
 //!
-//! It is a crate of its own because highlighting and comparing weigh much, and because it is pure: no terminal, clock or
-//! file is touched here, so every screen can be tested by what it says. Whoever draws decides where the lines go: the
-//! program that is run once writes them down, the one that is talked to keeps some of them moving.
+//! It is a crate of its own because highlighting and diffs have large dependencies, and because it is pure: it uses no
+//! terminal, clock or file, so every screen can be tested as a value. Printing and redrawing the lines is left to the
+//! callers.
 //!
-//! - [`Line`] is one row of [`Span`]s, each with a [`Style`]. It never holds anything that a terminal would obey, and
-//!   [`Line::paint`] gives it as text, with colours or without. Its `Debug` form is readable, for tests.
+//! - [`Line`] is one row of [`Span`]s, each with a [`Style`]. It never holds control characters, and [`Line::paint`]
+//!   returns it as text, with colours or without. Its `Debug` form is readable, for tests.
 //! - [`wrap`] breaks a line into rows of a width; [`Line::cut`] shortens one.
-//! - [`Markdown`] is fed an answer piece by piece: [`Markdown::feed`] gives the rows that are final, to be written once,
-//!   and [`Markdown::tail`] those that may still change, to be drawn anew at each frame.
-//! - [`tool::running`] and [`tool::ended`] show a call, [`tool::thinking`] what a model thought; changes of files
-//!   and lists of tasks are found by the shape of a result's details, never by a tool's name.
-//! - [`html`] has the same for a page that is looked at in a browser.
-//! - [`neutralise`] is for those who write text without styles.
+//! - [`Markdown`] renders an answer in pieces: [`Markdown::feed`] returns the rows that are final, to be printed once, and
+//!   [`Markdown::tail`] those that may still change, to be redrawn in each frame.
+//! - [`tool::running`] and [`tool::ended`] render a tool call, [`tool::thinking`] the thinking of a model. Changes of files
+//!   and task lists are recognised by the shape of a result's details, never by the name of the tool.
+//! - [`html`] renders to HTML.
+//! - [`neutralise`] makes text safe that is printed without styles.
 //!
-//! No row is wider than the width that was asked for. No meaning is in a colour alone: changes have signs, failures a
-//! cross, headings their marks. Colours are the terminal's own sixteen, and of those neither red nor green, which many
-//! cannot tell apart.
+//! No row is wider than the requested width. No meaning is in a colour alone: changes have signs, failures a cross,
+//! headings their marks. Colours are the sixteen of the terminal, without red and green, which many people cannot tell
+//! apart.
 
 pub mod diff;
 mod highlight;

@@ -1,10 +1,9 @@
-//! Markdown that is still being written.
+//! Incremental rendering of Markdown.
 //!
-//! An answer arrives in thousands of pieces. Parsed anew at each of them it would cost the square of its length, and
-//! drawn anew it would wipe what the reader has scrolled back to. So the text is cut where a block is surely over, by a
-//! look at the beginning of each line, and each block is parsed once, whole, by the parser. Items of a list are blocks of
-//! their own here, and the lines of a fence are final one by one. What is cut depends on the text alone, never on the
-//! pieces it came in.
+//! An answer arrives in thousands of pieces. Parsing all of it at each piece would take quadratic time, and redrawing all
+//! of it would disturb a reader who has scrolled back. So the text is split into blocks by the start of each line, and each
+//! block is parsed once, when it is complete. List items are blocks of their own, and each line of fenced code is final at
+//! once. The result depends only on the text, not on how it was cut into pieces.
 
 mod block;
 mod table;
@@ -17,52 +16,52 @@ use block::{Fence, Start};
 use crate::highlight::Highlighter;
 use crate::{Line, Style, wrap_hard};
 
-/// Code stands so far in.
+/// Indentation of code.
 const CODE_INDENT: usize = 2;
-/// So many bytes of code have colours in one text: some 250 lines. To tell them takes longer than all else together, and
-/// whoever reads hundreds of lines of code does not read them here.
-const COLOURED: usize = 8 * 1024;
-/// At most so much of an unfinished block is looked at for the tail.
-const TAIL: usize = 2 * 1024;
+/// Limit of highlighted code per text, in bytes: about 250 lines. Highlighting takes more time than everything else, and
+/// longer code is hardly read in the terminal.
+const MAX_HIGHLIGHTED: usize = 8 * 1024;
+/// Limit of an unfinished block that is rendered for the tail, in bytes.
+const MAX_TAIL: usize = 2 * 1024;
 
-/// Turns an answer into rows, piece by piece.
+/// Renders an answer to rows, piece by piece.
 #[derive(Clone)]
 pub struct Markdown {
     width: usize,
     open: Open,
-    /// The whole lines of the open block.
+    /// Complete lines of the open block.
     block: String,
-    /// The beginning of a line.
+    /// Start of the current line.
     partial: String,
-    /// Whether a blank line came since the last one that was not.
+    /// Whether the previous line was blank.
     after_blank: bool,
-    /// What the last block was; `None` before the first one.
+    /// Kind of the last block; `None` before the first one.
     last: Option<Kind>,
-    /// So many more bytes of code have colours.
+    /// Bytes of code that can still be highlighted.
     coloured: usize,
 }
 
-/// What the lines are in.
+/// The open block.
 #[derive(Clone)]
 enum Open {
     Nothing,
-    /// A block whose lines are gathered.
+    /// A block whose lines are collected.
     Block(Kind),
-    /// A fence at the margin, whose lines are final at once.
+    /// A top-level fence, whose lines are final at once.
     Fence(Fence, Highlighter),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Also a table, and what begins with a tag.
+    /// A paragraph, a table or an HTML block.
     Paragraph,
     Quote,
-    /// Code for its indent.
+    /// Indented code.
     Indented,
     Item {
-        /// Where its text stands.
+        /// Column of its text.
         indent: usize,
-        /// The fence in it that is open.
+        /// Open fence within it.
         fence: Option<Fence>,
     },
     Heading,
@@ -71,7 +70,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Whether there is always a blank line around it.
+    /// Whether there is always a blank line before and after it.
     fn stands_apart(self) -> bool {
         matches!(
             self,
@@ -81,7 +80,7 @@ impl Kind {
 }
 
 impl Markdown {
-    /// For rows of at most `width` columns.
+    /// A renderer for rows of at most `width` columns.
     pub fn new(width: usize) -> Self {
         Self {
             width,
@@ -90,11 +89,11 @@ impl Markdown {
             partial: String::new(),
             after_blank: false,
             last: None,
-            coloured: COLOURED,
+            coloured: MAX_HIGHLIGHTED,
         }
     }
 
-    /// What comes from now on is for rows of another width.
+    /// Changes the width for later rows.
     pub fn resize(&mut self, width: usize) {
         self.width = width;
     }
@@ -113,7 +112,7 @@ impl Markdown {
         rows
     }
 
-    /// The text is whole: returns the rows that were not final yet. What is fed next is another text, behind a blank line.
+    /// Ends the text and returns the remaining rows. Text that is fed later is a new text, after a blank line.
     pub fn finish(&mut self) -> Vec<Line> {
         let mut rows = Vec::new();
         let line = mem::take(&mut self.partial);
@@ -123,14 +122,14 @@ impl Markdown {
         self.close(&mut rows);
         self.open = Open::Nothing;
         self.after_blank = true;
-        self.coloured = COLOURED;
+        self.coloured = MAX_HIGHLIGHTED;
         rows
     }
 
-    /// The rows that the unfinished rest would be if the text ended here. Of a rest that is very long it is the end, as
-    /// well as it can be told; so the cost of a look does not grow.
+    /// Returns the rows of the unfinished rest as if the text ended here. Only the end of a long rest is rendered, so the
+    /// cost is bounded; the rows are approximate then.
     pub fn tail(&self) -> Vec<Line> {
-        let block = end(&self.block, TAIL);
+        let block = end(&self.block, MAX_TAIL);
         let mut rest = Self {
             width: self.width,
             open: self.open.clone(),
@@ -140,8 +139,8 @@ impl Markdown {
             last: self.last,
             coloured: self.coloured,
         };
-        let mut partial = end(&self.partial, TAIL);
-        // What may become a mark is shown once it is known which.
+        let mut partial = end(&self.partial, MAX_TAIL);
+        // Characters that may become markup are held back until the line is known.
         if partial
             .bytes()
             .all(|byte| b"`~#>*+-=_|: 0123456789.".contains(&byte))
@@ -156,7 +155,7 @@ impl Markdown {
         rest.finish()
     }
 
-    /// Takes the next whole line.
+    /// Accepts the next complete line.
     fn take(&mut self, line: &str, rows: &mut Vec<Line>) {
         if let Open::Fence(fence, highlighter) = &mut self.open {
             if fence.is_closed_by(line) {
@@ -172,7 +171,7 @@ impl Markdown {
                 self.after_blank = line.trim().is_empty();
                 self.block.push_str(line);
                 self.block.push('\n');
-                // The line below a paragraph that makes a heading of it is its last one.
+                // The underline of a heading ends the block.
                 if *kind == Kind::Paragraph && block::is_underline(line) {
                     self.close(rows);
                 }
@@ -215,7 +214,7 @@ impl Markdown {
         self.close(rows);
     }
 
-    /// The blank line before a block, where there is one.
+    /// Adds the blank line before a block, if there is one.
     fn gap(&mut self, kind: Kind, rows: &mut Vec<Line>) {
         let is_apart = |last: Kind| last.stands_apart() || kind.stands_apart();
         if self
@@ -228,7 +227,7 @@ impl Markdown {
         self.last = Some(kind);
     }
 
-    /// Gives the rows of the block that is gathered.
+    /// Ends the collected block and adds its rows.
     fn close(&mut self, rows: &mut Vec<Line>) {
         if let Open::Block(_) = self.open {
             let block = mem::take(&mut self.block);
@@ -242,7 +241,7 @@ impl Markdown {
     }
 }
 
-/// A line of code as rows.
+/// The rows of a line of code.
 fn code(line: &Line, width: usize) -> Vec<Line> {
     if line.is_blank() {
         return vec![Line::default()];
@@ -251,7 +250,7 @@ fn code(line: &Line, width: usize) -> Vec<Line> {
     wrap_hard(line, width, &indent, &indent)
 }
 
-/// The end of `text`, from a line's or at least a word's beginning, at most so many bytes.
+/// The end of `text`, at most `most` bytes, from the start of a line or else of a word.
 fn end(text: &str, most: usize) -> &str {
     let Some(start) = text.len().checked_sub(most) else {
         return text;

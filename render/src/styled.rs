@@ -1,4 +1,4 @@
-//! A row of text with styles, safe to be written to a terminal.
+//! Rows of styled text that are safe to print to a terminal.
 
 use std::fmt;
 
@@ -8,34 +8,34 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::neutralise;
 
-/// A tab reaches to the next multiple of so many columns.
+/// Distance of tab stops, in columns.
 const TAB: usize = 4;
 
-/// What a piece of text is, which decides its colour.
+/// The kind of a piece of text, which determines its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ink {
-    /// Just text.
+    /// Plain text.
     #[default]
     Plain,
-    /// A heading, or whatever else is to be found at a glance.
+    /// A heading, or other text that should stand out.
     Accent,
-    /// Code among words.
+    /// Inline code.
     Code,
-    /// What leads elsewhere.
+    /// A link.
     Link,
-    /// A failure, or what needs attention.
+    /// A failure or warning.
     Warning,
-    /// What a change has brought.
+    /// An added line.
     Added,
-    /// What a change has taken away.
+    /// A removed line.
     Removed,
-    /// A word of a language.
+    /// A keyword in code.
     Keyword,
-    /// Quoted text in code.
+    /// A string in code.
     Quoted,
     /// A number or a constant in code.
     Constant,
-    /// The name of something that is defined in code.
+    /// A name that is defined in code.
     Name,
 }
 
@@ -51,31 +51,31 @@ impl Ink {
     }
 }
 
-/// How a piece of text looks: what it is, and how strong.
+/// Style of a piece of text: its kind and its effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
-    /// What it is.
+    /// Kind, which determines the colour.
     pub ink: Ink,
-    /// Bold, dimmed, italic, underlined, struck out.
+    /// Bold, dimmed, italic, underlined, struck through.
     pub effects: Effects,
 }
 
 impl Style {
-    /// As the terminal shows text by itself.
+    /// Default style of the terminal.
     pub const PLAIN: Self = Self::of(Ink::Plain, Effects::new());
-    /// Stronger.
+    /// Bold.
     pub const BOLD: Self = Self::of(Ink::Plain, Effects::BOLD);
-    /// Weaker.
+    /// Dimmed.
     pub const DIM: Self = Self::of(Ink::Plain, Effects::DIMMED);
-    /// Failures, and what needs attention.
+    /// Failures and warnings.
     pub const WARNING: Self = Self::of(Ink::Warning, Effects::BOLD);
 
-    /// This ink, with these effects.
+    /// A style of this kind with these effects.
     pub const fn of(ink: Ink, effects: Effects) -> Self {
         Self { ink, effects }
     }
 
-    /// The same with `effects` besides.
+    /// Adds `effects`.
     #[must_use]
     pub fn with(self, effects: Effects) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Style {
         style.fg_color(self.ink.colour().map(Into::into))
     }
 
-    /// The words that stand for it in the readable form, and its classes in a page.
+    /// The names of kind and effects: the marks in the `Debug` form, and the classes in HTML.
     pub(crate) fn mark(self) -> String {
         const EFFECTS: [(Effects, &str); 6] = [
             (Effects::BOLD, "bold"),
@@ -100,22 +100,24 @@ impl Style {
             (Effects::INVERT, "inverse"),
         ];
         let ink = (self.ink != Ink::Plain).then(|| format!("{:?}", self.ink).to_lowercase());
-        let effects = EFFECTS.iter().filter(|(e, _)| self.effects.contains(*e));
-        let effects = effects.map(|(_, name)| (*name).to_owned());
+        let effects = EFFECTS
+            .iter()
+            .filter(|(effect, _)| self.effects.contains(*effect))
+            .map(|(_, name)| (*name).to_owned());
         ink.into_iter().chain(effects).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// With what lines are painted.
+/// Colours that lines are printed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Palette {
-    /// Nothing but the text.
+    /// None.
     Plain,
-    /// The sixteen colours that every terminal has, as its user has set them.
+    /// The sixteen colours of the terminal, as its user has configured them.
     Ansi,
 }
 
-/// A piece of a row that looks the same throughout.
+/// A piece of a row with one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     text: String,
@@ -123,18 +125,18 @@ pub struct Span {
 }
 
 impl Span {
-    /// The text: no line break, tab or control character.
+    /// Returns the text, without line breaks, tabs and control characters.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// How it looks.
+    /// Returns the style.
     pub fn style(&self) -> Style {
         self.style
     }
 }
 
-/// A row of text. Whatever is put into it is made harmless first, and neighbours that look the same become one.
+/// A row of styled text. Added text is neutralised, and adjacent pieces of one style are merged.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Line {
     spans: Vec<Span>,
@@ -148,7 +150,7 @@ impl Line {
         line
     }
 
-    /// Adds `text` at the end. Line breaks become blanks, tabs reach to their next stop.
+    /// Appends `text`. Line breaks become spaces, and tabs are expanded.
     pub fn push(&mut self, text: &str, style: Style) {
         let text = neutralise(text);
         if !text.contains(['\n', '\t']) {
@@ -169,7 +171,7 @@ impl Line {
         }
     }
 
-    /// Adds text that came out of a line.
+    /// Appends text that comes from a line, and so is neutralised already.
     pub(crate) fn push_clean(&mut self, text: &str, style: Style) {
         if text.is_empty() {
             return;
@@ -183,14 +185,14 @@ impl Line {
         }
     }
 
-    /// Adds another row at the end.
+    /// Appends another row.
     pub fn append(&mut self, other: &Self) {
         for span in &other.spans {
             self.push_clean(&span.text, span.style);
         }
     }
 
-    /// The same behind `prefix`.
+    /// Returns the row after `prefix`.
     #[must_use]
     pub fn behind(&self, prefix: &Self) -> Self {
         let mut line = prefix.clone();
@@ -198,33 +200,33 @@ impl Line {
         line
     }
 
-    /// The same behind so many blanks.
+    /// Returns the row indented by `columns`.
     #[must_use]
     pub fn indented(&self, columns: usize) -> Self {
         self.behind(&Self::of(&" ".repeat(columns), Style::PLAIN))
     }
 
-    /// Its pieces.
+    /// Returns the pieces.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// Whether there is nothing to be seen.
+    /// Returns whether there is nothing but white space.
     pub fn is_blank(&self) -> bool {
         self.spans.iter().all(|span| span.text.trim().is_empty())
     }
 
-    /// How many columns it takes.
+    /// Returns the width in columns.
     pub fn width(&self) -> usize {
         self.spans.iter().map(|span| span.text.width()).sum()
     }
 
-    /// The text alone.
+    /// Returns the text without styles.
     pub fn text(&self) -> String {
         self.spans.iter().map(Span::text).collect()
     }
 
-    /// As much of it as fits into `width` columns, with a sign where something is left out.
+    /// Returns the row truncated to `width` columns, with `…` at the cut.
     #[must_use]
     pub fn cut(&self, width: usize) -> Self {
         if self.width() <= width {
@@ -247,7 +249,7 @@ impl Line {
         line
     }
 
-    /// As text for a terminal, without a line break at its end.
+    /// Returns the row as text for a terminal, without a line break at the end.
     pub fn paint(&self, palette: Palette) -> String {
         let mut painted = String::new();
         for Span { text, style } in &self.spans {
@@ -281,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_obeys_gets_into_a_line() {
+    fn control_characters_become_visible_in_a_line() {
         let mut line = Line::of("a\tb\x1b[2J", Style::PLAIN);
         line.push("\nc", Style::BOLD);
         assert_eq!(format!("{line:?}"), "a   b␛[2J‹bold: c›");
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_between_what_people_see_as_characters() {
+    fn lines_are_cut_between_grapheme_clusters() {
         for (text, width, expected) in [
             ("abc", 3, "abc"),
             ("abcd", 3, "ab…"),

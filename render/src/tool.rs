@@ -1,7 +1,7 @@
-//! Calls of tools, while they run and once they have ended.
+//! Tool calls, while they run and after they have ended.
 //!
-//! What a call is, is told by its tool's key; what came of it, by the shape of the details of its result. A tool that
-//! gives `structuredPatch` has changed a file, one that gives `newTodos` keeps a list, whatever either is called.
+//! A call is shown by the display key of its tool, its result by the shape of the details: `structuredPatch` is a change of
+//! a file, `newTodos` a task list, whatever the name of the tool.
 
 use ah_conversation::DisplayKey;
 use anstyle::Effects;
@@ -9,52 +9,52 @@ use serde_json::Value;
 
 use crate::{Ink, Line, Style, diff, wrap_hard};
 
-/// So many lines are shown at the beginning and at the end of an output.
-const ENDS: usize = 3;
-/// So many lines of a change are shown at its beginning and at its end.
+/// Lines shown at the start and at the end of an output.
+const OUTPUT_ENDS: usize = 3;
+/// Lines shown at the start and at the end of a change.
 const CHANGE_ENDS: usize = 20;
-/// So many rows of a command are shown.
+/// Limit of rows of a command.
 const KEY_ROWS: usize = 6;
-/// What belongs to a call stands so far in.
+/// Indentation of the rows below a call.
 const INDENT: usize = 2;
 
-/// A call as it is shown.
+/// A tool call to be shown.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCall<'a> {
-    /// The tool's name.
+    /// Name of the tool.
     pub name: &'a str,
-    /// What stands for its input; a path is relative to the working directory.
+    /// Display form of its input; a path is relative to the working directory.
     pub key: &'a str,
-    /// What kind of thing that is.
+    /// Kind of the key.
     pub kind: Option<&'a DisplayKey>,
 }
 
-/// Where rows go.
+/// Width and indentation of rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// How many columns there are.
+    /// Width in columns.
     pub width: usize,
-    /// How many agents are above the one that calls: their calls stand further in.
+    /// Nesting depth of the calling agent, 0 for the main one.
     pub depth: usize,
 }
 
-/// What came of a call.
+/// Result of a tool call to be shown.
 #[derive(Debug, Clone, Copy)]
 pub struct CallOutcome<'a> {
-    /// What the tool said.
+    /// Output of the tool.
     pub output: &'a str,
-    /// What it said of its output besides.
+    /// Structured details of the result.
     pub details: Option<&'a Value>,
-    /// Whether it failed.
+    /// Whether the call failed.
     pub is_error: bool,
-    /// How long it ran.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// How the rest of a long output is shown: `ah show 4 --output`. Without one it is just said that there is more.
+    /// Command that shows the whole of a long output, such as `ah show 4 --output`.
     pub more: Option<&'a str>,
 }
 
 impl ToolCall<'_> {
-    /// `bash $ cargo test`, in one row.
+    /// One row such as `bash $ cargo test`.
     fn title(&self, name: Style) -> Line {
         let mut line = Line::of(self.name, name);
         let key = self.key.trim_end();
@@ -71,7 +71,7 @@ impl ToolCall<'_> {
 }
 
 impl Layout {
-    /// For an agent that nobody called.
+    /// The layout of the main agent.
     pub const fn of(width: usize) -> Self {
         Self { width, depth: 0 }
     }
@@ -92,7 +92,7 @@ impl Layout {
     }
 }
 
-/// A call that runs, in one row behind `sign`: `⠋ bash $ cargo test`.
+/// Returns a running call in one row after `sign`: `⠋ bash $ cargo test`.
 pub fn running(call: &ToolCall<'_>, sign: &str, layout: Layout) -> Line {
     let mut line = Line::of(sign, Style::of(Ink::Accent, Effects::new()));
     line.push(" ", Style::PLAIN);
@@ -100,8 +100,7 @@ pub fn running(call: &ToolCall<'_>, sign: &str, layout: Layout) -> Line {
     line.behind(&layout.indent()).cut(layout.width)
 }
 
-/// A call that has ended: what it was and how long it took, and below it what it changed, or the two ends of what it
-/// said.
+/// Returns an ended call: its title and duration, and below them its changes, or the start and the end of its output.
 pub fn ended(call: &ToolCall<'_>, outcome: &CallOutcome<'_>, layout: Layout) -> Vec<Line> {
     let room = layout.room();
     let details = outcome.details.filter(|_| !outcome.is_error);
@@ -116,13 +115,13 @@ pub fn ended(call: &ToolCall<'_>, outcome: &CallOutcome<'_>, layout: Layout) -> 
             .iter()
             .flat_map(|task| task_rows(task, below))
             .collect(),
-        Changes::None => output(outcome, below),
+        Changes::None => output_rows(outcome, below),
     };
     rows.extend(body.iter().map(|row| row.behind(&indent)));
     layout.put(&rows)
 }
 
-/// All that a call has changed, if the details of its result tell of a change: lines of files, or a list of tasks.
+/// Returns all changes in the details of a result, to a file or a task list; `None` if there are none.
 pub fn changes(details: &Value, width: usize) -> Option<Vec<Line>> {
     match Changes::of(details) {
         Changes::None => None,
@@ -137,7 +136,7 @@ pub fn changes(details: &Value, width: usize) -> Option<Vec<Line>> {
     }
 }
 
-/// What a model has thought: its first line, and how many follow. All of it if `is_open`.
+/// Returns the thinking of a model: its first line and the number of further lines, or all lines if `is_open`.
 pub fn thinking(text: &str, is_open: bool, layout: Layout) -> Vec<Line> {
     let style = Style::DIM.with(Effects::ITALIC);
     let (first, rest) = (Line::of("∴ ", Style::DIM), Line::of("  ", Style::DIM));
@@ -171,7 +170,7 @@ pub fn thinking(text: &str, is_open: bool, layout: Layout) -> Vec<Line> {
     layout.put(&rows)
 }
 
-/// A duration for people: `1.2s`, `2m05s`.
+/// Returns a duration for people: `1.2s`, `2m05s`.
 pub fn duration(milliseconds: u64) -> String {
     match milliseconds {
         0..60_000 => format!("{}.{}s", milliseconds / 1000, milliseconds % 1000 / 100),
@@ -179,11 +178,11 @@ pub fn duration(milliseconds: u64) -> String {
     }
 }
 
-/// What the details say of a change.
+/// Changes in the details of a result.
 enum Changes<'a> {
     None,
     Patch(Vec<diff::Hunk>),
-    /// A file that was not there.
+    /// The content of a new file.
     Created(&'a str),
     Tasks(&'a [Value]),
 }
@@ -207,7 +206,7 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// `+3 -1`
+    /// The numbers of added and removed lines.
     fn counts(&self) -> Option<(usize, usize)> {
         match self {
             Self::Patch(hunks) => Some(diff::counts(hunks)),
@@ -217,16 +216,17 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// The first rows: sign, name, time, and the key, in one row if that is enough.
+/// The first rows: sign, name, duration and key, in one row if they fit.
 fn head(
     call: &ToolCall<'_>,
     outcome: &CallOutcome<'_>,
     changes: &Changes<'_>,
     room: usize,
 ) -> Vec<Line> {
-    let mut line = match outcome.is_error {
-        true => Line::of("✗ ", Style::WARNING),
-        false => Line::of("✓ ", Style::of(Ink::Accent, Effects::new())),
+    let mut line = if outcome.is_error {
+        Line::of("✗ ", Style::WARNING)
+    } else {
+        Line::of("✓ ", Style::of(Ink::Accent, Effects::new()))
     };
     let mut after = Line::default();
     if let Some((added, removed)) = changes.counts() {
@@ -285,28 +285,28 @@ fn count(more: usize) -> String {
     }
 }
 
-/// The two ends of an output. A line is one row, however long it is.
-fn output(outcome: &CallOutcome<'_>, room: usize) -> Vec<Line> {
+/// The start and the end of an output. A long line is truncated to one row.
+fn output_rows(outcome: &CallOutcome<'_>, room: usize) -> Vec<Line> {
     let lines: Vec<&str> = outcome
         .output
         .lines()
         .filter(|line| !line.trim().is_empty())
         .collect();
     let row = |line: &&str| {
-        // A row's worth is looked at, and not a line of megabytes.
+        // Only the start of the line, which may have megabytes, is processed.
         let end = line
             .char_indices()
             .nth(room * 4 + 4)
             .map_or(line.len(), |(at, _)| at);
         Line::of(&line[..end], Style::DIM).cut(room)
     };
-    // One line more is no longer than the row that says so.
-    if lines.len() <= 2 * ENDS + 1 {
+    // A single hidden line takes no more room than the row about it.
+    if lines.len() <= 2 * OUTPUT_ENDS + 1 {
         return lines.iter().map(row).collect();
     }
-    let mut rows: Vec<Line> = lines[..ENDS].iter().map(row).collect();
-    rows.push(left_out(lines.len() - 2 * ENDS, outcome.more));
-    rows.extend(lines[lines.len() - ENDS..].iter().map(row));
+    let mut rows: Vec<Line> = lines[..OUTPUT_ENDS].iter().map(row).collect();
+    rows.push(left_out(lines.len() - 2 * OUTPUT_ENDS, outcome.more));
+    rows.extend(lines[lines.len() - OUTPUT_ENDS..].iter().map(row));
     rows
 }
 
@@ -324,7 +324,7 @@ fn left_out(lines: usize, more: Option<&str>) -> Line {
     Line::of(&format!("… {}{how}", count(lines)), Style::DIM)
 }
 
-/// A new file, all of whose lines were added.
+/// The rows of a new file.
 fn created(content: &str, room: usize) -> Vec<Line> {
     let digits = content.lines().count().to_string().len();
     let style = Style::of(Ink::Added, Effects::new());
@@ -339,7 +339,7 @@ fn created(content: &str, room: usize) -> Vec<Line> {
     rows.collect()
 }
 
-/// `☒ done`, `▶ being done`, `☐ to be done`
+/// The rows of a task: `☒` completed, `▶` in progress, `☐` pending.
 fn task_rows(task: &Value, room: usize) -> Vec<Line> {
     let text = |name: &str| task.get(name).and_then(Value::as_str);
     let content = text("content").unwrap_or("");

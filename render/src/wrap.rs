@@ -1,11 +1,11 @@
-//! Rows of a width: broken between words, and where a word is too long, within it.
+//! Line breaking: between words, and within words that are too long.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::{Line, Style};
 
-/// One thing on the screen that cannot be divided.
+/// A grapheme cluster.
 #[derive(Clone, Copy)]
 struct Cluster<'a> {
     text: &'a str,
@@ -19,8 +19,8 @@ impl Cluster<'_> {
     }
 }
 
-/// `line` as rows of at most `width` columns, `first` before the first of them and `rest` before the others. Blanks at
-/// a break go. A line without words is one row.
+/// Breaks `line` into rows of at most `width` columns, with `first` before the first row and `rest` before the others.
+/// Spaces at a break are dropped. A blank line is one row.
 pub fn wrap(line: &Line, width: usize, first: &Line, rest: &Line) -> Vec<Line> {
     broken(line, width, first, rest, |clusters, room| {
         let end = fitting(clusters, room);
@@ -29,7 +29,7 @@ pub fn wrap(line: &Line, width: usize, first: &Line, rest: &Line) -> Vec<Line> {
     })
 }
 
-/// The same for code, whose blanks mean something: broken just where the row is full.
+/// Like [`wrap`], but breaks where the row is full and keeps all spaces, for code.
 pub fn wrap_hard(line: &Line, width: usize, first: &Line, rest: &Line) -> Vec<Line> {
     broken(line, width, first, rest, |clusters, room| {
         let end = full(clusters, room);
@@ -37,8 +37,8 @@ pub fn wrap_hard(line: &Line, width: usize, first: &Line, rest: &Line) -> Vec<Li
     })
 }
 
-/// `line` as rows. `next` says of what is left, and of the room for it, where the row ends and where the one after it
-/// begins.
+/// Breaks `line` into rows. `next` gets the rest of the line and the room for it, and returns the end of the row and the
+/// start of the next one.
 fn broken(
     line: &Line,
     width: usize,
@@ -62,15 +62,16 @@ fn broken(
 }
 
 fn clusters(line: &Line) -> Vec<Cluster<'_>> {
-    let spans = line.spans().iter();
-    let clusters = spans.flat_map(|span| {
-        span.text().graphemes(true).map(|text| Cluster {
-            text,
-            style: span.style(),
-            width: text.width(),
+    line.spans()
+        .iter()
+        .flat_map(|span| {
+            span.text().graphemes(true).map(|text| Cluster {
+                text,
+                style: span.style(),
+                width: text.width(),
+            })
         })
-    });
-    clusters.collect()
+        .collect()
 }
 
 fn row(prefix: &Line, clusters: &[Cluster<'_>]) -> Line {
@@ -81,7 +82,7 @@ fn row(prefix: &Line, clusters: &[Cluster<'_>]) -> Line {
     row
 }
 
-/// How many of `clusters` fill a row of `width`; at least one, so that there is an end.
+/// The number of `clusters` that fill a row of `width`; at least one, so that wrapping makes progress.
 fn full(clusters: &[Cluster<'_>], width: usize) -> usize {
     let mut room = width;
     let fits = clusters.iter().take_while(|cluster| {
@@ -92,8 +93,7 @@ fn full(clusters: &[Cluster<'_>], width: usize) -> usize {
     fits.count().max(1).min(clusters.len())
 }
 
-/// How many of `clusters` are the next row: up to a blank where there is one, or beside a wide character, which stands
-/// for a word.
+/// The number of `clusters` in the next row, which breaks at a space or beside a wide character, which counts as a word.
 fn fitting(clusters: &[Cluster<'_>], width: usize) -> usize {
     let full = full(clusters, width);
     if full == clusters.len() {
@@ -106,7 +106,7 @@ fn fitting(clusters: &[Cluster<'_>], width: usize) -> usize {
     let end = breaks.unwrap_or(full);
     let blanks = clusters[..end].iter().rev().take_while(|c| c.is_blank());
     match end - blanks.count() {
-        // Nothing but blanks before a word that is too long.
+        // Only spaces before a word that is too long.
         0 => full,
         end => end,
     }

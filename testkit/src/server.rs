@@ -408,7 +408,7 @@ fn fail(
         }
         status => status.unwrap_or(500),
     };
-    let body = face.failure(&failure.words_of_server(), &id);
+    let body = face.failure(&failure.error_object(), &id);
     refuse(stream, wire, status, failure.retry_after, &body, id)
 }
 
@@ -460,7 +460,7 @@ fn play(
                 }
             }
             Step::Fail(_) => {
-                let words = turn.stream_error.as_ref().map(Failure::words_of_server);
+                let words = turn.stream_error.as_ref().map(Failure::error_object);
                 out.push(&answer.failure(&words.unwrap_or_default()))?;
             }
             Step::Cut => {

@@ -278,17 +278,17 @@ exit code 1
 
 $ ah -m script:bad.yaml go
 error: the scenario <project>/bad.yaml is not valid: unknown field `txt`, expected one of request, expect, repeat, delay_ms, chunk_delay_ms, pieces, error, thinking, signature, text, tool, tools, content, stop_reason, usage, stream_error, cut, hang, wire at line 2, column 5
-hint: docs/scripted-model.md lists what a scenario may say
+hint: docs/scripted-model.md lists the fields of a scenario
 exit code 1
 
 $ ah -m script:torn.yaml go
 error: the scenario <project>/torn.yaml is not valid: invalid indentation in multiline quoted scalar at line 3, column 1
-hint: docs/scripted-model.md lists what a scenario may say
+hint: docs/scripted-model.md lists the fields of a scenario
 exit code 1
 
 $ ah -m script:empty.yaml go
 error: the scenario <project>/empty.yaml is not valid: a scenario needs at least one turn
-hint: docs/scripted-model.md lists what a scenario may say
+hint: docs/scripted-model.md lists the fields of a scenario
 exit code 1
 
 $ ah -m script:bytes.yaml go
@@ -313,7 +313,7 @@ bash (<n>s)
   (no output)
 
 error: the scenario `short` ends with turn 1, but there was another request
-hint: add a turn to the scenario, or begin a new session
+hint: add a turn to the scenario, or start a new session
 exit code 1
 
 $ ah -m script:short.json --record /no/such/folder/run.yaml go

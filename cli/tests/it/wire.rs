@@ -194,7 +194,7 @@ fn a_way_to_the_server_that_cannot_be_is_named() {
     });
     insta::assert_snapshot!(told.concat(), @"
 error: `models` is not an http or https address
-hint: ANTHROPIC_BASE_URL says where the server is
+hint: set ANTHROPIC_BASE_URL to the address of the server
 error: the address of the proxy for https is not valid: builder error: relative URL without a base
 hint: correct HTTPS_PROXY or ALL_PROXY, for example http://localhost:8080
 error: cannot read certificates from /no/such.pem: No such file or directory (os error 2)
@@ -535,7 +535,7 @@ error: the request is not what turn 2 of the scenario `claude-sonnet-4-5-2025092
  messages: 3
 -tool_result bash ok: one
 +tool_result bash ok: two
-hint: if the change is meant, record anew with `--record`, or take `strict` out of the scenario
+hint: if the change is intended, record again with `--record`, or remove `strict` from the scenario
 exit code 1
 ");
 }

@@ -1,7 +1,7 @@
-//! A streamed message, from its events to [`StreamEvent`]s.
+//! Reads the events of a message.
 //!
-//! It is strict where leniency would pass off half an answer as a whole one (order of events, early end) and lenient
-//! where nothing can go wrong (unknown events, a block's end missing or told twice).
+//! It is strict where an incomplete answer could be taken for a complete one (order of events, early end) and lenient
+//! elsewhere (unknown events, a missing or repeated end of a block).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,13 +14,13 @@ use super::wire;
 use crate::decode::{AnswerReader, Phase};
 use crate::failure::{self, protocol, unparsable};
 
-/// What was said of the answer so far.
+/// State of the answer so far.
 #[derive(Debug, Default)]
 pub struct MessageReader {
     phase: Phase,
     usage: Usage,
     stop_reason: Option<StopReason>,
-    /// The blocks that have begun, and whether they still grow.
+    /// The blocks so far, by index; `true` while a block is open.
     blocks: BTreeMap<usize, bool>,
     pings: u64,
 }
@@ -31,7 +31,7 @@ impl AnswerReader for MessageReader {
         event: sse::Event<'_>,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
-        // Some gateways end with the word of the other protocol.
+        // Some gateways send the end marker of chat completions.
         if event.data.trim_ascii() == "[DONE]" {
             return Ok(());
         }
@@ -62,7 +62,7 @@ impl AnswerReader for MessageReader {
             "content_block_stop" => self.stop_block(parsed.index, events),
             "message_delta" => self.note_stop(&parsed, event.data, events),
             "message_stop" => self.end(events),
-            // What later versions of the protocol add.
+            // Events that later versions of the protocol add.
             _ => Ok(()),
         }
     }
@@ -83,7 +83,7 @@ impl AnswerReader for MessageReader {
             self.stop_block(Some(index), events)?;
         }
         self.stop_reason = message.stop_reason;
-        self.tell_stop(events);
+        self.push_stop(events);
         self.end(events)
     }
 
@@ -103,7 +103,7 @@ impl MessageReader {
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
         if self.phase == Phase::Started {
-            return Ok(()); // Told twice.
+            return Ok(()); // A repeated event.
         }
         let message = message.ok_or_else(|| protocol("message_start without a message"))?;
         self.phase = Phase::Started;
@@ -115,12 +115,14 @@ impl MessageReader {
         Ok(())
     }
 
-    /// The numbers of each event are totals so far, so a later one takes the place of an earlier one.
+    /// The numbers of each event are totals so far, so later ones replace earlier ones.
     fn merge_usage(&mut self, usage: Option<&wire::Usage>) {
         let Some(usage) = usage else { return };
-        let one_hour = usage.cache_creation.as_ref();
-        let one_hour = one_hour.and_then(|creation| creation.ephemeral_1h_input_tokens);
-        for (total, told) in [
+        let one_hour = usage
+            .cache_creation
+            .as_ref()
+            .and_then(|creation| creation.ephemeral_1h_input_tokens);
+        for (total, latest) in [
             (&mut self.usage.input_tokens, usage.input_tokens),
             (&mut self.usage.output_tokens, usage.output_tokens),
             (
@@ -133,7 +135,7 @@ impl MessageReader {
             ),
             (&mut self.usage.cache_creation_1h_input_tokens, one_hour),
         ] {
-            *total = told.unwrap_or(*total);
+            *total = latest.unwrap_or(*total);
         }
     }
 
@@ -147,7 +149,7 @@ impl MessageReader {
             return Err(protocol("content_block_start without index or block"));
         };
         if self.blocks.insert(index, true).is_some() {
-            return Err(protocol(format!("content block {index} began twice")));
+            return Err(protocol(format!("content block {index} started twice")));
         }
         let (block, signature) = block_start(block)?;
         events.push_back(StreamEvent::BlockStarted { index, block });
@@ -169,7 +171,7 @@ impl MessageReader {
         };
         if self.blocks.get(&index) != Some(&true) {
             return Err(protocol(format!(
-                "a piece of content block {index}, which is not open"
+                "content_block_delta for content block {index}, which is not open"
             )));
         }
         let delta = delta_of(delta).map_err(|error| unparsable(&error, data))?;
@@ -202,11 +204,11 @@ impl MessageReader {
                 serde_json::from_str(delta.get()).map_err(|error| unparsable(&error, data))?;
             self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
         }
-        self.tell_stop(events);
+        self.push_stop(events);
         Ok(())
     }
 
-    fn tell_stop(&self, events: &mut VecDeque<StreamEvent>) {
+    fn push_stop(&self, events: &mut VecDeque<StreamEvent>) {
         if let Some(stop_reason) = self.stop_reason.clone() {
             let usage = self.usage;
             events.push_back(StreamEvent::Stopping { stop_reason, usage });
@@ -223,7 +225,7 @@ impl MessageReader {
     }
 }
 
-/// A block at its start, and the signature that may stand there already.
+/// The start of a block, and the signature, which may already be there.
 fn block_start(
     mut block: serde_json::Map<String, Value>,
 ) -> Result<(BlockStart, Option<String>), ProviderError> {
@@ -262,7 +264,7 @@ fn block_start(
 }
 
 fn delta_of(raw: &RawValue) -> Result<Delta, serde_json::Error> {
-    // An unknown kind of delta may use the known names for other things, so failing to read it means nothing.
+    // An unknown kind of delta may use the known names for other types, so a parse error is ignored.
     if let Ok(delta) = serde_json::from_str::<wire::Delta>(raw.get()) {
         let known = match &*delta.kind {
             "text_delta" => delta.text.map(Delta::Text),

@@ -1,6 +1,5 @@
-//! A question to the model, as the bytes of a request body. The bytes of messages are kept and used again; only two
-//! things move from request to request, the prompt cache's breakpoints, and they are put between the bytes that are
-//! kept. Nothing here does I/O.
+//! Encodes requests of the Messages API. The bytes of messages are cached; the breakpoints of the prompt cache, which
+//! move from request to request, are inserted between them. Nothing here does I/O.
 
 use std::borrow::Cow;
 
@@ -18,10 +17,10 @@ use crate::http_model::RequestEncoder;
 use crate::openai::ThinkingField;
 use crate::rope::Rope;
 
-/// What goes before the last `}` of a block to let the prompt cache end there.
+/// Breakpoint of the prompt cache, inserted before the last `}` of a block.
 const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
-/// Encodes requests to one model and remembers their bytes.
+/// Encodes requests to one model and caches their messages.
 #[derive(Debug)]
 pub struct Encoder {
     model: Model,
@@ -48,7 +47,7 @@ impl RequestEncoder for Encoder {
 }
 
 impl Encoder {
-    /// An encoder for requests to `model`, which has these abilities.
+    /// An encoder for requests to `model`.
     pub fn new(model: Model, abilities: Abilities) -> Self {
         Self {
             model,
@@ -57,25 +56,32 @@ impl Encoder {
         }
     }
 
-    /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
+    /// The body up to the messages. Its size does not grow with the session, so it is not cached.
     fn head(&self, request: &Request) -> Bytes {
-        let begins_with_thought = |answer: &Message| {
+        let begins_with_thinking = |answer: &Message| {
             let first = blocks(answer, &self.model).into_iter().next();
-            first.as_ref().is_some_and(wire::Block::is_thought)
+            first.as_ref().is_some_and(wire::Block::is_thinking)
         };
-        let settings =
-            self.abilities
-                .effective_in_turn(request, ThinkingField::Thinking, begins_with_thought);
+        let settings = self.abilities.effective_in_turn(
+            request,
+            ThinkingField::Thinking,
+            begins_with_thinking,
+        );
         let last_tool = request.tools.len().saturating_sub(1);
-        let tools = request.tools.iter().enumerate();
-        let tools = tools.map(|(index, tool)| wire::Tool {
-            name: &tool.name,
-            description: &tool.description,
-            input_schema: &tool.input_schema,
-            cache_control: (index == last_tool).then_some(wire::CacheControl::Ephemeral),
-        });
-        let parts = request.system.iter().map(String::as_str);
-        let mut system: Vec<_> = parts
+        let tools = request
+            .tools
+            .iter()
+            .enumerate()
+            .map(|(index, tool)| wire::Tool {
+                name: &tool.name,
+                description: &tool.description,
+                input_schema: &tool.input_schema,
+                cache_control: (index == last_tool).then_some(wire::CacheControl::Ephemeral),
+            });
+        let mut system: Vec<_> = request
+            .system
+            .iter()
+            .map(String::as_str)
             .filter(|text| !text.trim().is_empty())
             .map(|text| wire::SystemBlock {
                 text,
@@ -105,16 +111,16 @@ impl Encoder {
     }
 }
 
-/// How far the bytes have come with a message. The end of the last one is left out of them.
+/// State of the encoder after a message. The bytes do not include the end of the last message.
 #[derive(Debug, Default, Clone, Copy)]
 struct Mark {
-    /// Whose message is still open, so that more blocks of this role belong to it.
+    /// Role of the message that is still open; further blocks of this role are added to it.
     open: Option<Role>,
-    /// Where a breakpoint may go in the last two user messages, in order.
+    /// Offsets for breakpoints in the last two user messages, in order.
     breakpoints: [Option<usize>; 2],
 }
 
-/// Adds the bytes of `message`, to the message before it if the same speaks on.
+/// Appends the bytes of `message`, to the open message if it has the same role.
 fn append(message: &Message, model: &Model, mark: &mut Mark, bytes: &mut Rope) {
     for block in blocks(message, model) {
         if mark.open == Some(message.role) {
@@ -148,7 +154,7 @@ fn pieces(conversation: &Conversation<Mark>) -> Vec<Bytes> {
     pieces
 }
 
-/// The blocks of `message` that the API takes.
+/// The blocks of `message` that the API accepts.
 fn blocks<'a>(message: &'a Message, model: &Model) -> Vec<wire::Block<'a>> {
     let is_own = message.was_written_by(&model.provider, &model.name);
     let mut blocks: Vec<_> = message
@@ -156,8 +162,8 @@ fn blocks<'a>(message: &'a Message, model: &Model) -> Vec<wire::Block<'a>> {
         .iter()
         .filter_map(|block| self::block(block, is_own))
         .collect();
-    // The API refuses an answer that ends with thinking, as one does that was interrupted there.
-    while blocks.last().is_some_and(wire::Block::is_thought) {
+    // The API rejects an answer that ends with thinking, as an interrupted one may.
+    while blocks.last().is_some_and(wire::Block::is_thinking) {
         blocks.pop();
     }
     if blocks.is_empty() && message.role == Role::User {
@@ -168,7 +174,7 @@ fn blocks<'a>(message: &'a Message, model: &Model) -> Vec<wire::Block<'a>> {
     blocks
 }
 
-/// `block` as it is sent, or `None` for what the API refuses: empty text, and thinking that it did not sign.
+/// `block` as it is sent, or `None` for a block that the API rejects: empty text, or thinking without its signature.
 fn block(block: &ContentBlock, is_own: bool) -> Option<wire::Block<'_>> {
     Some(match block {
         ContentBlock::Text { text } => self::text(text)?,
@@ -179,7 +185,7 @@ fn block(block: &ContentBlock, is_own: bool) -> Option<wire::Block<'_>> {
             thinking,
             signature: signature
                 .as_deref()
-                .filter(|seal| is_own && !seal.is_empty())?,
+                .filter(|signature| is_own && !signature.is_empty())?,
         },
         ContentBlock::RedactedThinking { data } if is_own => wire::Block::RedactedThinking { data },
         ContentBlock::RedactedThinking { .. } => return None,
@@ -222,13 +228,13 @@ fn image(image: &Image) -> wire::Block<'_> {
     }
 }
 
-/// The id as the API takes it: other vendors' ids may hold characters that it refuses.
+/// The id in the form that the API accepts: ids of other vendors may hold other characters.
 fn tool_use_id(id: &str) -> Cow<'_, str> {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if id.chars().all(is_fine) {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if id.chars().all(is_valid) {
         return Cow::Borrowed(id);
     }
-    Cow::Owned(id.replace(|c| !is_fine(c), "_"))
+    Cow::Owned(id.replace(|c| !is_valid(c), "_"))
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {

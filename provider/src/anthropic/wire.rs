@@ -1,4 +1,4 @@
-//! The JSON of the Messages API, as far as we write and read it. Nobody outside `anthropic` knows these shapes.
+//! The JSON of the Messages API, as far as it is used. Only `anthropic` knows these types, except for [`Thinking`].
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::abilities::ThinkingSetting;
 
-/// Everything of a request but its messages, which follow as text.
+/// A request without its messages, which are encoded separately.
 #[derive(Serialize)]
 pub struct Head<'a> {
     pub model: &'a str,
@@ -112,8 +112,8 @@ pub enum Block<'a> {
 }
 
 impl Block<'_> {
-    /// Whether the model thinks in it, rather than speaks or calls.
-    pub fn is_thought(&self) -> bool {
+    /// Returns whether it is a thinking block.
+    pub fn is_thinking(&self) -> bool {
         matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
     }
 }
@@ -125,7 +125,7 @@ pub struct ImageSource<'a> {
     pub data: &'a str,
 }
 
-/// A tool's arguments; the API takes nothing but an object.
+/// A tool's arguments; the API accepts only an object.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum ToolInput<'a> {
@@ -133,7 +133,7 @@ pub enum ToolInput<'a> {
     Malformed { malformed_input: &'a Value },
 }
 
-/// One event of the answer. Which of the fields are there depends on the type.
+/// One event of the answer. The fields that are set depend on the type.
 #[derive(Deserialize)]
 pub struct Event<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -147,7 +147,7 @@ pub struct Event<'a> {
     pub error: Option<Value>,
 }
 
-/// A message that is not streamed, or the error in its place.
+/// A message that is not streamed, or an error.
 #[derive(Deserialize)]
 pub struct Message {
     #[serde(flatten)]
@@ -164,7 +164,7 @@ pub struct MessageStart {
     pub usage: Option<Usage>,
 }
 
-/// Tokens, as far as the server tells them in this event.
+/// Token counts, as far as this event has them.
 #[derive(Deserialize)]
 pub struct Usage {
     pub input_tokens: Option<u64>,
@@ -185,7 +185,7 @@ pub struct MessageDelta {
     pub stop_reason: Option<StopReason>,
 }
 
-/// The fields of all kinds of deltas that we know.
+/// The fields of all known kinds of deltas.
 #[derive(Deserialize)]
 pub struct Delta<'a> {
     #[serde(rename = "type", borrow)]
@@ -196,7 +196,7 @@ pub struct Delta<'a> {
     pub partial_json: Option<String>,
 }
 
-/// A request for a search, whole.
+/// A request for a search.
 #[derive(Serialize)]
 pub struct SearchRequest<'a> {
     pub model: &'a str,
@@ -207,7 +207,7 @@ pub struct SearchRequest<'a> {
     pub messages: [SearchQuestion<'a>; 1],
 }
 
-/// The server's own tool.
+/// The server's search tool.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "web_search_20250305")]
 pub struct SearchTool<'a> {
@@ -225,7 +225,7 @@ pub struct SearchQuestion<'a> {
     pub content: &'a str,
 }
 
-/// One page that a search has found.
+/// One result of a search.
 #[derive(Deserialize)]
 pub struct SearchHit {
     #[serde(default)]
@@ -233,7 +233,7 @@ pub struct SearchHit {
     pub url: String,
 }
 
-/// What a block of results holds, or the word for why there are none; `None` for blocks of other kinds.
+/// Returns the results in a block, or the error code in their place; `None` for a block of another kind.
 pub fn search_results(block: &Value) -> Option<Result<Vec<SearchHit>, String>> {
     if block.get("type")?.as_str()? != "web_search_tool_result" {
         return None;
@@ -242,8 +242,10 @@ pub fn search_results(block: &Value) -> Option<Result<Vec<SearchHit>, String>> {
     if let Some(code) = content.get("error_code").and_then(Value::as_str) {
         return Some(Err(code.to_owned()));
     }
-    let hits = content.as_array()?.iter();
-    Some(Ok(hits
+    let hits = content
+        .as_array()?
+        .iter()
         .filter_map(|hit| SearchHit::deserialize(hit).ok())
-        .collect()))
+        .collect();
+    Some(Ok(hits))
 }

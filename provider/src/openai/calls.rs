@@ -1,7 +1,7 @@
-//! The tool calls of an answer, put together from their pieces.
+//! Puts the tool calls of an answer together from their pieces.
 //!
-//! A piece names its call by a number, but servers count from 0, from 1, with gaps, always 0, or not at all; some
-//! repeat the name, some leave it empty, some give no id or the same ones in every answer.
+//! A piece has the index of its call, but servers count from 0, from 1, with gaps, always 0, or send no index. Some repeat
+//! the name, some leave it empty, some send no id or the same ids in every answer.
 
 use std::collections::VecDeque;
 
@@ -13,9 +13,10 @@ use super::wire;
 use crate::blocks::Blocks;
 use crate::failure::protocol;
 
-/// Shorter ids are counters that start anew with each answer, while ours have to be unique in the conversation.
+/// Length below which an id is taken for a counter that restarts with each answer. Ids have to be unique in the
+/// conversation.
 const SHORTEST_ID: usize = 8;
-/// How the ids of calls begin that a server makes to itself: they are told, and not to be run.
+/// Prefix of the ids of calls that the server runs itself. They are reported and not to be run.
 const SERVER_CALL: &str = "srvtoolu_";
 
 /// The tool calls of one answer.
@@ -30,12 +31,12 @@ struct PartialCall {
     id: String,
     name: String,
     arguments: String,
-    /// The number of its block, once that has begun.
+    /// Index of its block, once that has started.
     block: Option<usize>,
 }
 
 impl Calls {
-    /// Takes a piece of a call. The `stamp` is what no other answer has in common with this one.
+    /// Accepts a piece of a call. `stamp` identifies the answer.
     pub fn read(
         &mut self,
         piece: wire::ToolCallDelta,
@@ -56,12 +57,12 @@ impl Calls {
             blocks.close(events);
         } else if let Some(index) = call.block {
             grow(index, more, events);
-        } else if call.is_introduced() {
+        } else if call.can_start() {
             self.start(index, stamp, blocks, events);
         }
     }
 
-    /// Ends all calls.
+    /// Ends all calls. A call without a name is an error.
     pub fn finish(
         &mut self,
         stamp: &str,
@@ -85,17 +86,17 @@ impl Calls {
         Ok(())
     }
 
-    /// Whether there is any call, the server's own included.
+    /// Returns whether there is no call, including those of the server.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Whether there is a call for us to run.
+    /// Returns whether there is a call to be run here.
     pub fn has_ours(&self) -> bool {
         self.ours().next().is_some()
     }
 
-    /// Whether the arguments of all our calls have come to their end.
+    /// Returns whether the arguments of all calls to be run here are complete.
     pub fn are_whole(&self) -> bool {
         self.ours()
             .all(|call| call.arguments.trim().is_empty() || is_json(&call.arguments))
@@ -105,7 +106,7 @@ impl Calls {
         self.calls.iter().filter(|call| !call.is_of_server())
     }
 
-    /// The call that `piece` belongs to, or `None` if it begins one.
+    /// The index of the call that `piece` belongs to, or `None` if it starts a call.
     fn find(&self, piece: &wire::ToolCallDelta) -> Option<usize> {
         let id = piece.id.as_deref().filter(|id| !id.is_empty());
         let name = piece.function.as_ref().and_then(|it| it.name.as_deref());
@@ -115,7 +116,7 @@ impl Calls {
             let index = self.calls.iter().rposition(is_at)?;
             let call = &self.calls[index];
             let has_other_id = id.is_some_and(|id| !call.id.is_empty() && call.id != id);
-            // Of those that give every call the same number each sends its calls whole.
+            // Servers that give all calls the same index send each call in one piece.
             let is_other = has_name && has_other_id && is_json(&call.arguments);
             return (!is_other).then_some(index);
         }
@@ -143,11 +144,11 @@ impl Calls {
 }
 
 impl PartialCall {
-    /// Takes what `piece` tells and gives the arguments in it.
+    /// Adds `piece` and returns the arguments in it.
     fn take(&mut self, piece: wire::ToolCallDelta) -> String {
-        let fill = |field: &mut String, told: Option<String>| {
-            if let Some(told) = told.filter(|told| !told.is_empty()) {
-                *field = told;
+        let fill = |field: &mut String, value: Option<String>| {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                *field = value;
             }
         };
         fill(&mut self.id, piece.id);
@@ -164,8 +165,8 @@ impl PartialCall {
         more
     }
 
-    /// Whether all is known that its block begins with. An id that has not come before the arguments will not come.
-    fn is_introduced(&self) -> bool {
+    /// Whether its block can start. An id that does not come before the arguments will not come at all.
+    fn can_start(&self) -> bool {
         !self.name.is_empty() && (!self.id.is_empty() || !self.arguments.is_empty())
     }
 
@@ -174,8 +175,8 @@ impl PartialCall {
     }
 }
 
-/// The `id` of the call numbered `index`, or one made of it that is unique in the conversation. The `stamp` is what no
-/// other answer has in common with this one.
+/// Returns the `id` of the call at `index`, or a derived id if it is not unique in the conversation. `stamp` identifies
+/// the answer.
 pub fn unique_id(id: &str, is_taken: bool, index: usize, stamp: &str) -> String {
     match id {
         "" => format!("call_{index}_{stamp}"),
@@ -184,7 +185,7 @@ pub fn unique_id(id: &str, is_taken: bool, index: usize, stamp: &str) -> String 
     }
 }
 
-/// Whether the call `id` is one that the server makes to itself.
+/// Returns whether the call `id` is run by the server itself.
 pub fn is_of_server(id: &str) -> bool {
     id.starts_with(SERVER_CALL)
 }

@@ -1,8 +1,8 @@
-//! An answer of chat completions, from its events to [`StreamEvent`]s.
+//! Reads the events of a chat completion.
 //!
-//! Many servers speak this protocol and each differently, so it reads whatever can be understood. It is strict where
-//! half an answer would pass for a whole one: a stream without an end, and one whose end comes in the midst of a tool
-//! call's arguments, as gateways close a stream that broke behind them.
+//! Servers differ in how they speak this protocol, so every known variant is accepted. It is strict where an incomplete
+//! answer could be taken for a complete one: a stream without an end, and one that ends within the arguments of a tool
+//! call, as when a gateway closes a stream after losing its own connection.
 
 use std::collections::VecDeque;
 
@@ -18,11 +18,11 @@ use crate::blocks::Blocks;
 use crate::decode::{AnswerReader, Phase};
 use crate::failure::{self, protocol, unparsable};
 
-/// What was said of the answer so far.
+/// State of the answer so far.
 #[derive(Debug, Default)]
 pub struct ChatReader {
     phase: Phase,
-    /// What no other answer has in common with this one: its id, or else its time.
+    /// Identifies the answer: its id, or else its creation time.
     stamp: String,
     usage: Usage,
     cost: Option<Cost>,
@@ -50,7 +50,7 @@ impl AnswerReader for ChatReader {
             };
         }
         let chunk = chunk(data)?;
-        // What was said so far may stand beside what is new.
+        // A server may send the whole message so far beside the delta.
         self.take(chunk, |choice| choice.delta.or(choice.message), events);
         Ok(())
     }
@@ -70,7 +70,7 @@ impl AnswerReader for ChatReader {
 
     fn close(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
         match self.finish_reason {
-            // Not every server says that it is done.
+            // Some servers send no end marker.
             Some(_) => self.end(events),
             None => Ok(()),
         }
@@ -104,18 +104,20 @@ impl ChatReader {
                 events.push_back(StreamEvent::Started { id, usage });
             }
             self.note_usage(choice.usage.take());
-            let finish_reason = choice.finish_reason.take();
-            let finish_reason = finish_reason.filter(|reason| !reason.is_empty());
-            self.finish_reason = finish_reason.or(self.finish_reason.take());
+            self.finish_reason = choice
+                .finish_reason
+                .take()
+                .filter(|reason| !reason.is_empty())
+                .or(self.finish_reason.take());
             self.add(delta(choice).unwrap_or_default(), events);
         }
     }
 
-    /// The numbers are totals so far, so later ones take the place of earlier ones.
-    fn note_usage(&mut self, told: Option<Value>) {
-        if let Some(told @ Value::Object(_)) = told {
-            self.usage = usage(&told);
-            self.cost = cost(&told).or(self.cost);
+    /// The numbers are totals so far, so later ones replace earlier ones.
+    fn note_usage(&mut self, latest: Option<Value>) {
+        if let Some(latest @ Value::Object(_)) = latest {
+            self.usage = usage(&latest);
+            self.cost = cost(&latest).or(self.cost);
         }
     }
 
@@ -124,7 +126,7 @@ impl ChatReader {
         let detailed: String = details
             .filter_map(|detail| self.details.read(detail))
             .collect();
-        // The same words come under several names at a time.
+        // Some servers send the same reasoning in several fields.
         let names = [delta.reasoning_content, delta.reasoning, Some(detailed)];
         let reasoning = names.into_iter().flatten().find(|words| !words.is_empty());
         match delta.thinking_blocks {
@@ -158,7 +160,7 @@ impl ChatReader {
             self.blocks
                 .thinking(block.thinking.unwrap_or_default(), events);
             self.blocks
-                .seal(block.signature.unwrap_or_default(), events);
+                .signature(block.signature.unwrap_or_default(), events);
         }
     }
 
@@ -179,7 +181,7 @@ impl ChatReader {
         self.calls.finish(&self.stamp, &mut self.blocks, events)?;
         let stop_reason = self.stop_reason()?;
         if let (StopReason::EndTurn | StopReason::ToolUse, Some(details)) =
-            (&stop_reason, self.details.sealed())
+            (&stop_reason, self.details.signed())
         {
             self.blocks.redacted(details, events);
         }
@@ -202,18 +204,18 @@ impl ChatReader {
             "model_length" => StopReason::ContextWindowExceeded,
             "content_filter" => StopReason::Refusal,
             "error" => {
-                let message = "the server broke the answer off without a reason";
+                let message = "the server ended the answer with an error and gave no reason";
                 return Err(ProviderError::new(ErrorClass::Server, message));
             }
             word => StopReason::from(word),
         })
     }
 
-    /// What a plain stop means: gateways say so too where the stream behind them broke, and some servers where they
-    /// wait for tool results.
+    /// The meaning of a plain stop. Gateways also send it after losing their own connection, and some servers send it
+    /// when they wait for tool results.
     fn stop(&self) -> Result<StopReason, ProviderError> {
         if !self.calls.are_whole() {
-            return Err(protocol("the answer ended in the midst of a tool call"));
+            return Err(protocol("the answer ended within a tool call"));
         }
         if self.calls.has_ours() {
             return Ok(StopReason::ToolUse);
@@ -240,7 +242,7 @@ impl wire::ThinkingContent {
     }
 }
 
-/// The chunk that `data` is, or the error that it tells in an answer's place.
+/// Parses `data` as a chunk, or returns the error that it holds.
 fn chunk(data: &str) -> Result<wire::Chunk, ProviderError> {
     let chunk: wire::Chunk =
         serde_json::from_str(data).map_err(|error| unparsable(&error, data))?;

@@ -1,4 +1,4 @@
-//! A question to the model, as the bytes of a request of chat completions. Nothing here does I/O.
+//! Encodes requests of chat completions. Nothing here does I/O.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use ah_conversation::{Effort, Message, Model, Request};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::messages::{Mark, append, begins_with_thought, json, pieces};
+use super::messages::{Mark, append, begins_with_thinking, json, pieces};
 use super::quirks::{OutputLimit, Quirks, ThinkingField};
 use super::wire;
 use crate::abilities::{Abilities, ThinkingSetting, effort_for};
@@ -14,7 +14,7 @@ use crate::anthropic::wire::Thinking as ThinkingObject;
 use crate::encoded::Encoded;
 use crate::http_model::RequestEncoder;
 
-/// Encodes requests to one model and remembers their bytes.
+/// Encodes requests to one model and caches their messages.
 #[derive(Debug)]
 pub struct Encoder {
     model: Model,
@@ -24,14 +24,14 @@ pub struct Encoder {
     encoded: Encoded<Mark>,
 }
 
-/// What goes into every request beside the conversation.
+/// Additional content of every request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Additions {
-    /// Fields of the request's body, which take the place of ours.
+    /// Fields of the body, which override the ones that are set here.
     pub body: Map<String, Value>,
-    /// Headers for the server behind the server, where it passes them on.
+    /// Headers that a gateway passes on to the server behind it.
     pub headers: BTreeMap<String, String>,
-    /// Features of the Messages API to ask for that are not for everybody yet.
+    /// Beta features of the Messages API to request.
     pub betas: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl RequestEncoder for Encoder {
 }
 
 impl Encoder {
-    /// An encoder for requests to `model`, which has these abilities.
+    /// An encoder for requests to `model`.
     pub fn new(model: Model, abilities: Abilities, additions: Additions, quirks: Quirks) -> Self {
         Self {
             model,
@@ -68,7 +68,7 @@ impl Encoder {
         }
     }
 
-    /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
+    /// The body up to the messages. Its size does not grow with the session, so it is not cached.
     fn head(&self, request: &Request) -> Bytes {
         let mut head = Map::new();
         head.insert("model".into(), model_name(&self.model, &self.quirks).into());
@@ -92,21 +92,21 @@ impl Encoder {
         bytes.into()
     }
 
-    /// How much may be written and thought, and how hot.
+    /// Adds output limit, thinking and sampling.
     fn add_output(&self, request: &Request, head: &mut Map<String, Value>) {
-        let begins_with_thought =
-            |answer: &Message| begins_with_thought(answer, &self.model, &self.quirks);
+        let begins_with_thinking =
+            |answer: &Message| begins_with_thinking(answer, &self.model, &self.quirks);
         let settings =
             self.abilities
-                .effective_in_turn(request, self.quirks.thinking, begins_with_thought);
+                .effective_in_turn(request, self.quirks.thinking, begins_with_thinking);
         let limit = settings.max_output.into();
         match self.quirks.output_limit {
             OutputLimit::MaxTokens => head.insert("max_tokens".into(), limit),
             OutputLimit::MaxCompletionTokens => head.insert("max_completion_tokens".into(), limit),
             OutputLimit::None => None,
         };
-        if let Some(thought) = settings.thinking {
-            self.add_thinking(thought, settings.effort, head);
+        if let Some(thinking) = settings.thinking {
+            self.add_thinking(thinking, settings.effort, head);
         }
         for (field, value) in [
             ("temperature", settings.temperature),
@@ -123,21 +123,22 @@ impl Encoder {
 
     fn add_thinking(
         &self,
-        thought: ThinkingSetting,
+        thinking: ThinkingSetting,
         effort: Option<Effort>,
         head: &mut Map<String, Value>,
     ) {
-        let budget = thought.tokens();
+        let budget = thinking.tokens();
         let (field, value) = match (self.quirks.thinking, effort) {
             (ThinkingField::None, _) => return,
-            // LiteLLM makes of the word what the vendor behind it wants.
+            // LiteLLM converts the effort for the vendor behind it.
             (ThinkingField::Thinking, Some(effort)) if budget > 0 => {
                 ("reasoning_effort", effort.as_str().into())
             }
-            (ThinkingField::Thinking, _) => ("thinking", json!(ThinkingObject::from(thought))),
+            (ThinkingField::Thinking, _) => ("thinking", json!(ThinkingObject::from(thinking))),
             (ThinkingField::ReasoningEffort, effort) => {
-                let effort = effort.or_else(|| self.abilities.effort(effort_for(budget)));
-                let effort = effort.map(Effort::as_str);
+                let effort = effort
+                    .or_else(|| self.abilities.effort(effort_for(budget)))
+                    .map(Effort::as_str);
                 ("reasoning_effort", effort.into())
             }
             (ThinkingField::Reasoning, _) if budget == 0 => {
@@ -159,33 +160,42 @@ impl Encoder {
 
     fn tools(&self, request: &Request) -> Value {
         let last = request.tools.len() - 1;
-        let tools = request.tools.iter().enumerate();
-        let tools = tools.map(|(index, tool)| wire::Tool {
-            function: wire::Function {
-                name: &tool.name,
-                description: &tool.description,
-                parameters: &tool.input_schema,
-            },
-            cache_control: self.breakpoint(index == last),
-        });
-        json!(tools.collect::<Vec<_>>())
+        let tools: Vec<_> = request
+            .tools
+            .iter()
+            .enumerate()
+            .map(|(index, tool)| wire::Tool {
+                function: wire::Function {
+                    name: &tool.name,
+                    description: &tool.description,
+                    parameters: &tool.input_schema,
+                },
+                cache_control: self.breakpoint(index == last),
+            })
+            .collect();
+        json!(tools)
     }
 
     /// The system prompt as the first message.
     fn system(&self, request: &Request) -> Option<Bytes> {
-        let parts = request.system.iter().map(String::as_str);
-        let parts: Vec<_> = parts.filter(|part| !part.trim().is_empty()).collect();
+        let parts: Vec<_> = request
+            .system
+            .iter()
+            .map(String::as_str)
+            .filter(|part| !part.trim().is_empty())
+            .collect();
         let last = parts.len().checked_sub(1)?;
-        let content = match self.quirks.cache_control {
-            false => wire::SentContent::Text(parts.join("\n\n")),
-            true => {
-                let parts = parts.into_iter().enumerate();
-                let parts = parts.map(|(index, text)| wire::Part::Text {
+        let content = if self.quirks.cache_control {
+            let parts = parts
+                .into_iter()
+                .enumerate()
+                .map(|(index, text)| wire::Part::Text {
                     text: text.into(),
                     cache_control: self.breakpoint(index == last),
                 });
-                wire::SentContent::Parts(parts.collect())
-            }
+            wire::SentContent::Parts(parts.collect())
+        } else {
+            wire::SentContent::Text(parts.join("\n\n"))
         };
         let mut bytes = json(&wire::Message::System { content });
         if !request.messages.is_empty() {
@@ -199,15 +209,16 @@ impl Encoder {
     }
 }
 
-/// The model's name as the server knows it.
+/// Returns the model's name at the server.
 pub fn model_name(model: &Model, quirks: &Quirks) -> String {
-    match model.name.contains('/') {
-        true => model.name.clone(),
-        false => format!("{}{}", quirks.model_prefix, model.name),
+    if model.name.contains('/') {
+        model.name.clone()
+    } else {
+        format!("{}{}", quirks.model_prefix, model.name)
     }
 }
 
-/// The headers that the server is to pass on.
+/// Returns the headers for the server behind a gateway.
 pub fn passed_on(additions: &Additions, quirks: &Quirks) -> Map<String, Value> {
     let mut headers = Map::new();
     if quirks.extra_headers {

@@ -1,8 +1,8 @@
-//! The messages of a conversation as chat completions have them: results of tools one by one, in their order, before
-//! what the user says; pictures as addresses that hold their data.
+//! Encodes messages for chat completions: each tool result as a message of its own, before the text of the user; images
+//! as data URLs.
 //!
-//! Several messages in which a user only says something become one, since the templates of local models insist that
-//! the roles take turns. So the end of such a message is left open until something else follows.
+//! Consecutive user messages of text alone become one, since the chat templates of local models require that the roles
+//! alternate. The end of such a message is therefore left open until another message follows.
 
 use std::borrow::Cow;
 
@@ -19,23 +19,23 @@ use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE};
 use crate::rope::Rope;
 
-/// What goes before the last `}` of a message or part to let the prompt cache end there.
+/// Breakpoint of the prompt cache, inserted before the last `}` of a message or part.
 const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
-/// What a result begins with that is an error, as there is no field to say so.
+/// Prefix of a tool result that is an error, since there is no field for it.
 pub const ERROR_PREFIX: &str = "Error: ";
 
-/// How far the bytes have come with a message.
+/// State of the encoder after a message.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Mark {
-    /// Whether the last message is one in which a user only says something, which more may be added to.
+    /// Whether the last message is a user message of text alone, which is still open.
     is_open: bool,
-    /// Who spoke last.
+    /// Role of the last message.
     role: Option<Role>,
-    /// Where a breakpoint may go in the last two turns of the user, in order.
+    /// Offsets for breakpoints in the last two user turns, in order.
     breakpoints: [Option<usize>; 2],
 }
 
-/// Adds the bytes of `message`.
+/// Appends the bytes of `message`.
 pub fn append(
     message: &Message,
     model: &Model,
@@ -54,11 +54,15 @@ pub fn append(
     }
 }
 
-/// The bytes of all messages, with breakpoints if there shall be some, and the end of the body.
+/// Returns the bytes of all messages, with breakpoints on request, and the end of the body.
 pub fn pieces(conversation: &Conversation<Mark>, with_breakpoints: bool) -> Vec<Bytes> {
     let mark = conversation.mark();
-    let breakpoints = mark.breakpoints.into_iter().flatten();
-    let breakpoints: Vec<_> = breakpoints.filter(|_| with_breakpoints).collect();
+    let breakpoints: Vec<_> = mark
+        .breakpoints
+        .into_iter()
+        .flatten()
+        .filter(|_| with_breakpoints)
+        .collect();
     let mut pieces = conversation.bytes().split_by(&breakpoints, BREAKPOINT);
     let ends = match (mark.is_open, with_breakpoints) {
         (true, true) => ["\"", BREAKPOINT, "}]}"],
@@ -85,14 +89,14 @@ impl Writer<'_> {
         for result in message.tool_results() {
             self.result(result);
         }
-        let results = message.tool_results();
-        let shown = results.filter(|_| !self.quirks.images_in_results);
-        let parts: Vec<_> = shown
-            .flat_map(pictures_of)
+        let parts: Vec<_> = message
+            .tool_results()
+            .filter(|_| !self.quirks.images_in_results)
+            .flat_map(images_of)
             .chain(message.content.iter().filter_map(part))
             .collect();
         if parts.is_empty() && !message.is_results() {
-            return self.say(EMPTY_MESSAGE);
+            return self.text(EMPTY_MESSAGE);
         }
         let is_text = |part: &wire::Part<'_>| matches!(part, wire::Part::Text { .. });
         if !parts.iter().all(is_text) {
@@ -102,13 +106,13 @@ impl Writer<'_> {
         }
         for part in parts {
             if let wire::Part::Text { text, .. } = part {
-                self.say(&text);
+                self.text(&text);
             }
         }
     }
 
-    /// Adds what a user only says.
-    fn say(&mut self, text: &str) {
+    /// Adds text of the user.
+    fn text(&mut self, text: &str) {
         let quoted = json(text);
         let inside = &quoted[1..quoted.len() - 1];
         if self.mark.is_open {
@@ -117,19 +121,19 @@ impl Writer<'_> {
             self.begin();
             self.bytes.push(br#"{"role":"user","content":""#);
             self.mark.is_open = true;
-            // Its own place is known when it ends.
+            // Its offset is known when it ends.
             self.mark.breakpoints[1] = None;
         }
         self.bytes.push(inside);
     }
 
     fn result(&mut self, result: &ToolResult) {
-        let has_pictures = pictures_of(result).next().is_some();
+        let has_images = images_of(result).next().is_some();
         let prefix = if result.is_error { ERROR_PREFIX } else { "" };
-        let content = if has_pictures && self.quirks.images_in_results {
+        let content = if has_images && self.quirks.images_in_results {
             let parts = result.content.iter().map(|block| match block {
                 ResultBlock::Text { text } => self::text(text),
-                ResultBlock::Image(image) => picture(image),
+                ResultBlock::Image(image) => self::image(image),
             });
             let prefix = result.is_error.then(|| text(ERROR_PREFIX));
             wire::SentContent::Parts(prefix.into_iter().chain(parts).collect())
@@ -144,7 +148,7 @@ impl Writer<'_> {
     }
 
     fn assistant(&mut self, message: &Message, model: &Model) {
-        let said = text_of(&message.content);
+        let text = text_of(&message.content);
         let tool_calls: Vec<_> = message
             .tool_uses()
             .map(|call| wire::ToolCall {
@@ -155,25 +159,25 @@ impl Writer<'_> {
                 },
             })
             .collect();
-        let said = Some(said.as_str()).filter(|said| !said.trim().is_empty());
-        if said.is_none() && tool_calls.is_empty() {
+        let text = Some(text.as_str()).filter(|text| !text.trim().is_empty());
+        if text.is_none() && tool_calls.is_empty() {
             return;
         }
         let returned = returned(message, model, self.quirks);
         let (thinking_blocks, reasoning_details) = match returned {
-            ReturnedReasoning::Sealed => sealed(&message.content),
+            ReturnedReasoning::Sealed => signed(&message.content),
             ReturnedReasoning::Words | ReturnedReasoning::None => (Vec::new(), None),
         };
-        let words = match returned {
-            ReturnedReasoning::Words => thought(&message.content),
+        let reasoning_content = match returned {
+            ReturnedReasoning::Words => reasoning_text(&message.content),
             ReturnedReasoning::Sealed | ReturnedReasoning::None => String::new(),
         };
         self.message(&wire::Message::Assistant {
-            content: said,
+            content: text,
             tool_calls,
             thinking_blocks,
             reasoning_details,
-            reasoning_content: &words,
+            reasoning_content: &reasoning_content,
         });
         self.mark.role = Some(Role::Assistant);
     }
@@ -190,7 +194,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Ends a message that was left open.
+    /// Ends the open message.
     fn close(&mut self) {
         if std::mem::take(&mut self.mark.is_open) {
             self.bytes.push(b"\"");
@@ -200,13 +204,13 @@ impl Writer<'_> {
     }
 }
 
-/// What a user says or shows in `block`.
+/// A user's text or image in `block`.
 fn part(block: &ContentBlock) -> Option<wire::Part<'_>> {
     match block {
-        ContentBlock::Image(image) => Some(picture(image)),
+        ContentBlock::Image(image) => Some(self::image(image)),
         block => block
             .as_text()
-            .filter(|words| !words.trim().is_empty())
+            .filter(|text| !text.trim().is_empty())
             .map(text),
     }
 }
@@ -218,38 +222,41 @@ fn text(text: &str) -> wire::Part<'_> {
     }
 }
 
-fn picture(image: &Image) -> wire::Part<'static> {
+fn image(image: &Image) -> wire::Part<'static> {
     let url = data_url(image);
     wire::Part::ImageUrl {
         image_url: wire::ImageUrl { url },
     }
 }
 
-/// A picture as an address that holds its data.
+/// Returns an image as a data URL.
 pub fn data_url(image: &Image) -> String {
     format!("data:{};base64,{}", image.media_type, image.data)
 }
 
-/// What goes before the pictures of a result where a user shows them.
+/// Returns the heading of the images of a tool result, where they are sent in a user message.
 pub fn heading(result: &ToolResult) -> String {
     format!("What `{}` shows:", result.tool_name)
 }
 
-/// The pictures in a result, as a user shows them.
-fn pictures_of(result: &ToolResult) -> impl Iterator<Item = wire::Part<'_>> {
-    let pictures = result.content.iter().filter_map(|block| match block {
-        ResultBlock::Image(image) => Some(picture(image)),
-        ResultBlock::Text { .. } => None,
-    });
-    let mut pictures = pictures.peekable();
-    let heading = pictures.peek().map(|_| wire::Part::Text {
+/// The images in a tool result, with a heading, as parts of a user message.
+fn images_of(result: &ToolResult) -> impl Iterator<Item = wire::Part<'_>> {
+    let mut images = result
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            ResultBlock::Image(image) => Some(self::image(image)),
+            ResultBlock::Text { .. } => None,
+        })
+        .peekable();
+    let heading = images.peek().map(|_| wire::Part::Text {
         text: heading(result).into(),
         cache_control: None,
     });
-    heading.into_iter().chain(pictures)
+    heading.into_iter().chain(images)
 }
 
-/// The arguments as JSON text; servers refuse any that are not an object.
+/// Returns the arguments as JSON text. Malformed arguments are wrapped in an object, since servers accept nothing else.
 pub fn arguments(input: &Input) -> String {
     let arguments = match input {
         Input::Object(_) => serde_json::to_string(input),
@@ -260,22 +267,23 @@ pub fn arguments(input: &Input) -> String {
     arguments.expect("maps with text for keys")
 }
 
-/// Whether a model that begins with thoughts gets those of `answer` back.
-pub fn begins_with_thought(answer: &Message, model: &Model, quirks: &Quirks) -> bool {
+/// Returns whether `answer` is sent with thinking blocks.
+pub fn begins_with_thinking(answer: &Message, model: &Model, quirks: &Quirks) -> bool {
     returned(answer, model, quirks) == ReturnedReasoning::Sealed
-        && !sealed(&answer.content).0.is_empty()
+        && !signed(&answer.content).0.is_empty()
 }
 
-/// In which form the reasoning in `message` goes back to `model`: if at all, to the one whose it is.
+/// The form in which the reasoning in `message` is returned to `model`. Only the model that wrote it gets it back.
 fn returned(message: &Message, model: &Model, quirks: &Quirks) -> ReturnedReasoning {
-    match message.was_written_by(&model.provider, &model.name) {
-        true => quirks.returned_reasoning,
-        false => ReturnedReasoning::None,
+    if message.was_written_by(&model.provider, &model.name) {
+        quirks.returned_reasoning
+    } else {
+        ReturnedReasoning::None
     }
 }
 
-/// The reasoning that the model sealed: in the form of the Messages API, and as a list of details.
-fn sealed(content: &[ContentBlock]) -> (Vec<wire::SentThinking<'_>>, Option<&RawValue>) {
+/// The signed reasoning: as blocks of the Messages API, and as a list of `reasoning_details`.
+fn signed(content: &[ContentBlock]) -> (Vec<wire::SentThinking<'_>>, Option<&RawValue>) {
     let mut details = None;
     let blocks = content.iter().filter_map(|block| match block {
         ContentBlock::Thinking {
@@ -297,16 +305,18 @@ fn sealed(content: &[ContentBlock]) -> (Vec<wire::SentThinking<'_>>, Option<&Raw
     (blocks.collect(), details)
 }
 
-/// The words of the model's reasoning.
-fn thought(content: &[ContentBlock]) -> String {
-    let words = content.iter().filter_map(|block| match block {
-        ContentBlock::Thinking { thinking, .. } => Some(thinking.as_str()),
-        _ => None,
-    });
-    words.collect()
+/// The text of the reasoning.
+fn reasoning_text(content: &[ContentBlock]) -> String {
+    content
+        .iter()
+        .filter_map(|block| match block {
+            ContentBlock::Thinking { thinking, .. } => Some(thinking.as_str()),
+            _ => None,
+        })
+        .collect()
 }
 
-/// The id of a call as the server takes it, the same for the call and its result.
+/// Returns the id of a call in the form that the server accepts, the same for the call and its result.
 pub fn tool_call_id(id: &str, taken: ToolCallIds) -> Cow<'_, str> {
     let is_taken = match taken {
         ToolCallIds::Any => true,
@@ -323,7 +333,7 @@ pub fn tool_call_id(id: &str, taken: ToolCallIds) -> Cow<'_, str> {
     }
 }
 
-/// A number that stands for `text`, always the same: FNV-1a.
+/// The FNV-1a hash of `text`, which is the same in every run.
 fn fnv(text: &str) -> u64 {
     let bytes = text.bytes().map(u64::from);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -331,7 +341,7 @@ fn fnv(text: &str) -> u64 {
     })
 }
 
-/// `value` as JSON.
+/// Returns `value` as JSON.
 pub fn json(value: &(impl Serialize + ?Sized)) -> Vec<u8> {
     serde_json::to_vec(value).expect("the wire's types have text for keys")
 }

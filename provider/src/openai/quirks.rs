@@ -1,90 +1,90 @@
-//! How servers that speak chat completions differ in what they want to be sent. What they send is read without asking
-//! which server it is.
+//! Differences between servers of chat completions in the requests that they accept. Answers are read in the same way for
+//! all servers.
 
 use serde::Deserialize;
 
-/// How a server differs from what most take. The names are those of the settings.
+/// Deviations of a server from what most accept. The names are those of the settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Quirks {
-    /// What is put before the name of a model that has no `/` in it, as a gateway may want the vendor's name there.
+    /// Prefix for the names of models without a `/`; a gateway may require the vendor's name.
     pub model_prefix: String,
-    /// How it is told the most that it may write.
+    /// Field of the output limit.
     pub output_limit: OutputLimit,
-    /// Whether it refuses to be asked for the tokens of a streamed answer.
+    /// Whether it rejects `stream_options`, which asks for the token counts of a streamed answer.
     pub no_usage: bool,
-    /// How it is told to think.
+    /// Field of the thinking setting.
     pub thinking: ThinkingField,
-    /// What of its reasoning it wants back.
+    /// Reasoning that is sent back to it.
     pub returned_reasoning: ReturnedReasoning,
-    /// Whether it takes breakpoints for the prompt cache, in the form of the Messages API.
+    /// Whether it accepts `cache_control`, the prompt cache breakpoints of the Messages API.
     pub cache_control: bool,
-    /// Whether it takes pictures in the results of tools.
+    /// Whether it accepts images in tool results.
     pub images_in_results: bool,
-    /// Which ids of tool calls it takes.
+    /// Ids of tool calls that it accepts.
     pub tool_call_ids: ToolCallIds,
-    /// Whether it passes on to the server behind it what stands under `extra_headers`: betas go there then.
+    /// Whether it passes on the headers in `extra_headers` to the server behind it; betas are sent there then.
     pub extra_headers: bool,
 }
 
-/// The field that holds the most that a model may write.
+/// Field of the output limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputLimit {
-    /// The usual one.
+    /// `max_tokens`, the usual one.
     #[default]
     MaxTokens,
-    /// Its successor, which OpenAI's newer models insist on.
+    /// `max_completion_tokens`, which newer models of OpenAI require.
     MaxCompletionTokens,
-    /// None: the server decides.
+    /// None; the server decides.
     None,
 }
 
-/// The field by which a model is told how much to think.
+/// Field of the thinking setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingField {
-    /// None: it thinks as it does by itself.
+    /// None; the model decides.
     #[default]
     None,
-    /// An object with a number of tokens, as in the Messages API; LiteLLM translates it for others.
+    /// `thinking` with a budget, as in the Messages API; LiteLLM converts it for other vendors.
     Thinking,
-    /// `low`, `medium` or `high`.
+    /// `reasoning_effort`: `low`, `medium` or `high`.
     ReasoningEffort,
-    /// An object with a number of tokens, in OpenRouter's form.
+    /// `reasoning` with an effort or a budget, as in OpenRouter.
     Reasoning,
-    /// A switch with a number of tokens beside it, in Qwen's form.
+    /// `enable_thinking` and `thinking_budget`, as in Qwen.
     EnableThinking,
 }
 
-/// What of a model's reasoning is sent back to it.
+/// Reasoning that is sent back to the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReturnedReasoning {
-    /// What it sealed, as it came.
+    /// Signed reasoning, unchanged.
     #[default]
     Sealed,
-    /// The words, as some open models want them between their tool calls.
+    /// The text, which some open models expect between their tool calls.
     Words,
-    /// Nothing.
+    /// None.
     None,
 }
 
-/// Which ids of tool calls a server takes; others are replaced, in calls and results alike.
+/// Ids of tool calls that a server accepts. Others are replaced, in calls and results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCallIds {
-    /// Any. LiteLLM hides what Gemini wants back in ids of any length.
+    /// Any. LiteLLM puts data that Gemini expects back into ids of any length.
     #[default]
     Any,
-    /// At most 40 characters, as OpenAI does.
+    /// At most 40 characters, as OpenAI requires.
     Short,
-    /// Nine letters and digits, as Mistral does.
+    /// Nine letters and digits, as Mistral requires.
     Nine,
 }
 
 impl Quirks {
-    /// Those of a LiteLLM proxy, which understands what Claude does.
+    /// Returns those of a LiteLLM proxy, which accepts the fields of the Messages API.
     pub fn litellm() -> Self {
         Self {
             thinking: ThinkingField::Thinking,
@@ -95,7 +95,7 @@ impl Quirks {
         }
     }
 
-    /// Those of OpenAI's own server.
+    /// Returns those of OpenAI's own server.
     pub fn openai() -> Self {
         Self {
             output_limit: OutputLimit::MaxCompletionTokens,

@@ -1,13 +1,15 @@
-//! Tokens as OpenAI and those like it tell them: under many names, and with the cached ones counted twice.
+//! Token counts of OpenAI and compatible servers: in many fields, and with cached tokens counted in the input as well.
 
 use ah_conversation::{Cost, Usage};
 use serde_json::Value;
 
-/// The tokens that `usage` tells, of a chat completion or a response.
+/// Returns the token counts in `usage`, of a chat completion or a response.
 pub fn usage(usage: &Value) -> Usage {
     let first = |paths: &[&str]| {
-        let found = paths.iter().find_map(|path| usage.pointer(path)?.as_u64());
-        found.unwrap_or(0)
+        paths
+            .iter()
+            .find_map(|path| usage.pointer(path)?.as_u64())
+            .unwrap_or(0)
     };
     let read = first(&[
         "/cache_read_input_tokens",
@@ -28,7 +30,7 @@ pub fn usage(usage: &Value) -> Usage {
     ]);
     let all = first(&["/prompt_tokens", "/input_tokens"]);
     Usage {
-        // Where more is cached than all, the two are told apart.
+        // If more tokens are cached than there are in all, the server counts them separately.
         input_tokens: all.checked_sub(read + written).unwrap_or(all),
         output_tokens: first(&["/completion_tokens", "/output_tokens"]),
         cache_creation_input_tokens: written,
@@ -37,7 +39,7 @@ pub fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// What the server says that the call cost, as gateways do. Where it says nothing it means that it does not know.
+/// Returns the cost of the call, which gateways report. Zero counts as unknown.
 pub fn cost(usage: &Value) -> Option<Cost> {
     let cost = usage.get("cost")?.as_f64().map(Cost::from_usd)?;
     (cost > Cost::default()).then_some(cost)

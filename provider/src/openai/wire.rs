@@ -1,4 +1,4 @@
-//! The JSON of chat completions, as far as we write and read it, with what the servers of the world have made of it.
+//! The JSON of chat completions, as far as it is used, with the extensions of various servers.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-/// One chunk of a streamed answer, or the whole of one that is not streamed.
+/// One chunk of a streamed answer, or a complete answer that is not streamed.
 #[derive(Deserialize)]
 pub struct Chunk {
     pub id: Option<String>,
@@ -15,7 +15,7 @@ pub struct Chunk {
     pub choices: Option<Vec<Choice>>,
     pub usage: Option<Value>,
     pub error: Option<Value>,
-    /// Where one vendor tells the usage.
+    /// Groq sends the usage here.
     pub x_groq: Option<Extension>,
 }
 
@@ -29,24 +29,24 @@ pub struct Extension {
 pub struct Choice {
     pub index: Option<u64>,
     pub delta: Option<Delta>,
-    /// In place of `delta` where the answer is not streamed; beside it, all that was said so far.
+    /// Instead of `delta` if the answer is not streamed; beside it, the whole message so far.
     pub message: Option<Delta>,
     pub finish_reason: Option<String>,
     pub usage: Option<Value>,
 }
 
-/// What a chunk adds to the answer.
+/// The part of the answer in a chunk.
 #[derive(Default, Deserialize)]
 pub struct Delta {
     pub content: Option<Content>,
     pub refusal: Option<String>,
-    /// Reasoning, under the name most servers use.
+    /// Reasoning, in the field of most servers.
     pub reasoning_content: Option<String>,
-    /// Reasoning, under another name.
+    /// Reasoning, in another field.
     pub reasoning: Option<String>,
-    /// Reasoning with its seals, as one vendor lists it.
+    /// Signed reasoning, in the form of OpenRouter.
     pub reasoning_details: Option<Vec<Value>>,
-    /// Reasoning with its seals, in the form of the Messages API.
+    /// Signed reasoning, in the form of the Messages API.
     pub thinking_blocks: Option<Vec<ThinkingBlock>>,
     pub tool_calls: Option<Vec<ToolCallDelta>>,
 }
@@ -95,11 +95,11 @@ pub struct ToolCallDelta {
 #[derive(Deserialize)]
 pub struct FunctionDelta {
     pub name: Option<String>,
-    /// Text that is JSON, or JSON itself.
+    /// A string of JSON, or the JSON value.
     pub arguments: Option<Value>,
 }
 
-/// A message that is sent. What a user only says is written without this, as its end is left open.
+/// A message that is sent. A user message of text alone is written without this type, since its end is left open.
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message<'a> {

@@ -1,6 +1,6 @@
-//! A response of the Responses API, from its events to [`StreamEvent`]s.
+//! Reads the events of a response.
 //!
-//! Each item is told in pieces and once more as a whole; the whole counts where a server leaves the pieces out.
+//! Each item is sent in pieces and once more as a whole, which is used if a server leaves the pieces out.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,7 +15,7 @@ use crate::failure::{self, protocol, unparsable};
 use crate::openai::calls::{is_of_server, unique_id};
 use crate::openai::usage::{cost, usage};
 
-/// What was said of the response so far.
+/// State of the response so far.
 #[derive(Debug, Default)]
 pub struct ResponseReader {
     phase: Phase,
@@ -24,18 +24,18 @@ pub struct ResponseReader {
     cost: Option<Cost>,
     is_refused: bool,
     blocks: Blocks,
-    /// By their places in the output.
-    items: BTreeMap<usize, Item>,
+    /// Items by their index in the output.
+    items: BTreeMap<usize, ItemState>,
 }
 
-/// What is known of an item.
+/// State of an item.
 #[derive(Debug, Default)]
-struct Item {
-    /// Whether its content has come in pieces.
-    is_told: bool,
-    /// Which part of its reasoning is told, by kind and number.
+struct ItemState {
+    /// Whether its content has been sent in pieces.
+    has_deltas: bool,
+    /// The latest part of its reasoning, by kind and index.
     part: Option<(Kind, usize)>,
-    /// The number of its block, if it is a call for us.
+    /// Index of its block, if it is a call to be run here.
     call: Option<usize>,
     is_done: bool,
 }
@@ -52,7 +52,7 @@ impl AnswerReader for ResponseReader {
         event: sse::Event<'_>,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
-        // Some gateways end with the word of the other protocol.
+        // Some gateways send the end marker of chat completions.
         if event.data.trim_ascii() == "[DONE]" {
             return Ok(());
         }
@@ -67,7 +67,8 @@ impl AnswerReader for ResponseReader {
             "error" => return Err(error_in(event.data)),
             "response.completed" | "response.incomplete" | "response.failed" => {
                 let response = parsed.response;
-                let response = response.ok_or_else(|| protocol("an end without a response"))?;
+                let response =
+                    response.ok_or_else(|| protocol("an end event without a response"))?;
                 return self.end(response, events);
             }
             _ => {}
@@ -80,7 +81,7 @@ impl AnswerReader for ResponseReader {
                 self.grow(kind, index, parsed.summary_index, delta, events);
                 Ok(())
             }
-            // What is told otherwise as well, what the server does by its own tools, and what is to come.
+            // Events that repeat others, calls of the server's own tools, and later extensions.
             _ => Ok(()),
         }
     }
@@ -119,7 +120,7 @@ impl ResponseReader {
         }
     }
 
-    /// An item begins. Only calls have something to show then.
+    /// Starts an item. Only a call starts its block with it.
     fn begin(
         &mut self,
         index: usize,
@@ -154,7 +155,7 @@ impl ResponseReader {
         }
     }
 
-    /// An item grows.
+    /// Adds a delta to an item.
     fn grow(
         &mut self,
         kind: &str,
@@ -174,11 +175,11 @@ impl ResponseReader {
                 self.blocks.text(delta, events);
             }
             "response.reasoning_summary_text.delta" => {
-                let words = item.next_words((Kind::Summary, summary_index), delta);
+                let words = item.next_text((Kind::Summary, summary_index), delta);
                 self.blocks.thinking(words, events);
             }
             "response.reasoning_text.delta" => {
-                let words = item.next_words((Kind::Reasoning, 0), delta);
+                let words = item.next_text((Kind::Reasoning, 0), delta);
                 self.blocks.thinking(words, events);
             }
             "response.function_call_arguments.delta" => {
@@ -189,10 +190,10 @@ impl ResponseReader {
             }
             _ => return,
         }
-        item.is_told = true;
+        item.has_deltas = true;
     }
 
-    /// An item is whole.
+    /// Completes an item.
     fn complete(
         &mut self,
         index: usize,
@@ -203,11 +204,11 @@ impl ResponseReader {
         if std::mem::replace(&mut item.is_done, true) {
             return Ok(());
         }
-        let is_told = item.is_told;
+        let has_deltas = item.has_deltas;
         match parse(raw)? {
             wire::Item::Message { content } => {
-                let words = self.words_of_message(content.unwrap_or_default());
-                if !is_told {
+                let words = self.text_of_message(content.unwrap_or_default());
+                if !has_deltas {
                     self.blocks.text(words, events);
                 }
                 self.blocks.close(events);
@@ -218,15 +219,16 @@ impl ResponseReader {
                 encrypted_content,
             } => {
                 let content = content.unwrap_or_default();
-                // Without either the server could not make anything of it.
-                let is_sealed = encrypted_content.is_some() || !content.is_empty();
-                if !is_told {
-                    let words = [words_of(summary.unwrap_or_default()), words_of(content)];
-                    let words = words.into_iter().find(|words| !words.is_empty());
-                    self.blocks.thinking(words.unwrap_or_default(), events);
+                // Without either it is of no use to the server.
+                let is_signed = encrypted_content.is_some() || !content.is_empty();
+                if !has_deltas {
+                    let text = [text_of(summary.unwrap_or_default()), text_of(content)]
+                        .into_iter()
+                        .find(|text| !text.is_empty());
+                    self.blocks.thinking(text.unwrap_or_default(), events);
                 }
-                if is_sealed {
-                    self.blocks.seal(raw.get().to_owned(), events);
+                if is_signed {
+                    self.blocks.signature(raw.get().to_owned(), events);
                 }
                 self.blocks.close(events);
             }
@@ -238,7 +240,7 @@ impl ResponseReader {
                 self.begin_call(index, call_id, name, events);
                 let call = self.items.get(&index).and_then(|item| item.call);
                 if let Some(index) = call {
-                    let arguments = arguments.filter(|json| !is_told && !json.is_empty());
+                    let arguments = arguments.filter(|json| !has_deltas && !json.is_empty());
                     if let Some(delta) = arguments.map(Delta::InputJson) {
                         events.push_back(StreamEvent::Delta { index, delta });
                     }
@@ -250,7 +252,7 @@ impl ResponseReader {
         Ok(())
     }
 
-    fn words_of_message(&mut self, content: Vec<wire::Content>) -> String {
+    fn text_of_message(&mut self, content: Vec<wire::Content>) -> String {
         let words = content.into_iter().filter_map(|part| match part {
             wire::Content::OutputText { text } => Some(text),
             wire::Content::Refusal { refusal } => {
@@ -276,13 +278,15 @@ impl ResponseReader {
         if let "queued" | "in_progress" = status {
             return Err(protocol(format!("the answer is only {status}")));
         }
-        if let Some(told) = &response.usage {
-            self.usage = usage(told);
-            self.cost = cost(told);
+        if let Some(latest) = &response.usage {
+            self.usage = usage(latest);
+            self.cost = cost(latest);
         }
         let output = response.output.clone().unwrap_or_default();
-        let reason = response.incomplete_details.as_ref();
-        let reason = reason.and_then(|details| details.reason.clone());
+        let reason = response
+            .incomplete_details
+            .as_ref()
+            .and_then(|details| details.reason.clone());
         let is_incomplete = status == "incomplete";
         self.start(Some(response), events);
         if self.items.is_empty() {
@@ -297,7 +301,7 @@ impl ResponseReader {
             _ if self.is_refused => StopReason::Refusal,
             Some("content_filter") => StopReason::Refusal,
             _ if is_incomplete => StopReason::MaxTokens,
-            _ if is_cut => return Err(protocol("the answer ended in the midst of a tool call")),
+            _ if is_cut => return Err(protocol("the answer ended within a tool call")),
             _ if calls.clone().next().is_some() => StopReason::ToolUse,
             _ => StopReason::EndTurn,
         };
@@ -313,10 +317,10 @@ impl ResponseReader {
     }
 }
 
-impl Item {
-    /// The words of a delta of this part of the reasoning: with a blank line before a new part, and none at all if
-    /// the same is told in another way already.
-    fn next_words(&mut self, part: (Kind, usize), words: String) -> String {
+impl ItemState {
+    /// Returns the text of a delta of this part of the reasoning: with a blank line before a new part, and empty if the
+    /// same reasoning is already sent in the other kind.
+    fn next_text(&mut self, part: (Kind, usize), words: String) -> String {
         match self.part.replace(part) {
             None => words,
             Some(last) if last == part => words,
@@ -329,21 +333,26 @@ impl Item {
     }
 }
 
-fn words_of(parts: Vec<wire::Content>) -> String {
-    let words = parts.into_iter().filter_map(|part| match part {
-        wire::Content::SummaryText { text } | wire::Content::ReasoningText { text } => Some(text),
-        wire::Content::OutputText { .. } | wire::Content::Refusal { .. } | wire::Content::Other => {
-            None
-        }
-    });
-    words.collect::<Vec<_>>().join("\n\n")
+fn text_of(parts: Vec<wire::Content>) -> String {
+    let texts: Vec<_> = parts
+        .into_iter()
+        .filter_map(|part| match part {
+            wire::Content::SummaryText { text } | wire::Content::ReasoningText { text } => {
+                Some(text)
+            }
+            wire::Content::OutputText { .. }
+            | wire::Content::Refusal { .. }
+            | wire::Content::Other => None,
+        })
+        .collect();
+    texts.join("\n\n")
 }
 
 fn parse(item: &RawValue) -> Result<wire::Item, ProviderError> {
     serde_json::from_str(item.get()).map_err(|error| unparsable(&error, item.get()))
 }
 
-/// The error that an event tells, under a name of its own or not.
+/// The error in an event, in a field of its own or not.
 fn error_in(data: &str) -> ProviderError {
     match serde_json::from_str::<serde_json::Value>(data) {
         Ok(event) => failure::in_stream(Some(event.get("error").unwrap_or(&event))),

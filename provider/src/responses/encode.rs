@@ -1,5 +1,5 @@
-//! A question to the model, as the bytes of a request of the Responses API. Nothing is left with the server: the whole
-//! conversation goes out each time, with the reasoning that the model sealed. Nothing here does I/O.
+//! Encodes requests of the Responses API. Nothing is stored on the server: each request holds the whole conversation, with
+//! the encrypted reasoning of the model. Nothing here does I/O.
 
 use std::borrow::Cow;
 
@@ -19,10 +19,10 @@ use crate::openai::encode::{model_name, passed_on};
 use crate::openai::messages::{ERROR_PREFIX, arguments, data_url, heading, json, tool_call_id};
 use crate::openai::{Additions, Quirks, ReturnedReasoning};
 
-/// How the names of models begin that do not reason, and refuse to be asked for their sealed reasoning.
+/// Prefixes of models that do not reason, and reject a request for encrypted reasoning.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
 
-/// Encodes requests to one model and remembers their bytes.
+/// Encodes requests to one model and caches their messages.
 #[derive(Debug)]
 pub struct Encoder {
     model: Model,
@@ -57,7 +57,7 @@ impl RequestEncoder for Encoder {
 }
 
 impl Encoder {
-    /// An encoder for requests to `model`, which has these abilities.
+    /// An encoder for requests to `model`.
     pub fn new(model: Model, abilities: Abilities, additions: Additions, quirks: Quirks) -> Self {
         Self {
             model,
@@ -68,7 +68,7 @@ impl Encoder {
         }
     }
 
-    /// All that comes before the messages. It has the same size in every request of a session, so it is not kept.
+    /// The body up to the messages. Its size does not grow with the session, so it is not cached.
     fn head(&self, request: &Request) -> Bytes {
         let mut head = Map::new();
         head.insert("model".into(), model_name(&self.model, &self.quirks).into());
@@ -77,11 +77,11 @@ impl Encoder {
         if self.reasons() {
             head.insert("include".into(), json!(["reasoning.encrypted_content"]));
         }
-        // There is no field for words to stop at.
+        // There is no field for stop sequences.
         let settings = self.abilities.effective(request, self.quirks.thinking);
         head.insert("max_output_tokens".into(), settings.max_output.into());
         let of_budget =
-            |thought: ThinkingSetting| self.abilities.effort(effort_for(thought.tokens()));
+            |thinking: ThinkingSetting| self.abilities.effort(effort_for(thinking.tokens()));
         if let Some(effort) = settings.effort.or_else(|| of_budget(settings.thinking?)) {
             head.insert("reasoning".into(), json!({"effort": effort.as_str()}));
         }
@@ -93,8 +93,12 @@ impl Encoder {
                 head.insert(field.into(), value.into());
             }
         }
-        let parts = request.system.iter().map(String::as_str);
-        let parts: Vec<_> = parts.filter(|part| !part.trim().is_empty()).collect();
+        let parts: Vec<_> = request
+            .system
+            .iter()
+            .map(String::as_str)
+            .filter(|part| !part.trim().is_empty())
+            .collect();
         if !parts.is_empty() {
             head.insert("instructions".into(), parts.join("\n\n").into());
         }
@@ -113,7 +117,7 @@ impl Encoder {
         bytes.into()
     }
 
-    /// Whether the model may have reasoning to seal.
+    /// Whether the model may return encrypted reasoning.
     fn reasons(&self) -> bool {
         let name = self.model.name.rsplit('/').next().unwrap_or_default();
         let is_plain = WITHOUT_REASONING
@@ -124,30 +128,36 @@ impl Encoder {
 }
 
 fn tools(request: &Request) -> Value {
-    let tools = request.tools.iter().map(|tool| wire::Tool {
-        name: &tool.name,
-        description: &tool.description,
-        parameters: &tool.input_schema,
-        strict: false,
-    });
-    json!(tools.collect::<Vec<_>>())
+    let tools: Vec<_> = request
+        .tools
+        .iter()
+        .map(|tool| wire::Tool {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: &tool.input_schema,
+            strict: false,
+        })
+        .collect();
+    json!(tools)
 }
 
-/// `message` as pieces of the conversation.
+/// The items of `message`.
 fn inputs<'a>(message: &'a Message, model: &Model, quirks: &Quirks) -> Vec<wire::Input<'a>> {
     match message.role {
-        Role::User => said_by_user(message, quirks),
-        Role::Assistant => said_by_model(message, model, quirks),
+        Role::User => user_items(message, quirks),
+        Role::Assistant => assistant_items(message, model, quirks),
     }
 }
 
-fn said_by_user<'a>(message: &'a Message, quirks: &Quirks) -> Vec<wire::Input<'a>> {
-    let results = message.tool_results();
-    let mut inputs: Vec<_> = results.map(|result| output(result, quirks)).collect();
-    let shown = message.tool_results();
-    let shown = shown.filter(|_| !quirks.images_in_results);
-    let mut parts: Vec<_> = shown
-        .flat_map(pictures_of)
+fn user_items<'a>(message: &'a Message, quirks: &Quirks) -> Vec<wire::Input<'a>> {
+    let mut inputs: Vec<_> = message
+        .tool_results()
+        .map(|result| output(result, quirks))
+        .collect();
+    let mut parts: Vec<_> = message
+        .tool_results()
+        .filter(|_| !quirks.images_in_results)
+        .flat_map(images_of)
         .chain(message.content.iter().filter_map(part))
         .collect();
     let content = match parts.pop() {
@@ -166,7 +176,11 @@ fn said_by_user<'a>(message: &'a Message, quirks: &Quirks) -> Vec<wire::Input<'a
     inputs
 }
 
-fn said_by_model<'a>(message: &'a Message, model: &Model, quirks: &Quirks) -> Vec<wire::Input<'a>> {
+fn assistant_items<'a>(
+    message: &'a Message,
+    model: &Model,
+    quirks: &Quirks,
+) -> Vec<wire::Input<'a>> {
     let is_own = message.was_written_by(&model.provider, &model.name);
     let takes_reasoning = is_own && quirks.returned_reasoning != ReturnedReasoning::None;
     let inputs = message.content.iter().filter_map(|block| match block {
@@ -191,7 +205,7 @@ fn said_by_model<'a>(message: &'a Message, model: &Model, quirks: &Quirks) -> Ve
         }
     });
     let mut inputs: Vec<_> = inputs.collect();
-    // Reasoning that led to nothing is refused.
+    // The API rejects reasoning without an item after it.
     while let Some(wire::Input::Reasoning(_)) = inputs.last() {
         inputs.pop();
     }
@@ -199,12 +213,12 @@ fn said_by_model<'a>(message: &'a Message, model: &Model, quirks: &Quirks) -> Ve
 }
 
 fn output<'a>(result: &'a ToolResult, quirks: &Quirks) -> wire::Input<'a> {
-    let shows = pictures_of(result).next().is_some();
+    let has_images = images_of(result).next().is_some();
     let prefix = if result.is_error { ERROR_PREFIX } else { "" };
-    let output = if shows && quirks.images_in_results {
+    let output = if has_images && quirks.images_in_results {
         let parts = result.content.iter().map(|block| match block {
             ResultBlock::Text { text } => self::text(text),
-            ResultBlock::Image(image) => picture(image),
+            ResultBlock::Image(image) => self::image(image),
         });
         let prefix = result.is_error.then(|| text(ERROR_PREFIX));
         wire::InputContent::Parts(prefix.into_iter().chain(parts).collect())
@@ -217,27 +231,30 @@ fn output<'a>(result: &'a ToolResult, quirks: &Quirks) -> wire::Input<'a> {
     })
 }
 
-/// The pictures in a result, as a user shows them.
-fn pictures_of(result: &ToolResult) -> impl Iterator<Item = wire::Part<'_>> {
-    let pictures = result.content.iter().filter_map(|block| match block {
-        ResultBlock::Image(image) => Some(picture(image)),
-        ResultBlock::Text { .. } => None,
-    });
-    let mut pictures = pictures.peekable();
-    let heading = pictures.peek().map(|_| wire::Part::InputText {
+/// The images in a tool result, with a heading, as parts of a user message.
+fn images_of(result: &ToolResult) -> impl Iterator<Item = wire::Part<'_>> {
+    let mut images = result
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            ResultBlock::Image(image) => Some(self::image(image)),
+            ResultBlock::Text { .. } => None,
+        })
+        .peekable();
+    let heading = images.peek().map(|_| wire::Part::InputText {
         text: heading(result).into(),
     });
-    heading.into_iter().chain(pictures)
+    heading.into_iter().chain(images)
 }
 
-/// What a user says or shows in `block`.
+/// A user's text or image in `block`.
 fn part(block: &ContentBlock) -> Option<wire::Part<'_>> {
     match block {
-        ContentBlock::Image(image) => Some(picture(image)),
-        block => {
-            let words = block.as_text().filter(|words| !words.trim().is_empty());
-            words.map(text)
-        }
+        ContentBlock::Image(image) => Some(self::image(image)),
+        block => block
+            .as_text()
+            .filter(|text| !text.trim().is_empty())
+            .map(text),
     }
 }
 
@@ -247,7 +264,7 @@ fn text(text: &str) -> wire::Part<'_> {
     }
 }
 
-fn picture(image: &Image) -> wire::Part<'static> {
+fn image(image: &Image) -> wire::Part<'static> {
     wire::Part::InputImage {
         image_url: data_url(image),
     }

@@ -1,4 +1,4 @@
-//! The JSON of the Responses API, as far as we write and read it.
+//! The JSON of the Responses API, as far as it is used.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// One event of a streamed response. Which of the fields are there depends on the type.
+/// One event of a streamed response. The fields that are set depend on the type.
 #[derive(Deserialize)]
 pub struct Event<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -16,14 +16,14 @@ pub struct Event<'a> {
     pub output_index: usize,
     #[serde(default)]
     pub summary_index: usize,
-    /// Text, but for what we do not read.
+    /// A string in all events that are read.
     #[serde(borrow)]
     pub delta: Option<&'a RawValue>,
     #[serde(borrow)]
     pub item: Option<&'a RawValue>,
 }
 
-/// A response, whole or as far as it has come.
+/// A response, complete or in progress.
 #[derive(Deserialize)]
 pub struct Response<'a> {
     pub id: Option<String>,
@@ -40,7 +40,7 @@ pub struct IncompleteDetails {
     pub reason: Option<String>,
 }
 
-/// A piece of a response.
+/// An item of a response.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Item {
@@ -57,7 +57,7 @@ pub enum Item {
         name: Option<String>,
         arguments: Option<String>,
     },
-    /// Mostly what the server does by its own tools.
+    /// Mostly calls of the server's own tools.
     #[serde(other)]
     Other,
 }
@@ -81,7 +81,7 @@ pub enum Content {
     Other,
 }
 
-/// A piece of the conversation that is sent.
+/// An item of the conversation that is sent.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Input<'a> {
@@ -91,7 +91,7 @@ pub enum Input<'a> {
     },
     FunctionCall(FunctionCall<'a>),
     FunctionCallOutput(FunctionCallOutput<'a>),
-    /// Reasoning, as it came.
+    /// Reasoning, unchanged.
     Reasoning(&'a RawValue),
 }
 
@@ -130,6 +130,6 @@ pub struct Tool<'a> {
     pub name: &'a str,
     pub description: &'a str,
     pub parameters: &'a Value,
-    /// Schemas of tools are not written in the subset that strict mode insists on.
+    /// `false`: the schemas of tools are not limited to the subset that strict mode requires.
     pub strict: bool,
 }

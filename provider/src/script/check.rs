@@ -1,14 +1,14 @@
-//! What a scenario may not say, though its fields are right: two things at once, nothing, or too much.
+//! Checks of a scenario beyond the types of its fields: contradictory, empty and overlong turns.
 
 use super::format::{BlockContent, Scenario, Turn};
 
-/// Most turns of a scenario, repetitions counted.
-const MOST_TURNS: u64 = 1_000_000;
+/// Limit of turns in a scenario, with repetitions.
+const MAX_TURNS: u64 = 1_000_000;
 
 impl Scenario {
-    /// Reads a scenario, YAML or JSON, and checks it. The error says what is wrong, and where.
+    /// Parses a scenario in YAML or JSON and checks it. The error names the problem and its place.
     pub fn parse(text: &str) -> Result<Self, String> {
-        // JSON is YAML but for a few control characters in its strings, so it has its own reader.
+        // JSON strings may hold control characters that YAML forbids, so JSON has its own parser.
         let scenario: Self = match serde_json::from_str(text) {
             Ok(scenario) => scenario,
             Err(_) => {
@@ -19,28 +19,29 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Finds what the types cannot: turns that say two things at once, or nothing.
+    /// Checks for problems that the types allow, such as contradictory or empty turns.
     pub fn check(&self) -> Result<(), String> {
         if self.turns.is_empty() {
             return Err("a scenario needs at least one turn".to_owned());
         }
         for (at, turn) in self.turns.iter().enumerate() {
             turn.check()
-                .map_err(|fault| format!("turn {}: {fault}", at + 1))?;
+                .map_err(|problem| format!("turn {}: {problem}", at + 1))?;
         }
         let played: u64 = self.turns.iter().map(|turn| u64::from(turn.times())).sum();
-        if played > MOST_TURNS {
+        if played > MAX_TURNS {
             return Err(format!(
-                "{played} turns with their repetitions; at most {MOST_TURNS} can be played"
+                "{played} turns with their repetitions; at most {MAX_TURNS} can be played"
             ));
         }
         Ok(())
     }
 
-    /// The turns in the order in which they are played, by their place in the list.
+    /// Returns the indexes of the turns in the order in which they are played, with repetitions.
     pub fn order(&self) -> Vec<usize> {
-        let turns = self.turns.iter().enumerate();
-        turns
+        self.turns
+            .iter()
+            .enumerate()
             .flat_map(|(at, turn)| std::iter::repeat_n(at, turn.times() as usize))
             .collect()
     }
@@ -54,7 +55,8 @@ impl Turn {
             || !self.tools.is_empty();
         if spoken && !self.content.is_empty() {
             return Err(
-                "`content` stands for thinking, text and tools: use one or the other".to_owned(),
+                "`content` replaces `thinking`, `text`, `tool` and `tools`: use one or the other"
+                    .to_owned(),
             );
         }
         if self.repeat == Some(0) {
@@ -80,7 +82,7 @@ impl Turn {
         }
         if self.error.is_some() && says {
             return Err(
-                "`error` comes before any words; what follows them is a `stream_error`".to_owned(),
+                "`error` fails before any content; use `stream_error` to fail after it".to_owned(),
             );
         }
         if self.content.iter().any(|block| block.part().is_none()) {

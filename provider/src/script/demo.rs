@@ -1,13 +1,13 @@
-//! The little repair that `ah demo` shows: a folder with a shell program and its failing test, and the scenario that
-//! mends it. Nothing but a POSIX shell is needed.
+//! The demonstration of `ah demo`: a folder with a shell program and its failing test, and the scenario that fixes it.
+//! It needs only a POSIX shell.
 
 /// The name of the built-in scenario: `script:demo`.
 pub const NAME: &str = "demo";
 
-/// What the model says.
+/// The scenario, in YAML.
 pub(super) const SCENARIO: &str = include_str!("demo.yaml");
 
-/// What the person asks for.
+/// The prompt of the user.
 pub const PROMPT: &str = "The test fails. Find out why and repair it.";
 
 const GREET: &str = r#"#!/bin/sh
@@ -51,7 +51,7 @@ check "Hello, Grace Hopper!" "Grace Hopper"
 exit $failed
 "#;
 
-/// The files of the demo's folder, by name.
+/// Returns the files of the demo's folder: name and content.
 pub fn files() -> &'static [(&'static str, &'static str)] {
     &[("greet.sh", GREET), ("test.sh", TEST)]
 }

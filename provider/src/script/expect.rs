@@ -1,4 +1,4 @@
-//! What a scenario expects of a request, and the words for what is not so.
+//! Expectations of a scenario about requests, and messages about those that are not met.
 
 use ah_conversation::{Request, ToolResult};
 use serde::{Deserialize, Serialize};
@@ -6,41 +6,41 @@ use serde::{Deserialize, Serialize};
 use super::new_messages::{new_messages, user_text};
 use super::recorded::diff;
 
-/// The longest text that is shown whole in an explanation, in characters.
+/// Length limit of a text in a message, in characters.
 const SHOWN: usize = 2_000;
 
-/// What must hold for a request. What is left out may be anything.
+/// Expectations about a request. Fields that are left out are not checked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expect {
-    /// How many messages it carries.
+    /// Number of messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<usize>,
-    /// The whole system prompt.
+    /// System prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<TextMatch>,
-    /// The words of the last user message, tool results aside.
+    /// Text of the last user message, without tool results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<TextMatch>,
-    /// Tools that it offers, among others.
+    /// Names of tools that have to be offered, among others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// The tool results of the last message, in order.
+    /// Tool results of the last message, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ExpectResult>,
 }
 
-/// What must hold for a tool result.
+/// Expectations about a tool result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExpectResult {
-    /// The call that it answers.
+    /// Id of the call that it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The tool.
+    /// Name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Its words.
+    /// Text of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<TextMatch>,
     /// Whether the tool failed.
@@ -48,45 +48,45 @@ pub struct ExpectResult {
     pub is_error: Option<bool>,
 }
 
-/// What must hold for a text: plain words must stand in it.
+/// Expectation about a text; a plain string has to be contained in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TextMatch {
-    /// It contains this.
+    /// The text contains this.
     Contains(String),
-    /// It is compared in another way.
+    /// Another comparison.
     Strict(StrictMatch),
 }
 
-/// A stricter comparison of a text. Each field that is set must hold.
+/// A stricter comparison of a text. Every field that is set has to hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StrictMatch {
-    /// It is just this.
+    /// The text equals this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equals: Option<String>,
-    /// It does not contain this.
+    /// The text does not contain this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
 }
 
 impl Expect {
-    /// All that is not as expected, one sentence each; empty if the request is right.
+    /// Returns a message for each expectation that is not met.
     pub fn unmet(&self, request: &Request) -> Vec<String> {
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         if let Some(count) = self.messages
             && request.messages.len() != count
         {
-            faults.push(format!(
+            problems.push(format!(
                 "expected {count} messages, but there are {}",
                 request.messages.len()
             ));
         }
         if let Some(expected) = &self.system {
-            faults.extend(expected.unmet("the system prompt", &request.system.join("\n\n")));
+            problems.extend(expected.unmet("the system prompt", &request.system.join("\n\n")));
         }
         if let Some(expected) = &self.user {
-            faults.extend(expected.unmet("the user's words", &user_text(request)));
+            problems.extend(expected.unmet("the user's words", &user_text(request)));
         }
         let offered: Vec<_> = request
             .tools
@@ -98,7 +98,7 @@ impl Expect {
             .iter()
             .filter(|name| !offered.contains(&name.as_str()))
         {
-            faults.push(format!(
+            problems.push(format!(
                 "expected the tool `{name}`, but there are only: {}",
                 offered.join(", ")
             ));
@@ -109,50 +109,50 @@ impl Expect {
             .collect();
         for (at, expected) in self.results.iter().enumerate() {
             match results.get(at) {
-                Some(result) => faults.extend(expected.unmet(at + 1, result)),
-                None => faults.push(format!(
+                Some(result) => problems.extend(expected.unmet(at + 1, result)),
+                None => problems.push(format!(
                     "expected tool result {}, but there are only {}",
                     at + 1,
                     results.len()
                 )),
             }
         }
-        faults
+        problems
     }
 }
 
 impl ExpectResult {
     fn unmet(&self, number: usize, result: &ToolResult) -> Vec<String> {
         let what = format!("tool result {number} (`{}`)", result.tool_name);
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         if let Some(id) = self
             .id
             .as_ref()
             .filter(|id| id.as_str() != result.tool_use_id.as_str())
         {
-            faults.push(format!(
+            problems.push(format!(
                 "expected {what} to answer `{id}`, but it answers `{}`",
                 result.tool_use_id
             ));
         }
         if let Some(tool) = self.tool.as_ref().filter(|tool| **tool != result.tool_name) {
-            faults.push(format!("expected {what} to be of `{tool}`"));
+            problems.push(format!("expected {what} to be of `{tool}`"));
         }
         if let Some(is_error) = self
             .is_error
             .filter(|is_error| *is_error != result.is_error)
         {
             let word = |is_error| if is_error { "a failure" } else { "a success" };
-            faults.push(format!(
+            problems.push(format!(
                 "expected {what} to be {}, but it is {}",
                 word(is_error),
                 word(result.is_error)
             ));
         }
         if let Some(expected) = &self.text {
-            faults.extend(expected.unmet(&what, &result.text()));
+            problems.extend(expected.unmet(&what, &result.text()));
         }
-        faults
+        problems
     }
 }
 
@@ -173,21 +173,21 @@ impl TextMatch {
 
 impl StrictMatch {
     fn unmet(&self, what: &str, text: &str) -> Vec<String> {
-        let mut faults = Vec::new();
+        let mut problems = Vec::new();
         if let Some(whole) = self.equals.as_ref().filter(|whole| whole.as_str() != text) {
-            faults.push(format!("{what} differs:\n{}", diff(whole, text)));
+            problems.push(format!("{what} differs:\n{}", diff(whole, text)));
         }
         if let Some(part) = self
             .lacks
             .as_ref()
             .filter(|part| text.contains(part.as_str()))
         {
-            faults.push(format!(
+            problems.push(format!(
                 "expected {what} not to contain {part:?}, but it is: {}",
                 shown(text)
             ));
         }
-        faults
+        problems
     }
 }
 

@@ -1,4 +1,4 @@
-//! A scripted failure, read as the server's own would be read.
+//! A scripted failure, classified like an error of a server.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,28 +6,28 @@ use ah_conversation::{ErrorClass, ProviderError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A failure of the server or of the way to it.
+/// A failure of the server or of the connection.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Failure {
     /// The HTTP status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The vendor's word for it: `overloaded_error` …
+    /// The vendor's error type, such as `overloaded_error`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// How `ah` treats it; follows from the two before where it is left out.
+    /// Class of the error; by default it follows from the status and the type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<Class>,
-    /// What the server says.
+    /// Message of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Seconds that the server asks to wait.
+    /// Delay that the server asks for, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<f64>,
 }
 
-/// How `ah` treats a failure, in the words of a scenario: `rate_limit`, `network` …
+/// Class of an error as a scenario writes it: `rate_limit`, `network`, …
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Class(#[serde(with = "ClassWord")] pub ErrorClass);
@@ -51,16 +51,16 @@ enum ClassWord {
 }
 
 impl Failure {
-    /// The error that a provider makes of it.
+    /// Returns the error that a provider reports for it.
     pub fn to_error(&self) -> ProviderError {
         let error = match (self.class, self.status, &self.kind) {
-            (Some(Class(class)), ..) => ProviderError::new(class, self.words()),
+            (Some(Class(class)), ..) => ProviderError::new(class, self.message()),
             (None, Some(status), _) => {
-                let body = json!({"error": self.words_of_server()}).to_string();
+                let body = json!({"error": self.error_object()}).to_string();
                 crate::failure::in_response(status, |_| None, &body, SystemTime::UNIX_EPOCH)
             }
-            (None, None, Some(_)) => crate::failure::in_stream(Some(&self.words_of_server())),
-            (None, None, None) => ProviderError::new(ErrorClass::Network, self.words()),
+            (None, None, Some(_)) => crate::failure::in_stream(Some(&self.error_object())),
+            (None, None, None) => ProviderError::new(ErrorClass::Network, self.message()),
         };
         let wait = self
             .retry_after
@@ -72,19 +72,19 @@ impl Failure {
         }
     }
 
-    /// The explanation.
-    pub fn words(&self) -> String {
+    /// Returns the message.
+    pub fn message(&self) -> String {
         self.message
             .clone()
             .unwrap_or_else(|| "scripted failure".to_owned())
     }
 
-    /// The failure as the server would write it: the vendor's word and the explanation.
-    pub fn words_of_server(&self) -> Value {
-        json!({"type": self.kind(), "message": self.words()})
+    /// Returns the error object that a server would send, with type and message.
+    pub fn error_object(&self) -> Value {
+        json!({"type": self.kind(), "message": self.message()})
     }
 
-    /// The vendor's word for it.
+    /// The vendor's error type.
     fn kind(&self) -> &str {
         match (&self.kind, self.status) {
             (Some(kind), _) => kind,

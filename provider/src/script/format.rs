@@ -1,7 +1,7 @@
-//! A scenario as it is written: plain data.
+//! The file format of scenarios, as plain data.
 //!
-//! The fields are those of the file, so that a test in Rust and a file say the same thing. What a turn gives when it
-//! is played stands in `play.rs`, what a scenario may not say in `check.rs`.
+//! The fields are those of the file, so a test in Rust reads like a file. Playing a turn is left to `play.rs`, checks
+//! beyond the types to `check.rs`.
 
 use ah_conversation::{Price, Usage};
 use serde::{Deserialize, Serialize};
@@ -11,177 +11,177 @@ use super::expect::Expect;
 use super::failure::Failure;
 use super::recorded::RecordedRequest;
 
-/// What stands in the place of a vendor's seal where the scenario names none.
+/// Default signature of reasoning.
 const SIGNATURE: &str = "c2NyaXB0ZWQ=";
 
-/// A whole scenario: what the model is, and what it says.
+/// A scenario: the model and its turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// The model's name; the file's stem where it is left out.
+    /// Name of the model; the file's stem by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How many tokens the model can hold; 200,000 where it is left out.
+    /// Context window in tokens; 200,000 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// How many tokens the model may write in one answer; 32,000 where it is left out.
+    /// Output limit in tokens; 32,000 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// What its tokens cost; unknown where it is left out.
+    /// Price of its tokens; unknown by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<PricePerMillion>,
-    /// Whether a first request that carries answers of this scenario goes on after them; on by itself.
+    /// Whether a first request that holds answers of this scenario continues after them; `true` by default.
     #[serde(skip_serializing_if = "is_true")]
     pub resume: bool,
-    /// Whether requests must be those that were recorded.
+    /// Whether requests have to equal the recorded ones.
     #[serde(skip_serializing_if = "is_false")]
     pub strict: bool,
-    /// Milliseconds before each piece of an answer, for turns that do not say it themselves.
+    /// Delay before each piece of an answer in milliseconds, for turns without a delay of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_delay_ms: Option<u64>,
-    /// What the model says, in order.
+    /// Answers of the model, in order.
     pub turns: Vec<Turn>,
 }
 
-/// What the model does with one request.
+/// The answer to one request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Turn {
-    /// The request that this turn answered when it was recorded.
+    /// Request that this turn answered when it was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<RecordedRequest>,
-    /// What must hold for the request.
+    /// Expectations about the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
-    /// How many times the turn is played in a row; once where it is left out.
+    /// Number of times the turn is played in a row; 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// Milliseconds before the first event.
+    /// Delay before the first event, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
-    /// Milliseconds before each piece of the answer.
+    /// Delay before each piece of the answer, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_delay_ms: Option<u64>,
-    /// Into how many pieces each block is cut; one, or one for each word where pieces are delayed.
+    /// Number of pieces of each block; by default one, or one per word if pieces are delayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<usize>,
-    /// The request fails, before any event.
+    /// Failure before any event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// Reasoning, before everything else.
+    /// Reasoning; it comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<ScriptedText>,
-    /// The seal on the reasoning; an empty one is left out of the stream.
+    /// Signature of the reasoning; an empty one is left out of the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// ScriptedText, before the tool calls.
+    /// Text; it comes before the tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<ScriptedText>,
-    /// A tool call.
+    /// Tool call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<ScriptedCall>,
-    /// Several tool calls.
+    /// Tool calls, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ScriptedCall>,
-    /// Any blocks in any order, in the place of the five fields before.
+    /// Blocks of any kind and order, instead of the five fields above.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Block>,
-    /// Why the model stops; `tool_use` after a tool call and `end_turn` otherwise where it is left out.
+    /// Stop reason; by default `tool_use` after a tool call and `end_turn` otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// What the answer costs in tokens; none are reported where it is left out.
+    /// Token counts of the answer; not reported by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The answer breaks off with this error after what it says; its last block stays open.
+    /// Failure after the content; the last block stays open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_error: Option<Failure>,
-    /// The connection ends after what the turn says; its last block stays open.
+    /// Whether the connection ends after the content; the last block stays open.
     #[serde(skip_serializing_if = "is_false")]
     pub cut: bool,
-    /// The model falls silent for ever after what the turn says; its last block stays open.
+    /// Whether nothing more is sent after the content; the last block stays open.
     #[serde(skip_serializing_if = "is_false")]
     pub hang: bool,
-    /// How the bytes travel. Only a server that plays the scenario over a socket reads it.
+    /// Transmission over a socket; only a server that plays the scenario uses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wire: Option<Wire>,
 }
 
-/// One block of an answer: exactly one of its fields is set, `signature` aside.
+/// One block of an answer. Exactly one field is set, besides `signature`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Block {
-    /// ScriptedText.
+    /// Text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<ScriptedText>,
     /// Reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<ScriptedText>,
-    /// The seal on the reasoning; an empty one is left out of the stream.
+    /// Signature of the reasoning; an empty one is left out of the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     /// Encrypted reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redacted_thinking: Option<String>,
-    /// A tool call.
+    /// Tool call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<ScriptedCall>,
-    /// A block of a kind that nobody knows yet, with its own `type`.
+    /// Block of an unknown kind, with its own `type`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<Value>,
 }
 
-/// ScriptedText, whole or in the pieces in which they arrive.
+/// Text in one string, or in the pieces in which it is sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ScriptedText {
-    /// Whole.
+    /// One string.
     Whole(String),
-    /// In pieces.
+    /// Pieces.
     Pieces(Vec<String>),
 }
 
-/// A tool call.
+/// Tool call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScriptedCall {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Pairs it with its result; made from the request where it is left out.
+    /// Id of the call; derived from the request by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The arguments.
+    /// Arguments.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub input: Map<String, Value>,
-    /// The arguments as the text that arrives, in place of `input`: for JSON that is broken, or no object.
+    /// Arguments as text, instead of `input`: for invalid JSON, or JSON that is not an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_json: Option<String>,
 }
 
-/// How the bytes of an answer travel over a socket.
+/// Transmission of an answer over a socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Wire {
-    /// The connection ends after so many bytes of the body.
+    /// Number of bytes of the body after which the connection ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_after_bytes: Option<usize>,
-    /// The server falls silent after so many events.
+    /// Number of events after which the server sends nothing more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hang_after_events: Option<usize>,
-    /// While it is silent, the server sends a ping so often, in milliseconds.
+    /// Interval of pings after that, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ping_every_ms: Option<u64>,
-    /// At most so many bytes are written at once.
+    /// Limit of bytes per write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_write: Option<usize>,
-    /// Further headers of the response.
+    /// Additional headers of the response.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub headers: Map<String, Value>,
-    /// The body, in place of the one that the turn describes.
+    /// Body, instead of the one that the turn describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
 }
 
-/// What tokens cost, in US dollars per million, as vendors print it.
+/// Prices in US dollars per million tokens, as vendors publish them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PricePerMillion {
@@ -197,16 +197,16 @@ pub struct PricePerMillion {
     pub cache_write_1h: f64,
 }
 
-/// A block of an answer, as the one thing that it is.
+/// Content of a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BlockContent<'a> {
-    /// ScriptedText.
+    /// Text.
     Text(&'a ScriptedText),
-    /// Reasoning and its seal.
+    /// Reasoning and its signature.
     Thinking(&'a ScriptedText, &'a str),
     /// Encrypted reasoning.
     RedactedThinking(&'a str),
-    /// A tool call.
+    /// Tool call.
     Tool(&'a ScriptedCall),
     /// A block of another kind.
     Other(&'a Value),
@@ -228,25 +228,24 @@ impl Default for Scenario {
 }
 
 impl Turn {
-    /// How many times it is played.
+    /// Returns the number of times it is played.
     pub fn times(&self) -> u32 {
         self.repeat.unwrap_or(1)
     }
 
-    /// Whether it gives a whole answer.
+    /// Returns whether it gives a complete answer.
     pub fn answers(&self) -> bool {
         self.error.is_none() && self.stream_error.is_none() && !self.cut && !self.hang
     }
 
-    /// What it says, in order.
+    /// Returns the content of its blocks, in order.
     pub fn parts(&self) -> Vec<BlockContent<'_>> {
         if !self.content.is_empty() {
             return self.content.iter().filter_map(Block::part).collect();
         }
-        let thinking = self
-            .thinking
-            .iter()
-            .map(|words| BlockContent::Thinking(words, seal(self.signature.as_deref())));
+        let thinking = self.thinking.iter().map(|words| {
+            BlockContent::Thinking(words, signature_or_default(self.signature.as_deref()))
+        });
         let text = self.text.iter().map(BlockContent::Text);
         let calls = self.tool.iter().chain(&self.tools).map(BlockContent::Tool);
         thinking.chain(text).chain(calls).collect()
@@ -254,31 +253,32 @@ impl Turn {
 }
 
 impl Block {
-    /// The one thing that it is, or nothing if it is none or several.
+    /// Returns the content, or `None` unless exactly one kind is set.
     pub fn part(&self) -> Option<BlockContent<'_>> {
-        let parts = [
+        let mut parts = [
             self.text.as_ref().map(BlockContent::Text),
-            self.thinking
-                .as_ref()
-                .map(|words| BlockContent::Thinking(words, seal(self.signature.as_deref()))),
+            self.thinking.as_ref().map(|words| {
+                BlockContent::Thinking(words, signature_or_default(self.signature.as_deref()))
+            }),
             self.redacted_thinking
                 .as_deref()
                 .map(BlockContent::RedactedThinking),
             self.tool.as_ref().map(BlockContent::Tool),
             self.other.as_ref().map(BlockContent::Other),
-        ];
-        let mut parts = parts.into_iter().flatten();
+        ]
+        .into_iter()
+        .flatten();
         let part = parts.next()?;
         parts.next().is_none().then_some(part)
     }
 }
 
-fn seal(signature: Option<&str>) -> &str {
+fn signature_or_default(signature: Option<&str>) -> &str {
     signature.unwrap_or(SIGNATURE)
 }
 
 impl ScriptedText {
-    /// The words in one piece.
+    /// Returns the text in one string.
     pub fn whole(&self) -> String {
         match self {
             Self::Whole(text) => text.clone(),
@@ -294,7 +294,7 @@ impl From<&str> for ScriptedText {
 }
 
 impl ScriptedCall {
-    /// The arguments as they arrive.
+    /// Returns the arguments as JSON text, as they are sent.
     pub fn json(&self) -> String {
         match &self.input_json {
             Some(text) => text.clone(),
@@ -304,7 +304,7 @@ impl ScriptedCall {
 }
 
 impl PricePerMillion {
-    /// The price as it is reckoned with. A dollar per million tokens is a millionth of a dollar per token.
+    /// Returns the price in pico-dollars per token. A dollar per million tokens is a micro-dollar, 10⁶ pico-dollars, per token.
     pub fn to_price(self) -> Price {
         #[expect(
             clippy::cast_possible_truncation,

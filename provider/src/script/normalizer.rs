@@ -1,8 +1,8 @@
-//! A request in words that stay the same from run to run, to be written into a recording and compared with one.
+//! Converts requests to readable text that is the same in every run, for recordings.
 //!
-//! Dates, times, durations, ids and hashes give way to placeholders; so do the places that the caller names, and
-//! secrets. Shown are the system prompt, the names of the tools, and the messages after the model's last answer: what
-//! came before was shown with the request before.
+//! Dates, times, durations, ids and hashes are replaced by placeholders, and so are secrets and the paths that the caller
+//! names. The text has the system prompt, the names of the tools, and the messages after the model's last answer; earlier
+//! messages are in the text of earlier requests.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -15,8 +15,8 @@ use ah_conversation::{ContentBlock, Environment, Image, Message, Request, Result
 use super::new_messages::new_messages;
 use super::recorded::RecordedRequest;
 
-/// Lines of the system prompt that tell of this machine and this moment only.
-const PASSING: [&str; 5] = [
+/// Prefixes of lines of the system prompt that differ between machines and runs.
+const VARIABLE_LINES: [&str; 5] = [
     "Date: ",
     "Working directory: ",
     "Git branch: ",
@@ -24,21 +24,21 @@ const PASSING: [&str; 5] = [
     "Git remote: ",
 ];
 
-/// What must not stand in a recording, or differs between machines.
+/// Repaths values that do not belong into a recording or differ between machines.
 #[derive(Clone)]
 pub struct Normalizer {
-    /// Replaces the values of secrets in a text.
+    /// Repaths the values of secrets in a text.
     pub redact: Arc<dyn Fn(&str) -> String + Send + Sync>,
-    /// Paths and what stands for each: the working directory, the home directory … In order, longest first.
-    pub places: Vec<(String, &'static str)>,
+    /// Paths and their placeholders, the longest path first.
+    pub paths: Vec<(String, &'static str)>,
 }
 
 impl Default for Normalizer {
-    /// No secrets, no places.
+    /// Repaths no secrets and no paths.
     fn default() -> Self {
         Self {
             redact: Arc::new(str::to_owned),
-            places: Vec::new(),
+            paths: Vec::new(),
         }
     }
 }
@@ -46,26 +46,26 @@ impl Default for Normalizer {
 impl fmt::Debug for Normalizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Normalizer")
-            .field("places", &self.places)
+            .field("paths", &self.paths)
             .finish_non_exhaustive()
     }
 }
 
 impl Normalizer {
-    /// The secrets, the working directory and the home directory of `environment`.
+    /// A normalizer for the secrets, the working directory and the home directory of `environment`.
     pub fn of(environment: &Environment) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let mut places = vec![(text(environment.cwd()), "<cwd>")];
-        places.extend(environment.home().map(|home| (text(&home), "<home>")));
-        places.sort_by_key(|(place, _)| Reverse(place.len()));
+        let mut paths = vec![(text(environment.cwd()), "<cwd>")];
+        paths.extend(environment.home().map(|home| (text(&home), "<home>")));
+        paths.sort_by_key(|(path, _)| Reverse(path.len()));
         let environment = environment.clone();
         Self {
             redact: Arc::new(move |text| environment.redact(text).into_owned()),
-            places,
+            paths,
         }
     }
 
-    /// `request` in readable form.
+    /// Returns `request` in readable form.
     pub fn request(&self, request: &Request) -> RecordedRequest {
         let names: Vec<_> = request
             .tools
@@ -81,10 +81,11 @@ impl Normalizer {
 
     fn system(&self, parts: &[String]) -> String {
         let whole = parts.join("\n\n");
-        let lines = whole
+        let lines: Vec<_> = whole
             .lines()
-            .filter(|line| !PASSING.iter().any(|label| line.starts_with(label)));
-        self.text(&lines.collect::<Vec<_>>().join("\n"))
+            .filter(|line| !VARIABLE_LINES.iter().any(|label| line.starts_with(label)))
+            .collect();
+        self.text(&lines.join("\n"))
     }
 
     fn messages(&self, request: &Request) -> String {
@@ -99,14 +100,14 @@ impl Normalizer {
         for block in &message.content {
             match block {
                 ContentBlock::Text { text } => self.entry(shown, "user", text),
-                ContentBlock::Image(picture) => image(shown, picture),
+                ContentBlock::Image(image) => push_image(shown, image),
                 ContentBlock::ToolResult(result) => {
                     let outcome = if result.is_error { "error" } else { "ok" };
                     let label = format!("tool_result {} {outcome}", result.tool_name);
                     self.entry(shown, &label, &result.text());
                     for piece in &result.content {
-                        if let ResultBlock::Image(picture) = piece {
-                            image(shown, picture);
+                        if let ResultBlock::Image(image) = piece {
+                            push_image(shown, image);
                         }
                     }
                 }
@@ -124,7 +125,7 @@ impl Normalizer {
         }
     }
 
-    /// `label: text`, with the text below and indented where it has several lines.
+    /// Writes `label: text`; text of several lines is indented below the label.
     fn entry(&self, shown: &mut String, label: &str, text: &str) {
         let text = self.text(text);
         let text = text.trim_end();
@@ -138,19 +139,19 @@ impl Normalizer {
         }
     }
 
-    /// `text` without secrets, places and what passes.
+    /// `text` with placeholders for secrets, paths and variable values.
     fn text(&self, text: &str) -> String {
         let mut text = (self.redact)(text);
-        for (place, name) in &self.places {
-            if !place.is_empty() && place != "/" {
-                text = text.replace(place.as_str(), name);
+        for (path, name) in &self.paths {
+            if !path.is_empty() && path != "/" {
+                text = text.replace(path.as_str(), name);
             }
         }
-        passing_words(&text)
+        variable_values(&text)
     }
 }
 
-fn image(shown: &mut String, image: &Image) {
+fn push_image(shown: &mut String, image: &Image) {
     let _ = writeln!(
         shown,
         "image: {}, {} bytes in base64",
@@ -159,8 +160,8 @@ fn image(shown: &mut String, image: &Image) {
     );
 }
 
-/// `text` with dates, times, durations, ids and hashes replaced by placeholders.
-fn passing_words(text: &str) -> String {
+/// `text` with placeholders for dates, times, durations, ids and hashes.
+fn variable_values(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find(is_word) {
@@ -181,11 +182,11 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | ':' | '.' | '_' | '+')
 }
 
-/// What stands for `word`, which is followed by `after`.
+/// The placeholder for `word`, which is followed by `after`, or `word` itself.
 fn placeholder<'a>(word: &'a str, after: &str) -> Cow<'a, str> {
-    let place = if has_form(word, "####-##-##") || is_date_time(word) {
+    let placeholder = if matches_pattern(word, "####-##-##") || is_date_time(word) {
         "<date>"
-    } else if has_form(word.get(..8).unwrap_or(word), "##:##:##") {
+    } else if matches_pattern(word.get(..8).unwrap_or(word), "##:##:##") {
         "<time>"
     } else if is_duration(word, after) {
         "<n>"
@@ -197,13 +198,13 @@ fn placeholder<'a>(word: &'a str, after: &str) -> Cow<'a, str> {
         return Cow::Borrowed(word);
     };
     match split_unit(word) {
-        Some((_, unit)) if place == "<n>" => Cow::Owned(format!("{place}{unit}")),
-        _ => Cow::Borrowed(place),
+        Some((_, unit)) if placeholder == "<n>" => Cow::Owned(format!("{placeholder}{unit}")),
+        _ => Cow::Borrowed(placeholder),
     }
 }
 
-/// Whether `word` has the form of `pattern`, in which `#` is a digit.
-fn has_form(word: &str, pattern: &str) -> bool {
+/// Whether `word` matches `pattern`, in which `#` is a digit.
+fn matches_pattern(word: &str, pattern: &str) -> bool {
     word.len() == pattern.len()
         && word
             .bytes()
@@ -216,10 +217,10 @@ fn has_form(word: &str, pattern: &str) -> bool {
 
 fn is_date_time(word: &str) -> bool {
     word.get(..11)
-        .is_some_and(|start| has_form(start, "####-##-##T"))
+        .is_some_and(|start| matches_pattern(start, "####-##-##T"))
 }
 
-/// Whether it is a number with a unit of time, joined to it or in the next word.
+/// Whether `word` is a number with a unit of time, either attached or in `after`.
 fn is_duration(word: &str, after: &str) -> bool {
     let is_number = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_digit())
@@ -245,7 +246,7 @@ fn split_unit(word: &str) -> Option<(&str, &str)> {
     Some(word.split_at(at))
 }
 
-/// Whether it is a ULID, a UUID, or an id that a vendor made.
+/// Whether `word` is a ULID, a UUID, or an id of a vendor.
 fn is_id(word: &str) -> bool {
     let is_ulid = word.len() == 26
         && word.starts_with(|c: char| c.is_digit(8))
@@ -260,7 +261,7 @@ fn is_id(word: &str) -> bool {
     is_ulid || is_uuid || word.starts_with("toolu_") || word.starts_with("msg_")
 }
 
-/// Whether it looks like a commit or a checksum: lower-case hexadecimal with digits and letters.
+/// Whether `word` looks like a commit or checksum: lower-case hexadecimal with digits and letters.
 fn is_hash(word: &str) -> bool {
     (7..=64).contains(&word.len())
         && word
@@ -275,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_from_run_to_run_is_replaced_and_nothing_else() {
+    fn only_values_that_change_from_run_to_run_are_replaced() {
         for (text, normal) in [
             ("on 2026-11-20.", "on <date>."),
             ("at 2026-11-20T12:00:00.123Z, 12:34:56", "at <date>, <time>"),
@@ -296,12 +297,12 @@ mod tests {
             ),
             ("ünïcode 日本 2s", "ünïcode 日本 <n>s"),
         ] {
-            assert_eq!(passing_words(text), normal);
+            assert_eq!(variable_values(text), normal);
         }
     }
 
     #[test]
-    fn secrets_and_places_are_replaced() {
+    fn secrets_and_paths_are_replaced() {
         let variables = [("HOME", "/home/me"), ("A_TOKEN", "hunter2hunter2")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let normal = Normalizer::of(&Environment::new(variables, "/home/me/work".into()));

@@ -1,7 +1,6 @@
-//! What a turn gives when it is played: a list of steps, made without waiting for any of them.
+//! Converts a turn to a list of steps, without I/O or delays.
 //!
-//! Whoever plays them waits, sends the events and ends as the last step says: the scripted model as a stream, a
-//! test's server over a socket.
+//! The steps are performed by the scripted model, as a stream, or by a test server, over a socket.
 
 use std::time::Duration;
 
@@ -16,35 +15,35 @@ use super::new_messages::{new_messages, user_text};
 /// One step of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Time passes.
+    /// A delay.
     Wait(Duration),
-    /// The model says something.
+    /// An event of the answer.
     Event(StreamEvent),
-    /// The request fails, or the answer breaks off.
+    /// An error, before or within the answer.
     Fail(ProviderError),
-    /// The connection ends.
+    /// The end of the connection.
     Cut,
-    /// Nothing comes any more.
+    /// Silence without an end.
     Hang,
 }
 
-/// What a turn needs to know of the request that it answers.
+/// The part of a request that a turn uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnContext {
-    /// Tells the answer's ids from those of all others in the conversation.
+    /// Part of the answer's ids that makes them unique in the conversation.
     pub id: String,
-    /// The number of the turn, counted from 1 and with repetitions: `{{turn}}`.
+    /// 1-based number of the turn, with repetitions: `{{turn}}`.
     pub turn: usize,
-    /// What was said since the model's last answer: `{{user}}`.
+    /// User text since the model's last answer: `{{user}}`.
     pub user: String,
-    /// What the last tool answered: `{{result}}`.
+    /// Text of the last tool result: `{{result}}`.
     pub result: String,
-    /// Whether the marks in double braces stand for these.
+    /// Whether these placeholders in double braces are replaced.
     pub templates: bool,
 }
 
 impl TurnContext {
-    /// What turn `turn` (from 1) needs to know of `request`.
+    /// The context of turn `turn` (1-based), which answers `request`.
     pub fn new(request: &Request, turn: usize, templates: bool) -> Self {
         let new = new_messages(request);
         let result = new.iter().flat_map(|message| message.tool_results()).last();
@@ -64,7 +63,7 @@ impl TurnContext {
         if !self.templates || !text.contains("{{") {
             return text.to_owned();
         }
-        // One pass, so that nothing is replaced in what was put in.
+        // One pass, so that nothing is replaced within inserted text.
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find("{{") {
@@ -109,7 +108,7 @@ impl TurnContext {
 }
 
 impl Turn {
-    /// The turn as an answer to `context`, with `chunk_delay_ms` where it names no delay of its own.
+    /// Returns the steps of the turn. `chunk_delay_ms` holds if the turn has no delay of its own.
     pub fn steps(&self, context: &TurnContext, chunk_delay_ms: Option<u64>) -> Vec<Step> {
         let mut steps = Vec::new();
         if let Some(delay) = self.delay_ms {
@@ -146,7 +145,7 @@ impl Turn {
         steps
     }
 
-    /// Why the model stops if the turn does not say it.
+    /// Returns the default stop reason.
     pub fn implied_stop_reason(&self) -> StopReason {
         let mut parts = self.parts().into_iter();
         if parts.any(|part| matches!(part, BlockContent::Tool(_))) {
@@ -174,7 +173,7 @@ impl Turn {
     }
 }
 
-/// How an answer is cut into pieces, and how fast they come.
+/// Size of the pieces of an answer and the delay between them.
 struct Pace {
     delay: Option<Duration>,
     pieces: Option<usize>,
@@ -199,7 +198,7 @@ impl Pace {
     }
 }
 
-/// `text` in `count` pieces of about the same number of characters, none of them empty.
+/// `text` in at most `count` pieces of about equal length, none of them empty.
 fn in_pieces(text: &str, count: usize) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let size = characters.len().div_ceil(count.max(1)).max(1);
@@ -209,7 +208,7 @@ fn in_pieces(text: &str, count: usize) -> Vec<String> {
         .collect()
 }
 
-/// The steps of one block, without its end.
+/// Adds the steps of one block, without its end.
 fn block(
     steps: &mut Vec<Step>,
     index: usize,
@@ -230,11 +229,12 @@ fn block(
                 .cut_words(words, context)
                 .into_iter()
                 .map(Delta::Thinking);
-            let seal = Some(signature).filter(|signature| !signature.is_empty());
-            let seal = seal.map(|signature| Delta::Signature(signature.to_owned()));
+            let signature = Some(signature)
+                .filter(|signature| !signature.is_empty())
+                .map(|signature| Delta::Signature(signature.to_owned()));
             (
                 BlockStart::Thinking(String::new()),
-                pieces.chain(seal).collect(),
+                pieces.chain(signature).collect(),
             )
         }
         BlockContent::RedactedThinking(data) => {
@@ -273,7 +273,7 @@ fn arguments(call: &ScriptedCall, context: &TurnContext) -> String {
     }
 }
 
-/// The error of an answer whose connection ends.
+/// Returns the error of an answer whose connection ends.
 pub fn cut_off() -> ProviderError {
     ProviderError::new(
         ErrorClass::Network,

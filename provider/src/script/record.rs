@@ -1,9 +1,8 @@
-//! Turns any run into a scenario: a provider around another one that writes down what was asked and answered.
+//! Records runs as scenarios: a provider that wraps another one and writes its requests and answers to a file.
 //!
-//! The file is a whole, playable scenario after each turn: it is written beside its place and renamed, before the
-//! end of the answer is passed on. Requests are written in the readable form of `normalizer.rs`, answers as they came but
-//! for secrets; when something arrived, and in which pieces, is left out. A turn that was abandoned ends with
-//! `hang: true`, for that is all that the model's side saw of it.
+//! The file is a complete scenario after each turn: it is written to a temporary file and renamed before the end of the
+//! answer is passed on. Requests are written in the readable form of `normalizer.rs`, answers unchanged but for secrets,
+//! without their timing and pieces. An answer that was dropped ends with `hang: true`.
 
 mod answer;
 
@@ -26,7 +25,7 @@ use super::format::{PricePerMillion, Scenario, Turn};
 use super::normalizer::Normalizer;
 use super::recorded::RecordedRequest;
 
-/// A file that a run is written into. Clones write into the same file.
+/// A file that a run is recorded to. Clones write to the same file.
 #[derive(Debug, Clone)]
 pub struct Recording(Arc<Mutex<File>>);
 
@@ -34,15 +33,15 @@ pub struct Recording(Arc<Mutex<File>>);
 struct File {
     path: PathBuf,
     normalizer: Normalizer,
-    /// All that was written so far.
+    /// Content so far.
     text: String,
-    /// The last system prompt and tools that were written.
+    /// Latest system prompt and tools in the file.
     system: Option<String>,
     tools: Option<String>,
 }
 
 impl Recording {
-    /// A recording in the file `path`, replaced if there is one, for a run of `model`.
+    /// Creates or replaces the file `path` for a recording of `model`.
     pub fn create(path: &Path, model: &Model, normalizer: Normalizer) -> io::Result<Self> {
         let scenario = Scenario {
             model: Some(model.name.clone()),
@@ -64,7 +63,7 @@ impl Recording {
         Ok(Self(Arc::new(Mutex::new(file))))
     }
 
-    /// `inner`, with all that it is asked and answers written down.
+    /// Wraps `inner` to record its requests and answers.
     pub fn of(&self, inner: Arc<dyn Provider>) -> Recorder {
         Recorder {
             inner,
@@ -104,17 +103,17 @@ impl File {
         self.save()
     }
 
-    /// Writes the whole file beside its place, then puts it there.
+    /// Writes the file completely under a temporary name, then renames it.
     fn save(&mut self) -> io::Result<()> {
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(".part");
-        let mut file = fs::File::create(&beside)?;
+        let mut temporary = self.path.clone().into_os_string();
+        temporary.push(".part");
+        let mut file = fs::File::create(&temporary)?;
         file.write_all(self.text.as_bytes())?;
-        fs::rename(&beside, &self.path)
+        fs::rename(&temporary, &self.path)
     }
 }
 
-/// Leaves `value` out if it is the one that was written last.
+/// Clears `value` if it equals the one that was written last.
 fn keep_if_new(last: &mut Option<String>, value: &mut Option<String>) {
     if *last == *value {
         *value = None;
@@ -125,7 +124,7 @@ fn keep_if_new(last: &mut Option<String>, value: &mut Option<String>) {
 
 fn yaml(value: &impl serde::Serialize) -> io::Result<String> {
     let options = serde_saphyr::ser_options! {
-        // A folded line is hard to compare; a long one is not.
+        // Long lines are easier to compare than folded ones.
         folded_wrap_chars: usize::MAX,
     };
     serde_saphyr::to_string_with_options(value, options).map_err(io::Error::other)
@@ -146,7 +145,7 @@ fn per_million(price: Price) -> PricePerMillion {
     }
 }
 
-/// A provider whose answers are written down.
+/// A provider whose requests and answers are recorded.
 pub struct Recorder {
     inner: Arc<dyn Provider>,
     recording: Recording,
@@ -164,21 +163,21 @@ impl Provider for Recorder {
             normalizer,
             recording: self.recording.clone(),
             stream: self.inner.stream(request),
-            begun: false,
+            was_polled: false,
             answer: None,
         })
     }
 }
 
-/// An answer on its way through.
+/// An answer that is recorded while it passes through.
 struct RecordingStream {
     stream: EventStream,
     recording: Recording,
     normalizer: Normalizer,
     request: RecordedRequest,
-    /// Whether anyone has asked at all: a stream that is never polled sends nothing.
-    begun: bool,
-    /// What has arrived of the present try; `None` before it begins and after it was written.
+    /// Whether the stream was polled: one that is never polled sends nothing.
+    was_polled: bool,
+    /// The current attempt so far; `None` before it starts and after it was written.
     answer: Option<RecordedAnswer>,
 }
 
@@ -186,12 +185,12 @@ impl Stream for RecordingStream {
     type Item = Result<StreamEvent, ProviderError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.was_polled, true) {
             self.answer = Some(RecordedAnswer::default());
         }
         let item = std::task::ready!(self.stream.as_mut().poll_next(context));
         let written = match &item {
-            Some(Ok(event)) => self.hear(event),
+            Some(Ok(event)) => self.record(event),
             Some(Err(error)) => self.write(AttemptEnd::Failed(failure(error))),
             None => self.write(AttemptEnd::Cut),
         };
@@ -204,12 +203,12 @@ impl Stream for RecordingStream {
 
 impl Drop for RecordingStream {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failure; the file stays as it was after the turn before.
+        // An error cannot be reported here; the file stays as it was after the previous turn.
         let _ = self.write(AttemptEnd::Hung);
     }
 }
 
-/// How a try ended.
+/// End of an attempt.
 enum AttemptEnd {
     Whole,
     Failed(Failure),
@@ -218,14 +217,14 @@ enum AttemptEnd {
 }
 
 impl RecordingStream {
-    fn hear(&mut self, event: &StreamEvent) -> Result<(), ProviderError> {
+    fn record(&mut self, event: &StreamEvent) -> Result<(), ProviderError> {
         let Some(answer) = &mut self.answer else {
             return Ok(());
         };
-        answer.hear(event);
+        answer.add(event);
         match event {
             StreamEvent::Retry(notice) => {
-                self.write(AttemptEnd::Failed(retried(notice)))?;
+                self.write(AttemptEnd::Failed(failure_before_retry(notice)))?;
                 self.answer = Some(RecordedAnswer::default());
             }
             StreamEvent::Ended => self.write(AttemptEnd::Whole)?,
@@ -234,7 +233,7 @@ impl RecordingStream {
         Ok(())
     }
 
-    /// Writes what has arrived of the present try, once.
+    /// Writes the current attempt, once.
     fn write(&mut self, ending: AttemptEnd) -> Result<(), ProviderError> {
         let Some(answer) = self.answer.take() else {
             return Ok(());
@@ -274,7 +273,7 @@ fn failure(error: &ProviderError) -> Failure {
     }
 }
 
-fn retried(notice: &RetryNotice) -> Failure {
+fn failure_before_retry(notice: &RetryNotice) -> Failure {
     Failure {
         status: notice.status,
         message: Some(notice.error.clone()),

@@ -1,4 +1,4 @@
-//! Answers of the Messages API that no recording has, as bytes in and events out.
+//! Answers of the Messages API that are not among the recordings: bytes in, events out.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use ah_conversation::{ProviderError, StreamEvent};
 use ah_provider::anthropic::Decoder;
 use proptest::prelude::*;
 
-/// Everything that is odd and still an answer.
+/// An answer with every irregularity that is accepted.
 const ODD: &str = concat!(
     "\u{feff}: hello\r\n\r\n",
     "event: message_start\r\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"usage\":{\"input_tokens\":9,",
@@ -36,15 +36,12 @@ fn decode(pieces: &[&[u8]]) -> (VecDeque<StreamEvent>, Result<(), ProviderError>
     let fed = pieces
         .iter()
         .try_for_each(|piece| decoder.feed(piece, &mut events));
-    let end = fed.and_then(|()| match decoder.has_ended() {
-        true => Ok(()),
-        false => decoder.finish(&mut events),
-    });
+    let end = fed.and_then(|()| decoder.finish(&mut events));
     (events, end)
 }
 
 #[test]
-fn what_is_unknown_passes_through() {
+fn unknown_events_and_blocks_pass_through() {
     let (events, end) = decode(&[ODD.as_bytes()]);
     assert_eq!(end, Ok(()));
     let lines: Vec<_> = events.iter().map(|event| format!("{event:?}")).collect();
@@ -74,7 +71,7 @@ fn cut_anywhere_it_is_the_same() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_error() {
+fn invalid_and_incomplete_answers_are_errors() {
     let start = r#"{"type":"message_start","message":{"id":"m"}}"#;
     let block =
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
@@ -97,9 +94,9 @@ fn what_is_no_answer_is_an_error() {
         ),
         (
             vec![start, delta],
-            "a piece of content block 0, which is not open",
+            "content_block_delta for content block 0, which is not open",
         ),
-        (vec![start, block, block], "content block 0 began twice"),
+        (vec![start, block, block], "content block 0 started twice"),
         (vec!["nonsense"], "cannot parse an event of the answer"),
         (vec![start, &deep], "cannot parse an event of the answer"),
         (
@@ -119,7 +116,7 @@ fn what_is_no_answer_is_an_error() {
         ),
         (
             vec![r#"{"type":"error"}"#],
-            "the server broke the answer off without a reason",
+            "the server ended the answer with an error and gave no reason",
         ),
     ] {
         let stream: String = events
@@ -135,7 +132,7 @@ fn what_is_no_answer_is_an_error() {
 }
 
 #[test]
-fn objects_that_are_no_answer_are_errors() {
+fn json_that_is_not_an_answer_is_an_error() {
     for (object, expected) in [
         (
             r#"{"type":"error","error":{"type":"api_error","message":"down"}}"#,

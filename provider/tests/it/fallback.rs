@@ -1,4 +1,4 @@
-//! A model in another's place.
+//! The fallback model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use futures_util::StreamExt;
 
 use crate::requests::{request, user};
 
-/// What the two say to a request that ends with `last`: the model in the other's place, words, retries, the outcome.
+/// The answer to a request that ends with `last`: `[announced]` or `[silent]` for the fallback, text, `|` for a retry, and
+/// the class of an error.
 async fn ask(provider: &Fallback, last: Arc<Message>) -> String {
     let mut stream = provider.stream(request(vec![user("Hi"), last]));
     let mut said = String::new();
@@ -56,9 +57,8 @@ fn results() -> Arc<Message> {
     Arc::new(message)
 }
 
-/// L18 of the feature table.
 #[tokio::test]
-async fn the_second_answers_where_the_first_has_too_much_to_do() {
+async fn the_second_model_answers_if_the_first_is_overloaded() {
     let overloaded = || fails(529, "overloaded_error");
     let broken = || fails(500, "api_error");
     for (first, second, expected) in [
@@ -98,7 +98,7 @@ async fn the_second_answers_where_the_first_has_too_much_to_do() {
 }
 
 #[tokio::test]
-async fn the_second_has_the_rest_of_the_run() {
+async fn the_second_model_keeps_the_rest_of_the_run() {
     let broken = || fails(500, "api_error");
     let first = vec![broken(), broken(), says("A")];
     let provider = provider(first, vec![says("B"), says("C")]);

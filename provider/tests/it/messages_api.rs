@@ -1,4 +1,4 @@
-//! The Messages API over real sockets, against a server on the loopback.
+//! The Messages API over real sockets, against a loopback server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,12 +25,13 @@ const QUICK: Policy = Policy {
 };
 
 fn environment(variables: &[(&str, &str)]) -> Environment {
-    let variables = variables.iter();
-    let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let variables = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Environment::new(variables, PathBuf::new())
 }
 
-/// A provider for the model `opus` whose environment holds `variables`.
+/// A provider for the model `opus` with `variables` in its environment.
 fn provider_with(
     variables: &[(&str, &str)],
     retry: Policy,
@@ -79,7 +80,7 @@ fn request() -> Request {
     }
 }
 
-/// What `provider` says, in short: words as they come, `|` where an attempt ends, and the outcome.
+/// The answer of `provider` in short: text, `|` at the end of an attempt, and the outcome.
 async fn ask(provider: &dyn Provider) -> (String, Result<(), ProviderError>) {
     let mut said = String::new();
     let mut stream = provider.stream(request());
@@ -103,7 +104,7 @@ async fn fails(provider: &dyn Provider) -> ProviderError {
 }
 
 #[tokio::test]
-async fn a_request_goes_out_under_our_own_name() {
+async fn a_request_identifies_itself_as_ah() {
     let server = Server::start(vec![hello()]).await;
     let (said, outcome) = ask(&*provider(&format!("{}/", server.url))).await;
     assert_eq!((said.as_str(), outcome), ("Hello", Ok(())));
@@ -165,7 +166,7 @@ async fn turns_share_a_connection() {
 }
 
 #[tokio::test]
-async fn failures_that_pass_are_tried_again() {
+async fn transient_failures_are_retried() {
     let overloaded =
         r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     for (name, failure, expected) in [
@@ -213,7 +214,7 @@ async fn failures_that_pass_are_tried_again() {
 }
 
 #[tokio::test]
-async fn failures_that_stay_are_told_with_a_remedy() {
+async fn permanent_failures_are_reported_with_a_hint() {
     let moved = plain("302 Found", "location: http://elsewhere/\r\n", "");
     let page = plain(
         "200 OK",
@@ -226,13 +227,13 @@ async fn failures_that_stay_are_told_with_a_remedy() {
         (
             moved,
             ErrorClass::InvalidRequest,
-            "API error 302: the server sends us elsewhere: http://elsewhere/",
+            "API error 302: the server redirects to http://elsewhere/, which is not followed",
             "check ANTHROPIC_BASE_URL",
         ),
         (
             page,
             ErrorClass::Protocol,
-            "the answer is no event stream but text/html: a web page instead of an answer: Log in",
+            "the answer is not an event stream but text/html: a web page instead of an answer: Log in",
             "check ANTHROPIC_BASE_URL and the proxy",
         ),
         (
@@ -256,7 +257,7 @@ async fn failures_that_stay_are_told_with_a_remedy() {
 }
 
 #[tokio::test]
-async fn a_server_that_falls_silent_is_given_up() {
+async fn a_stalled_server_is_an_error() {
     let short = |first_event, next_event| Timeouts {
         first_event: Duration::from_millis(first_event),
         next_event: Duration::from_millis(next_event),
@@ -296,7 +297,10 @@ async fn a_server_that_falls_silent_is_given_up() {
         };
         let error = fails(&*provider_with(&variables, once, timeouts)).await;
         assert_eq!(error.class, ErrorClass::Stalled, "{name}");
-        assert_eq!(error.message, "the server fell silent for 0.05 s", "{name}");
+        assert_eq!(
+            error.message, "no data from the server for 0.05 s",
+            "{name}"
+        );
     }
 }
 
@@ -347,7 +351,7 @@ async fn an_answer_in_one_piece_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named() {
+async fn an_unreachable_server_is_named() {
     let error = fails(&*provider("http://127.0.0.1:1")).await;
     assert_eq!(error.class, ErrorClass::Network);
     assert!(

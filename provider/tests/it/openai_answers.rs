@@ -1,5 +1,5 @@
-//! Answers of chat completions that no recording has, and the quirks of those that some have, each by itself: bytes in
-//! and events out.
+//! Answers of chat completions that are not among the recordings, and single quirks of recorded ones: bytes in, events
+//! out.
 
 use std::collections::VecDeque;
 
@@ -17,8 +17,8 @@ fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (String, Result<(),
     (show(&events), end)
 }
 
-/// The events in short: a block as `text(…)`, `thinking(…)`, `seal(…)`, `redacted(…)`, `ID=NAME(…)`, with `,` between the
-/// pieces, then why it stopped and the tokens. Each block has a beginning and an end.
+/// The events in short: a block as `text(…)`, `thinking(…)`, `redacted(…)` or `ID=NAME(…)`, with `,` between the pieces,
+/// then the stop reason and the tokens. Asserts that each block has a start and an end.
 pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
     let mut blocks = Vec::<(String, bool)>::new();
     let mut end = Vec::new();
@@ -76,7 +76,7 @@ pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
     blocks.chain(end).collect::<Vec<_>>().join(" ")
 }
 
-/// A stream of the answer `a` with these deltas, and this end.
+/// A stream of the answer `a` with these deltas and this end.
 fn stream(deltas: &[&str], end: &str) -> String {
     let chunks = deltas.iter().map(|delta| {
         format!("data: {{\"id\":\"a\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n")
@@ -97,9 +97,9 @@ fn check(deltas: &[&str], reason: &str, expected: &str) {
     assert_eq!(shown, expected, "{deltas:?}");
 }
 
-/// Check a of the port's part 01, and more: pieces find their calls however a server numbers them.
+/// Pieces of tool calls are matched however a server numbers them.
 #[test]
-fn calls_come_together() {
+fn pieces_of_calls_are_put_together() {
     for (deltas, expected) in [
         (
             &[
@@ -185,9 +185,9 @@ fn calls_come_together() {
     }
 }
 
-/// Check c of the port's part 01: arguments come through as they are.
+/// Arguments are passed on byte by byte.
 #[test]
-fn arguments_are_not_touched() {
+fn arguments_are_unchanged() {
     check(
         &[
             r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{\"a\":\"\\\"\\u00e9\\\\\",\"b\":{\"c\":[\"🦀\"]}}"}}]}"#,
@@ -197,9 +197,8 @@ fn arguments_are_not_touched() {
     );
 }
 
-/// Check f of the port's part 01: reasons to stop.
 #[test]
-fn reasons_to_stop() {
+fn stop_reasons() {
     let text = r#"{"content":"Hi"}"#;
     let refusal = r#"{"refusal":"I won't."}"#;
     let call =
@@ -231,9 +230,9 @@ fn reasons_to_stop() {
     }
 }
 
-/// Check j of the port's part 01, and more: reasoning under each of its names, once.
+/// Reasoning is read from each of its fields, and only once if a server sends it in several.
 #[test]
-fn reasoning_has_many_names() {
+fn reasoning_is_read_from_any_field() {
     for (deltas, expected) in [
         (
             &[r#"{"reasoning_content":"Hm."}"#, r#"{"content":"So."}"#][..],
@@ -295,9 +294,9 @@ fn reasoning_has_many_names() {
     );
 }
 
-/// Checks d and i of the port's part 01: the frame, and where the tokens may stand.
+/// Events around the content: the start, and the token counts in each place that servers use.
 #[test]
-fn what_is_around_the_answer() {
+fn events_around_the_content() {
     let text = r#"{"content":"Hi"}"#;
     let stop = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
     let usage = r#"{"prompt_tokens":3,"completion_tokens":4}"#;
@@ -371,7 +370,7 @@ fn an_answer_in_one_piece_is_an_answer() {
 }
 
 #[test]
-fn what_is_no_whole_answer_is_an_error() {
+fn incomplete_answers_are_errors() {
     use ErrorClass as E;
     let text = r#"{"content":"Hi"}"#;
     let cut = r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{\"a"}}]}"#;
@@ -408,13 +407,13 @@ fn what_is_no_whole_answer_is_an_error() {
             &[cut],
             &stop,
             E::Protocol,
-            "the answer ended in the midst of a tool call",
+            "the answer ended within a tool call",
         ),
         (
             &[cut],
             "data: [DONE]\n\n",
             E::Protocol,
-            "the answer ended in the midst of a tool call",
+            "the answer ended within a tool call",
         ),
         (
             &[nameless],
@@ -456,7 +455,7 @@ fn what_is_no_whole_answer_is_an_error() {
             &[text],
             &finish("error"),
             E::Server,
-            "the server broke the answer off without a reason",
+            "the server ended the answer with an error and gave no reason",
         ),
         (
             &[],
@@ -536,9 +535,9 @@ proptest! {
     }
 }
 
-/// What a gateway says that the call costs counts, and nothing is no price.
+/// The cost that a gateway reports is used; zero counts as unknown.
 #[test]
-fn a_server_may_tell_the_cost() {
+fn the_cost_that_a_server_reports_is_used() {
     for (usage, expected) in [
         (
             r#"{"prompt_tokens":3,"completion_tokens":4,"cost":0.00693}"#,

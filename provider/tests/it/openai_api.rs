@@ -1,4 +1,4 @@
-//! Chat completions over a loopback: what goes out, and what is made of what comes back.
+//! Chat completions over a loopback: requests and answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn retrying(url: &str) -> Arc<dyn Provider> {
     Arc::new(Retrying::new(chat(url, Timeouts::default()), policy, 1))
 }
 
-/// What `provider` says: words as they come, the waits between attempts, and the outcome.
+/// The answer of `provider`: text, the delays between attempts, and the outcome.
 pub(crate) async fn ask(provider: &dyn Provider) -> (String, Result<(), ProviderError>) {
     let mut said = String::new();
     let mut stream = provider.stream(request(vec![user("Hi")]));
@@ -89,7 +89,7 @@ fn hello() -> Vec<Part> {
 }
 
 #[tokio::test]
-async fn a_request_goes_out() {
+async fn a_request_is_sent() {
     let loopback = Server::start(vec![hello()]).await;
     let (said, outcome) = ask(&chat(&loopback.url, Timeouts::default())).await;
     assert_eq!((said.as_str(), outcome), ("Hello", Ok(())));
@@ -139,7 +139,7 @@ async fn a_key_may_have_a_header_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_named() {
+async fn headers_that_cannot_be_sent_are_named() {
     let timeouts = Timeouts::default();
     let mut bad_key = server("http://h", timeouts);
     bad_key.key = Some(Key {
@@ -151,9 +151,12 @@ async fn what_cannot_be_sent_is_named() {
     let mut bad_value = server("http://h", timeouts);
     bad_value.headers = [("a".to_owned(), "\n".to_owned())].into();
     for (server, expected) in [
-        (bad_key, "the key holds characters that cannot be sent"),
+        (bad_key, "the key holds characters that a header cannot"),
         (bad_name, "`a b` is not a valid header name"),
-        (bad_value, "the value of the header `a` cannot be sent"),
+        (
+            bad_value,
+            "the value of the header `a` holds characters that a header cannot",
+        ),
     ] {
         let encoder = Encoder::new(
             model(),
@@ -166,9 +169,9 @@ async fn what_cannot_be_sent_is_named() {
     }
 }
 
-/// Check h of the port's part 01, with the wait as LiteLLM passes it on.
+/// The delay is in the header as LiteLLM passes it on.
 #[tokio::test]
-async fn a_failure_that_may_pass_is_tried_again() {
+async fn a_transient_failure_is_retried() {
     let busy = plain(
         "429 -",
         "llm_provider-retry-after: 0\r\n",
@@ -200,7 +203,7 @@ async fn a_failure_that_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_failure_that_stays_is_told_at_once_with_a_hint() {
+async fn a_permanent_failure_is_reported_at_once_with_a_hint() {
     let page = plain(
         "200 OK",
         "content-type: text/html\r\n",
@@ -248,7 +251,7 @@ async fn a_failure_that_stays_is_told_at_once_with_a_hint() {
 }
 
 #[tokio::test]
-async fn a_server_that_only_comments_has_fallen_silent() {
+async fn comments_do_not_prevent_a_timeout() {
     let comment = Part::Send(b"5\r\n: a\n\n\r\n".to_vec());
     let timeouts = Timeouts {
         first_event: Duration::from_millis(50),
@@ -274,9 +277,8 @@ async fn an_answer_in_one_piece_is_an_answer() {
     }
 }
 
-/// Check m of the port's part 01: to drop the stream is to end the request.
 #[tokio::test]
-async fn to_drop_the_stream_is_to_end_the_request() {
+async fn dropping_the_stream_ends_the_request() {
     let loopback = Server::start(vec![vec![stream_head(), beginning(), Part::Silence]]).await;
     let chat = chat(&loopback.url, Timeouts::default());
     let mut stream = chat.stream(request(vec![user("Hi")]));

@@ -1,5 +1,5 @@
-//! Recorded answers of chat completions, of two dozen vendors and of the real LiteLLM proxy, decode to what OpenAI's
-//! own SDK reads in them, however they are cut.
+//! Recorded answers of chat completions, from two dozen vendors and the real LiteLLM proxy, are decoded like OpenAI's SDK
+//! does, however they are cut.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 
 use crate::recordings::{Recording, recordings_of};
 
-/// Recordings that the SDK takes for whole and we do not, with what we say.
+/// Recordings that the SDK takes for complete and `ah` does not, with the error.
 const EARLY_ENDS: [(&str, &str); 2] = [
     ("chat-stream-clean-end-empty", "the answer is empty"),
     (
         "chat-stream-clean-end-tool-no-stop",
-        "the answer ended in the midst of a tool call",
+        "the answer ended within a tool call",
     ),
 ];
 
-/// Recordings in which we find more than the SDK does, and what.
+/// Recordings of which `ah` reads more than the SDK, and the additional part.
 const MORE_THAN_THE_SDK: [(&str, &str); 2] = [
-    // Told under a vendor's own name alone.
+    // Sent only in a vendor's own field.
     (
         "chat-stream-test-groq-model-web-search-tool-stream-dea1a9",
         "usage",
@@ -34,11 +34,11 @@ const MORE_THAN_THE_SDK: [(&str, &str); 2] = [
     ),
 ];
 
-/// The classes that recorded failures must have, by parts of their names; the first that fits counts.
+/// Expected classes of recorded errors, by parts of their names; the first match holds.
 pub(crate) const CLASSES: [(&str, ErrorClass); 35] = {
     use ErrorClass as E;
     [
-        // LiteLLM turns what happened behind it into errors of its own.
+        // LiteLLM reports errors of the server behind it as its own.
         (
             "chat-passthrough-stream-chat-stream-test-tool-use-failed",
             E::Server,
@@ -86,7 +86,7 @@ pub(crate) const CLASSES: [(&str, ErrorClass); 35] = {
     ]
 };
 
-/// The class that a recorded failure must have.
+/// The expected class of a recorded error.
 pub(crate) fn class_of(name: &str) -> ErrorClass {
     let known = CLASSES.iter().find(|(part, _)| name.contains(part));
     // What else went wrong was wrong in the request.
@@ -223,16 +223,18 @@ fn refusals_have_classes() {
     }
 }
 
-/// Makes `read` alike where we differ on purpose.
+/// Removes deliberate differences from `read`.
 fn adapt(read: &mut Value, expected: &Value) {
     if expected["id"] == "" {
         // The SDK takes the id of a first chunk that is no answer yet.
         read["id"] = json!("");
     }
     if let Ok(details) = serde_json::from_str::<Vec<Value>>(text(&read["seals"])) {
-        let seals = details.iter();
-        let seals = seals.flat_map(|detail| [text(&detail["signature"]), text(&detail["data"])]);
-        read["seals"] = seals.collect::<String>().into();
+        read["seals"] = details
+            .iter()
+            .flat_map(|detail| [text(&detail["signature"]), text(&detail["data"])])
+            .collect::<String>()
+            .into();
     }
     let calls = expected["calls"].as_array().expect("an array");
     for (index, call) in calls.iter().enumerate() {
@@ -244,7 +246,7 @@ fn adapt(read: &mut Value, expected: &Value) {
     }
 }
 
-/// The parts of an answer that the recordings' expectations name.
+/// The parts of an answer that the expectations have.
 fn assemble(events: &VecDeque<StreamEvent>) -> Value {
     let mut answer = json!({"text": "", "reasoning": "", "seals": "", "calls": []});
     let mut calls = Vec::<(usize, Value, String)>::new();
@@ -293,20 +295,24 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
     answer
 }
 
-/// What we are to read where the SDK reads `expected`.
+/// The expected result of `ah` for the result `expected` of the SDK.
 fn expectation(expected: &Value) -> Value {
     let decoded = &expected["decoded"];
     let choice = &decoded["choices"][0];
     let is_ours = |call: &&Value| !text(&call["id"]).starts_with("srvtoolu_");
-    let calls = choice["tool_calls"].as_array().expect("an array");
-    let calls = calls.iter().filter(is_ours).map(|call| {
-        json!({
-            "id": call["id"],
-            "name": call["name"],
-            "arguments": text(&call["arguments_text"]),
+    let calls: Vec<_> = choice["tool_calls"]
+        .as_array()
+        .expect("an array")
+        .iter()
+        .filter(is_ours)
+        .map(|call| {
+            json!({
+                "id": call["id"],
+                "name": call["name"],
+                "arguments": text(&call["arguments_text"]),
+            })
         })
-    });
-    let calls: Vec<_> = calls.collect();
+        .collect();
     let stop_reason = match text(&choice["finish_reason"]) {
         "tool_calls" => "tool_use",
         "length" => "max_tokens",
@@ -339,14 +345,17 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The words of a content, or of those of its parts that are of this type.
+/// The text of a content, or of its parts of this type.
 fn words(content: &Value, kind: &str) -> String {
-    let parts = content.as_array().into_iter().flatten();
-    let parts = parts.filter(|part| part["type"] == kind);
-    let of_parts = parts.map(|part| match &part[kind] {
-        Value::Array(_) => words(&part[kind], "text"),
-        words => text(words).to_owned(),
-    });
+    let of_parts = content
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|part| part["type"] == kind)
+        .map(|part| match &part[kind] {
+            Value::Array(_) => words(&part[kind], "text"),
+            words => text(words).to_owned(),
+        });
     match content {
         Value::String(words) if kind == "text" => words.clone(),
         _ => of_parts.collect(),
@@ -369,7 +378,7 @@ fn reasoning(content: &Value, extras: &Value) -> String {
     .unwrap_or_default()
 }
 
-/// The seals on the reasoning, one after the other.
+/// The signatures of the reasoning, concatenated.
 fn seals(expected: &Value) -> String {
     let extras = &expected["decoded"]["choices"][0]["message_extras"];
     let deltas = &expected["list_deltas_in_order"];
@@ -384,7 +393,7 @@ fn seals(expected: &Value) -> String {
     .collect()
 }
 
-/// The tokens, of which the cached ones are told as part of the input, or under names of their own.
+/// The token counts; cached tokens are part of the input or in fields of their own.
 fn usage(told: &Value) -> Value {
     let tokens = |path: &str| told.pointer(path).and_then(Value::as_u64);
     let read = tokens("/prompt_tokens_details/cached_tokens")

@@ -1,4 +1,4 @@
-//! Requests of chat completions, as the bytes that go out.
+//! Requests of chat completions, as bytes.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn json_body(quirks: Quirks, request: &Request) -> Value {
     serde_json::from_str(&body).expect("JSON")
 }
 
-/// The messages one in each line.
+/// The messages, one per line.
 fn lines(quirks: Quirks, request: &Request) -> String {
     let body = json_body(quirks, request);
     let messages = body["messages"].as_array().expect("an array").iter();
@@ -46,7 +46,7 @@ fn lines(quirks: Quirks, request: &Request) -> String {
     lines.join("\n")
 }
 
-/// A conversation with everything in it.
+/// A conversation with every kind of content.
 fn conversation() -> Request {
     let answer = vec![
         thinking(Some("sig")),
@@ -94,8 +94,7 @@ fn conversation() -> Request {
     }
 }
 
-/// Check n of the port's part 01: the bytes of an assistant's message, among the others. Port 04 g: what failed begins
-/// with `Error: `, since this wire has no other mark for it.
+/// Failed tool results start with `Error: `, since chat completions have no field for it.
 #[test]
 fn a_whole_request() {
     let quirks = Quirks::default();
@@ -141,7 +140,7 @@ fn a_whole_request_to_litellm() {
 }
 
 #[test]
-fn what_goes_beside_the_conversation() {
+fn settings_of_a_request() {
     let head = |thinking, quirks: Quirks| {
         let mut request = Request {
             thinking,
@@ -235,9 +234,9 @@ fn what_goes_beside_the_conversation() {
     }
 }
 
-/// Check k of the port's part 01: what is asked for in addition stands in the body, and once.
+/// Additional fields are in the body, and only once.
 #[test]
-fn additions_are_there_once() {
+fn additional_fields_are_sent_once() {
     let additions = Additions {
         body: json!({"metadata": {"user_id": "s"}, "max_tokens": 7, "messages": []})
             .as_object()
@@ -265,7 +264,7 @@ fn additions_are_there_once() {
 }
 
 #[test]
-fn ids_are_made_fit_and_pair_calls_with_results() {
+fn ids_are_made_valid_and_match_calls_with_results() {
     let long = "call_".repeat(20);
     for (ids, id, expected) in [
         (ToolCallIds::Any, long.as_str(), long.as_str()),
@@ -296,7 +295,7 @@ fn ids_are_made_fit_and_pair_calls_with_results() {
     }
 }
 
-/// A server hands the budget on to a model that refuses results of calls which it made without a thought.
+/// A gateway passes the budget on to a model that rejects results of calls made without thinking.
 #[test]
 fn results_of_calls_that_were_made_without_a_thought_are_not_thought_about() {
     for (what, content, thinks) in [
@@ -327,7 +326,7 @@ fn results_of_calls_that_were_made_without_a_thought_are_not_thought_about() {
 }
 
 #[test]
-fn reasoning_goes_back_to_its_model_alone() {
+fn reasoning_is_returned_only_to_its_model() {
     let details = r#"[{"type":"reasoning.encrypted","data":"x"}]"#;
     let content = vec![
         thinking(None),

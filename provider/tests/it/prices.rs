@@ -1,4 +1,4 @@
-//! The catalogue against the list that it was made from, where that is at hand.
+//! Comparison of the catalogue with the list that it was made from, if that is available.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use ah_provider::catalog::{Catalog, ModelEntry};
 use serde_json::{Value, json};
 
-/// Every model of the list is in the catalogue, with the list's figures.
+/// Every model of the list is in the catalogue with the same figures.
 #[test]
 fn the_catalogue_has_the_figures_of_the_list() {
     let Some(list) = list() else { return };
@@ -47,7 +47,7 @@ fn list() -> Option<Value> {
     Some(serde_json::from_str(&text).expect("JSON"))
 }
 
-/// Window, output, and prices in pico-dollars, also of long calls.
+/// Context window, output limit, and prices in pico-dollars, also for long requests.
 fn figures_of(entry: &ModelEntry) -> Value {
     let prices = |price: ah_conversation::Price| {
         let ah_conversation::Price {
@@ -70,7 +70,7 @@ fn figures_of(entry: &ModelEntry) -> Value {
     ])
 }
 
-/// The same of the list. Where it tells no price for a use of the cache, any input token's holds.
+/// The same figures of the list. Without a price for a use of the cache, the price of input holds.
 fn listed(facts: &Value) -> Value {
     let prices = |facts: &Value| {
         let price = |name: &str| facts[format!("{name}_per_mtok")].as_f64().map(pico_dollars);
@@ -105,7 +105,7 @@ fn pico_dollars(dollars: f64) -> u64 {
     (dollars * 1e6).round() as u64
 }
 
-/// What the documentation says that a user may add.
+/// The example in the documentation.
 #[test]
 fn the_example_of_the_documentation_is_a_catalogue() {
     let page = include_str!("../../../docs/providers.md");

@@ -1,4 +1,4 @@
-//! The page on providers: its examples work, and its table says what the recordings show.
+//! The documentation of providers: its examples work, and its table agrees with the recordings.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::server::{Part, Server, stream_end, stream_head};
 
 const PAGE: &str = include_str!("../../../docs/providers.md");
 
-/// An example of the page: a settings file.
+/// A settings file from the documentation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Example {
@@ -31,8 +31,7 @@ struct Example {
     providers: BTreeMap<String, NamedServer>,
 }
 
-/// What an example must come to: the request's path, the header that shows the key `k`, what else is in the request, and
-/// what is read in the answer.
+/// Expected request of an example: path, header with the key `k` and other content, and the text of the answer.
 struct Expected {
     heading: &'static str,
     path: &'static str,
@@ -56,7 +55,7 @@ fn usage(input_tokens: u64, cache_read_input_tokens: u64, output_tokens: u64) ->
     }
 }
 
-/// The examples of the page, with answers of our own in each vendor's manner.
+/// The examples, with answers in each vendor's format.
 fn expected() -> Vec<Expected> {
     let usual = Expected {
         heading: "",
@@ -243,7 +242,7 @@ data: {"type":"message_stop"}
     ]
 }
 
-/// The settings files of the page under their headings.
+/// The settings files of the documentation, by heading.
 fn examples() -> Vec<(&'static str, &'static str)> {
     let sections = PAGE.split("\n### ").skip(1);
     let examples = sections.filter_map(|section| {
@@ -263,7 +262,7 @@ impl KeySource for Fixed {
     }
 }
 
-/// The model of an example, at `url` in place of its own host.
+/// The model of an example, at `url` instead of its own host.
 fn connected(example: &str, url: &str) -> Arc<dyn Provider> {
     let Example { model, providers } = serde_json::from_str(example).expect("settings");
     let mut servers = providers;
@@ -350,7 +349,7 @@ async fn the_examples_work() {
     }
 }
 
-/// How many recordings of a vendor show what.
+/// Numbers of recordings of a vendor, by feature.
 #[derive(Default)]
 struct Seen {
     streamed: usize,
@@ -432,7 +431,7 @@ macro_rules! decode {
     }};
 }
 
-/// The table of the page, or `None` where the recordings are not at hand.
+/// The table of the documentation, or `None` if the recordings are not available.
 fn matrix() -> Option<String> {
     let mut seen: BTreeMap<(String, &str), Seen> = BTreeMap::new();
     for (api, name) in [
@@ -469,9 +468,9 @@ fn matrix() -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// With `AH_WRITE_DOCS=1` the table is written in place of being compared.
+/// With `AH_WRITE_DOCS=1` the table is written instead of compared.
 #[test]
-fn the_matrix_says_what_the_recordings_show() {
+fn the_table_agrees_with_the_recordings() {
     let Some(matrix) = matrix() else {
         return;
     };

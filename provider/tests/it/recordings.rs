@@ -1,5 +1,5 @@
-//! Recorded answers of the Messages API decode to what the vendor's own SDK reads in them, however they are cut. The
-//! recordings are read from `../shared`, where that folder is there.
+//! Recorded answers of the Messages API are decoded like the vendor's SDK does, however they are cut. The recordings are
+//! read from `../shared` if that folder exists.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -11,7 +11,7 @@ use ah_provider::anthropic::Decoder;
 use ah_provider::failure;
 use serde_json::{Map, Value, json};
 
-/// Recordings that the SDK takes for whole and we do not, with what we say.
+/// Recordings that the SDK takes for complete and `ah` does not, with the error.
 const EARLY_ENDS: [(&str, &str); 8] = [
     ("clean-end-empty", "the stream ended before an answer began"),
     ("clean-end-tool-no-stop", "the answer ended early"),
@@ -29,18 +29,17 @@ const EARLY_ENDS: [(&str, &str); 8] = [
     ),
 ];
 
-/// Files that hold the answers of a whole conversation one after the other, which the SDK takes for one. No server
-/// sends that; we read the first.
+/// Files with all answers of a conversation, which the SDK reads as one. No server sends that; `ah` reads the first.
 const SEVERAL_ANSWERS: [&str; 3] = [
     "tool-search-deferred-bm25-887c82",
     "tool-search-deferred-regex-002403",
     "tool-search-regex-1-cdaf96",
 ];
 
-/// An answer that a server once gave, and what the vendor's own SDK reads in it.
+/// A recorded answer and the vendor's SDK's reading of it.
 pub(crate) struct Recording {
     pub(crate) name: String,
-    /// Whose answer it is.
+    /// Vendor of the answer.
     pub(crate) vendor: String,
     pub(crate) kind: String,
     pub(crate) status: u16,
@@ -49,14 +48,14 @@ pub(crate) struct Recording {
     pub(crate) expected: Value,
 }
 
-/// The open recordings of the Messages API, or `None` where they are not at hand.
+/// The recordings of the Messages API, or `None` if they are not available.
 fn recordings() -> Option<Vec<Recording>> {
     let recordings = recordings_of("anthropic")?;
     assert!(recordings.len() > 200, "{}", recordings.len());
     Some(recordings)
 }
 
-/// The open recordings of an API, or `None` where they are not at hand.
+/// The recordings of an API, or `None` if they are not available.
 #[expect(clippy::print_stderr, reason = "says what a test left out")]
 pub(crate) fn recordings_of(api: &str) -> Option<Vec<Recording>> {
     let open = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/recordings/open");
@@ -112,10 +111,7 @@ fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Decoded {
             return (events, Err(error));
         }
     }
-    let end = match decoder.has_ended() {
-        true => Ok(()),
-        false => decoder.finish(&mut events),
-    };
+    let end = decoder.finish(&mut events);
     (events, end)
 }
 
@@ -137,11 +133,7 @@ fn answers_decode_as_the_sdk_reads_them() {
             }
             (Some("ok"), Ok(())) => {
                 let expected = &recording.expected["decoded"];
-                assert_eq!(
-                    assemble(&events),
-                    without_what_we_do_not_read(expected),
-                    "{name}"
-                );
+                assert_eq!(assemble(&events), without_unread_parts(expected), "{name}");
             }
             (Some("stream_error"), Err(error)) => {
                 let told = &recording.expected["error"]["body"]["error"];
@@ -166,10 +158,10 @@ fn answers_decode_as_the_sdk_reads_them() {
     assert_eq!(strict, EARLY_ENDS);
 }
 
-/// Port 09 e: what four bytes to the token estimates is within a fifth of what a recorded answer took, as a rule: some
-/// servers count words that they do not show.
+/// The estimate of four bytes per token is within a fifth of the recorded count, for most answers: some servers count
+/// text that they do not send.
 #[test]
-fn tokens_of_words_are_estimated_within_a_fifth() {
+fn tokens_of_text_are_estimated_within_a_fifth() {
     let Some(recordings) = recordings() else {
         return;
     };
@@ -189,7 +181,7 @@ fn tokens_of_words_are_estimated_within_a_fifth() {
     assert!((80..=120).contains(&median), "{percents:?}");
 }
 
-/// Whether an answer has no blocks but text, as far as its bytes tell.
+/// Whether an answer has only text blocks, judging by its bytes.
 fn is_only_words(body: &[u8]) -> bool {
     let text = String::from_utf8_lossy(body);
     !["tool_use", "thinking", "_result", "compaction", "fallback"]
@@ -247,7 +239,7 @@ fn rfind(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
 }
 
 #[test]
-fn refusals_have_classes() {
+fn recorded_errors_have_the_expected_class() {
     let Some(recordings) = recordings() else {
         return;
     };
@@ -266,7 +258,7 @@ fn refusals_have_classes() {
     }
 }
 
-/// The class that a recorded refusal must have, told from its name.
+/// The expected class of a recorded error, by its name.
 fn class_by_name(recording: &Recording) -> ErrorClass {
     use ErrorClass as E;
     let table = [
@@ -302,7 +294,7 @@ struct Block {
     json: String,
 }
 
-/// The parts of a message that the recordings' expectations name.
+/// The parts of a message that the expectations have.
 fn assemble(events: &VecDeque<StreamEvent>) -> Value {
     let mut blocks = BTreeMap::<usize, Block>::new();
     let mut message = json!({});
@@ -403,8 +395,8 @@ impl Block {
     }
 }
 
-/// The expectation without what the events do not carry.
-fn without_what_we_do_not_read(expected: &Value) -> Value {
+/// The expectation without the parts that events do not have.
+fn without_unread_parts(expected: &Value) -> Value {
     let mut expected = expected.clone();
     let fields = expected.as_object_mut().expect("an object");
     for unread in [

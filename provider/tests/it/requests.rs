@@ -1,4 +1,4 @@
-//! Requests to the Messages API, as the bytes that go out.
+//! Requests of the Messages API, as bytes.
 
 use std::sync::Arc;
 
@@ -194,7 +194,7 @@ fn a_whole_request() {
     "#);
 }
 
-/// A body with a line for each of its parts, the roles of messages before their blocks.
+/// A body with one line per part, and the roles of messages before their blocks.
 fn outline(body: &str) -> String {
     let body: Value = serde_json::from_str(body).expect("JSON");
     let mut lines = Vec::new();
@@ -216,7 +216,7 @@ fn blocks(message: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_the_api_refuses_is_left_out() {
+fn blocks_that_the_api_rejects_are_left_out() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let own = |content| message(Role::Assistant, Some("claude-x"), content);
     let other = |content| message(Role::Assistant, Some("claude-y"), content);
@@ -277,14 +277,14 @@ fn what_the_api_refuses_is_left_out() {
 }
 
 #[test]
-fn a_person_who_says_nothing_still_speaks() {
+fn an_empty_user_message_is_replaced() {
     let sent = messages(vec![user(" \n")]);
     assert_eq!(sent[0]["content"][0]["text"], "(empty message)");
     assert_eq!(messages(vec![]), json!([]));
 }
 
 #[test]
-fn ids_of_other_vendors_are_made_fit() {
+fn ids_of_other_vendors_are_made_valid() {
     let sent = messages(vec![
         user("Go."),
         message(
@@ -329,7 +329,7 @@ fn breakpoints_stand_in_the_last_two_user_messages() {
 }
 
 #[test]
-fn thinking_gets_room_beside_the_answer() {
+fn the_thinking_budget_is_added_to_the_output_limit() {
     let enabled = |budget: u64| json!({"type": "enabled", "budget_tokens": budget});
     let adaptive = json!({"type": "adaptive"});
     for (form, thinking, max_output, expected_thinking, expected_max) in [
@@ -408,9 +408,9 @@ fn thinking_gets_room_beside_the_answer() {
     }
 }
 
-/// Whoever waits for results with a budget of thought has to have thought before the calls.
+/// With a thinking budget, the API requires thinking before the calls that the results answer.
 #[test]
-fn results_of_calls_that_were_made_without_a_thought_are_not_thought_about() {
+fn thinking_is_left_out_after_calls_made_without_thinking() {
     let asking = |author, content| {
         let answer = message(Role::Assistant, Some(author), content);
         let results = message(Role::User, None, vec![result("t1", Vec::new(), false)]);
@@ -491,7 +491,7 @@ enum Change {
 
 proptest! {
     #[test]
-    fn what_is_kept_changes_no_byte(changes in proptest::collection::vec(
+    fn cached_messages_change_no_byte(changes in proptest::collection::vec(
         prop_oneof![
             4 => (any::<bool>(), "[a-z \"é]{0,8}").prop_map(|(is_user, text)| Change::Say(is_user, text)),
             1 => any::<prop::sample::Index>().prop_map(Change::Forget),

@@ -1,4 +1,4 @@
-//! The Responses API: requests as the bytes that go out, answers that no recording has, and both over a loopback.
+//! The Responses API: requests as bytes, answers that are not among the recordings, and both over a loopback.
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ fn body(encoder: &mut Encoder, request: &Request) -> String {
     String::from_utf8(encoder.encode(request).concat()).expect("UTF-8")
 }
 
-/// The pieces of the conversation, one in each line.
+/// The items of the conversation, one per line.
 fn lines(quirks: Quirks, request: &Request) -> String {
     let body = body(&mut encoder("claude-x", quirks), request);
     let body: Value = serde_json::from_str(&body).expect("JSON");
@@ -53,7 +53,7 @@ fn a_whole_request() {
         ContentBlock::text("Let me see."),
         call("t1", Input::from(json!({"command": "ls"}))),
         call("t2", Input::Malformed(json!("{\"comm"))),
-        // It led to nothing.
+        // Nothing follows it.
         thinking(Some(sealed)),
     ];
     let words = |text: &str| ResultBlock::Text {
@@ -106,7 +106,7 @@ fn a_whole_request() {
 }
 
 #[test]
-fn what_goes_beside_the_conversation() {
+fn settings_of_a_request() {
     let whole = Request {
         system: ["You are a test.", " ", "Be brief."]
             .map(str::to_owned)
@@ -297,7 +297,7 @@ fn what_is_no_whole_answer_is_an_error() {
         (
             &[call, COMPLETED],
             E::Protocol,
-            "the answer ended in the midst of a tool call",
+            "the answer ended within a tool call",
         ),
         (
             &[
@@ -328,7 +328,7 @@ fn what_is_no_whole_answer_is_an_error() {
         (
             &[r#"{"type":"response.completed"}"#],
             E::Protocol,
-            "an end without a response",
+            "an end event without a response",
         ),
         (
             &[r#"{"type":"response.completed","response":{"status":"queued"}}"#],
@@ -359,7 +359,7 @@ fn what_is_no_whole_answer_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_request_goes_out_and_its_answer_comes_back() {
+async fn a_request_is_sent_and_its_answer_is_read() {
     let answer = events(&format!(
         r#"{{"type":"response.created","response":{{"id":"r"}}}}
         {{"type":"response.output_text.delta","output_index":0,"delta":"Hello"}}

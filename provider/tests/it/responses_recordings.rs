@@ -1,4 +1,4 @@
-//! Recorded answers of the Responses API decode to what OpenAI's own SDK reads in them, however they are cut.
+//! Recorded answers of the Responses API are decoded like OpenAI's SDK does, however they are cut.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::openai_recordings::class_of;
 use crate::recordings::{Recording, recordings_of};
 
-/// Recordings that the SDK takes for answers and we do not, with what we say.
+/// Recordings that the SDK takes for answers and `ah` does not, with the error.
 const NO_ANSWERS: [(&str, &str); 2] = [
     // It is a chat completion.
     (
@@ -25,15 +25,15 @@ const NO_ANSWERS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Files that were edited by hand: the pieces of the answer, which we read, are not those of the whole, which the SDK
-/// reads. The first two hold several answers, of which the SDK reads the last and we the first.
+/// Files that were edited by hand, so that the pieces of the answer, which `ah` reads, differ from the whole, which the
+/// SDK reads. The first two have several answers, of which the SDK reads the last and `ah` the first.
 const EDITED: [&str; 3] = [
     "responses-stream-azure-reasoning-encrypted-content-1-c2ac1c",
     "responses-stream-openai-reasoning-encrypted-content-1-fb7fa6",
     "responses-stream-openai-shell-container-1-e82950",
 ];
 
-/// Recordings of LiteLLM, which tells the seal on reasoning only once all is over, too late for its block.
+/// Recordings of LiteLLM, which sends the signature of the reasoning at the end, too late for its block.
 const LATE_SEALS: [&str; 2] = [
     "responses-stream-anthropic-stream-test-anthropic-advisor-tool-stream-a509a7",
     "responses-stream-anthropic-stream-test-anthropic-code-execution-tool-stream-dced4f",
@@ -131,11 +131,14 @@ fn an_answer_cut_anywhere_is_not_whole() {
     let mut seen = 0;
     for recording in recordings.iter().filter(small) {
         let (name, body) = (&recording.name, recording.body.as_slice());
-        // Nothing but what ends the last event may be missing.
-        let last = body.trim_ascii_end();
-        let last = last.strip_suffix(b"data: [DONE]").unwrap_or(last);
-        let last = last.iter().rposition(|byte| *byte == b'}');
-        let last = last.expect("an event");
+        // Only the line ends after the last event may be missing.
+        let events = body.trim_ascii_end();
+        let last = events
+            .strip_suffix(b"data: [DONE]")
+            .unwrap_or(events)
+            .iter()
+            .rposition(|byte| *byte == b'}')
+            .expect("an event");
         seen += 1;
         for end in (0..=last).step_by(7) {
             let (events, result) = decode([&body[..end]]);
@@ -171,7 +174,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The parts of an answer that the recordings' expectations name.
+/// The parts of an answer that the expectations have.
 fn assemble(events: &VecDeque<StreamEvent>) -> Value {
     let mut answer = json!({"text": "", "reasoning": [], "calls": []});
     let mut calls = Vec::<(usize, Value, String)>::new();
@@ -223,14 +226,16 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
     answer
 }
 
-/// The names of the items that are sealed; the seals themselves differ from event to event.
+/// The ids of the signed items; the signatures differ from event to event.
 fn sealed(items: impl IntoIterator<Item = Value>) -> Value {
-    let items = items.into_iter();
-    let items = items.filter(|item| !item["encrypted_content"].is_null());
-    items.map(|item| item["id"].clone()).collect()
+    items
+        .into_iter()
+        .filter(|item| !item["encrypted_content"].is_null())
+        .map(|item| item["id"].clone())
+        .collect()
 }
 
-/// What we are to read where the SDK reads `expected`.
+/// The expected result of `ah` for the result `expected` of the SDK.
 fn expectation(expected: &Value) -> Value {
     let decoded = &expected["decoded"];
     let list = |field: &str| decoded[field].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Waiting between attempts, on a clock that jumps.
+//! Delays between attempts, with a paused clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn request() -> Request {
     }
 }
 
-/// The notices of retries, each with the time that had passed when it came, the whole time, and the outcome.
+/// The retry notices with the time elapsed before each, the total time, and the outcome.
 async fn ask(
     provider: &dyn Provider,
 ) -> (
@@ -51,7 +51,7 @@ async fn ask(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notice_comes_before_the_wait_that_the_server_asked_for() {
+async fn a_notice_precedes_the_delay_that_the_server_asked_for() {
     let scenario = "turns: [{error: {status: 429, retry_after: 7}}, {text: Here.}]";
     let (notices, elapsed, outcome) = ask(&provider(scenario, Policy::default())).await;
     assert_eq!(outcome, Ok(()));
@@ -67,7 +67,7 @@ async fn a_notice_comes_before_the_wait_that_the_server_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stays_down_is_given_up() {
+async fn retries_end_at_the_limit() {
     let scenario = "turns: [{error: {status: 529}}, {error: {status: 529}}, {error: {status: 529}}, {error: {status: 529}}, {text: Late.}]";
     let (notices, elapsed, outcome) = ask(&provider(scenario, Policy::default())).await;
     assert_eq!(outcome.expect_err("given up").status, Some(529));
@@ -77,7 +77,7 @@ async fn a_server_that_stays_down_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_ends_when_the_stream_is_dropped() {
+async fn a_delay_ends_when_the_stream_is_dropped() {
     let scenario = "turns: [{error: {status: 429, retry_after: 30}}, {text: Here.}]";
     let provider = provider(scenario, Policy::default());
     let answer = tokio::time::timeout(Duration::from_secs(1), ask(&provider)).await;

@@ -1,4 +1,4 @@
-//! From a model's name to the server that has it.
+//! Finding the server of a model by its name.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use crate::requests::{request, user};
 use crate::server::{Part, Server, events, plain, stream_end, stream_head};
 
-/// Commands are the caller's matter.
+/// A key source for tests that configure no command.
 pub fn no_command(_: &str, setting: &str) -> Arc<dyn KeySource> {
     panic!("no command is set in {setting}")
 }
 
-/// Gives the keys that the command lists, one after the other.
+/// Returns the keys that the command lists, one after the other.
 struct Listed(Vec<String>, AtomicUsize);
 
 #[async_trait]
@@ -53,8 +53,9 @@ fn with_options<T>(
     servers: &Value,
     ask: impl FnOnce(&Options<'_>) -> T,
 ) -> T {
-    let variables = variables.iter();
-    let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let variables = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let servers: BTreeMap<String, NamedServer> =
         serde_json::from_value(servers.clone()).expect("servers");
     let options = Options {
@@ -95,7 +96,7 @@ fn hello() -> Vec<Part> {
     vec![stream_head(), events(answer), stream_end()]
 }
 
-/// Check l of the port's part 01: the vendor's name is for us, what comes after it is the model's.
+/// The part before the `/` selects the server, the rest is sent as the model's name.
 #[tokio::test]
 async fn a_model_is_found_by_its_vendor() {
     for (name, variables, path, model, key) in [
@@ -160,7 +161,7 @@ async fn a_model_is_found_by_its_vendor() {
 }
 
 #[test]
-fn what_is_not_set_is_named() {
+fn missing_settings_are_named() {
     for (name, class, hint) in [
         (
             "litellm/m",
@@ -182,9 +183,9 @@ fn what_is_not_set_is_named() {
     assert_eq!(error.class, ErrorClass::ModelNotFound);
 }
 
-/// A server that the settings name, and what it must be asked.
+/// A server in the settings and the expected request to it.
 #[tokio::test]
-async fn servers_are_named_in_the_settings() {
+async fn settings_can_define_servers() {
     for (servers, name, variables, path, expected, unexpected) in [
         (
             json!({"here": {"baseUrl": "URL"}}),
@@ -290,7 +291,7 @@ async fn servers_are_named_in_the_settings() {
 }
 
 #[tokio::test]
-async fn a_command_gives_the_key_again_after_it_was_refused() {
+async fn the_key_command_runs_again_after_a_rejection() {
     let servers =
         |url: &str, keys: &str| json!({"gw": {"baseUrl": url, "keyCommand": keys, "keyEnv": "GW"}});
     let refused = || plain("401 -", "", "");
@@ -333,7 +334,7 @@ async fn a_command_gives_the_key_again_after_it_was_refused() {
 }
 
 #[test]
-fn without_a_key_the_hint_says_what_is_set_up() {
+fn without_a_key_the_hint_lists_configured_servers() {
     let servers =
         json!({"team": {"baseUrl": "http://h"}, "shut": {"baseUrl": "http://h", "keyEnv": "SHUT"}});
     for (name, variables, servers, expected) in [
@@ -349,13 +350,13 @@ fn without_a_key_the_hint_says_what_is_set_up() {
             vec![("LITELLM_BASE_URL", "http://h"), ("OPENAI_API_KEY", "k")],
             json!({}),
             "set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or write ANTHROPIC_API_KEY=… into \
-             ./.env; or ask what is set up: `--model litellm/NAME`, `--model openai/NAME`",
+             ./.env; or use a server that is configured: `--model litellm/NAME`, `--model openai/NAME`",
         ),
         (
             "shut/m",
             vec![],
             servers,
-            "set SHUT; or ask what is set up: `--model team/NAME`",
+            "set SHUT; or use a server that is configured: `--model team/NAME`",
         ),
     ] {
         let error = connected_with(name, &variables, &servers)
@@ -366,7 +367,7 @@ fn without_a_key_the_hint_says_what_is_set_up() {
     }
 }
 
-/// The small model of a vendor is known where it is the vendor that is asked, and is one that can be connected to.
+/// The small model is known only for the vendor's own server, and a provider can be made for it.
 #[test]
 fn the_small_model_is_the_vendors_own() {
     let gateway = json!({"openai": {"baseUrl": "http://h"}});

@@ -1,4 +1,4 @@
-//! The scripted model as its users meet it: files in, events out.
+//! The scripted model: files in, events out.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ mod wire;
 
 /// A script from YAML.
 fn script(yaml: &str) -> Script {
-    let scenario = Scenario::parse(yaml).unwrap_or_else(|fault| panic!("{fault}"));
+    let scenario = Scenario::parse(yaml).unwrap_or_else(|problem| panic!("{problem}"));
     Script::new("test", scenario).expect("checked by parse")
 }
 
@@ -103,7 +103,7 @@ fn answer(seq: u32, stop_reason: StopReason) -> Message {
     }
 }
 
-/// What `provider` answers, an event or error a line. It is asked until the stream ends.
+/// The answer of `provider`, one line per event or error, until the stream ends.
 async fn ask(provider: &dyn Provider, messages: &[Message]) -> String {
     let events = provider.stream(request(messages));
     let lines = events.map(|event| match event {
@@ -113,7 +113,7 @@ async fn ask(provider: &dyn Provider, messages: &[Message]) -> String {
     lines.collect::<Vec<_>>().await.join("\n")
 }
 
-/// Only the words of what `provider` answers.
+/// The text of the answer of `provider`.
 async fn words(provider: &dyn Provider, messages: &[Message]) -> String {
     let text = ask(provider, messages).await;
     let words = text.lines().filter_map(|line| {
@@ -203,7 +203,7 @@ turns:
 }
 
 #[tokio::test]
-async fn failures_come_in_every_place() {
+async fn failures_can_occur_at_any_point() {
     for (turn, expected) in [
         (
             "{error: {status: 529, type: overloaded_error, message: Overloaded}}",
@@ -253,7 +253,7 @@ async fn a_broken_answer_leaves_its_last_block_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_model_stays_silent_and_delays_are_kept() {
+async fn a_hanging_turn_never_ends_and_delays_are_kept() {
     let script =
         script("turns: [{delay_ms: 100, chunk_delay_ms: 10, text: one two three, hang: true}]");
     let start = tokio::time::Instant::now();
@@ -275,7 +275,7 @@ async fn a_silent_model_stays_silent_and_delays_are_kept() {
 }
 
 #[tokio::test]
-async fn a_new_process_goes_on_behind_the_last_answer() {
+async fn a_new_process_continues_after_the_last_answer() {
     use StopReason::{EndTurn, Interrupted};
     const YAML: &str = "
 turns:
@@ -415,7 +415,7 @@ async fn unmet_expectations_are_explained() {
 }
 
 #[tokio::test]
-async fn marks_stand_for_what_was_said() {
+async fn placeholders_are_replaced() {
     let script = script(
         "{resume: false, turns: [{repeat: 2, text: '{{turn}}: {{user}}, {{result}}, {{other}}', tool: {name: bash, input: {command: ['echo {{user}}']}}}]}",
     );
@@ -437,7 +437,7 @@ async fn marks_stand_for_what_was_said() {
 }
 
 #[test]
-fn json_is_read_as_well() {
+fn json_is_accepted_too() {
     let scenario = Scenario::parse(r#"{"turns": [{"text": "one", "usage": {"input_tokens": 3}}]}"#)
         .expect("valid");
     assert_eq!(
@@ -447,7 +447,7 @@ fn json_is_read_as_well() {
 }
 
 #[test]
-fn faults_are_named_with_their_place() {
+fn problems_are_reported_with_their_place() {
     for (yaml, expected) in [
         ("", "at least one turn"),
         ("turns: []", "at least one turn"),
@@ -463,7 +463,7 @@ fn faults_are_named_with_their_place() {
         ),
         (
             "turns: [{error: {status: 500}, text: a}]",
-            "`error` comes before any words",
+            "`error` fails before any content",
         ),
         ("turns: [{text: a, cut: true, hang: true}]", "only one of"),
         ("turns: [{text: a, repeat: 0}]", "would never be played"),
@@ -499,7 +499,7 @@ async fn a_file_names_its_model() {
 }
 
 #[test]
-fn the_demo_repairs_its_program() {
+fn the_demo_fixes_its_program() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     for (name, text) in demo::files() {
         std::fs::write(folder.path().join(name), text).expect("written");

@@ -1,4 +1,4 @@
-//! A search that the vendor's server makes: what it is asked, and what is made of its answer.
+//! Web search by the vendor's server: the request and the findings.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{Read, Write};
@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use crate::route::no_command;
 
 fn with<T>(variables: &[(&str, &str)], ask: impl FnOnce(&Options<'_>) -> T) -> T {
-    let variables = variables.iter();
-    let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let variables = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     ask(&Options {
         environment: &Environment::new(variables, "/".into()),
         catalog: &Catalog::built_in(),
@@ -31,7 +32,7 @@ fn with<T>(variables: &[(&str, &str)], ask: impl FnOnce(&Options<'_>) -> T) -> T
     })
 }
 
-/// A server that answers once with `events`; gives what it was asked.
+/// A server that answers once with `events`; the receiver gets the request.
 fn server(events: &[Value]) -> (String, mpsc::Receiver<Value>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -89,7 +90,7 @@ fn answer(blocks: impl IntoIterator<Item = Value>) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_vendors_server_searches() {
+async fn findings_are_read_from_the_answer() {
     let (address, asked) = server(&answer([
         json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "cats"}}),
         json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": [
@@ -127,7 +128,7 @@ async fn the_vendors_server_searches() {
 }
 
 #[tokio::test]
-async fn a_search_that_fails_is_told() {
+async fn a_failed_search_is_an_error() {
     let error = json!({"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"});
     let (address, _asked) = server(&answer([
         json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": error}),
@@ -149,7 +150,7 @@ async fn a_search_that_fails_is_told() {
 }
 
 #[test]
-fn who_searches_is_known_of_the_vendor() {
+fn only_the_vendors_server_can_search() {
     let gateway = [("ANTHROPIC_BASE_URL", "http://h")];
     for (server, variables, expected) in [
         ("anthropic", &[][..], true),

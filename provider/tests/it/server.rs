@@ -1,5 +1,4 @@
-//! A server on the loopback that answers requests with prepared bytes, one answer after the other, and remembers what
-//! it was asked.
+//! A loopback server that answers requests with prepared bytes, one answer after the other, and records the requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,9 +13,9 @@ use tokio::sync::Notify;
 pub enum Part {
     /// These bytes.
     Send(Vec<u8>),
-    /// Pings, until the client goes.
+    /// Pings until the client disconnects.
     Pings,
-    /// Nothing, until the client goes.
+    /// Nothing until the client disconnects.
     Silence,
     /// The end of the connection.
     Close,
@@ -36,7 +35,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server with these answers. A request beyond them finds the connection closed.
+    /// Starts a server with these answers. It closes the connection of further requests.
     pub async fn start(answers: Vec<Vec<Part>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -56,12 +55,12 @@ impl Server {
         Self { url, log }
     }
 
-    /// The requests so far, whole.
+    /// Returns the requests so far, with their bodies.
     pub fn requests(&self) -> Vec<String> {
         self.log.requests.lock().expect("not poisoned").clone()
     }
 
-    /// The only request, its head and its body.
+    /// Returns the head and the body of the only request.
     pub fn request(&self) -> (String, String) {
         let [request] = &self.requests()[..] else {
             panic!("not one request: {:?}", self.requests())
@@ -70,12 +69,12 @@ impl Server {
         (head.to_owned(), body.to_owned())
     }
 
-    /// How many connections there were.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         self.log.connections.load(Ordering::SeqCst)
     }
 
-    /// Waits until a client has gone during an answer.
+    /// Waits until a client has disconnected during an answer.
     pub async fn client_left(&self) {
         self.log.client_left.notified().await;
     }
@@ -103,7 +102,7 @@ async fn serve(mut stream: TcpStream, next: impl Fn() -> Option<Vec<Part>>, log:
     }
 }
 
-/// A request with its body, as long as its head says, or `None` at the end of the connection.
+/// Reads a request with its body, or `None` at the end of the connection.
 async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     loop {
@@ -145,7 +144,7 @@ fn chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
 }
 
-/// Events of a streamed answer, one in each line.
+/// Events of a streamed answer, one per line.
 pub fn events(lines: &str) -> Part {
     let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
     let events: String = lines.map(|line| format!("data: {line}\n\n")).collect();
@@ -161,7 +160,7 @@ pub fn beginning() -> Part {
     )
 }
 
-/// A whole streamed answer: `Hello`.
+/// A complete streamed answer: `Hello`.
 pub fn hello() -> Vec<Part> {
     let rest = events(
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"lo"}}
@@ -172,7 +171,7 @@ pub fn hello() -> Vec<Part> {
     vec![stream_head(), beginning(), rest, stream_end()]
 }
 
-/// An answer in one piece.
+/// An answer that is not streamed.
 pub fn plain(status: &str, headers: &str, body: &str) -> Vec<Part> {
     let length = body.len();
     vec![Part::Send(

@@ -1,16 +1,16 @@
-//! What a line begins, and whether a block goes on with it: as CommonMark has it, seen from the margin. What stands
-//! further in is left to the parser.
+//! Block structure of top-level lines, as in CommonMark: the kind of block that a line starts, and whether it continues the
+//! open one. Nested blocks are left to the parser.
 
 use super::Kind;
 
-/// What a line begins that belongs to nothing before it.
+/// The kind of block that a line starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     Blank,
     Fence(Fence),
     Heading,
     Rule,
-    /// An item of a list, whose text stands so far in.
+    /// A list item with the column of its text.
     Item {
         indent: usize,
     },
@@ -19,7 +19,7 @@ pub enum Start {
     Text,
 }
 
-/// A fence that was opened.
+/// An opening code fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence {
     mark: u8,
@@ -52,13 +52,14 @@ impl Start {
                 indent: indent + marker,
             };
         }
-        match rest.starts_with('>') {
-            true => Self::Quote,
-            false => Self::Text,
+        if rest.starts_with('>') {
+            Self::Quote
+        } else {
+            Self::Text
         }
     }
 
-    /// Whether it ends a paragraph without a blank line between. `line` is the one it was made of.
+    /// Whether it can interrupt a paragraph. `line` is the line that it was made from.
     fn interrupts(self, line: &str) -> bool {
         match self {
             Self::Blank | Self::Fence(_) | Self::Heading | Self::Rule | Self::Quote => true,
@@ -75,7 +76,7 @@ impl Start {
 }
 
 impl Kind {
-    /// Whether the block goes on with `line`. `after_blank` tells whether a blank line stands before it.
+    /// Returns whether `line` continues the block. `after_blank` is whether a blank line precedes it.
     pub fn takes(&mut self, line: &str, after_blank: bool) -> bool {
         let start = Start::of(line);
         let column = indent(line);
@@ -94,7 +95,7 @@ impl Kind {
                     };
                     true
                 }
-                // What was begun further in ends with the item; a paragraph may go on at the margin.
+                // A paragraph within the item may continue without indentation.
                 (Start::Text | Start::Indented, false) => !after_blank && fence.is_none(),
                 (_, false) => false,
             },
@@ -104,7 +105,7 @@ impl Kind {
 }
 
 impl Fence {
-    /// The one that `line` opens.
+    /// Returns the fence that `line` opens.
     pub fn of(line: &str) -> Option<Self> {
         let indent = indent(line);
         let rest = line.trim_start();
@@ -119,12 +120,12 @@ impl Fence {
         })
     }
 
-    /// The one that the first line of an item opens behind the item's mark.
+    /// Returns the fence that the first line of a list item opens after its marker.
     pub fn within_item(line: &str, indent: usize) -> Option<Self> {
         Self::of(line.get(indent..)?)
     }
 
-    /// The language that the line which opened it names.
+    /// Returns the language in `line`, which opened the fence.
     pub fn language(self, line: &str) -> &str {
         let info = line.trim_start().get(self.length..).unwrap_or("").trim();
         let end = info.find([' ', '\t', ',', '{']).unwrap_or(info.len());
@@ -137,14 +138,14 @@ impl Fence {
         is_mark && rest.len() >= self.length && indent(line) < 4
     }
 
-    /// A line in it, without the indent that the fence has itself.
+    /// Returns a line of the code without the indentation of the fence.
     pub fn content(self, line: &str) -> &str {
         let blanks = line.bytes().take_while(|byte| *byte == b' ').count();
         &line[blanks.min(self.indent)..]
     }
 }
 
-/// Columns before the first character that is no blank; a tab reaches to the next multiple of four.
+/// The column of the first character that is not white space, with tab stops of four columns.
 fn indent(line: &str) -> usize {
     let mut column = 0;
     for byte in line.bytes() {
@@ -175,14 +176,14 @@ fn is_rule(rest: &str) -> bool {
     }) && count >= 3
 }
 
-/// Whether `line` makes a heading of the paragraph above it.
+/// Returns whether `line` is the underline of a heading.
 pub fn is_underline(line: &str) -> bool {
     let rest = line.trim();
     let is_of = |mark: u8| !rest.is_empty() && rest.bytes().all(|byte| byte == mark);
     indent(line) < 4 && (is_of(b'=') || is_of(b'-'))
 }
 
-/// The length of the mark of an item and of the blanks behind it.
+/// The length of the marker of a list item with the spaces after it.
 fn marker(rest: &str) -> Option<usize> {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let marks: &[u8] = match digits {
@@ -199,7 +200,7 @@ fn marker(rest: &str) -> Option<usize> {
     match (after.is_empty(), blanks) {
         (true, _) => Some(digits + 2),
         (false, 0) => None,
-        // Code within the item, or nothing at all.
+        // The item starts with indented code or is empty.
         (false, 5..) => Some(digits + 2),
         (false, 1..=4) if after.trim().is_empty() => Some(digits + 2),
         (false, 1..=4) => Some(digits + 1 + blanks),

@@ -1,15 +1,15 @@
-//! Tables, made to fit.
+//! Layout of tables.
 
 use pulldown_cmark::Alignment;
 
 use crate::{Line, Style, wrap};
 
-/// What stands between two columns.
-const BETWEEN: &str = " │ ";
-/// No column is narrower, if it has so much to say.
-const NARROW: usize = 4;
+/// Column separator.
+const SEPARATOR: &str = " │ ";
+/// Minimum width of a column with longer content.
+const MIN_WIDTH: usize = 4;
 
-/// A table that is being read: rows of cells, the first row their heads.
+/// A table: rows of cells, of which the first row is the header.
 pub struct Table {
     aligns: Vec<Alignment>,
     /// The lines of each cell.
@@ -34,11 +34,11 @@ impl Table {
         }
     }
 
-    /// The table in at most `width` columns: cells broken into lines where they are too wide, and where that leaves
-    /// nothing to read, one cell below the other.
+    /// Returns the table in at most `width` columns. Wide cells are wrapped; if columns would become too narrow, the cells
+    /// are listed one below the other.
     pub fn rows(&self, width: usize) -> Vec<Line> {
         let count = self.aligns.len();
-        let Some(room) = width.checked_sub(BETWEEN.chars().count() * count.saturating_sub(1))
+        let Some(room) = width.checked_sub(SEPARATOR.chars().count() * count.saturating_sub(1))
         else {
             return self.stacked(width);
         };
@@ -48,7 +48,7 @@ impl Table {
         }
     }
 
-    /// How wide each column would be by itself.
+    /// The width of each column without wrapping.
     fn natural(&self) -> Vec<usize> {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -70,7 +70,7 @@ impl Table {
                 let mut joined = Line::default();
                 for (column, width) in widths.iter().enumerate() {
                     if column > 0 {
-                        joined.push(BETWEEN, Style::DIM);
+                        joined.push(SEPARATOR, Style::DIM);
                     }
                     let part = cells[column].get(line).cloned().unwrap_or_default();
                     let is_last = column + 1 == widths.len();
@@ -86,15 +86,12 @@ impl Table {
         rows
     }
 
-    /// `head: cell`, a line each, a blank one between two rows.
+    /// One line `head: cell` per cell, with a blank line between rows.
     fn stacked(&self, width: usize) -> Vec<Line> {
         let mut rows = Vec::new();
-        let (heads, body) = self
-            .rows
-            .split_first()
-            .map_or((&[] as &[_], &[] as &[_]), |(heads, body)| {
-                (heads.as_slice(), body)
-            });
+        let Some((heads, body)) = self.rows.split_first() else {
+            return rows;
+        };
         let indent = Line::of("  ", Style::PLAIN);
         for (index, row) in body.iter().enumerate() {
             if index > 0 {
@@ -147,13 +144,13 @@ fn align(row: &mut Line, part: &Line, align: Alignment, width: usize, is_last: b
     }
 }
 
-/// The columns' widths in `room`: the widest give first. `None` if some would be too narrow to be read.
+/// The widths of the columns in `room`; the widest columns are reduced first. `None` if a column would be too narrow.
 fn fit(natural: &[usize], room: usize) -> Option<Vec<usize>> {
     if natural.iter().sum::<usize>() <= room {
         return Some(natural.to_vec());
     }
     let total = |most: usize| natural.iter().map(|width| *width.min(&most)).sum::<usize>();
-    let most = (NARROW..room).rev().find(|most| total(*most) <= room)?;
+    let most = (MIN_WIDTH..room).rev().find(|most| total(*most) <= room)?;
     let mut widths: Vec<usize> = natural.iter().map(|width| *width.min(&most)).collect();
     let mut left = room - widths.iter().sum::<usize>();
     for (width, natural) in widths.iter_mut().zip(natural) {
@@ -170,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_widest_columns_give_first() {
+    fn the_widest_columns_are_reduced_first() {
         for (natural, room, expected) in [
             ([3, 5].as_slice(), 10, Some(vec![3, 5])),
             (&[3, 20], 10, Some(vec![3, 7])),

@@ -70,7 +70,7 @@ tag
 ";
 
 #[test]
-fn every_kind_of_block_has_its_look() {
+fn every_kind_of_block_is_rendered() {
     insta::assert_snapshot!(shown(&whole(ANSWER, 60)), @r#"
 ‹accent bold:# What ›‹accent bold italic:happens›
 
@@ -125,7 +125,7 @@ tag
 }
 
 #[test]
-fn tables_fit_or_are_told_row_by_row() {
+fn tables_fit_or_are_listed_cell_by_cell() {
     let table =
         "| name | description |\n|---|---|\n| a | some words that are long |\n| b | x<br>y |\n";
     insta::assert_snapshot!(shown(&whole(table, 24)), @r#"
@@ -151,7 +151,7 @@ b   ‹dim: │ ›x
 }
 
 #[test]
-fn what_is_final_is_given_at_once_and_the_rest_is_the_tail() {
+fn final_rows_are_returned_at_once_and_the_rest_is_the_tail() {
     let mut markdown = Markdown::new(40);
     let mut log = Vec::new();
     for piece in [
@@ -184,7 +184,7 @@ fn what_is_final_is_given_at_once_and_the_rest_is_the_tail() {
 }
 
 #[test]
-fn a_second_text_stands_apart_from_the_first() {
+fn a_blank_line_separates_two_texts() {
     let mut markdown = Markdown::new(40);
     markdown.feed("one");
     assert_eq!(shown(&markdown.finish()), "one");
@@ -202,16 +202,16 @@ fn the_tail_of_a_long_rest_is_its_end() {
 }
 
 #[test]
-fn long_code_has_colours_up_to_a_point() {
+fn only_the_start_of_long_code_is_highlighted() {
     let fence = format!("```rs\n{}```\n", "let x = 1;\n".repeat(500));
     let rows = whole(&fence.repeat(4), 40);
     let is_coloured = |row: &&Line| row.spans().len() > 1;
     let coloured = rows.iter().filter(is_coloured).count();
-    assert_eq!(coloured, COLOURED / "let x = 1;".len());
+    assert_eq!(coloured, MAX_HIGHLIGHTED / "let x = 1;".len());
     assert!(rows.iter().rposition(|row| is_coloured(&row)).unwrap() < rows.len() - 300);
 }
 
-/// Markdown as it may come, and text that only looks like it.
+/// Markdown, and text that only looks like it.
 fn texts() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         "[ab 日*_`\\[\\]()|<>#~-]{0,12}",
@@ -251,7 +251,7 @@ proptest! {
         }
     }
 
-    /// Every letter of the source is shown; marks may go.
+    /// Every letter of the source is shown; markup may be dropped.
     #[test]
     fn no_letter_is_lost(text in texts()) {
         let letters = |text: &str| text.chars().filter(|c| c.is_alphabetic()).collect::<Vec<_>>();
@@ -259,7 +259,7 @@ proptest! {
         let (mut shown, mut written) = (letters(&rows), letters(&text));
         shown.sort_unstable();
         written.sort_unstable();
-        // What a fence names after its marks is the language of what follows.
+        // The language after a fence is not shown.
         for letter in written {
             prop_assert!(shown.contains(&letter) || text.contains("```") || text.contains("~~~"), "{} in {:?}", letter, text);
         }

@@ -1,4 +1,4 @@
-//! One block, parsed and laid out.
+//! Rendering of one block.
 
 use std::mem;
 
@@ -9,7 +9,8 @@ use super::table::Table;
 use crate::highlight::Highlighter;
 use crate::{Ink, Line, Style, wrap};
 
-/// The rows of a block; of its code, so many bytes have colours as are left in `coloured`. What the parser takes as a note to itself, as the address of a reference, is shown as it is.
+/// Returns the rows of a block. At most `coloured` bytes of its code are highlighted, and `coloured` is reduced by them. A
+/// block without output, such as a link reference definition, is shown as it is.
 pub fn rows(block: &str, width: usize, coloured: &mut usize) -> Vec<Line> {
     let mut writer = Writer {
         width,
@@ -42,26 +43,26 @@ struct Writer<'a> {
     width: usize,
     rows: Vec<Line>,
     containers: Vec<Container>,
-    /// The lines of the paragraph at hand.
+    /// Lines of the current paragraph.
     text: Vec<Line>,
-    /// The styles that are on, each with those below it.
+    /// Stack of styles, each including those below it.
     style: Vec<Style>,
-    /// The numbers of the lists that are open.
+    /// Next numbers of the open lists; `None` for bullets.
     lists: Vec<Option<u64>>,
-    /// Where the links go that are open, and where their text begins.
+    /// Addresses and texts of the open links.
     links: Vec<(String, String)>,
     code: Option<(Highlighter, String)>,
     table: Option<Table>,
-    /// Whether nothing stands before the next block where it is.
+    /// Whether the next block is the first in its container.
     is_first: bool,
     coloured: &'a mut usize,
 }
 
-/// What stands before each row within.
+/// Prefixes of the rows in a quote or list item.
 struct Container {
-    /// Before the next row.
+    /// Prefix of the next row.
     first: Line,
-    /// Before the others.
+    /// Prefix of later rows.
     rest: Line,
 }
 
@@ -228,14 +229,14 @@ impl Writer<'_> {
         });
     }
 
-    /// Says where a link goes, unless its words do.
+    /// Adds the address of a link, unless its text is the address.
     fn end_link(&mut self) {
         self.style.pop();
         let Some((address, words)) = self.links.pop() else {
             return;
         };
-        let is_said = words == address || address.strip_prefix("mailto:") == Some(&words);
-        if !is_said && !address.is_empty() {
+        let is_shown = words == address || address.strip_prefix("mailto:") == Some(&words);
+        if !is_shown && !address.is_empty() {
             self.push_as(&format!(" ({address})"), Style::DIM);
         }
     }
@@ -264,7 +265,7 @@ impl Writer<'_> {
 
     fn end_item(&mut self) {
         self.flush();
-        // An item without words has its mark all the same.
+        // An empty item has its marker all the same.
         if let Some(container) = self.containers.last()
             && !container.first.is_blank()
         {
@@ -301,18 +302,13 @@ impl Writer<'_> {
         self.is_first = false;
     }
 
-    /// A blank row before a block, but before the first one.
+    /// Adds a blank row before a block, except before the first one.
     fn apart(&mut self) {
         self.flush();
         if !self.is_first {
-            let blank: Vec<_> = self
-                .containers
-                .iter()
-                .map(|container| &container.rest)
-                .collect();
             let mut row = Line::default();
-            for rest in blank {
-                row.append(rest);
+            for container in &self.containers {
+                row.append(&container.rest);
             }
             self.rows
                 .push(if row.is_blank() { Line::default() } else { row });
@@ -320,7 +316,7 @@ impl Writer<'_> {
         self.is_first = true;
     }
 
-    /// Ends the paragraph at hand.
+    /// Ends the current paragraph.
     fn flush(&mut self) {
         let mut text = mem::take(&mut self.text);
         if text.last().is_some_and(Line::is_blank) {
@@ -333,7 +329,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What stands before the next row, and before those after it. The marks of items are used up by it.
+    /// The prefixes of the next row and of later ones. The markers of items are used once.
     fn prefixes(&mut self) -> (Line, Line) {
         let (mut first, mut rest) = (Line::default(), Line::default());
         for container in &mut self.containers {

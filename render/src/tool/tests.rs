@@ -23,7 +23,7 @@ const DONE: CallOutcome<'_> = CallOutcome {
 };
 
 #[test]
-fn a_call_that_runs_is_one_row() {
+fn a_running_call_is_one_row() {
     let bash = call("bash", "make\ntest \x1b[2J", Some(&BASH));
     let row = running(&bash, "⠋", Layout::of(60));
     insta::assert_snapshot!(shown(&[row]), @r#"‹accent:⠋› ‹bold:bash›‹dim: $ ›make test ␛[2J"#);
@@ -40,7 +40,7 @@ fn a_call_that_runs_is_one_row() {
 }
 
 #[test]
-fn an_output_has_two_ends() {
+fn a_long_output_is_cut_in_the_middle() {
     let bash = call("bash", "seq 100", Some(&BASH));
     let output: String = (1..=100).map(|n| format!("{n}\n\n")).collect();
     let outcome = CallOutcome {
@@ -75,7 +75,7 @@ fn an_output_has_two_ends() {
 }
 
 #[test]
-fn a_long_command_stands_below_its_name() {
+fn a_long_command_is_below_its_name() {
     let bash = call(
         "bash",
         "for file in *.rs; do\n  rustfmt --check --edition 2024 \"$file\"\ndone\na\nb\nc\nd\n",
@@ -94,7 +94,7 @@ fn a_long_command_stands_below_its_name() {
 }
 
 #[test]
-fn details_tell_changes_new_files_and_tasks() {
+fn details_show_changes_new_files_and_tasks() {
     let patch = json!({ "structuredPatch": [
         { "oldStart": 1, "newStart": 1, "lines": [" a", "-one two", "+one three"] },
     ] });
@@ -153,7 +153,7 @@ fn details_tell_changes_new_files_and_tasks() {
 }
 
 #[test]
-fn thoughts_are_folded() {
+fn thinking_is_folded() {
     let text = "First I look\naround.\n\nThen I do it.";
     insta::assert_snapshot!(shown(&thinking(text, false, Layout::of(30))), @r#"‹dim:∴ ›‹dim italic:First I look›‹dim: (2 more lines)›"#);
     insta::assert_snapshot!(shown(&thinking(text, true, Layout::of(14))), @r#"

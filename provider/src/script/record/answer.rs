@@ -1,4 +1,4 @@
-//! An answer put together from its events, and as a turn of a scenario.
+//! Puts an answer together from its events and converts it to a turn of a scenario.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::script::format::{Block, ScriptedCall, ScriptedText, Turn};
 use crate::script::normalizer::Normalizer;
 
-/// What has arrived of an answer.
+/// An answer so far.
 #[derive(Default)]
 pub(super) struct RecordedAnswer {
     blocks: BTreeMap<usize, OpenBlock>,
@@ -16,7 +16,7 @@ pub(super) struct RecordedAnswer {
     usage: Usage,
 }
 
-/// A block as far as it has arrived.
+/// A block so far.
 enum OpenBlock {
     Text(String),
     Thinking(String, String),
@@ -26,8 +26,8 @@ enum OpenBlock {
 }
 
 impl RecordedAnswer {
-    /// Adds what `event` says.
-    pub(super) fn hear(&mut self, event: &StreamEvent) {
+    /// Adds an event.
+    pub(super) fn add(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::BlockStarted { index, block } => {
                 self.blocks.insert(*index, OpenBlock::new(block));
@@ -51,14 +51,14 @@ impl RecordedAnswer {
         }
     }
 
-    /// The turn that gives this answer, without secrets.
+    /// Returns the turn that gives this answer, without secrets.
     pub(super) fn into_turn(self, normalizer: &Normalizer) -> Turn {
         let content: Vec<_> = self
             .blocks
             .into_values()
             .map(|block| block.into_block(normalizer))
             .collect();
-        let mut turn = plain(&content).unwrap_or(Turn {
+        let mut turn = short_form(&content).unwrap_or(Turn {
             content,
             ..Turn::default()
         });
@@ -72,8 +72,8 @@ impl RecordedAnswer {
     }
 }
 
-/// `content` in the plain form, if it is at most reasoning, then words, then tool calls.
-fn plain(content: &[Block]) -> Option<Turn> {
+/// `content` in the short form, if it is reasoning, text and tool calls in this order.
+fn short_form(content: &[Block]) -> Option<Turn> {
     let mut turn = Turn::default();
     let mut rest = content.iter().peekable();
     if let Some(block) = rest.next_if(|block| block.thinking.is_some()) {
@@ -119,7 +119,7 @@ impl OpenBlock {
             }
             (Self::Thinking(_, signature), Delta::Signature(more)) => signature.push_str(more),
             (Self::Tool(_, json), Delta::InputJson(more)) => json.push_str(more),
-            // A delta of a kind that this version does not know has no place in a scenario.
+            // Scenarios cannot express deltas of unknown kinds.
             _ => {}
         }
     }
@@ -153,7 +153,7 @@ impl OpenBlock {
     }
 }
 
-/// The call with its arguments, as text where they are no JSON object. Without `json`, they came with its start.
+/// The call with its arguments, as text if they are not a JSON object. If `json` is empty, they came with its start.
 fn whole_call(call: ScriptedCall, json: &str, redact: impl Fn(String) -> String) -> ScriptedCall {
     let json = match json {
         "" => redact(call.json()),

@@ -1,4 +1,4 @@
-//! A run, its recording, and the recording played again.
+//! Recording a run and replaying it.
 
 use ah_conversation::StreamEvent;
 use ah_provider::script::normalizer::Normalizer;
@@ -22,7 +22,7 @@ turns:
   - {text: 'yes', stop_reason: refusal}
 "#;
 
-/// The conversation that the run meets: the messages of each request in turn.
+/// The conversation of the run: the messages of each request.
 fn requests(output: &str) -> Vec<Vec<Message>> {
     let mut messages = vec![user(0, "look at 2026-11-20 in /home/me\nplease")];
     let mut requests = vec![messages.clone()];
@@ -36,11 +36,11 @@ fn requests(output: &str) -> Vec<Vec<Message>> {
 fn normal() -> Normalizer {
     Normalizer {
         redact: Arc::new(|text| text.replace("sk-secret", "[KEY]")),
-        places: vec![("/home/me".to_owned(), "<cwd>")],
+        paths: vec![("/home/me".to_owned(), "<cwd>")],
     }
 }
 
-/// All that `provider` answers to the conversation.
+/// The answers of `provider` to the conversation.
 async fn play(provider: &dyn Provider, output: &str) -> Vec<String> {
     let mut answers = Vec::new();
     for messages in requests(output) {
@@ -149,7 +149,7 @@ async fn a_recording_plays_the_same_run() {
 }
 
 #[tokio::test]
-async fn a_different_request_shows_as_a_diff() {
+async fn a_different_request_is_shown_as_a_diff() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("run.yaml");
     let model = Arc::new(script(RUN));
@@ -181,7 +181,7 @@ async fn a_different_request_shows_as_a_diff() {
 }
 
 #[tokio::test]
-async fn an_abandoned_answer_is_kept_as_far_as_it_came() {
+async fn a_dropped_answer_is_recorded_as_far_as_it_came() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("run.yaml");
     let model = Arc::new(script("turns: [{text: [a, b, c]}]"));
@@ -209,7 +209,7 @@ async fn an_abandoned_answer_is_kept_as_far_as_it_came() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told_at_once() {
+fn an_unwritable_path_is_an_error_at_once() {
     let model = script("turns: [{text: a}]");
     let failed = Recording::create(
         Path::new("no/such/folder/x.yaml"),

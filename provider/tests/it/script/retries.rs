@@ -1,4 +1,4 @@
-//! Scripted failures under the retries that every provider gets.
+//! Scripted failures with the retries of every provider.
 
 use ah_provider::retry::{Policy, Retrying};
 use ah_provider::script::normalizer::Normalizer;

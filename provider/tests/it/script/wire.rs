@@ -1,4 +1,4 @@
-//! What a scenario says as the scripted model, it says over a socket too: the loopback server and the decoder of the
+//! A scenario gives the same answers over a socket as by the scripted model: the loopback server and the decoder of the
 //! Messages API agree with the player.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ fn client(server: &Server) -> Arc<dyn Provider> {
     connect("anthropic/test", &options).expect("a key and an address")
 }
 
-/// What `provider` answers, without the request's size, the answer's id and the tokens, which are reported otherwise.
+/// The answer of `provider`, without the request's size, the answer's id and the token counts, which differ.
 async fn told(provider: &dyn Provider) -> Vec<String> {
     let events = provider.stream(request(&[user(0, "hello")]));
     let told = events.filter_map(async |event| match event {
@@ -112,7 +112,7 @@ async fn the_demo_is_the_same_over_a_socket() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However words are cut, they arrive whole, and a scenario that was written is read as it was.
+    /// Text is the same however it is cut, and a scenario is the same after writing and parsing.
     #[test]
     fn a_scenario_survives_being_written(text in "(?s).{1,40}|[ \\n\\ta#:|>-]{1,12}", key in "[a-z]{1,5}", value in "(?s).{0,20}|[ \\n\\r\\ta:-]{0,9}", pieces in 1_usize..9) {
         prop_assume!(!text.is_empty());
