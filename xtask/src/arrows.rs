@@ -1,6 +1,6 @@
-//! Which of our crates may use which, and which dependencies only the upper ones may have.
+//! Allowed dependencies between our crates, and dependencies reserved for the upper ones.
 //!
-//! Every arrow points down. ARCHITECTURE.md says why, and lists those that are in use.
+//! Every arrow points down. ARCHITECTURE.md says why, and lists those in use.
 
 use crate::workspace::{Dependency, Package};
 
@@ -63,11 +63,11 @@ const LIBRARY: &str = "ah";
 const COMMAND_LINE: &str = "ah-cli";
 /// Crates that nothing leads to.
 const APART: [&str; 3] = [TESTKIT, "ah-fuzz", "xtask"];
-/// How things look concerns only those who show them.
+/// Only the crates that show things need it.
 const APPEARANCE: &str = "ah-render";
 
 const TESTKIT: &str = "ah-testkit";
-/// The pure crate, and what would let it reach a file, a socket, a clock or chance.
+/// The pure crate, and dependencies that would give it access to files, sockets, clocks or random numbers.
 const PURE: &str = "ah-conversation";
 const IMPURE: [&str; 11] = [
     "async-std",

@@ -1,8 +1,8 @@
 //! Measures the binary against the budget and prints the comparison as a Markdown table.
 //!
-//! Not a test: figures belong to a machine, so nothing fails here. Every run has a folder, a home and an
-//! environment of its own, talks to a server in this process, and must end well to be counted. What is measured
-//! stands in `rows.rs`, how in `process.rs` and `server.rs`.
+//! Not a test: figures depend on the machine, so nothing fails here. Every run has a folder, a home and an environment
+//! of its own, talks to a server in this process, and must succeed to be counted. The rows are in `rows.rs`; runs and
+//! their measurement in `process.rs` and `server.rs`.
 
 mod answer;
 mod machine;
@@ -10,6 +10,7 @@ mod openai;
 mod process;
 mod rows;
 mod server;
+mod statistics;
 mod table;
 mod typing;
 
@@ -21,16 +22,16 @@ use rows::GROUPS;
 use server::Server;
 use table::Group;
 
-/// What is to be measured.
+/// Parsed arguments.
 struct Plan<'a> {
     profile: &'a str,
-    /// A binary that is there already.
+    /// Existing binary to measure, in the place of building one.
     binary: Option<&'a str>,
-    /// Names of groups of rows; all of them when empty.
+    /// Names of groups of rows; all groups if empty.
     groups: Vec<&'a str>,
 }
 
-/// Builds the binary, measures, prints.
+/// Builds the binary, measures it and prints the table.
 pub fn bench(arguments: &[&str]) -> Result<()> {
     let plan = parse(arguments)?;
     let binary = match plan.binary {
@@ -73,7 +74,7 @@ fn parse<'a>(arguments: &[&'a str]) -> Result<Plan<'a>> {
             name if GROUPS.iter().any(|(group, _)| *group == name) => plan.groups.push(name),
             _ => {
                 let groups = GROUPS.map(|(name, _)| name).join(", ");
-                bail!("bench does not know `{word}`; it measures {groups}");
+                bail!("unknown argument `{word}` of bench; the groups are {groups}");
             }
         }
     }

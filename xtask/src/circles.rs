@@ -1,4 +1,4 @@
-//! Files of a crate that use each other in a circle: none of them can be understood, moved or tested without the others.
+//! Files of a crate that use each other in a circle, so that none can be understood, moved or tested without the others.
 //!
 //! Items that both sides need belong in a file of their own. Circles that stay are listed in `circles/allowed.rs`, each with
 //! its reason.
@@ -20,7 +20,7 @@ use self::modules::{Modules, Sources};
 use self::uses::{Uses, uses};
 use crate::workspace::Findings;
 
-/// Returns the circles that are not allowed, and entries of the list that nothing needs.
+/// Returns the circles that are not allowed, and unneeded entries of the list.
 pub fn findings(root: &Path, folders: &[String]) -> Result<Findings> {
     let mut findings = Findings::default();
     for folder in folders {
@@ -61,7 +61,7 @@ fn judge(folder: &str, sources: &Sources, allowed: &[Allowed]) -> Findings {
             it.folder == folder && files.all(|file| it.files.contains(file))
         };
         if !allowed.iter().any(is_allowed) {
-            let text = told(folder, circle, &shortest(&graph, circle), &uses);
+            let text = message(folder, circle, &shortest(&graph, circle), &uses);
             findings.faults.push(text);
         }
     }
@@ -71,8 +71,8 @@ fn judge(folder: &str, sources: &Sources, allowed: &[Allowed]) -> Findings {
         if !is_needed {
             let files: Vec<_> = files.into_iter().collect();
             findings.notes.push(format!(
-                "xtask/src/circles/allowed.rs: {folder}/src has no circle of just {} any more ({reason}); \
-                 remove the entry, or the files that are no longer in it",
+                "xtask/src/circles/allowed.rs: {folder}/src has no circle of exactly {} ({reason}); remove \
+                 the entry, or the files that are no longer in it",
                 files.join(", ")
             ));
         }
@@ -80,7 +80,7 @@ fn judge(folder: &str, sources: &Sources, allowed: &[Allowed]) -> Findings {
     findings
 }
 
-/// Uses between the files of all targets of a crate: its library, its program, and further programs.
+/// Returns the uses between the files of a crate's library and binary.
 fn crate_uses(sources: &Sources) -> Uses<'_> {
     let is_root = |file: &&String| matches!(file.as_str(), "lib.rs" | "main.rs");
     let mut all = Uses::new();
@@ -90,7 +90,7 @@ fn crate_uses(sources: &Sources) -> Uses<'_> {
     all
 }
 
-fn told(folder: &str, circle: &BTreeSet<&str>, way: &[&str], uses: &Uses) -> String {
+fn message(folder: &str, circle: &BTreeSet<&str>, way: &[&str], uses: &Uses) -> String {
     let steps = way.iter().enumerate().filter_map(|(index, from)| {
         let to = way[(index + 1) % way.len()];
         let found = uses.get(&(*from, to))?;
@@ -158,6 +158,6 @@ mod tests {
         assert_eq!(judge("x", &straight, &[]), Findings::default());
         let unneeded = judge("x", &straight, &listed);
         assert_eq!((unneeded.faults.len(), unneeded.notes.len()), (0, 1));
-        assert!(unneeded.notes[0].contains("a.rs, b.rs any more (a registry)"));
+        assert!(unneeded.notes[0].contains("a.rs, b.rs (a registry)"));
     }
 }

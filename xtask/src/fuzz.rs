@@ -1,7 +1,6 @@
-//! The targets of `fuzz`, under libFuzzer: `cargo xtask fuzz [--seconds N] [TARGET…]`.
+//! Runs the targets of `fuzz` under libFuzzer: `cargo xtask fuzz [--seconds N] [TARGET…]`.
 //!
-//! What the compiler has to put into the program for that, only a nightly toolchain can. `cargo test` runs the same
-//! targets without.
+//! The instrumentation needs a nightly toolchain. `cargo test` runs the same targets without it.
 
 use std::fs;
 use std::process::Command;
@@ -10,9 +9,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{output, root, run};
 
-/// How long each target runs where nothing is said.
+/// Default time of each target.
 const SECONDS: u64 = 60;
-/// Counts which edges are taken and what is compared, for libFuzzer to look at.
+/// Instrumentation for libFuzzer: coverage of edges, operands of comparisons, and the address sanitizer.
 const COVERAGE: [&str; 8] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -24,7 +23,7 @@ const COVERAGE: [&str; 8] = [
     "-Zsanitizer=address",
 ];
 
-/// Builds the targets and runs those that are named, or all.
+/// Builds the targets and runs the named ones, or all.
 pub fn fuzz(arguments: &[&str]) -> Result<()> {
     let (seconds, wanted) = parse(arguments)?;
     let corpora = root().join("fuzz/corpus");
@@ -35,7 +34,7 @@ pub fn fuzz(arguments: &[&str]) -> Result<()> {
         .current_dir(root())
         .args(["+nightly", "build", "--release", "--package", "ah-fuzz"])
         .args(["--features", "libfuzzer", "--bin", "fuzz"])
-        // A target of its own, so that build scripts are left as they are.
+        // With an explicit target, build scripts are not instrumented.
         .args(["--target", &host, "--target-dir"])
         .arg(folder.join("build"))
         .env_remove("CARGO")
@@ -43,7 +42,7 @@ pub fn fuzz(arguments: &[&str]) -> Result<()> {
         .env("RUSTFLAGS", COVERAGE.join(" ")))?;
     let program = folder.join("build").join(host).join("release/fuzz");
     for target in targets {
-        // What is found on the way stays here. What breaks is for `fuzz/corpus`, once it is mended.
+        // New inputs stay in this folder; those of fixed failures belong into `fuzz/corpus`.
         let found = folder.join(&target);
         fs::create_dir_all(&found)?;
         run(Command::new(&program)
@@ -52,7 +51,7 @@ pub fn fuzz(arguments: &[&str]) -> Result<()> {
             .args(["-timeout=10", "-max_len=8192", "-print_final_stats=1"])
             .args([&found, &corpora.join(&target)])
             .env("AH_FUZZ_TARGET", &target))
-        .with_context(|| format!("what broke it lies in {}", found.display()))?;
+        .with_context(|| format!("the failing input is in {}", found.display()))?;
     }
     Ok(())
 }
@@ -72,7 +71,7 @@ fn parse<'a>(arguments: &[&'a str]) -> Result<(u64, Vec<&'a str>)> {
     Ok((seconds, wanted))
 }
 
-/// The targets that are wanted. Each has a folder of the corpus, which the tests see to.
+/// Returns the requested targets, or all. Each target has a folder in the corpus, which a test ensures.
 fn targets(wanted: &[&str]) -> Result<Vec<String>> {
     let mut targets = Vec::new();
     for entry in fs::read_dir(root().join("fuzz/corpus"))? {
@@ -83,13 +82,16 @@ fn targets(wanted: &[&str]) -> Result<Vec<String>> {
         .iter()
         .find(|name| !targets.iter().any(|it| it == *name))
     {
-        bail!("no target `{name}`; there are {}", targets.join(", "));
+        bail!(
+            "unknown target `{name}`; the targets are {}",
+            targets.join(", ")
+        );
     }
     targets.retain(|target| wanted.is_empty() || wanted.contains(&target.as_str()));
     Ok(targets)
 }
 
-/// The platform that the nightly compiler is for.
+/// Returns the host platform of the nightly compiler.
 fn host() -> Result<String> {
     let version = output(
         Command::new("rustc")
@@ -99,7 +101,7 @@ fn host() -> Result<String> {
     .context("fuzzing needs a nightly compiler: `rustup toolchain install nightly`")?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host
-        .context("rustc does not say what it is for")?
+        .context("`rustc --version --verbose` names no host")?
         .to_owned())
 }
 

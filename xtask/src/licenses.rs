@@ -1,7 +1,7 @@
-//! Which licences and which crates may come in with a dependency.
+//! Allowed licences and banned crates among the dependencies.
 //!
-//! The lists stand in `deny.toml`, in the format of cargo-deny, so that there is one truth for both. What is really
-//! built is asked of `cargo tree`: `cargo metadata` also names optional crates that no feature turns on.
+//! The lists are in `deny.toml`, in the format of cargo-deny, so that both use the same. The dependencies come from
+//! `cargo tree`, since `cargo metadata` includes optional crates that no feature enables.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use spdx::{Expression, Licensee, ParseMode};
 
 use crate::workspace::{cargo, output, root};
 
-/// The part of `deny.toml` that is checked here.
+/// Part of `deny.toml` that is checked here.
 #[derive(Deserialize)]
 struct Rules {
     licenses: Licenses,
@@ -35,7 +35,7 @@ struct Ban {
     reason: String,
 }
 
-/// What is wrong with the dependencies, one line each.
+/// Returns the dependencies that are not allowed, one line each.
 pub fn faults() -> Result<Vec<String>> {
     let path = root().join("deny.toml");
     let text =
@@ -61,7 +61,8 @@ fn faults_of(rules: &str, tree: &str) -> Result<Vec<String>> {
         .allow
         .iter()
         .map(|name| {
-            Licensee::parse(name).with_context(|| format!("deny.toml: `{name}` is no licence"))
+            Licensee::parse(name)
+                .with_context(|| format!("deny.toml: `{name}` is not an SPDX licence"))
         })
         .collect::<Result<Vec<_>>>()?;
 
@@ -70,25 +71,25 @@ fn faults_of(rules: &str, tree: &str) -> Result<Vec<String>> {
         let Some((package, license)) = line.split_once('\t') else {
             continue;
         };
-        // Cargo marks a crate that it has printed before.
+        // Cargo marks repeated crates.
         let license = license.trim_end_matches(" (*)");
         let name = package.split(' ').next().unwrap_or(package);
         if let Some(ban) = rules.bans.deny.iter().find(|ban| ban.name == name) {
             faults.push(format!(
-                "deny.toml: {package} may not be used: {}",
+                "deny.toml: {package} is banned: {}; remove the dependency",
                 ban.reason
             ));
         }
         if !is_allowed(license, &allowed) {
             faults.push(format!(
-                "deny.toml: the licence `{license}` of {package} is not on the list"
+                "deny.toml: the licence `{license}` of {package} is not in `licenses.allow`; use another crate"
             ));
         }
     }
     Ok(faults)
 }
 
-/// Reads an expression as crates have written them over the years, `/` for `OR` included.
+/// Whether a licence expression allows one of our licences. Older crates write `/` for `OR`.
 fn is_allowed(license: &str, allowed: &[Licensee]) -> bool {
     Expression::parse_mode(license, ParseMode::LAX).is_ok_and(|expression| {
         expression.evaluate(|wanted| allowed.iter().any(|ours| ours.satisfies(wanted)))

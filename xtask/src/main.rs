@@ -1,11 +1,11 @@
-//! The workshop: checks, tests and measurements of this repository, started with `cargo xtask`.
+//! Checks, tests and benchmarks of this repository, run as `cargo xtask`.
 //!
-//! Whatever a check needs beyond cargo itself is written here, so that a machine with Rust and git is set up.
+//! Checks need nothing but Rust and git: whatever cargo lacks is written here.
 
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a command line tool of the workshop: printing is its output"
+    reason = "a command-line tool: printing is its output"
 )]
 
 mod arrows;
@@ -30,10 +30,10 @@ use self::suites::Wanted;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  check   format, house rules, arrows between crates, licences, clippy, documentation
-  test    check, then every test suite; says at the end which were left out: test [--all | github | litellm | mcp | sdk]
-  fuzz    looks for inputs that break a parser, with a nightly compiler: fuzz [--seconds N] [TARGET…]
-  bench   measures the binary against the budget: bench [--profile NAME | --binary FILE] [GROUP…]
+  check   format, house rules, dependencies between crates, licences, clippy, documentation
+  test    check, then every test suite; the last line names those left out: test [--all | github | litellm | mcp | sdk]
+  fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
+  bench   measures the binary against its budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
 
 fn main() -> ExitCode {

@@ -1,5 +1,5 @@
-//! Output below the crates that talk to people: only those in [`PRINTING`] write to the standard streams. All others
-//! return values, emit events or trace.
+//! Writing to standard streams, which only the crates in [`PRINTING`] may do. All others return values, emit events or
+//! use `tracing`.
 
 use std::fs;
 use std::path::Path;
@@ -55,7 +55,7 @@ pub fn faults(root: &Path, folders: &[String]) -> Result<Vec<String>> {
 
 fn faults_of(path: &str, text: &str) -> Vec<String> {
     let is_allowed = ALLOWED.iter().any(|(allowed, _)| *allowed == path);
-    // Most files have none of these words, and need not be taken apart.
+    // Most files have none of these words and need no scan.
     let may_print = ["print", "dbg", "stdout", "stderr", "anstream"];
     if is_allowed || !may_print.iter().any(|word| text.contains(word)) {
         return Vec::new();
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_writes_to_a_standard_stream_is_refused() {
+    fn writing_to_a_standard_stream_is_refused() {
         for (text, expected) in [
             ("fn f() { println!(\"x\"); }", 1),
             ("fn f() { eprint!(\"x\"); dbg!(1); }", 2),

@@ -1,7 +1,6 @@
-//! All of CI: the checks, then every suite of tests, and by name those that this machine could not run.
+//! All of CI: the checks, then every suite of tests, then the names of those that this machine could not run.
 //!
-//! `cargo test --workspace` alone is hermetic. What else there is needs something that not every machine has, and
-//! is listed in [`SUITES`] with what it needs.
+//! `cargo test --workspace` alone is hermetic. The other suites need something that not every machine has.
 
 mod cache;
 pub mod github;
@@ -14,14 +13,14 @@ use anyhow::{Result, bail};
 use crate::check::check;
 use crate::workspace::{cargo, in_ci, root, run};
 
-/// A suite that not every machine can run.
+/// Suite inside `cargo test` that not every machine can run.
 struct Suite {
     name: &'static str,
-    /// What is missing here, if it is.
+    /// Returns what this machine lacks for it, if anything.
     missing: fn() -> Option<&'static str>,
 }
 
-/// Suites that run inside `cargo test` and pass unseen where their material is missing.
+/// Suites inside `cargo test` that pass without testing anything where their material is missing.
 const SUITES: [Suite; 1] = [Suite {
     name: "recordings",
     missing: || {
@@ -30,16 +29,16 @@ const SUITES: [Suite; 1] = [Suite {
     },
 }];
 
-/// Which suites are wanted.
+/// Selection of suites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Those that need nothing that has to be fetched.
+    /// Suites without large downloads.
     AtHand,
-    /// All of them.
+    /// All suites.
     All,
 }
 
-/// Runs the checks and the suites. Ends with one line that says what was left out; in CI that is a failure.
+/// Runs the checks and the suites. The last line names the suites that were left out; in CI that is an error.
 pub fn test(wanted: Wanted) -> Result<()> {
     check()?;
     run(cargo().args(["test", "--workspace"]))?;
@@ -62,7 +61,7 @@ pub fn test(wanted: Wanted) -> Result<()> {
     }
     let is_fetched = wanted == Wanted::All || in_ci();
     match is_fetched.then(litellm::install) {
-        None => left_out.push("litellm (750 MB to fetch; `--all` does)".to_owned()),
+        None => left_out.push("litellm (a download of 750 MB; use `--all`)".to_owned()),
         Some(Err(missing)) => left_out.push(format!("litellm ({missing:#})")),
         Some(Ok(python)) => litellm::test(&python)?,
     }
@@ -71,8 +70,8 @@ pub fn test(wanted: Wanted) -> Result<()> {
         return Ok(());
     }
     if in_ci() {
-        bail!("left out, though CI is set: {}", left_out.join(", "));
+        bail!("left out although CI is set: {}", left_out.join(", "));
     }
-    println!("every suite ran but: {}", left_out.join(", "));
+    println!("every suite ran except: {}", left_out.join(", "));
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! The rules of the house that neither rustc nor clippy knows.
+//! House rules for single files that neither rustc nor clippy checks.
 //!
-//! They read text, not syntax: every source is laid out by rustfmt, so a function ends where a closing brace
-//! stands as far in as the line that opened it.
+//! They work on text, not syntax: rustfmt formats every source, so a function ends at the closing brace with the same
+//! indentation as its first line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,19 @@ use anyhow::{Context, Result};
 
 const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 80;
-/// Names that say nothing about what a file knows or does.
+/// Words in file names that say nothing about the content.
 const EMPTY_NAMES: [&str; 9] = [
     "util", "utils", "common", "helper", "helpers", "manager", "core", "misc", "v2",
 ];
-/// Folders that are not ours to judge: what is built, what runs leave behind, and inputs that
-/// are to be of any kind.
+/// Folders that are not checked: build output, files left by runs, and the corpus of arbitrary inputs.
 const SKIPPED_FOLDERS: [&str; 6] = ["target", ".git", ".ah", ".venv", "node_modules", "corpus"];
-/// The crate that confines processes, which cannot be done without `unsafe`.
+/// Crate that confines processes, which needs `unsafe`.
 const UNSAFE_CRATE: &str = "sandbox";
-/// The crates that know tools only through their port, and the tools whose names are no other idea's word as well.
+/// Crates that know tools only through their port, and names of tools that have no other meaning there.
 const TOOLLESS_CRATES: [&str; 4] = ["conversation", "provider", "store", "agent"];
 const TOOL_NAMES: [&str; 4] = ["bash", "edit", "glob", "grep"];
 
-/// Everything in the tree that breaks a rule, one line each.
+/// Returns all violations in the tree, one line each.
 pub fn faults(root: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     for path in files(root, Path::new(""))? {
@@ -67,7 +66,7 @@ pub fn files(root: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
 fn faults_of(path: &Path, text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if !text.is_empty() && !text.ends_with('\n') {
-        faults.push("the last line has no end".to_owned());
+        faults.push("the last line has no newline; add one".to_owned());
     }
     let is_test = path
         .components()
@@ -84,16 +83,22 @@ fn faults_of_source(path: &Path, source: &str) -> Vec<String> {
 
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     if stem.split('_').any(|word| EMPTY_NAMES.contains(&word)) {
-        faults.push("the name does not say what the file is about".to_owned());
+        faults.push(
+            "the file name does not say what the file is about; name it after its concept"
+                .to_owned(),
+        );
     }
     if lines.len() > FILE_LINES {
-        faults.push(format!("{} lines, more than {FILE_LINES}", lines.len()));
+        faults.push(format!(
+            "{} lines, more than {FILE_LINES}; split the file",
+            lines.len()
+        ));
     }
     for function in functions(&lines) {
         if function.length > FUNCTION_LINES {
             let Function { name, line, length } = function;
             faults.push(format!(
-                "line {line}: `{name}` has {length} lines, more than {FUNCTION_LINES}"
+                "line {line}: `{name}` has {length} lines, more than {FUNCTION_LINES}; split the function"
             ));
         }
     }
@@ -107,23 +112,25 @@ fn faults_of_source(path: &Path, source: &str) -> Vec<String> {
             && !is_in(&[UNSAFE_CRATE, "xtask"])
         {
             faults.push(format!(
-                "line {number}: `unsafe` outside of `{UNSAFE_CRATE}`"
+                "line {number}: `unsafe` outside `{UNSAFE_CRATE}`; move it there"
             ));
         }
         for name in TOOL_NAMES {
             if is_in(&TOOLLESS_CRATES) && code.contains(&format!("\"{name}\"")) {
-                faults.push(format!("line {number}: knows the tool `{name}` by name"));
+                faults.push(format!(
+                    "line {number}: names the tool `{name}`; use the port instead"
+                ));
             }
         }
     }
     faults
 }
 
-/// The source up to its module of tests, which stands last.
+/// Returns the source up to its test module, which is last.
 pub fn without_tests(text: &str) -> &str {
     let is_module = |(start, attribute): &(usize, &str)| {
         let mut item = text[start + attribute.len()..].lines();
-        // What stands further in, or begins like this, is still an attribute.
+        // Indented lines and lines that begin like this belong to attributes.
         item.find(|line| !line.starts_with([' ', '#', ')']))
             .is_some_and(|line| line.starts_with("mod tests"))
     };
@@ -135,7 +142,7 @@ pub fn without_tests(text: &str) -> &str {
 
 struct Function<'a> {
     name: &'a str,
-    /// Where it starts, counted from 1.
+    /// 1-based line of its start.
     line: usize,
     length: usize,
 }
@@ -166,7 +173,7 @@ fn functions<'a>(lines: &[&'a str]) -> Vec<Function<'a>> {
         .collect()
 }
 
-/// The indentation and the name, if a function starts on this line.
+/// Returns the indentation and the name if a function starts on this line.
 fn function_name(line: &str) -> Option<(&str, &str)> {
     let declaration = line.trim_start();
     let indent = &line[..line.len() - declaration.len()];

@@ -1,4 +1,4 @@
-//! Where the repository is, what cargo says about it, and how a command is run in it.
+//! The repository's root, its packages as cargo knows them, and running commands in it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,26 +7,26 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("this crate lies one folder below the root")
 }
 
-/// Whether nothing may be left out: set on the machines that decide what is merged.
+/// Whether this is CI, where no suite may be left out (`CI=true`).
 pub fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
-/// A cargo command of the toolchain that built this program, at the root.
+/// Returns a command for cargo at the root, of the toolchain that built this program.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Builds the program `name` of `package`, with a profile of cargo's; gives its file.
+/// Builds the binary `name` of `package` with a cargo profile; returns its path.
 pub fn built(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
     let mut build = cargo();
     build.args(["build", "--bin", name, "--profile", profile]);
@@ -38,14 +38,17 @@ pub fn built(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
     run(&mut build)?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    // The one profile whose folder is not named after it.
+    // The only profile whose folder has another name.
     let folder = if profile == "dev" { "debug" } else { profile };
     let program = target.join(folder).join(name);
     let is_there = program.is_file().then_some(program);
-    is_there.with_context(|| format!("cargo built no program `{name}`"))
+    is_there.with_context(|| format!("cargo built no binary `{name}`"))
 }
 
-/// Prints a command, runs it with our own output, and fails when it does.
+/// Prints a command and runs it with inherited output.
+///
+/// # Errors
+/// If it cannot be started or fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     eprintln!("==> {shown}");
@@ -58,7 +61,10 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command quietly and gives what it wrote to stdout.
+/// Runs a command and returns its stdout.
+///
+/// # Errors
+/// If it cannot be started, fails, or prints no UTF-8.
 pub fn output(command: &mut Command) -> Result<String> {
     let shown = shown(command);
     let output = command
@@ -70,8 +76,7 @@ pub fn output(command: &mut Command) -> Result<String> {
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }
-    String::from_utf8(output.stdout)
-        .with_context(|| format!("`{shown}` printed something that isn't text"))
+    String::from_utf8(output.stdout).with_context(|| format!("`{shown}` printed no valid UTF-8"))
 }
 
 fn shown(command: &Command) -> String {
@@ -102,7 +107,7 @@ impl Findings {
     }
 }
 
-/// One of our own crates, as cargo knows it.
+/// A package of the workspace.
 #[derive(Deserialize)]
 pub struct Package {
     pub name: String,
@@ -120,15 +125,15 @@ impl Package {
     }
 }
 
-/// A line of a crate's manifest.
+/// A dependency of a package.
 #[derive(Deserialize)]
 pub struct Dependency {
     pub name: String,
-    /// `None` for an ordinary dependency, else `dev` or `build`.
+    /// `None` for a normal dependency, else `dev` or `build`.
     pub kind: Option<String>,
 }
 
-/// Our own crates.
+/// Returns the packages of the workspace.
 pub fn packages() -> Result<Vec<Package>> {
     #[derive(Deserialize)]
     struct Metadata {
@@ -136,6 +141,6 @@ pub fn packages() -> Result<Vec<Package>> {
     }
     let json = output(cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
     let metadata: Metadata =
-        serde_json::from_str(&json).context("reading what cargo metadata printed")?;
+        serde_json::from_str(&json).context("parsing the output of `cargo metadata`")?;
     Ok(metadata.packages)
 }

@@ -1,47 +1,47 @@
-//! What the model says in a measured run, as the bytes of an HTTP response: here by the Messages API, in `openai.rs` by
-//! the others.
+//! Answers of the model in a measured run, as bytes of an HTTP response: here of the Messages API, in `openai.rs` of the
+//! other protocols.
 //!
-//! The bytes are whole before the first of them is sent, one HTTP chunk per event as the real servers send them, so that
-//! the server costs next to nothing while the agent reads.
+//! All bytes are prepared before the first is sent, one HTTP chunk per event like real servers, so that the server takes
+//! almost no time while the agent reads.
 
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// One response of the model.
+/// One HTTP response of the model.
 #[derive(Clone)]
 pub struct Answer {
-    /// How long the model takes to think of it.
+    /// Delay before the first byte.
     pub delay: Duration,
     pub bytes: Vec<u8>,
-    /// How long it takes the model to say it.
+    /// Time over which the bytes are spread; zero sends them at once.
     pub time: Duration,
 }
 
 impl Answer {
-    /// The same, after a while.
+    /// Sets the delay before the first byte.
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
-    /// The same, said in so much time.
+    /// Sets the time over which the bytes are spread.
     pub fn within(self, time: Duration) -> Self {
         Self { time, ..self }
     }
 }
 
-/// A short answer that ends the run.
+/// Answer with one text delta, which ends the run.
 pub fn says(text: &str) -> Answer {
     says_in_pieces(text, 1)
 }
 
-/// An answer of so many deltas, each of them this text.
+/// Answer of `count` deltas with the same text.
 pub fn says_in_pieces(piece: &str, count: usize) -> Answer {
     says_pieces(&vec![piece; count])
 }
 
-/// An answer of these deltas.
+/// Answer with one delta for each text.
 pub fn says_pieces(pieces: &[impl AsRef<str>]) -> Answer {
     let delta = |piece: &_| json!({"type": "text_delta", "text": AsRef::<str>::as_ref(piece)});
     let block = Block {
@@ -51,7 +51,7 @@ pub fn says_pieces(pieces: &[impl AsRef<str>]) -> Answer {
     response(&[block], "end_turn")
 }
 
-/// An answer that runs these commands with the tool `bash`. `turn` keeps the ids of a session apart.
+/// Answer that calls the tool `bash` with each command. `turn` makes the ids unique within a session.
 pub fn runs<'a>(turn: usize, commands: impl IntoIterator<Item = &'a str>) -> Answer {
     let blocks: Vec<Block> = commands
         .into_iter()
@@ -97,7 +97,7 @@ fn response(blocks: &[Block], stop_reason: &str) -> Answer {
     stream.end()
 }
 
-/// Server-sent events, each of them one chunk of a response.
+/// Server-sent events, each one chunk of a response.
 pub struct Stream(String);
 
 impl Stream {
@@ -106,7 +106,7 @@ impl Stream {
         Self(head.to_owned())
     }
 
-    /// Appends an event that goes by the name of its type.
+    /// Appends an event named after its type.
     pub fn tell(&mut self, event: &Value) {
         let name = event["type"].as_str().unwrap_or_default();
         self.push(&format!("event: {name}\ndata: {event}\n\n"));

@@ -1,4 +1,4 @@
-//! What the figures were measured on, so that they can be judged.
+//! The machine on which the figures were measured, and its load.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::process::{cpu_of_children, cpu_of_self, time};
-use super::table::median;
+use super::statistics::median;
 
-/// The machine and the prices of what every run has to pay on it, as Markdown.
+/// Describes the machine, and the costs that no engine can avoid on it, as Markdown.
 pub fn describe(binary: &Path) -> Result<String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpu = read("/proc/cpuinfo");
@@ -34,23 +34,23 @@ pub fn describe(binary: &Path) -> Result<String> {
     ))
 }
 
-/// How busy the machine was with other things while something was measured.
+/// Load of the machine during a measurement.
 #[derive(Clone, Copy)]
 pub struct Load {
-    /// The load average of the minute before the end, our own part in it included.
+    /// Load average over the last minute of it, our own part included.
     pub average: f64,
-    /// The share of all cores that was neither idle nor ours.
+    /// Share of all cores that was neither idle nor ours, from 0 to 1.
     pub others: f64,
 }
 
-/// Does something and tells how busy the machine was meanwhile.
+/// Runs `act`; returns its result and the load meanwhile.
 pub fn watched<T>(act: impl FnOnce() -> Result<T>) -> Result<(T, Load)> {
     let ours = || Ok::<_, anyhow::Error>(cpu_of_self()? + cpu_of_children()?);
     let (started, busy_before, ours_before) = (Instant::now(), busy()?, ours()?);
     let result = act()?;
     let busy = busy()?.saturating_sub(busy_before);
     let others = busy.saturating_sub(ours()?.saturating_sub(ours_before));
-    // The kernel counts in hundredths of a second, which are nothing to go by in a shorter time.
+    // The kernel counts in hundredths of a second, too coarse for less than a second.
     let time = started.elapsed().max(Duration::from_secs(1));
     let cores = u32::try_from(std::thread::available_parallelism()?.get())?;
     let load = Load {
@@ -60,13 +60,13 @@ pub fn watched<T>(act: impl FnOnce() -> Result<T>) -> Result<(T, Load)> {
     Ok((result, load))
 }
 
-/// What all cores together have worked so far, or could not work because another machine had them.
+/// Returns the busy time of all cores so far, stolen time included.
 fn busy() -> Result<Duration> {
     let statistics = fs::read_to_string("/proc/stat")?;
-    worked(&statistics).context("/proc/stat is not understood")
+    worked(&statistics).context("reading the first line of /proc/stat")
 }
 
-/// The working time in the first line: user, nice, system, idle, waiting, interrupts, soft interrupts, stolen.
+/// Sums the busy times of the first line: user, nice, system, idle, waiting, interrupts, soft interrupts, stolen.
 fn worked(statistics: &str) -> Option<Duration> {
     let numbers = statistics.lines().next()?.strip_prefix("cpu")?;
     let hundredths: Vec<u64> = numbers
@@ -82,13 +82,13 @@ fn average(loads: &str) -> Option<f64> {
     loads.split(' ').next()?.parse().ok()
 }
 
-/// What any engine pays for a `bash` call.
+/// Measures `bash -c true`, which any engine pays for a `bash` call.
 pub fn bare_bash() -> Result<Duration> {
     let times = (0..100).map(|_| time(Command::new("bash").args(["-c", "true"])));
     Ok(median(times.collect::<Result<_>>()?))
 }
 
-/// What any engine pays for each thing that it keeps.
+/// Measures a small write with sync, which any engine pays for each record.
 fn bare_sync() -> Result<Duration> {
     let mut file: File = tempfile::tempfile()?;
     let mut times = Vec::new();

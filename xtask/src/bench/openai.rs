@@ -1,10 +1,10 @@
-//! A long answer by the two protocols of OpenAI, chunk for chunk as their servers wrap it.
+//! Long answers in the two protocols of OpenAI, with the same events as their servers send.
 
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Stream};
 
-/// An answer of chat completions: so many chunks, each with this text, then the usage and the word that ends a stream.
+/// Answer of chat completions: `count` chunks with the same text, then the usage and the end of the stream.
 pub fn chat(piece: &str, count: usize) -> Answer {
     let mut stream = Stream::new();
     let chunk = |delta: Value, reason: Value| {
@@ -30,7 +30,7 @@ pub fn chat(piece: &str, count: usize) -> Answer {
     stream.end()
 }
 
-/// An answer of the Responses API, which repeats the whole text three times when it is done.
+/// Answer of the Responses API, which repeats the whole text three times at its end.
 pub fn responses(piece: &str, count: usize) -> Answer {
     let mut stream = Stream::new();
     let response = |status: &str, output: Value, usage: Value| {

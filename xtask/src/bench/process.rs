@@ -1,4 +1,4 @@
-//! Runs the agent and says how long it took and what it used.
+//! Runs of the agent, with their time, CPU and memory.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::server::{Exchange, Script, Server};
 use super::typing::{self, Typed};
 
-/// The binary, the server it asks, and a place for its runs.
+/// The measured binary, its model server, and the folder of its runs.
 pub struct Agent {
     pub binary: PathBuf,
     server: Server,
@@ -26,24 +26,24 @@ pub struct Agent {
     runs: Cell<usize>,
 }
 
-/// What one run was seen to do.
+/// Measurements of one run.
 pub struct Run {
     pub started: Instant,
     pub wall: Duration,
-    /// User and system time, that of its commands included.
+    /// User and system time, its commands included.
     pub cpu: Duration,
-    /// The most memory it ever had resident, in bytes.
+    /// Peak resident memory in bytes.
     pub peak: u64,
     pub exchanges: Vec<Exchange>,
 }
 
 impl Run {
-    /// From its start to its first request.
+    /// Returns the time from its start to its first request.
     pub fn to_first_request(&self) -> Duration {
         self.exchanges[0].asked - self.started
     }
 
-    /// From the end of the answer to this request (counted from 0) to the next request.
+    /// Returns the time from the end of the answer to a request (0-based) to the next request.
     pub fn gap_after(&self, index: usize) -> Duration {
         self.exchanges[index + 1]
             .asked
@@ -51,7 +51,7 @@ impl Run {
     }
 }
 
-/// With commands that run as ours: what the sandbox costs is a row of its own.
+/// Adds the options that turn the sandbox off; its cost is a row of its own.
 fn free<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [
         &["--no-sandbox", "--dangerously-skip-permissions"],
@@ -72,14 +72,14 @@ impl Agent {
         })
     }
 
-    /// An empty folder to run in.
+    /// Creates an empty folder to run in.
     pub fn folder(&self) -> Result<PathBuf> {
         let folder = self.place.path().join(format!("run-{}", self.count()));
         fs::create_dir(&folder)?;
         Ok(folder)
     }
 
-    /// The binary with these arguments in an environment of its own: no settings, no keys but the one given.
+    /// Returns the binary's command with a home and an environment of its own: no settings, no key but the given one.
     pub fn command(&self, folder: &Path, key: &str, arguments: &[&str]) -> Result<Command> {
         let home = folder.with_extension("home");
         fs::create_dir_all(&home)?;
@@ -100,35 +100,35 @@ impl Agent {
         Ok(command)
     }
 
-    /// One run in a new session, which must make exactly this many requests and end well.
+    /// Runs a new session, which must make exactly this many requests and succeed.
     pub fn run(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
         self.go(folder, &free(&["-n", "go"]), requests, script)
     }
 
-    /// The same before a terminal, on which it draws.
+    /// Runs a new session on a terminal.
     pub fn run_drawn(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
         let key = format!("bench-{}", self.count());
         let (command, mut screen) = self.at_terminal(folder, &key, &["-n", "go"])?;
-        // Its end is told as an error.
+        // Its end is reported as an error.
         let reader = thread::spawn(move || io::copy(&mut screen, &mut io::sink()).is_ok());
         let run = self.watch(command, folder, &key, requests, script);
         let _ = reader.join();
         run
     }
 
-    /// A conversation at a terminal, in which somebody asks once and types on while the answer is drawn.
+    /// Runs a conversation on a terminal: one prompt, and typing while the answer is drawn.
     pub fn converse(&self, folder: &Path, script: Script) -> Result<(Run, Typed)> {
         let key = format!("bench-{}", self.count());
         let (command, screen) = self.at_terminal(folder, &key, &["-n"])?;
-        let typist = thread::spawn(move || typing::type_along(&screen));
+        let typing = thread::spawn(move || typing::type_along(&screen));
         let run = self.watch(command, folder, &key, 1, script)?;
-        let typed = typist
+        let typed = typing
             .join()
-            .map_err(|_| anyhow!("the typist has failed"))?;
+            .map_err(|_| anyhow!("the typing thread panicked"))?;
         Ok((run, typed?))
     }
 
-    /// The binary before a terminal of 80 columns and 24 lines, and the side of who sits there.
+    /// Returns the binary's command on a terminal of 80 columns and 24 lines, and the terminal's other side.
     fn at_terminal(&self, folder: &Path, key: &str, arguments: &[&str]) -> Result<(Command, File)> {
         let mut command = self.command(folder, key, &free(arguments))?;
         let size = Winsize {
@@ -146,12 +146,12 @@ impl Agent {
         Ok((command, File::from(terminal.master)))
     }
 
-    /// The same with its commands in the sandbox.
+    /// Runs a new session with its commands in the sandbox.
     pub fn run_confined(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
         self.go(folder, &["--sandbox", "-n", "go"], requests, script)
     }
 
-    /// The same with a model of another name.
+    /// Runs a new session with another model.
     pub fn run_with_model(
         &self,
         model: &str,
@@ -167,7 +167,7 @@ impl Agent {
         )
     }
 
-    /// One run in the session that the folder already holds.
+    /// Resumes the session of the folder.
     pub fn go_on(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
         self.go(folder, &free(&["go on"]), requests, script)
     }
@@ -198,7 +198,7 @@ impl Agent {
         let mut child = command
             .spawn()
             .with_context(|| format!("starting {}", self.binary.display()))?;
-        // It holds our side of what the child writes to.
+        // It holds our end of the child's output.
         drop(command);
         let (status, peak) = watching(&[child.id()], Duration::from_millis(2), peak_memory, || {
             child.wait()
@@ -207,10 +207,10 @@ impl Agent {
         let status = status?;
         let exchanges = self.server.close(key);
         if !status.success() || exchanges.len() != requests {
-            let said = fs::read_to_string(folder.join("stderr")).unwrap_or_default();
-            let tail: Vec<&str> = said.lines().rev().take(5).collect();
+            let errors = fs::read_to_string(folder.join("stderr")).unwrap_or_default();
+            let tail: Vec<&str> = errors.lines().rev().take(5).collect();
             bail!(
-                "a run ended with {status} after {} of {requests} requests; its last words: {}",
+                "a run ended with {status} after {} of {requests} requests; end of its stderr: {}",
                 exchanges.len(),
                 tail.into_iter().rev().collect::<Vec<_>>().join(" | ")
             );
@@ -224,8 +224,8 @@ impl Agent {
         })
     }
 
-    /// So many runs at once, each in a folder of its own: the time until the last has ended, and the most memory
-    /// that they had together, shared pages counted once.
+    /// Runs `count` new sessions at once, each in a folder of its own. Returns the time until the last has ended, and their
+    /// peak memory together, shared pages counted once.
     pub fn run_together(
         &self,
         count: usize,
@@ -268,7 +268,7 @@ impl Agent {
     }
 }
 
-/// How long a command takes from its start to its end.
+/// Returns the time a command takes.
 pub fn time(command: &mut Command) -> Result<Duration> {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let started = Instant::now();
@@ -277,7 +277,7 @@ pub fn time(command: &mut Command) -> Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// Does something while looking, again and again, at processes; gives the greatest sum that was seen.
+/// Runs `act` while sampling processes; returns its result and the greatest sum of the samples.
 fn watching<T>(
     ids: &[u32],
     every: Duration,
@@ -301,7 +301,7 @@ fn watching<T>(
     })
 }
 
-/// The high-water mark of what a process had resident, which only grows: the last look before its end is the best.
+/// Returns the peak resident memory of a process. It only grows, so the last sample before its end is the best.
 fn peak_memory(id: u32) -> Option<u64> {
     kilobytes(
         &fs::read_to_string(format!("/proc/{id}/status")).ok()?,
@@ -309,7 +309,7 @@ fn peak_memory(id: u32) -> Option<u64> {
     )
 }
 
-/// What a process has resident now, its part of what it shares with others.
+/// Returns the proportional set size of a process.
 fn shared_memory(id: u32) -> Option<u64> {
     kilobytes(
         &fs::read_to_string(format!("/proc/{id}/smaps_rollup")).ok()?,
@@ -317,19 +317,19 @@ fn shared_memory(id: u32) -> Option<u64> {
     )
 }
 
-/// The bytes of a line like `VmHWM:     5124 kB`.
+/// Returns the bytes in a line like `VmHWM:     5124 kB`.
 fn kilobytes(text: &str, label: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(label))?;
     let number: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
     Some(number * 1024)
 }
 
-/// What all processes that this one has waited for have used so far.
+/// Returns the CPU time of all child processes that have ended.
 pub fn cpu_of_children() -> Result<Duration> {
     cpu_of(UsageWho::RUSAGE_CHILDREN)
 }
 
-/// What this process has used so far.
+/// Returns the CPU time of this process.
 pub fn cpu_of_self() -> Result<Duration> {
     cpu_of(UsageWho::RUSAGE_SELF)
 }

@@ -1,6 +1,6 @@
-//! What is measured, and what it may cost.
+//! The measured rows and their budgets.
 //!
-//! The last two columns were measured once on the machine where the budget was set.
+//! The last two columns were measured once, on the machine where the budget was set.
 
 use std::fs;
 use std::ops::Range;
@@ -14,13 +14,14 @@ use super::answer::{Answer, runs, says, says_in_pieces, says_pieces};
 use super::machine::bare_bash;
 use super::openai;
 use super::process::{Agent, Run, time};
-use super::table::{Figure, Row, median, nearly_all};
+use super::statistics::{median, percentile_99};
+use super::table::{Figure, Row};
 use super::typing::Typed;
 
-/// Measures some rows that come from the same runs.
+/// Measures the rows that come from the same runs.
 pub type Measure = fn(&Agent) -> Result<Vec<Row>>;
 
-/// All of them, by the names that ask for them.
+/// All groups of rows by name.
 pub const GROUPS: [(&str, Measure); 12] = [
     ("version", version),
     ("one-shot", one_shot),
@@ -36,7 +37,7 @@ pub const GROUPS: [(&str, Measure); 12] = [
     ("size", size),
 ];
 
-/// Turns of the long session, and the windows of turns that stand for its beginning and its end.
+/// Turns of the long session, and the windows that are compared as its beginning and its end.
 const TURNS: usize = 1_025;
 const EARLY: Range<usize> = 25..75;
 const LATE: Range<usize> = 975..1_025;
@@ -96,7 +97,7 @@ fn turns(agent: &Agent) -> Result<Vec<Row>> {
     ])
 }
 
-/// A run that calls `bash` once in each turn. No two calls are alike: an agent that repeats itself is stopped.
+/// Runs a session with one `bash` call per turn. All calls differ, since an agent that repeats itself is stopped.
 fn long_session(agent: &Agent, folder: &Path) -> Result<Run> {
     let script = |turn| match turn {
         TURNS => says("Done."),
@@ -105,21 +106,20 @@ fn long_session(agent: &Agent, folder: &Path) -> Result<Run> {
     agent.run(folder, TURNS + 1, Arc::new(script))
 }
 
-/// What the model says where it is drawn: as much of each kind as answers have.
+/// Answer for the terminal, with the elements that answers usually have.
 const ANSWER: &str = "## A heading\n\nSome words with `code` and **bold** that go on for a while, as answers do, and \
     then some more of them, so that a row is not enough.\n\n- one item\n- another with [a link](https://example.org)\n\n\
     ```rust\nfn main() {\n    let n: u32 = (0..10).map(|n| n * 2).sum();\n    println!(\"{n}\"); // so\n}\n```\n\n\
     | a | b |\n|---|---|\n| 1 | 2 |\n\n";
 
-/// Twenty thousand deltas of five bytes.
+/// Answer of twenty thousand deltas of five bytes.
 fn laid_out() -> Answer {
     const COUNT: usize = 20_000;
-    let pieces = { ANSWER.as_bytes().chunks(5).cycle().take(COUNT) };
-    let pieces: Vec<_> = pieces.map(String::from_utf8_lossy).collect();
-    says_pieces(&pieces)
+    let pieces = ANSWER.as_bytes().chunks(5).cycle().take(COUNT);
+    says_pieces(&pieces.map(String::from_utf8_lossy).collect::<Vec<_>>())
 }
 
-/// A terminal of 80 columns shows them as Markdown: in a run, and in a conversation, where somebody types.
+/// Measures the drawing of the answer on a terminal of 80 columns: in a run, and in a conversation while a user types.
 fn drawn(agent: &Agent) -> Result<Vec<Row>> {
     let answer = laid_out();
     let script = || {
@@ -138,7 +138,7 @@ fn drawn(agent: &Agent) -> Result<Vec<Row>> {
     }])
 }
 
-/// The same answer takes three seconds, while somebody types.
+/// Measures typing while the same answer arrives within three seconds.
 fn typing(agent: &Agent) -> Result<Vec<Row>> {
     const TIME: Duration = Duration::from_secs(3);
     let answer = laid_out().within(TIME);
@@ -147,33 +147,33 @@ fn typing(agent: &Agent) -> Result<Vec<Row>> {
         let talk = agent.converse(&agent.folder()?, Arc::new(move |_| answer.clone()));
         Ok(talk?.1)
     })?;
-    let delays: Vec<_> = { typed.iter() }
+    let delays: Vec<_> = typed
+        .iter()
         .flat_map(|typed| typed.delays.clone())
         .collect();
     let per_second = |typed: &Typed| {
-        // A thousandth of one is exact enough.
-        let thousandths = typed.pictures as u128 * 1_000_000 / typed.time.as_millis();
+        let thousandths = typed.frames as u128 * 1_000_000 / typed.time.as_millis();
         u32::try_from(thousandths).unwrap_or(u32::MAX)
     };
-    let pictures = f64::from(median_of(&typed, per_second)) / 1e3;
+    let frames = f64::from(median_of(&typed, per_second)) / 1e3;
     Ok(vec![
         Row {
             what: "from a key to the screen while such an answer comes within 3 s: median, 99 of 100",
             figures: vec![
                 Figure::milliseconds(median(delays.clone()), 20.0),
-                Figure::milliseconds(nearly_all(delays), 20.0),
+                Figure::milliseconds(percentile_99(delays), 20.0),
             ],
             best: None,
         },
         Row {
-            what: "pictures drawn meanwhile",
-            figures: vec![Figure::per_second(pictures, 60.0)],
+            what: "frames drawn meanwhile",
+            figures: vec![Figure::per_second(frames, 60.0)],
             best: None,
         },
     ])
 }
 
-/// By all protocols: what they wrap a delta in differs in size.
+/// Measures all protocols, whose events differ in size.
 fn deltas(agent: &Agent) -> Result<Vec<Row>> {
     const COUNT: usize = 20_000;
     let piece = format!("{:-<99}\n", "a hundred bytes ");
@@ -315,7 +315,7 @@ fn sandbox(agent: &Agent) -> Result<Vec<Row>> {
             best: None,
         },
         Row {
-            what: "what the sandbox adds to a `bash` call of `true` in a run",
+            what: "overhead of the sandbox on a `bash` call of `true` in a run",
             figures: vec![Figure::milliseconds(added, 8.0)],
             best: None,
         },
@@ -338,7 +338,7 @@ fn median_of<T, V: Copy + Ord>(measured: &[T], value: impl Fn(&T) -> V) -> V {
     median(measured.iter().map(value).collect())
 }
 
-/// All bytes in the files below a folder.
+/// Returns the total size of the files below a folder.
 fn size_of(folder: &Path) -> Result<u64> {
     let mut size = 0;
     for entry in fs::read_dir(folder)? {

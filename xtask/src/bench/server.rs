@@ -1,8 +1,8 @@
-//! A server of any API that only keeps time.
+//! Model server of any API that only records times.
 //!
-//! Tests have a server that checks each history as the real API would; its work would be measured along with the
-//! agent's. This one looks at nothing: it notes when a request begins to arrive, and when its answer was handed to
-//! the kernel. Runs at the same time are told apart by their API key.
+//! The server of the tests checks each history as the real API would; its work would be measured along with the agent's.
+//! This one checks nothing: it records when a request begins to arrive and when its answer was handed to the kernel.
+//! Simultaneous runs are distinguished by their API key.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,28 +13,28 @@ use std::time::Instant;
 
 use super::answer::Answer;
 
-/// Gives the answer to the n-th request of a session, counted from 0.
+/// Returns the answer to a request, by its 0-based number within the session.
 pub type Script = Arc<dyn Fn(usize) -> Answer + Send + Sync>;
 
 /// One request and its answer.
 #[derive(Clone, Copy)]
 pub struct Exchange {
-    /// When the first byte of the request was there.
+    /// Time at which the first byte of the request was there.
     pub asked: Instant,
-    /// When the last byte of the answer was sent off.
+    /// Time at which the answer was about to be written.
     pub answered: Instant,
 }
 
-/// A server on the loopback interface; it lives as long as this process.
+/// Server on the loopback interface; it runs as long as this process.
 pub struct Server {
     pub address: SocketAddr,
     sessions: Sessions,
 }
 
 #[derive(Clone, Default)]
-struct Sessions(Arc<Mutex<HashMap<String, Session>>>);
+struct Sessions(Arc<Mutex<HashMap<String, MeasuredSession>>>);
 
-struct Session {
+struct MeasuredSession {
     script: Script,
     asked: usize,
     exchanges: Vec<Exchange>,
@@ -50,7 +50,7 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let sessions = sessions.clone();
-                // A client that goes away in the middle is not this server's trouble.
+                // A client that disconnects early fails on its own side.
                 thread::spawn(move || drop(serve(&stream, &sessions)));
             }
         });
@@ -60,9 +60,9 @@ impl Server {
         })
     }
 
-    /// Answers requests with this key by this script, from its beginning.
+    /// Starts a session: requests with this key are answered by the script.
     pub fn open(&self, key: &str, script: Script) {
-        let session = Session {
+        let session = MeasuredSession {
             script,
             asked: 0,
             exchanges: Vec::new(),
@@ -71,7 +71,7 @@ impl Server {
             .with(|sessions| sessions.insert(key.to_owned(), session));
     }
 
-    /// What was asked with this key; later requests with it are refused.
+    /// Ends a session and returns its exchanges; later requests with the key are refused.
     pub fn close(&self, key: &str) -> Vec<Exchange> {
         self.sessions
             .with(|sessions| sessions.remove(key))
@@ -81,7 +81,7 @@ impl Server {
 }
 
 impl Sessions {
-    fn with<T>(&self, f: impl FnOnce(&mut HashMap<String, Session>) -> T) -> T {
+    fn with<T>(&self, f: impl FnOnce(&mut HashMap<String, MeasuredSession>) -> T) -> T {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -118,7 +118,7 @@ fn serve(stream: &TcpStream, sessions: &Sessions) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends an answer: at once, or in as many pieces as it takes milliseconds.
+/// Sends an answer: at once, or in one piece per millisecond of its time.
 fn say(mut writer: impl Write, answer: &Answer) -> io::Result<()> {
     let pieces = usize::try_from(answer.time.as_millis())
         .map_err(io::Error::other)?
@@ -133,7 +133,7 @@ fn say(mut writer: impl Write, answer: &Answer) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads one request to its end and gives its API key.
+/// Reads one request to its end; returns its API key.
 fn read_request(reader: &mut impl BufRead) -> io::Result<String> {
     let (mut key, mut length, mut is_chunked) = (String::new(), 0, false);
     loop {

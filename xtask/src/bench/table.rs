@@ -1,21 +1,21 @@
-//! Figures, what they may be, and the table that compares them.
+//! Measured figures, their budgets, and the table that compares them.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::machine::Load;
 
-/// What was measured together, and how busy the machine was.
+/// Rows measured together, with the machine's load meanwhile.
 pub struct Group {
     pub rows: Vec<Row>,
     pub load: Load,
 }
 
-/// One row: something that a user would notice.
+/// One row: a cost that a user would notice.
 pub struct Row {
     pub what: &'static str,
     pub figures: Vec<Figure>,
-    /// What the best other agent needed on the machine where the budget was set, where that was measured.
+    /// Figure of the best other agent, measured on the machine where the budget was set.
     pub best: Option<&'static str>,
 }
 
@@ -23,12 +23,12 @@ pub struct Row {
 pub struct Figure {
     value: f64,
     budget: f64,
-    /// What a bare loop without anything else needs on the machine where the budget was set.
+    /// Figure of a bare loop without anything else, measured on the machine where the budget was set.
     least: Option<f64>,
     unit: Unit,
 }
 
-/// From which share of the cores on others disturb a measurement.
+/// Share of the cores taken by others above which a measurement is marked as disturbed.
 const DISTURBED: f64 = 0.1;
 
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ impl Figure {
         Self::new(value, budget, Unit::PerSecond)
     }
 
-    /// The same beside what a bare loop needs.
+    /// Adds the figure of a bare loop.
     pub fn at_least(self, least: f64) -> Self {
         Self {
             least: Some(least),
@@ -88,7 +88,7 @@ impl Figure {
         }
     }
 
-    /// What a bare loop needs and, of a time, which share of the measured that is.
+    /// Formats the figure of a bare loop and, of a time, its share of the measured one.
     fn compared(&self) -> String {
         match (self.least, self.unit) {
             (None, _) => "–".to_owned(),
@@ -115,7 +115,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// The rows as a Markdown table.
+/// Formats the rows as a Markdown table.
 pub fn render(groups: &[Group]) -> String {
     let mut table = String::from(
         "| what | measured | budget | verdict | load, CPU taken by others | least possible (a bare loop, its share) \
@@ -144,9 +144,10 @@ fn line(row: &Row, load: Load) -> String {
         .all(|figure| figure.value <= figure.budget);
     let verdict = if is_within { "within" } else { "**over**" };
     let others = format!("{:.0} %", 100.0 * load.others);
-    let others = match load.others < DISTURBED {
-        true => others,
-        false => format!("**{others}**"),
+    let others = if load.others < DISTURBED {
+        others
+    } else {
+        format!("**{others}**")
     };
     let least = list(Figure::compared);
     let best = row.best.unwrap_or("–");
@@ -154,18 +155,6 @@ fn line(row: &Row, load: Load) -> String {
         "| {what} | {measured} | {budget} | {verdict} | {:.1}, {others} | {least} | {best} |\n",
         load.average
     )
-}
-
-/// What all but one in a hundred are below.
-pub fn nearly_all<T: Copy + Ord>(mut values: Vec<T>) -> T {
-    values.sort_unstable();
-    values[(values.len() * 99 / 100).min(values.len() - 1)]
-}
-
-/// The middle of what was measured.
-pub fn median<T: Copy + Ord>(mut values: Vec<T>) -> T {
-    values.sort_unstable();
-    values[values.len() / 2]
 }
 
 #[cfg(test)]
@@ -197,11 +186,5 @@ mod tests {
                 "| a run | 12.1 ms, 5.0 MB | ≤ 12 ms, ≤ 32 MB | **over** | 1.2, **50 %** | 3 ms (25 %), – | 9 ms |",
             ]
         );
-    }
-
-    #[test]
-    fn the_median_of_an_even_number_is_the_greater_of_the_two_in_the_middle() {
-        assert_eq!(median(vec![5, 1, 3]), 3);
-        assert_eq!(median(vec![4, 1, 2, 3]), 3);
     }
 }

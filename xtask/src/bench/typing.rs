@@ -1,7 +1,7 @@
-//! Somebody who types while an answer is drawn, and looks how soon each character stands on the screen.
+//! Latency of typing while an answer is drawn: types characters and measures when each appears on the screen.
 //!
-//! No two of the characters are alike, and none of them is in an answer. So the first time that one comes is when it is
-//! drawn, whatever else the program sends.
+//! All characters differ and none is part of an answer, so a character's first occurrence in the output is the moment
+//! when it is drawn.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,33 +11,34 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
-/// So quickly does nobody type.
+/// Time between two characters, faster than anybody types.
 const EVERY: Duration = Duration::from_millis(23);
-/// Only a hang takes so long.
+/// Time after which the program counts as hung.
 const HANG: Duration = Duration::from_secs(60);
-/// The first of the characters.
+/// First character typed; the others follow it in Unicode.
 const FIRST: u32 = 0x4E00;
-/// What the program sends once it reads keys, at the beginning of each picture, and once the answer is whole.
+/// Output of the program once it reads keys, at the start of each frame, and once the answer is complete.
 const READY: &[u8] = b"\x1b[?2004h";
-const PICTURE: &[u8] = b"\x1b[?2026h";
-const WHOLE: &[u8] = b" total)";
-/// Leaves, whatever goes on and is typed.
-const LEAVE: &[u8] = b"\x03\x03\x03";
+const FRAME: &[u8] = b"\x1b[?2026h";
+const COMPLETE: &[u8] = b" total)";
+/// Keys that exit the program in any state.
+const EXIT: &[u8] = b"\x03\x03\x03";
 
-/// What somebody saw who typed.
+/// Measurements of one answer.
 pub struct Typed {
-    /// How long each character took to the screen.
+    /// Time from each key press to the character's appearance.
     pub delays: Vec<Duration>,
-    /// How many pictures there were, and in which time.
-    pub pictures: usize,
+    /// Number of frames drawn.
+    pub frames: usize,
+    /// Time in which they were drawn.
     pub time: Duration,
 }
 
-/// Asks, types until the answer is whole, and leaves.
+/// Sends a prompt, types until the answer is complete, and exits.
 pub fn type_along(terminal: &File) -> Result<Typed> {
     let mut screen = Screen::look_at(terminal)?;
     let typed = ask_and_type(terminal, &mut screen);
-    { terminal }.write_all(LEAVE)?;
+    (&mut &*terminal).write_all(EXIT)?;
     let until = Instant::now() + HANG;
     while screen.look_until(until) {}
     typed
@@ -47,9 +48,9 @@ fn ask_and_type(mut hands: &File, screen: &mut Screen) -> Result<Typed> {
     screen.wait_for(READY)?;
     hands.write_all(b"go\r")?;
     screen.wait_for(b"go")?;
-    let (begun, before) = (Instant::now(), screen.count(PICTURE));
+    let (begun, before) = (Instant::now(), screen.count(FRAME));
     let mut delays = Vec::new();
-    while screen.count(WHOLE) == 0 {
+    while screen.count(COMPLETE) == 0 {
         let next = Instant::now() + EVERY;
         let number = FIRST + u32::try_from(delays.len())?;
         let character = char::from_u32(number).unwrap_or_default().to_string();
@@ -61,30 +62,30 @@ fn ask_and_type(mut hands: &File, screen: &mut Screen) -> Result<Typed> {
     }
     ensure!(
         !delays.is_empty(),
-        "the answer was whole before anything was typed"
+        "the answer was complete before anything was typed"
     );
     Ok(Typed {
         delays,
-        pictures: screen.count(PICTURE) - before,
+        frames: screen.count(FRAME) - before,
         time: begun.elapsed(),
     })
 }
 
-/// All that a program has sent to its terminal.
+/// Output that a program has sent to its terminal.
 struct Screen {
-    coming: Receiver<(Instant, Vec<u8>)>,
+    incoming: Receiver<(Instant, Vec<u8>)>,
     bytes: Vec<u8>,
-    /// When the last of them came.
+    /// Time at which the last bytes came.
     last: Instant,
 }
 
 impl Screen {
     fn look_at(terminal: &File) -> Result<Self> {
-        let (sender, coming) = channel();
+        let (sender, incoming) = channel();
         let mut terminal = terminal.try_clone()?;
         thread::spawn(move || {
             let mut buffer = vec![0; 1 << 16];
-            // The end of a terminal is told as an error.
+            // The end of a terminal is reported as an error.
             while let Ok(count) = terminal.read(&mut buffer)
                 && count > 0
                 && sender
@@ -93,16 +94,16 @@ impl Screen {
             {}
         });
         Ok(Self {
-            coming,
+            incoming,
             bytes: Vec::new(),
             last: Instant::now(),
         })
     }
 
-    /// Takes what comes next; `false` where nothing does until `when`, or ever.
+    /// Receives the next bytes; `false` if none come until `when`.
     fn look_until(&mut self, when: Instant) -> bool {
         let wait = when.saturating_duration_since(Instant::now());
-        match self.coming.recv_timeout(wait) {
+        match self.incoming.recv_timeout(wait) {
             Ok((came, bytes)) => {
                 self.bytes.extend(bytes);
                 self.last = came;
@@ -112,7 +113,7 @@ impl Screen {
         }
     }
 
-    /// Waits for something that was not there before; gives when it came.
+    /// Waits for a new occurrence of `mark`; returns when it came.
     fn wait_for(&mut self, mark: &[u8]) -> Result<Instant> {
         let mut from = self.bytes.len();
         let until = Instant::now() + HANG;
@@ -120,10 +121,13 @@ impl Screen {
             if count(&self.bytes[from..], mark) > 0 {
                 return Ok(self.last);
             }
-            // It may come in two pieces.
+            // It may be split over two reads.
             from = from.max(self.bytes.len().saturating_sub(mark.len()));
         }
-        bail!("{:?} never came", String::from_utf8_lossy(mark))
+        bail!(
+            "the program did not print {:?}",
+            String::from_utf8_lossy(mark)
+        )
     }
 
     fn count(&self, mark: &[u8]) -> usize {

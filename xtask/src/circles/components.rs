@@ -1,4 +1,4 @@
-//! Circles in a graph: its strongly connected components of more than one node, and a shortest way round each.
+//! Circles in a graph: its strongly connected components of more than one node, and a shortest cycle in each.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -36,16 +36,16 @@ fn reachable<'a>(graph: &Graph<'a>, start: &str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// Returns the nodes of a shortest way round inside `component`, in order.
+/// Returns the nodes of a shortest cycle within `component`, in order.
 pub fn shortest<'a>(graph: &Graph<'a>, component: &BTreeSet<&'a str>) -> Vec<&'a str> {
     component
         .iter()
-        .filter_map(|start| way_round(graph, component, start))
+        .filter_map(|start| cycle_from(graph, component, start))
         .min_by_key(Vec::len)
         .unwrap_or_default()
 }
 
-fn way_round<'a>(
+fn cycle_from<'a>(
     graph: &Graph<'a>,
     component: &BTreeSet<&'a str>,
     start: &'a str,
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn components_are_found_with_a_shortest_way_round() {
+    fn components_are_found_with_a_shortest_cycle() {
         let mut graph = Graph::new();
         for edge in ["a b", "b c", "c a", "c b", "c d", "d e", "f d", "e e"] {
             let (from, to) = edge.split_once(' ').unwrap();

@@ -1,4 +1,4 @@
-//! The modules of a crate: which file each is in, which items it declares, what it imports, which paths it mentions.
+//! Module tree of a crate: for each module its file, items, imports, and the paths it mentions.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::iter::Peekable;
@@ -24,7 +24,7 @@ pub struct Module<'a> {
     /// Names from the root to this module.
     path: Vec<&'a str>,
     pub children: BTreeMap<&'a str, usize>,
-    /// Items that it declares itself.
+    /// Names of the items that it declares.
     pub items: BTreeSet<&'a str>,
     pub imports: Vec<Import<'a>>,
     /// Paths of two or more segments outside `use`.
@@ -46,7 +46,7 @@ pub struct Import<'a> {
     pub path: Path<'a>,
     /// Name in this module; `None` for a glob.
     pub name: Option<&'a str>,
-    /// Whether others may name it here (`pub use`).
+    /// Whether it is a re-export (`pub use`).
     pub is_exported: bool,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Modules<'a> {
                     at = self.child(sources, id, tokens, at);
                     continue;
                 }
-                // Behind `impl Trait +` it is a list of what is captured.
+                // `use<…>` lists the captures of an `impl Trait`.
                 "use" if next != "<" => {
                     at = module.import(tokens, at);
                     continue;
@@ -155,7 +155,7 @@ impl<'a> Modules<'a> {
 }
 
 impl<'a> Module<'a> {
-    /// Notes the name at `at`, and the path that it begins; returns the index behind it.
+    /// Records the name at `at` and the path that it begins; returns the index behind it.
     fn mention(&mut self, tokens: &[Token<'a>], mut at: usize) -> usize {
         let line = tokens[at].line;
         let text = |at: usize| tokens.get(at).map_or("", |token| token.text);

@@ -1,4 +1,4 @@
-//! Which file of a crate uses which: every import and every path is followed to the file that defines the item, through
+//! Uses between the files of a crate: every import and every path is followed to the file that defines the item, through
 //! re-exports of other modules.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub struct Use<'a> {
 /// The first use of each pair of files, `(user, used)`.
 pub type Uses<'a> = BTreeMap<(&'a str, &'a str), Use<'a>>;
 
-/// What a path leads to.
+/// Target of a path.
 #[derive(Debug, Clone, Copy)]
 enum Target<'a> {
     Module(usize),
@@ -23,12 +23,12 @@ enum Target<'a> {
     Item(&'a str, &'a str),
 }
 
-/// Re-exports that are followed one after the other before a path is given up: they may go round.
+/// Upper limit of re-exports followed for one path, since globs may form a loop.
 const MOST_STEPS: usize = 16;
 
-/// Returns which file uses which.
+/// Returns the uses between the files of a crate.
 ///
-/// The declaration of a child module is no use of it, nor is a re-export whose name the file itself does not use.
+/// The declaration of a child module is not a use of it, nor is a re-export whose name the file itself does not use.
 pub fn uses<'a>(modules: &Modules<'a>) -> Uses<'a> {
     let mut uses = Uses::new();
     for (id, module) in modules.all.iter().enumerate() {
@@ -63,7 +63,7 @@ pub fn uses<'a>(modules: &Modules<'a>) -> Uses<'a> {
 }
 
 impl<'a> Modules<'a> {
-    /// Follows a path as it stands in a module. `None` if it leads out of the crate.
+    /// Follows a path from a module. `None` if it leads out of the crate.
     fn resolve(
         &self,
         module: usize,
@@ -87,7 +87,7 @@ impl<'a> Modules<'a> {
                 Target::Module(module.parent?)
             } else {
                 let wants_module = wants_module || !rest.is_empty();
-                // A macro may have made it.
+                // A macro may have generated it.
                 self.find(id, name, wants_module, step)
                     .unwrap_or(Target::Item(module.file, name))
             };
@@ -95,7 +95,7 @@ impl<'a> Modules<'a> {
         Some(target)
     }
 
-    /// Looks a name up in a module. Modules and other items have names of their own, so one of each may be there.
+    /// Looks up a name in a module. Modules and other items have separate namespaces, so there may be one of each.
     fn find(
         &self,
         id: usize,
@@ -138,7 +138,7 @@ mod tests {
     use super::super::modules::Sources;
     use super::*;
 
-    /// Which file uses what of which, one line each.
+    /// Formats the uses, one per line.
     fn shown(files: &[(&str, &str)]) -> Vec<String> {
         let sources: Sources = files
             .iter()
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_declarations_and_mere_re_exports_are_no_uses() {
+    fn tests_declarations_and_re_exports_are_no_uses() {
         let uses = shown(&[
             (
                 "lib.rs",
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_of_the_crate_and_globs_that_go_round_are_left_alone() {
+    fn external_paths_and_loops_of_globs_are_ignored() {
         let uses = shown(&[
             (
                 "lib.rs",

@@ -1,4 +1,4 @@
-//! Programs of others that suites need: fetched once for each set of pins, and kept outside of the repository.
+//! Third-party programs that suites need: installed once for each set of pinned versions, outside the repository.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 
 use crate::workspace::{output, root, run};
 
-/// The oldest Python that the pins are for, after the 3.
+/// Minor version of the oldest Python 3 that the pins support.
 const OLDEST_PYTHON: u32 = 10;
-/// Runs the rest of its arguments in a network of their own, which has the loopback interface alone.
+/// Runs its further arguments in a network namespace with only the loopback interface.
 const LOOPBACK_ALONE: [&str; 6] = [
     "unshare",
     "--map-root-user",
@@ -22,7 +22,7 @@ const LOOPBACK_ALONE: [&str; 6] = [
     "PATH=$PATH:/usr/sbin:/sbin; ip link set lo up && exec \"$0\" \"$@\"",
 ];
 
-/// The folder of what `pins` name, filled by `fetch` where it is not yet. `target/NAME` leads to it.
+/// Returns the folder for `pins`, after filling it with `fetch` if necessary. `target/NAME` becomes a link to it.
 pub fn installed(
     name: &str,
     pins: &[&[u8]],
@@ -30,7 +30,7 @@ pub fn installed(
 ) -> Result<PathBuf> {
     let folder = folder(pins)?;
     let done = folder.join("installed");
-    // Of two that come at once the second finds it done.
+    // A second process waits here and then finds it installed.
     let lock = File::create(folder.with_extension("lock"))?;
     lock.lock()?;
     if !done.exists() {
@@ -42,36 +42,36 @@ pub fn installed(
     Ok(folder)
 }
 
-/// Makes a Python in `folder` with what the file `requirements` pins; gives the Python.
+/// Creates a virtual environment in `folder` with the packages that the file `requirements` pins.
 pub fn install_python(folder: &Path, requirements: &Path) -> Result<()> {
     run(Command::new("python3").args(["-m", "venv"]).arg(folder))
-        .map_err(|_| anyhow!("python3 has no venv"))?;
+        .map_err(|_| anyhow!("`python3 -m venv` failed; install the venv module of Python"))?;
     run(Command::new(folder.join("bin/python"))
         .args(["-m", "pip", "install", "--quiet", "--require-hashes"])
-        // What has to be built would run on this machine unseen.
+        // Building a package would run its code on this machine.
         .args(["--only-binary", ":all:", "--requirement"])
         .arg(requirements))
-    .map_err(|_| anyhow!("pip could not install it"))
+    .map_err(|_| anyhow!("pip could not install the packages"))
 }
 
-/// What npm reads of a folder of pins.
+/// Files that npm reads.
 const NODE_PINS: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// Installs into `folder` what the lock file in `pins` names; `more` are further options of npm.
+/// Installs into `folder` the packages of the lock file in `pins`; `more` are further options of npm.
 pub fn install_node(folder: &Path, pins: &Path, more: &[&str]) -> Result<()> {
     fs::create_dir_all(folder)?;
     for name in NODE_PINS {
         fs::copy(pins.join(name), folder.join(name))?;
     }
-    // What packages want to run when they are installed is not needed.
+    // The install scripts of the packages are not needed.
     run(Command::new("npm")
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
         .args(more)
         .current_dir(folder))
-    .map_err(|_| anyhow!("npm could not install it"))
+    .map_err(|_| anyhow!("npm could not install the packages"))
 }
 
-/// What stands in files of pins.
+/// Reads the files that pin versions.
 pub fn read(pins: &Path, names: &[&str]) -> Result<Vec<Vec<u8>>> {
     let read = |name: &&str| {
         let path = pins.join(name);
@@ -80,12 +80,15 @@ pub fn read(pins: &Path, names: &[&str]) -> Result<Vec<Vec<u8>>> {
     names.iter().map(read).collect()
 }
 
-/// The version of the Node that there is.
+/// Returns the version of Node.
 pub fn node_version() -> Result<String> {
-    output(Command::new("node").arg("--version")).map_err(|_| anyhow!("no node"))
+    output(Command::new("node").arg("--version")).map_err(|_| anyhow!("no `node` in PATH"))
 }
 
-/// The version of the Python that there is, new enough for the pins.
+/// Returns the version of Python.
+///
+/// # Errors
+/// If there is none, or it is too old for the pins.
 pub fn python_version() -> Result<String> {
     let program = "import sys; print(*sys.version_info[:3], sep='.')";
     let version = output(Command::new("python3").args(["-c", program]))?;
@@ -97,8 +100,8 @@ pub fn python_version() -> Result<String> {
     Ok(version)
 }
 
-/// `command`, without a way to anything but this machine where that can be had. The programs are asked for nothing
-/// beyond it in any case.
+/// Wraps `command` so that it reaches no network but loopback, where the system allows that. The programs are asked for
+/// nothing beyond it in any case.
 pub fn offline(command: &Command) -> Command {
     let [program, arguments @ ..] = LOOPBACK_ALONE;
     let mut alone = Command::new(program);
@@ -113,7 +116,7 @@ pub fn offline(command: &Command) -> Command {
     wrapped
 }
 
-/// Where these pins are installed; what is installed leans on the versions that are among them.
+/// Returns the folder for these pins, named after their hash.
 fn folder(pins: &[&[u8]]) -> Result<PathBuf> {
     let mut hash = Sha256::new();
     for pin in pins {
@@ -127,7 +130,7 @@ fn folder(pins: &[&[u8]]) -> Result<PathBuf> {
         .collect();
     let home = std::env::home_dir().context("no home directory")?;
     let cache = home.join(".cache/ah-tests");
-    fs::create_dir_all(&cache).with_context(|| format!("making {}", cache.display()))?;
+    fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
     Ok(cache.join(name))
 }
 
@@ -140,7 +143,7 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Lets `target/NAME` lead to `folder`, where people look for it.
+/// Makes `target/NAME` a link to `folder`.
 fn link(name: &str, folder: &Path) -> Result<()> {
     let link = root().join("target").join(name);
     fs::create_dir_all(root().join("target"))?;

@@ -1,8 +1,8 @@
-//! GitHub's own description of its API: installed once for each pin, and held against what `ah work` and the test kit's
-//! GitHub say to each other.
+//! GitHub's published description of its API: installed once for each pinned version, and used to validate the exchanges
+//! between `ah work` and the test kit's GitHub.
 //!
-//! The test stands in `cli/tests/it/work/shape.rs` and learns from a variable where the description is; without the
-//! variable it does nothing.
+//! The test is `cli/tests/it/work/shape.rs`; a variable names the folder of the description, and without it the test
+//! does nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ use anyhow::Result;
 use super::cache;
 use crate::workspace::{cargo, root, run};
 
-/// Tells the test which folder has the description.
+/// Variable that names the folder of the description to the test.
 const VARIABLE: &str = "AH_TEST_GITHUB";
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// Installs the description where it is not yet; gives its folder.
+/// Installs the description if necessary; returns its folder.
 pub fn install() -> Result<PathBuf> {
     let interop = root().join("interop/github");
     let pins = cache::read(&interop, &PINS)?;
@@ -25,7 +25,7 @@ pub fn install() -> Result<PathBuf> {
     })
 }
 
-/// Runs the test with the description in this folder.
+/// Runs the test with the description in `folder`.
 pub fn test(folder: &Path) -> Result<()> {
     let mut tests = cache::offline(&cargo());
     tests

@@ -1,7 +1,8 @@
-//! Sessions through the real LiteLLM proxy: installs it, once for each set of pins, and runs the tests that ask it.
+//! Sessions through the real LiteLLM proxy: installs it once for each set of pinned versions, and runs the tests that use
+//! it.
 //!
-//! The tests stand in `cli/tests/it/litellm.rs`. They start and stop the proxy themselves, and learn from a variable
-//! where it is; without the variable they do nothing.
+//! The tests are in `cli/tests/it/litellm.rs`. They start and stop the proxy themselves; a variable names its Python, and
+//! without it they do nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,10 @@ use anyhow::{Context, Result};
 use super::cache;
 use crate::workspace::{cargo, root, run};
 
-/// Tells the tests which Python has the proxy.
+/// Variable that names the proxy's Python to the tests.
 const VARIABLE: &str = "AH_TEST_LITELLM";
 
-/// Installs the proxy where it is not yet; gives the Python that has it.
+/// Installs the proxy if necessary; returns its Python.
 pub fn install() -> Result<PathBuf> {
     let pins = root().join("interop/litellm/requirements.txt");
     let version = cache::python_version()?;
@@ -25,7 +26,7 @@ pub fn install() -> Result<PathBuf> {
     Ok(folder.join("bin/python"))
 }
 
-/// Runs the tests with the proxy of this Python.
+/// Runs the tests with the proxy of `python`.
 pub fn test(python: &Path) -> Result<()> {
     let mut tests = cache::offline(&cargo());
     tests

@@ -1,7 +1,7 @@
-//! Runs with the reference MCP servers: installs them, once for each set of pins, and runs the tests that start them.
+//! Runs with the reference MCP servers: installs them once for each set of pinned versions, and runs the tests that start
+//! them.
 //!
-//! The tests stand in `cli/tests/it/mcp/real.rs` and learn from a variable where the servers are; without the variable
-//! they do nothing.
+//! The tests are in `cli/tests/it/mcp/real.rs`; a variable names the servers' folder, and without it they do nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use anyhow::Result;
 use super::cache;
 use crate::workspace::{cargo, root, run};
 
-/// Tells the tests which folder has the servers.
+/// Variable that names the servers' folder to the tests.
 const VARIABLE: &str = "AH_TEST_MCP";
 const PINS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 
-/// Installs the servers where they are not yet; gives their folder.
+/// Installs the servers if necessary; returns their folder.
 pub fn install() -> Result<PathBuf> {
     let interop = root().join("interop/mcp");
     let python = cache::python_version()?;
@@ -27,7 +27,7 @@ pub fn install() -> Result<PathBuf> {
     })
 }
 
-/// Runs the tests with the servers of this folder.
+/// Runs the tests with the servers in `folder`.
 pub fn test(folder: &Path) -> Result<()> {
     let mut tests = cache::offline(&cargo());
     tests

@@ -1,11 +1,10 @@
-//! The official Agent SDKs, in Python and TypeScript, with our binary in the place of the program that they bring: port
-//! 12 h.
+//! The official Agent SDKs in Python and TypeScript, with our binary in the place of the one they bundle.
 //!
-//! Two kinds of suite run on them. Our own cases stand in `interop/sdk` and run wherever the SDKs can be installed, among
-//! them the examples that the Python SDK brings in its sources. The conformance suites are not part of the repository: they
-//! are run from `../shared/conformance`, and left out by name where that folder is not. What of them cannot pass yet is
-//! listed with its reason in `interop/sdk/second-half.txt`; whatever else fails is a failure, and so is a listed test that
-//! passes, so that the list can only shrink.
+//! Two kinds of suites run on them. Our own cases are in `interop/sdk` and run wherever the SDKs can be installed; they
+//! include the examples in the Python SDK's sources. The conformance suites are not part of the repository: they are run
+//! from `../shared/conformance`, and reported as left out where that folder is missing. Their tests that cannot pass yet
+//! are listed, each with its reason, in `interop/sdk/second-half.txt`; any other failure is an error, and so is a listed
+//! test that passes, so that the list can only shrink.
 
 mod outcomes;
 
@@ -19,7 +18,7 @@ use self::outcomes::{Expected, Outcomes};
 use super::cache;
 use crate::workspace::{built, in_ci, root, run};
 
-/// The program that the SDKs start; ours where it is not set.
+/// Variable for the binary that the SDKs start; by default ours.
 const BINARY: &str = "AGENT_CLI";
 const PINS: [&str; 4] = [
     "package.json",
@@ -27,15 +26,15 @@ const PINS: [&str; 4] = [
     "requirements.txt",
     "sdk.txt",
 ];
-/// The sources of the Python SDK, in the folder where both are installed.
+/// Folder of the Python SDK's sources, below the one where both SDKs are installed.
 const SOURCES: &str = "sources";
-/// The suites that are run from the folder of shared material.
+/// Folder of the conformance suites.
 const CONFORMANCE: &str = "../shared/conformance";
 
-/// Where the SDKs are installed.
+/// Folder with the installed SDKs.
 pub struct Sdks(PathBuf);
 
-/// Installs the SDKs where they are not yet, without the programs that they bring.
+/// Installs the SDKs if necessary, without the binaries they bundle.
 pub fn install() -> Result<Sdks> {
     let interop = folder();
     let python = cache::python_version()?;
@@ -47,14 +46,14 @@ pub fn install() -> Result<Sdks> {
         cache::install_python(&python, &interop.join("requirements.txt"))?;
         install_sources(folder, &interop.join("sdk.txt"))
             .map_err(|_| anyhow!("pip could not install the SDK from its sources"))?;
-        // The programs are optional packages, one for each platform.
+        // The binaries are optional packages, one per platform.
         cache::install_node(folder, &interop, &["--omit=optional"])
     })?;
     Ok(Sdks(folder))
 }
 
-/// Installs the Python SDK from its sources, and leaves them in `folder`, since its examples are among them. Its wheels
-/// carry a program for each platform. The sources do not, and the builder is pinned with the rest.
+/// Installs the Python SDK from its sources, since its wheels bundle a binary. The sources stay in `folder`, since the
+/// examples are among them. The build backend is pinned with the other packages.
 fn install_sources(folder: &Path, pin: &Path) -> Result<()> {
     let sources = folder.join(SOURCES);
     let python = folder.join("python/bin/python");
@@ -72,7 +71,7 @@ fn install_sources(folder: &Path, pin: &Path) -> Result<()> {
         .arg("--find-links")
         .arg(&sources))?;
     let archive = std::fs::read_dir(&sources)?.next();
-    let archive = archive.context("pip has left nothing")??.path();
+    let archive = archive.context("pip downloaded no archive")??.path();
     run(Command::new("tar")
         .args(["--extract", "--gzip", "--strip-components=1"])
         .arg("--directory")
@@ -81,7 +80,7 @@ fn install_sources(folder: &Path, pin: &Path) -> Result<()> {
         .arg(archive))
 }
 
-/// Runs our own cases and the conformance suites; gives what had to be left out.
+/// Runs our own cases and the conformance suites; returns the suite that had to be left out, with the reason.
 pub fn test(sdks: &Sdks) -> Result<Option<String>> {
     let foreign = std::env::var_os(BINARY).map(PathBuf::from);
     let binary = match &foreign {
@@ -95,7 +94,7 @@ pub fn test(sdks: &Sdks) -> Result<Option<String>> {
         return own.map(|()| Some(format!("sdk conformance (no folder {CONFORMANCE})")));
     }
     let listed = match foreign {
-        // What ours cannot do yet says nothing of another.
+        // The list only applies to our binary.
         Some(_) => Expected::default(),
         None => Expected::read(&folder().join("second-half.txt"))?,
     };
@@ -107,10 +106,10 @@ pub fn test(sdks: &Sdks) -> Result<Option<String>> {
     own.and(suites).map(|()| None)
 }
 
-/// Runs these suites and no others; what is left out is said, and is a failure in CI.
+/// Runs only these suites, and prints what was left out; in CI that is an error.
 pub fn test_alone(sdks: &Sdks) -> Result<()> {
     match test(sdks)? {
-        Some(left_out) if in_ci() => bail!("left out, though CI is set: {left_out}"),
+        Some(left_out) if in_ci() => bail!("left out although CI is set: {left_out}"),
         Some(left_out) => println!("left out: {left_out}"),
         None => {}
     }
@@ -118,7 +117,7 @@ pub fn test_alone(sdks: &Sdks) -> Result<()> {
 }
 
 impl Sdks {
-    /// The cases of `interop/sdk`, which all have to pass. They ask a model that our test kit plays.
+    /// Runs the cases of `interop/sdk`, all of which have to pass. Their model is the test kit's loopback server.
     fn own_cases(&self, binary: &Path) -> Result<()> {
         let loopback = built("ah-testkit", "loopback", "dev")?;
         let mut python = self.pytest();
@@ -141,11 +140,11 @@ impl Sdks {
         python.and(run(&mut node))
     }
 
-    /// What became of each test of the conformance suites.
+    /// Runs the conformance suites; returns the outcome of each test.
     fn conformance(&self, binary: &Path) -> Result<Outcomes> {
         let suites = root().join(CONFORMANCE).canonicalize()?;
         let mut python = self.pytest();
-        // One line at the end for each that passed, failed, broke or was skipped.
+        // Prints one line at the end for each test that passed, failed, had an error or was skipped.
         python
             .current_dir(suites.join("conformance_py"))
             .args(["-rpfEs", "--tb=short"]);
@@ -166,7 +165,7 @@ impl Sdks {
         Ok(outcomes)
     }
 
-    /// pytest, two tests at once, leaving nothing behind in the folder of the tests.
+    /// Returns a pytest command that runs two tests at once and writes nothing into the folder of the tests.
     fn pytest(&self) -> Command {
         let mut pytest = cache::offline(&Command::new(self.0.join("python/bin/python")));
         pytest
@@ -176,13 +175,16 @@ impl Sdks {
     }
 }
 
-/// Runs a suite, showing its lines as they come. Whether all is well is decided by what they say.
+/// Runs a suite and passes on its output line by line. The lines decide the outcome, not the exit code.
 fn each_line(suite: &mut Command, mut read: impl FnMut(&str)) -> Result<()> {
     let mut child = suite
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("starting {}", suite.get_program().display()))?;
-    let lines = child.stdout.take().context("its output is a pipe")?;
+    let lines = child
+        .stdout
+        .take()
+        .context("the suite has no output pipe")?;
     for line in BufReader::new(lines).split(b'\n') {
         let line = line?;
         let line = String::from_utf8_lossy(&line);
@@ -190,7 +192,7 @@ fn each_line(suite: &mut Command, mut read: impl FnMut(&str)) -> Result<()> {
         read(&line);
     }
     let status = child.wait()?;
-    // One failure is as good as many: which it was is read from the lines.
+    // Which tests failed is read from the lines.
     if !matches!(status.code(), Some(0 | 1)) {
         bail!("a conformance suite ended with {status}");
     }

@@ -1,4 +1,4 @@
-//! What became of the tests of a suite that is not ours, held against the list of those that cannot pass yet.
+//! Outcomes of the conformance suites' tests, compared with the list of those that cannot pass yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// The tests that cannot pass yet, each with the reason.
+/// Tests that cannot pass yet, each with its reason.
 #[derive(Debug, Default)]
 pub struct Expected(BTreeMap<String, String>);
 
-/// What became of each test, by name.
+/// Outcome of each test by name.
 #[derive(Debug, Default)]
 pub struct Outcomes(BTreeMap<String, Outcome>);
 
@@ -18,25 +18,25 @@ pub struct Outcomes(BTreeMap<String, Outcome>);
 enum Outcome {
     Passed,
     Failed,
-    /// It says itself that it does not belong here.
+    /// Skipped by itself.
     Skipped,
 }
 
-/// The outcomes beside what was expected.
+/// Outcomes compared with the list.
 #[derive(Debug, Default)]
 pub struct Judgement {
     passed: usize,
     skipped: Vec<String>,
-    /// By reason.
+    /// Expected failures by reason.
     expected: BTreeMap<String, Vec<String>>,
     failed: Vec<String>,
     passed_though_listed: Vec<String>,
-    /// Tests that are listed and did not run.
+    /// Listed tests that did not run.
     unknown: Vec<String>,
 }
 
 impl Expected {
-    /// Reads a list: a name and a reason in each line, `#` before what is for people alone.
+    /// Reads a list: a name and a reason per line; lines with `#` are comments.
     pub fn read(path: &Path) -> Result<Self> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
@@ -62,7 +62,7 @@ impl Expected {
 }
 
 impl Outcomes {
-    /// Takes in a line that pytest printed.
+    /// Reads a line of pytest's output.
     pub fn read_pytest(&mut self, line: &str) {
         let Some((word, rest)) = line.split_once(' ') else {
             return;
@@ -74,13 +74,13 @@ impl Outcomes {
             _ => return,
         };
         let name = rest.split(" - ").next().unwrap_or(rest);
-        // Lines of a log begin with the same words, but do not name a test.
+        // Log lines begin with the same words but name no test.
         if outcome == Outcome::Skipped || name.contains(".py::") {
             self.note(name, outcome);
         }
     }
 
-    /// Takes in a line that the runner of the TypeScript cases printed.
+    /// Reads a line of the output of the TypeScript runner.
     pub fn read_node(&mut self, line: &str) {
         if let Some(rest) = line.strip_prefix("ok   ") {
             let name = rest.split(" (").next().unwrap_or(rest);
@@ -91,7 +91,7 @@ impl Outcomes {
         }
     }
 
-    /// A test that failed once has failed: one that passed may break when it is taken down.
+    /// Records an outcome. A failure wins: a test that passed may still fail in its teardown.
     fn note(&mut self, name: &str, outcome: Outcome) {
         let noted = self.0.entry(name.to_owned()).or_insert(outcome);
         if outcome == Outcome::Failed {
@@ -99,7 +99,7 @@ impl Outcomes {
         }
     }
 
-    /// Holds the outcomes against the list.
+    /// Compares the outcomes with the list.
     pub fn judge(&self, listed: &Expected) -> Judgement {
         let mut judgement = Judgement::default();
         for (name, outcome) in &self.0 {
@@ -122,7 +122,10 @@ impl Outcomes {
 }
 
 impl Judgement {
-    /// Fails unless all that is not listed passed, and nothing that is.
+    /// Checks that all tests passed except those listed.
+    ///
+    /// # Errors
+    /// Names the first kind of violation and the number of tests.
     pub fn verdict(&self) -> Result<()> {
         if self.passed == 0 {
             bail!("no test of the conformance suites passed");
@@ -131,9 +134,9 @@ impl Judgement {
             (&self.failed, "failed"),
             (
                 &self.passed_though_listed,
-                "passed, and must leave the list",
+                "passed though listed; remove them from the list",
             ),
-            (&self.unknown, "listed, and did not run"),
+            (&self.unknown, "are listed but did not run"),
             (&self.skipped, "skipped"),
         ] {
             if !names.is_empty() {
@@ -160,7 +163,7 @@ impl fmt::Display for Judgement {
         groups.extend([
             ("failed", self.failed.as_slice()),
             ("passed though listed", self.passed_though_listed.as_slice()),
-            ("listed, and did not run", self.unknown.as_slice()),
+            ("are listed but did not run", self.unknown.as_slice()),
             ("skipped", self.skipped.as_slice()),
         ]);
         for (title, names) in groups {
@@ -177,7 +180,7 @@ mod tests {
     use super::*;
 
     const LISTED: &str = "\
-# For people.
+# A comment.
 a.py::later   sessions and transcripts
 a.py::gone    sessions and transcripts
 typescript::later   structured output
@@ -193,7 +196,7 @@ typescript::later   structured output
     }
 
     #[test]
-    fn what_is_listed_may_fail_and_must_not_pass() {
+    fn listed_tests_may_fail_and_must_not_pass() {
         let listed = Expected::parse(LISTED).unwrap();
         let judged = |lines: &[&str]| {
             let judgement = outcomes(lines).judge(&listed);
@@ -235,9 +238,13 @@ typescript::later   structured output
             (
                 2,
                 "PASSED a.py::later",
-                "1 of the conformance suites passed, and must leave the list",
+                "1 of the conformance suites passed though listed; remove them from the list",
             ),
-            (3, "", "1 of the conformance suites listed, and did not run"),
+            (
+                3,
+                "",
+                "1 of the conformance suites are listed but did not run",
+            ),
         ] {
             let mut lines = fine;
             lines[instead_of] = line;
@@ -254,7 +261,7 @@ typescript::later   structured output
     }
 
     #[test]
-    fn a_test_that_breaks_after_it_passed_has_failed() {
+    fn a_test_that_fails_after_it_passed_has_failed() {
         let outcomes = outcomes(&["ERROR a.py::now - teardown", "PASSED a.py::now"]);
         assert!(outcomes.judge(&Expected::default()).verdict().is_err());
         assert_eq!(outcomes.0["a.py::now"], Outcome::Failed);
