@@ -1,8 +1,9 @@
 //! GitHub on the loopback interface, as far as work on issues needs it: one repository whose branches are those of a
-//! bare one on disk. It refuses what the real one refuses, in its words; what it says has the shape that GitHub
-//! publishes, and every exchange is kept so that a test can hold it against that.
+//! bare repository on disk. It refuses what GitHub refuses, with the same messages. Its responses have the shape that
+//! GitHub publishes, and every exchange is recorded so that a test can check it against the published schema.
 
-mod answers;
+mod body;
+mod repository;
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -15,86 +16,56 @@ use std::time::Duration;
 use ah_provider::script::format::Wire;
 use serde_json::{Value, json};
 
-use crate::server::http::{self, Answer, Asked};
-use answers::{Answers, refusal};
+use self::body::{Bodies, refusal};
+pub use self::repository::{Issue, Pull, REPOSITORY};
+use crate::server::http::{self, IncomingRequest, OutgoingResponse};
 
-/// The token that it takes.
+/// Token that it accepts.
 pub const TOKEN: &str = "ghp_token_of_a_test_0123456789";
-/// The repository that it has.
-pub const REPOSITORY: &str = "octo/greet";
-
-/// How long is waited before a test counts as hung.
+/// Time after which a wait fails.
 const HUNG: Duration = Duration::from_secs(60);
 
-/// A server that runs until it is dropped.
+/// Server that runs until it is dropped.
 pub struct GitHub {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<RepositoryState>,
     changed: Condvar,
     remote: PathBuf,
-    answers: Answers,
+    bodies: Bodies,
     is_stopped: AtomicBool,
 }
 
 #[derive(Default)]
-struct State {
+struct RepositoryState {
     issues: BTreeMap<u64, Issue>,
     labels: Vec<String>,
     pulls: Vec<Pull>,
     faults: Vec<Fault>,
     exchanges: Vec<Exchange>,
-    /// Lists are cut into pages of so many, whatever a client wishes.
+    /// Upper limit of the page size, whatever a client asks for.
     page: usize,
 }
 
-/// An issue.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Issue {
-    /// The title.
-    pub title: String,
-    /// The text.
-    pub body: String,
-    /// The names of its labels.
-    pub labels: Vec<String>,
-    /// What was said below it.
-    pub comments: Vec<String>,
-    /// Whether it was closed.
-    pub is_closed: bool,
-}
-
-/// A pull request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pull {
-    /// The branch with the commits.
-    pub head: String,
-    /// The branch that they are for.
-    pub base: String,
-    /// The title.
-    pub title: String,
-    /// The text.
-    pub body: String,
-}
-
-/// Something that goes wrong.
+/// Error that the server returns on purpose.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// `POST` …
+    /// Method of the requests that fail.
     pub method: &'static str,
-    /// What the path ends with.
+    /// End of their path.
     pub path: &'static str,
-    /// The status of the answer.
+    /// Status of the response.
     pub status: u16,
-    /// Its headers.
+    /// Headers of the response.
     pub headers: Vec<(&'static str, String)>,
-    /// How often.
+    /// Number of requests that fail.
     pub times: usize,
-    /// Whether what was asked for is done all the same.
+    /// Whether the request is carried out nevertheless.
     pub is_done: bool,
-    /// Whether there is no answer at all, until the client goes.
+    /// Whether there is no response until the client disconnects.
     pub is_held: bool,
 }
 
@@ -112,22 +83,22 @@ impl Default for Fault {
     }
 }
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
-    /// `POST` …
+    /// Method, such as `POST`.
     pub method: String,
-    /// The path, without its query.
+    /// Path without the query.
     pub path: String,
-    /// The query.
+    /// Query.
     pub query: String,
-    /// What was sent; null where it is not JSON.
+    /// Body of the request; null if it is not JSON.
     pub sent: Value,
-    /// The status of the answer.
+    /// Status of the response.
     pub status: u16,
-    /// The answer.
+    /// Body of the response.
     pub answer: Value,
-    /// Whether a [`Fault`] answered.
+    /// Whether it was a [`Fault`].
     pub is_fault: bool,
 }
 
@@ -150,7 +121,7 @@ impl Reply {
 }
 
 impl GitHub {
-    /// A repository without issues, whose branches are those of the bare repository `remote`.
+    /// Starts a server with no issues, whose branches are those of the bare repository `remote`.
     pub fn new(remote: &Path) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listener = listener.unwrap_or_else(|error| panic!("{error}"));
@@ -158,13 +129,13 @@ impl GitHub {
             .local_addr()
             .unwrap_or_else(|error| panic!("{error}"));
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+            state: Mutex::new(RepositoryState {
                 page: 100,
-                ..State::default()
+                ..RepositoryState::default()
             }),
             changed: Condvar::new(),
             remote: remote.to_owned(),
-            answers: Answers::new(format!("http://{address}")),
+            bodies: Bodies::new(format!("http://{address}")),
             is_stopped: AtomicBool::new(false),
         });
         let accepting = shared.clone();
@@ -172,7 +143,7 @@ impl GitHub {
         Self { address, shared }
     }
 
-    /// Where it listens, as `GITHUB_API_URL` wants it.
+    /// Returns the base URL, for `GITHUB_API_URL`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -188,7 +159,7 @@ impl GitHub {
         self.shared.state().issues.insert(number, issue);
     }
 
-    /// Opens so many pull requests of branches that are of no further interest.
+    /// Opens `count` pull requests of unrelated branches.
     pub fn open_pulls(&self, count: usize) {
         let pull = |number| Pull {
             head: format!("other-{number}"),
@@ -199,28 +170,28 @@ impl GitHub {
         self.shared.state().pulls.extend((0..count).map(pull));
     }
 
-    /// Lets something go wrong.
+    /// Makes matching requests fail.
     pub fn fails(&self, fault: Fault) {
         self.shared.state().faults.push(fault);
     }
 
-    /// Cuts lists into pages of so many.
+    /// Limits pages of lists to `count` entries.
     pub fn with_pages_of(&self, count: usize) {
         self.shared.state().page = count;
     }
 
-    /// An issue as it is now.
+    /// Returns the current state of an issue.
     pub fn issue(&self, number: u64) -> Issue {
         let state = self.shared.state();
         state.issues.get(&number).cloned().unwrap_or_default()
     }
 
-    /// The pull requests.
+    /// Returns the pull requests.
     pub fn pulls(&self) -> Vec<Pull> {
         self.shared.state().pulls.clone()
     }
 
-    /// Waits until a request of this method was asked whose path ends so.
+    /// Waits for a request with this method and end of its path; panics after a minute.
     pub fn wait_for(&self, method: &str, path: &str) {
         let is_it = |one: &Exchange| one.method == method && one.path.ends_with(path);
         let (state, waited) = self
@@ -233,11 +204,11 @@ impl GitHub {
         let asked = &state.exchanges;
         assert!(
             !waited.timed_out(),
-            "{method} {path} was not asked: {asked:?}"
+            "{method} {path} was not requested: {asked:?}"
         );
     }
 
-    /// All requests so far, with their answers.
+    /// Returns all requests so far, with their responses.
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.shared.state().exchanges.clone()
     }
@@ -246,7 +217,7 @@ impl GitHub {
 impl Drop for GitHub {
     fn drop(&mut self) {
         self.shared.is_stopped.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts; if it cannot be reached, it is gone.
+        // Wakes the accepting thread; if it cannot be reached, it has ended.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -263,7 +234,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RepositoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -272,14 +243,14 @@ impl Shared {
         while let Ok(Some(asked)) = http::read(&mut reader) {
             let reply = self.exchange(&asked);
             if reply.is_held {
-                // The client sends nothing more, so this ends when it goes.
+                // The client sends nothing more, so this returns when it disconnects.
                 let _ = http::read(&mut reader);
                 return;
             }
             let mut headers = vec![("content-type", "application/json; charset=utf-8".to_owned())];
             headers.extend(reply.headers);
             let wire = Wire::default();
-            let mut answer = Answer::new(stream, &wire, reply.status, &headers);
+            let mut answer = OutgoingResponse::new(stream, &wire, reply.status, &headers);
             let body = reply.body.to_string();
             if answer
                 .push(body.as_bytes())
@@ -291,7 +262,7 @@ impl Shared {
         }
     }
 
-    fn exchange(&self, asked: &Asked) -> Reply {
+    fn exchange(&self, asked: &IncomingRequest) -> Reply {
         let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
         let sent: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
         let mut state = self.state();
@@ -329,8 +300,8 @@ impl Shared {
 
     fn answer(
         &self,
-        state: &mut State,
-        asked: &Asked,
+        state: &mut RepositoryState,
+        asked: &IncomingRequest,
         path: &str,
         query: &str,
         sent: &Value,
@@ -355,24 +326,23 @@ impl Shared {
 
     fn in_repository(
         &self,
-        state: &mut State,
+        state: &mut RepositoryState,
         method: &str,
         path: &[&str],
         query: &str,
         sent: &Value,
     ) -> Reply {
-        let say = &self.answers;
+        let bodies = &self.bodies;
         match (method, path) {
-            ("GET", []) => Reply::new(200, say.repository()),
+            ("GET", []) => Reply::new(200, bodies.repository()),
             ("GET", ["issues"]) => {
                 let label = parameter(query, "labels");
                 let issues = state.issues.iter().filter(|(_, issue)| {
                     let has = |label: &String| issue.labels.contains(label);
                     !issue.is_closed && label.as_ref().is_none_or(has)
                 });
-                let issues = issues.map(|(number, issue)| say.issue(*number, issue));
-                let issues = issues.collect();
-                self.page(state.page, path, query, issues)
+                let issues = issues.map(|(number, issue)| bodies.issue(*number, issue));
+                self.page(state.page, path, query, issues.collect())
             }
             ("POST", ["issues"]) => match sent["title"].as_str() {
                 Some(title) if !title.is_empty() => {
@@ -383,16 +353,19 @@ impl Shared {
                         labels: texts(&sent["labels"]),
                         ..Issue::default()
                     };
-                    let body = say.issue(number, &issue);
+                    let body = bodies.issue(number, &issue);
                     state.issues.insert(number, issue);
                     Reply::new(201, body)
                 }
                 _ => invalid("Issue", "title", "missing_field"),
             },
-            ("GET", ["labels", name]) => match state.labels.iter().any(|label| label == name) {
-                true => Reply::new(200, say.label(name)),
-                false => Reply::new(404, refusal("Not Found")),
-            },
+            ("GET", ["labels", name]) => {
+                if state.labels.iter().any(|label| label == name) {
+                    Reply::new(200, bodies.label(name))
+                } else {
+                    Reply::new(404, refusal("Not Found"))
+                }
+            }
             ("POST", ["labels"]) => {
                 let name = sent["name"].as_str().unwrap_or_default().to_owned();
                 let color = sent["color"].as_str().unwrap_or("ededed");
@@ -402,7 +375,7 @@ impl Shared {
                 if name.is_empty() || state.labels.contains(&name) {
                     return invalid("Label", "name", "already_exists");
                 }
-                let body = say.label(&name);
+                let body = bodies.label(&name);
                 state.labels.push(name);
                 Reply::new(201, body)
             }
@@ -421,9 +394,8 @@ impl Shared {
                     let own = format!("{owner}:{}", pull.head);
                     head.as_ref().is_none_or(|head| *head == own)
                 });
-                let pulls = pulls.map(|(number, pull)| say.pull(number, pull, false));
-                let pulls = pulls.collect();
-                self.page(state.page, path, query, pulls)
+                let pulls = pulls.map(|(number, pull)| bodies.pull(number, pull, false));
+                self.page(state.page, path, query, pulls.collect())
             }
             ("POST", ["pulls"]) => self.open_pull(state, sent),
             _ => Reply::new(404, refusal("Not Found")),
@@ -441,14 +413,14 @@ impl Shared {
         query: &str,
         sent: &Value,
     ) -> Reply {
-        let say = &self.answers;
+        let bodies = &self.bodies;
         match (method, path) {
-            ("GET", []) => Reply::new(200, say.issue(number, issue)),
+            ("GET", []) => Reply::new(200, bodies.issue(number, issue)),
             ("PATCH", []) => {
                 if let Some(state) = sent["state"].as_str() {
                     issue.is_closed = state == "closed";
                 }
-                Reply::new(200, say.issue(number, issue))
+                Reply::new(200, bodies.issue(number, issue))
             }
             ("POST", ["labels"]) => {
                 for label in texts(&sent["labels"]) {
@@ -456,19 +428,20 @@ impl Shared {
                         issue.labels.push(label);
                     }
                 }
-                Reply::new(200, say.labels(&issue.labels))
+                Reply::new(200, bodies.labels(&issue.labels))
             }
             ("DELETE", ["labels", name]) => {
                 let count = issue.labels.len();
                 issue.labels.retain(|label| label != name);
-                match issue.labels.len() == count {
-                    true => Reply::new(404, refusal("Label does not exist")),
-                    false => Reply::new(200, say.labels(&issue.labels)),
+                if issue.labels.len() == count {
+                    Reply::new(404, refusal("Label does not exist"))
+                } else {
+                    Reply::new(200, bodies.labels(&issue.labels))
                 }
             }
             ("GET", ["comments"]) => {
                 let comments = (1..).zip(&issue.comments);
-                let comments = comments.map(|(at, text)| say.comment(number, at, text));
+                let comments = comments.map(|(at, text)| bodies.comment(number, at, text));
                 let path = ["issues", &number.to_string(), "comments"];
                 self.page(page, &path, query, comments.collect())
             }
@@ -476,7 +449,7 @@ impl Shared {
                 Some(text) if !text.is_empty() => {
                     issue.comments.push(text.to_owned());
                     let at = issue.comments.len() as u64;
-                    Reply::new(201, say.comment(number, at, text))
+                    Reply::new(201, bodies.comment(number, at, text))
                 }
                 _ => invalid("IssueComment", "body", "missing_field"),
             },
@@ -484,7 +457,7 @@ impl Shared {
         }
     }
 
-    fn open_pull(&self, state: &mut State, sent: &Value) -> Reply {
+    fn open_pull(&self, state: &mut RepositoryState, sent: &Value) -> Reply {
         let text = |key: &str| sent[key].as_str().unwrap_or_default().to_owned();
         let pull = Pull {
             head: text("head"),
@@ -506,12 +479,12 @@ impl Shared {
             return reply;
         }
         let number = state.pulls.len() as u64 + 1;
-        let body = self.answers.pull(number, &pull, true);
+        let body = self.bodies.pull(number, &pull, true);
         state.pulls.push(pull);
         Reply::new(201, body)
     }
 
-    /// One page of a list, with links to the others.
+    /// Returns one page of a list, with a link to the next.
     fn page(&self, most: usize, path: &[&str], query: &str, all: Vec<Value>) -> Reply {
         let number = |name| parameter(query, name).and_then(|text| text.parse::<usize>().ok());
         let size = number("per_page").unwrap_or(30).clamp(1, most);
@@ -522,7 +495,7 @@ impl Shared {
         if has_more {
             let others = query.split('&').filter(|pair| !pair.starts_with("page="));
             let query: Vec<_> = others.collect();
-            let (base, path) = (self.answers.repository_url(), path.join("/"));
+            let (base, path) = (self.bodies.repository_url(), path.join("/"));
             let (query, next) = (query.join("&"), page + 1);
             let link = format!("<{base}/{path}?{query}&page={next}>; rel=\"next\"");
             reply.headers.push(("link", link));
@@ -550,7 +523,7 @@ fn parameter(query: &str, name: &str) -> Option<String> {
     Some(unescaped(value))
 }
 
-/// A part of an address as it is meant.
+/// Decodes the percent escapes of a part of a URL.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

@@ -1,6 +1,6 @@
-//! What the tests of all crates share: a model that says what a test tells it to, the same behind a real socket for
-//! tests that drive the binary, a small world to run in, and short texts for snapshots. Real implementations of the
-//! ports throughout; nothing here imitates our own functions.
+//! Shared parts of the tests of all crates: a scripted model, the same behind a real socket for tests that run the
+//! binary, a folder with a store and a clock, and short texts for snapshots. All are real implementations of the ports;
+//! nothing here mocks our own functions.
 
 pub mod github;
 pub mod mcp;

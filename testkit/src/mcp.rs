@@ -1,8 +1,8 @@
-//! An MCP server as a shell script: it answers what a test says, also what no server should.
+//! MCP server as a shell script, whose responses a test chooses, invalid ones included.
 
 use serde_json::{Value, json};
 
-/// A server on standard streams, which any machine with a shell can run.
+/// MCP server on standard streams; it needs no more than a shell.
 #[derive(Debug, Clone)]
 pub struct McpScript {
     start: String,
@@ -12,7 +12,7 @@ pub struct McpScript {
 }
 
 impl McpScript {
-    /// A server without tools.
+    /// Creates a server without tools.
     #[expect(clippy::new_without_default, reason = "no server is a default")]
     pub fn new() -> Self {
         Self {
@@ -27,14 +27,14 @@ impl McpScript {
         }
     }
 
-    /// Runs this before anything is read.
+    /// Runs `shell` before anything is read.
     #[must_use]
     pub fn start(mut self, shell: &str) -> Self {
         self.start.push_str(shell);
         self
     }
 
-    /// Answers the handshake with `more` in the place of what is usual.
+    /// Overrides fields of the handshake's result.
     #[must_use]
     pub fn initialize(mut self, more: &Value) -> Self {
         for (key, value) in more.as_object().into_iter().flatten() {
@@ -43,21 +43,21 @@ impl McpScript {
         self
     }
 
-    /// A tool that takes anything; what its calls do is for [`on`](Self::on) to say.
+    /// Adds a tool that accepts any input; [`on_call`](Self::on_call) sets its result.
     #[must_use]
     pub fn tool(self, name: &str) -> Self {
         self.definition(json!({"name": name, "inputSchema": {"type": "object"}}))
     }
 
-    /// A tool as the server lists it.
+    /// Adds a tool by its definition in `tools/list`.
     #[must_use]
     pub fn definition(mut self, tool: Value) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// Runs `shell` for every message that contains `part`, the first such part that was given counting. The message
-    /// is `$line` and its id `$id`; `text WORDS` and `answer JSON` answer it.
+    /// Runs `shell` for every message that contains `part`; of several matching parts, the first added counts. The
+    /// message is `$line` and its id `$id`; `text WORDS` and `answer JSON` respond to it.
     #[must_use]
     pub fn on(mut self, part: &str, shell: &str) -> Self {
         self.cases
@@ -65,13 +65,13 @@ impl McpScript {
         self
     }
 
-    /// The same for every call of a tool.
+    /// Runs `shell` for every call of a tool.
     #[must_use]
     pub fn on_call(self, tool: &str, shell: &str) -> Self {
         self.on(&format!("\"name\":\"{tool}\""), shell)
     }
 
-    /// The server as a configuration names it.
+    /// Returns the server's entry for a configuration.
     pub fn config(&self) -> Value {
         json!({"command": "/bin/sh", "args": ["-c", self.script()]})
     }
@@ -99,7 +99,7 @@ done
     }
 }
 
-/// A word of the shell that means `text`.
+/// Quotes `text` for the shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

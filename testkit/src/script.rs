@@ -1,6 +1,6 @@
-//! Scenarios for the scripted model in a line each, and the requests that it was asked.
+//! Scenarios for the scripted model, one line each, and the recorded requests.
 //!
-//! A turn is the plain value that a scenario file holds: whatever has no word here is set by its field, as in
+//! A turn is the plain value of a scenario file: fields without a function here are set directly, as in
 //! `Turn { usage: Some(usage), ..says("Done.") }`.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ pub use ah_provider::script::format::{PricePerMillion, Scenario, Turn};
 use ah_provider::script::format::{ScriptedCall, ScriptedText};
 use serde_json::{Map, Value};
 
-/// The model says `text` and ends.
+/// Turn with `text` as the final answer.
 pub fn says(text: &str) -> Turn {
     Turn {
         text: Some(text.into()),
@@ -20,7 +20,7 @@ pub fn says(text: &str) -> Turn {
     }
 }
 
-/// The model thinks, then says `text` and ends.
+/// Turn with thinking and `text` as the final answer.
 pub fn thinks(thinking: &str, text: &str) -> Turn {
     Turn {
         thinking: Some(thinking.into()),
@@ -28,12 +28,12 @@ pub fn thinks(thinking: &str, text: &str) -> Turn {
     }
 }
 
-/// The model asks for one tool.
+/// Turn with one tool call.
 pub fn uses(tool: &str, input: Value) -> Turn {
     uses_all([(tool, input)])
 }
 
-/// The model asks for several tools at once.
+/// Turn with several tool calls.
 pub fn uses_all<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Turn {
     Turn {
         tools: calls
@@ -44,7 +44,7 @@ pub fn uses_all<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Turn {
     }
 }
 
-/// The request fails with the HTTP `status` and the vendor's word for it.
+/// Turn that fails with the HTTP `status` and the vendor's error type.
 pub fn fails(status: u16, kind: &str) -> Turn {
     Turn {
         error: Some(Failure {
@@ -56,7 +56,7 @@ pub fn fails(status: u16, kind: &str) -> Turn {
     }
 }
 
-/// The model says `text` and then nothing more, nor does it end.
+/// Turn that says `text` and then never ends.
 pub fn hangs(text: &str) -> Turn {
     Turn {
         text: Some(ScriptedText::from(text)),
@@ -65,7 +65,7 @@ pub fn hangs(text: &str) -> Turn {
     }
 }
 
-/// A scenario of `turns`.
+/// Scenario of `turns`.
 pub fn scenario(turns: impl IntoIterator<Item = Turn>) -> Scenario {
     Scenario {
         turns: turns.into_iter().collect(),
@@ -86,7 +86,7 @@ fn call(name: &str, input: Value) -> ScriptedCall {
     }
 }
 
-/// The scripted model `test` of a test, which keeps the requests that it was asked. Clones are the same model.
+/// Scripted model `test`, which records its requests. Clones share the script and the record.
 #[derive(Debug, Clone)]
 pub struct Scripted {
     script: Script,
@@ -94,12 +94,12 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// A model that says `turns`.
+    /// Creates a model that plays `turns`.
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self::playing(scenario(turns))
     }
 
-    /// A model that plays `scenario`.
+    /// Creates a model that plays `scenario`; panics if it is invalid.
     pub fn playing(scenario: Scenario) -> Self {
         let script = Script::new("test", scenario).unwrap_or_else(|error| panic!("{error}"));
         Self {
@@ -108,7 +108,7 @@ impl Scripted {
         }
     }
 
-    /// The requests so far, oldest first.
+    /// Returns the requests so far, oldest first.
     pub fn requests(&self) -> Vec<Request> {
         self.requests
             .lock()

@@ -1,15 +1,16 @@
-//! A model's server on the loopback interface, for tests that drive the real binary over a real socket.
+//! Model server on the loopback interface, for tests that run the real binary over a real socket.
 //!
 //! It speaks the Messages API, chat completions and the Responses API, each at its own path. It answers with the turns
-//! of a scenario and refuses every request that the vendor would refuse, in the vendor's words: see
-//! [`messages::history`] and its like. It keeps what it was asked. What a scenario expects of requests is left to the scripted
-//! model; here the test looks at the requests itself.
+//! of a scenario, and refuses every request that the vendor would refuse, with the vendor's error text: see the modules
+//! named `history`. It records all requests. Expectations in a scenario are checked by the scripted model only; here the
+//! test inspects the requests.
 
 pub mod chat;
-mod face;
 pub(crate) mod http;
 mod json;
 pub mod messages;
+mod new_input;
+mod protocol;
 pub mod responses;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,63 +26,64 @@ use ah_provider::script::format::{Scenario, Turn, Wire};
 use ah_provider::script::play::{Step, TurnContext};
 use serde_json::{Value, json};
 
-use self::face::{Face, News, Refusal, Stream};
-use self::http::{Answer, Asked, Broken};
+use self::http::{Broken, IncomingRequest, OutgoingResponse};
+use self::new_input::NewInput;
+use self::protocol::{Protocol, Refusal, Stream};
 use crate::script::scenario;
 
-/// How long [`Server::wait_until`] waits before it calls the test hung.
+/// Time after which [`Server::wait_until`] fails.
 const HUNG: Duration = Duration::from_secs(60);
 
-/// Where a test in another language asks for the bodies of the requests so far. No vendor has such a place.
+/// Path at which tests in other languages get the bodies of the requests so far. No vendor has such a path.
 const REQUESTS: &str = "/requests";
 
-/// Which turn answers a request.
+/// Rule for choosing the turn that answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
-    /// The next one, whoever asks.
+    /// The next turn, whichever client asks.
     InOrder,
-    /// The one behind as many answers as the request carries, so that many clients can run through one scenario, and
-    /// one that was killed comes back to its turn. A turn that fails is played once in all.
+    /// The turn after as many answers as the request's history has, so that many clients can run through one scenario,
+    /// and a client that was killed resumes at its turn. A failing turn is played once in all.
     ByHistory,
 }
 
-/// A server that runs until it is dropped.
+/// Server that runs until it is dropped.
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-/// A request that the server got.
+/// Request that the server received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received {
-    /// `POST` …
+    /// Method, such as `POST`.
     pub method: String,
-    /// The path, with its query.
+    /// Path with the query.
     pub path: String,
-    /// The headers, names in lower case.
+    /// Headers by lower-case name.
     pub headers: BTreeMap<String, String>,
-    /// The body, null where it is not JSON.
+    /// Body; null if it is not JSON.
     pub body: Value,
-    /// How long the body is.
+    /// Length of the body.
     pub bytes: usize,
-    /// When the whole of it was there.
+    /// Time at which it was complete.
     pub arrived: Instant,
-    /// Why it was refused, in the words of the answer.
+    /// Error text of the response, if it was refused.
     pub refused: Option<String>,
-    /// How far the answer has come.
+    /// State of the response.
     pub outcome: Outcome,
 }
 
-/// How far an answer has come.
+/// State of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is on its way.
+    /// Being sent.
     Answering,
-    /// All of it was written.
+    /// Sent completely.
     Whole,
-    /// The scenario cut it.
+    /// Cut by the scenario.
     Cut,
-    /// The client closed the connection before its end.
+    /// Cut by the client, which closed the connection.
     Closed,
 }
 
@@ -89,12 +91,12 @@ struct Shared {
     scenario: Scenario,
     order: Vec<usize>,
     pick: Pick,
-    /// Tells this server's ids from those of others.
+    /// Part of its ids, which keeps them apart from those of other servers.
     port: u16,
     log: Mutex<Log>,
     changed: Condvar,
     is_stopped: AtomicBool,
-    /// Those that are open, by the client's address, so that the end of the server ends them.
+    /// Open connections by the client's address, to be closed with the server.
     connections: Mutex<HashMap<SocketAddr, TcpStream>>,
 }
 
@@ -102,22 +104,25 @@ struct Shared {
 struct Log {
     received: Vec<Received>,
     next: usize,
-    /// Failing turns that were played.
+    /// Failing turns that were already played.
     spent: HashSet<usize>,
 }
 
 impl Server {
-    /// A server that answers with `turns`, one after the other.
+    /// Starts a server that answers with `turns` in order.
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self::start(scenario(turns), Pick::InOrder, 0).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A server that answers with `turns`, each to the requests that carry the answers before it.
+    /// Starts a server that chooses among `turns` by the history of each request.
     pub fn by_history(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self::start(scenario(turns), Pick::ByHistory, 0).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A server that plays `scenario` on `port`, or on any that is free if it is 0.
+    /// Starts a server that plays `scenario` on `port`; 0 chooses a free port.
+    ///
+    /// # Errors
+    /// If the scenario is invalid or the port cannot be used.
     pub fn start(scenario: Scenario, pick: Pick, port: u16) -> Result<Self, String> {
         scenario.check()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
@@ -138,17 +143,17 @@ impl Server {
         Ok(Self { address, shared })
     }
 
-    /// Where it listens, as `ANTHROPIC_BASE_URL` and its like want it.
+    /// Returns the base URL, for `ANTHROPIC_BASE_URL` and the like.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The requests so far, oldest first.
+    /// Returns the requests so far, oldest first.
     pub fn requests(&self) -> Vec<Received> {
         self.shared.log().received.clone()
     }
 
-    /// The requests that were refused, each with the reason.
+    /// Returns the error texts of the refused requests.
     pub fn refusals(&self) -> Vec<String> {
         let log = self.shared.log();
         log.received
@@ -157,17 +162,17 @@ impl Server {
             .collect()
     }
 
-    /// Waits until the requests so far are as `is_so` wants them.
-    pub fn wait_until(&self, is_so: impl Fn(&[Received]) -> bool) {
+    /// Waits until `condition` holds for the requests so far; panics after a minute.
+    pub fn wait_until(&self, condition: impl Fn(&[Received]) -> bool) {
         let log = self.shared.log();
         let (log, waited) = self
             .shared
             .changed
-            .wait_timeout_while(log, HUNG, |log| !is_so(&log.received))
+            .wait_timeout_while(log, HUNG, |log| !condition(&log.received))
             .unwrap_or_else(PoisonError::into_inner);
         assert!(
             !waited.timed_out(),
-            "it did not come to that within {HUNG:?}: {:?}",
+            "the condition did not hold within {HUNG:?}: {:?}",
             log.received
         );
     }
@@ -176,7 +181,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.is_stopped.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts; if it cannot be reached, it is gone.
+        // Wakes the accepting thread; if it cannot be reached, it has ended.
         let _ = TcpStream::connect(self.address);
         for (_, connection) in self.shared.connections().drain() {
             let _ = connection.shutdown(Shutdown::Both);
@@ -217,18 +222,18 @@ impl Shared {
 
     /// Answers the requests of one connection until it breaks.
     fn serve(&self, stream: &TcpStream) {
-        // Slower without it, but no less right.
+        // Only affects speed.
         let _ = stream.set_nodelay(true);
         let mut reader = BufReader::new(stream);
         while let Ok(Some(asked)) = http::read(&mut reader) {
             if asked.path == REQUESTS {
-                if self.tell_requests(stream).is_err() {
+                if self.send_requests(stream).is_err() {
                     return;
                 }
                 continue;
             }
-            let (number, face, reply) = self.receive(asked);
-            let answered = self.reply(stream, number, face, reply);
+            let (number, protocol, reply) = self.receive(asked);
+            let answered = self.reply(stream, number, protocol, reply);
             let mut log = self.log();
             log.received[number].outcome = match &answered {
                 Ok(()) => Outcome::Whole,
@@ -243,8 +248,8 @@ impl Shared {
         }
     }
 
-    /// Answers with the bodies of the requests so far.
-    fn tell_requests(&self, stream: &TcpStream) -> Result<(), Broken> {
+    /// Sends the bodies of the requests so far.
+    fn send_requests(&self, stream: &TcpStream) -> Result<(), Broken> {
         let bodies: Value = self
             .log()
             .received
@@ -253,24 +258,24 @@ impl Shared {
             .collect();
         let headers = [("content-type", "application/json".to_owned())];
         let wire = Wire::default();
-        let mut answer = Answer::new(stream, &wire, 200, &headers);
+        let mut answer = OutgoingResponse::new(stream, &wire, 200, &headers);
         answer.push(bodies.to_string().as_bytes())?;
         answer.finish()
     }
 
-    /// Notes the request and decides what to answer.
-    fn receive(&self, asked: Asked) -> (usize, Face, Reply<'_>) {
+    /// Records the request and decides the response.
+    fn receive(&self, asked: IncomingRequest) -> (usize, Protocol, Reply<'_>) {
         let body: Result<Value, _> = serde_json::from_slice(&asked.body);
-        let face = Face::at(&asked.path).filter(|_| asked.method == "POST");
+        let protocol = Protocol::at(&asked.path).filter(|_| asked.method == "POST");
         let mut log = self.log();
-        let reply = match (face, &body) {
-            (None, _) => Reply::Refuse(Refusal::unknown_place()),
+        let reply = match (protocol, &body) {
+            (None, _) => Reply::Refuse(Refusal::unknown_path()),
             (_, Err(error)) => Reply::Refuse(Refusal::invalid(format!(
                 "The request body is not valid JSON: {error}"
             ))),
-            (Some(face), Ok(body)) => match face.refusal(&asked.headers, body) {
+            (Some(protocol), Ok(body)) => match protocol.refusal(&asked.headers, body) {
                 Some(refusal) => Reply::Refuse(refusal),
-                None => self.turn(&mut log, face, body),
+                None => self.turn(&mut log, protocol, body),
             },
         };
         let number = log.received.len();
@@ -289,16 +294,16 @@ impl Shared {
         });
         drop(log);
         self.changed.notify_all();
-        // Who does not know where it is gets an answer all the same.
-        (number, face.unwrap_or(Face::Messages), reply)
+        // A request to an unknown path gets its error in the form of the Messages API.
+        (number, protocol.unwrap_or(Protocol::Messages), reply)
     }
 
-    fn turn(&self, log: &mut Log, face: Face, body: &Value) -> Reply<'_> {
+    fn turn(&self, log: &mut Log, protocol: Protocol, body: &Value) -> Reply<'_> {
         let turn = |at: usize| self.order.get(at).map(|place| &self.scenario.turns[*place]);
         let at = match self.pick {
             Pick::InOrder => log.next,
             Pick::ByHistory => {
-                let mut answered = face.answers(body);
+                let mut answered = protocol.answers(body);
                 let from = (0..self.order.len()).find(|at| {
                     let is_next = answered == 0;
                     answered -= usize::from(!is_next && turn(*at).is_some_and(Turn::answers));
@@ -316,8 +321,8 @@ impl Shared {
         match turn(at) {
             Some(turn) => Reply::Play(
                 turn,
-                self.context(log.received.len(), at, face.news(body)),
-                Stream::new(face, body),
+                self.context(log.received.len(), at, protocol.new_input(body)),
+                Stream::new(protocol, body),
             ),
             None => Reply::Refuse(Refusal::invalid(format!(
                 "the scenario ends with turn {}",
@@ -326,12 +331,12 @@ impl Shared {
         }
     }
 
-    fn context(&self, number: usize, at: usize, news: News) -> TurnContext {
+    fn context(&self, number: usize, at: usize, input: NewInput) -> TurnContext {
         TurnContext {
             id: format!("{}x{number}", self.port),
             turn: at + 1,
-            user: news.said.join("\n"),
-            result: news.result,
+            user: input.user_texts.join("\n"),
+            result: input.tool_result,
             templates: !self.scenario.strict,
         }
     }
@@ -340,14 +345,14 @@ impl Shared {
         &self,
         stream: &TcpStream,
         number: usize,
-        face: Face,
+        protocol: Protocol,
         reply: Reply<'_>,
     ) -> Result<(), Broken> {
         let id = format!("req_{}x{number}", self.port);
         match reply {
             Reply::Refuse(refusal) => {
-                let words = json!({"type": refusal.kind, "message": refusal.message});
-                let body = face.failure(&words, &id);
+                let error = json!({"type": refusal.kind, "message": refusal.message});
+                let body = protocol.failure(&error, &id);
                 refuse(stream, &Wire::default(), refusal.status, None, &body, id)
             }
             Reply::Play(turn, context, answer) => {
@@ -363,7 +368,9 @@ impl Shared {
                     std::thread::sleep(time);
                 }
                 match &turn.error {
-                    Some(failure) if wire.body.is_none() => fail(stream, wire, face, failure, id),
+                    Some(failure) if wire.body.is_none() => {
+                        fail(stream, wire, protocol, failure, id)
+                    }
                     failure => {
                         let status = failure
                             .as_ref()
@@ -376,7 +383,7 @@ impl Shared {
                             ),
                             ("request-id", id),
                         ];
-                        let out = Answer::new(stream, wire, status, &headers);
+                        let out = OutgoingResponse::new(stream, wire, status, &headers);
                         play(out, wire, turn, steps, answer)
                     }
                 }
@@ -385,30 +392,30 @@ impl Shared {
     }
 }
 
-/// What to answer.
+/// Response to a request.
 enum Reply<'a> {
     Refuse(Refusal),
     Play(&'a Turn, TurnContext, Stream),
 }
 
-/// Answers with a failure before any event: with a status, or by ending the connection where the failure has none.
+/// Sends an error before any event: a status, or the end of the connection if the failure has none.
 fn fail(
     stream: &TcpStream,
     wire: &Wire,
-    face: Face,
+    protocol: Protocol,
     failure: &Failure,
     id: String,
 ) -> Result<(), Broken> {
     let is_network = failure.class == Some(Class(ErrorClass::Network));
     let status = match failure.status {
         None if is_network || failure.kind.is_none() => {
-            // What is gone already need not be ended.
+            // The connection may be closed already.
             let _ = stream.shutdown(Shutdown::Both);
             return Err(Broken::Cut);
         }
         status => status.unwrap_or(500),
     };
-    let body = face.failure(&failure.error_object(), &id);
+    let body = protocol.failure(&failure.error_object(), &id);
     refuse(stream, wire, status, failure.retry_after, &body, id)
 }
 
@@ -425,14 +432,14 @@ fn refuse(
         ("request-id", id),
     ];
     headers.extend(retry_after.map(|seconds| ("retry-after", seconds.to_string())));
-    let mut answer = Answer::new(stream, wire, status, &headers);
+    let mut answer = OutgoingResponse::new(stream, wire, status, &headers);
     answer.push(body.to_string().as_bytes())?;
     answer.finish()
 }
 
-/// Streams what the turn says, as the `answer` of its protocol.
+/// Streams the turn in the form of the protocol of `answer`.
 fn play(
-    mut out: Answer<'_>,
+    mut out: OutgoingResponse<'_>,
     wire: &Wire,
     turn: &Turn,
     steps: impl Iterator<Item = Step>,
@@ -460,8 +467,8 @@ fn play(
                 }
             }
             Step::Fail(_) => {
-                let words = turn.stream_error.as_ref().map(Failure::error_object);
-                out.push(&answer.failure(&words.unwrap_or_default()))?;
+                let error = turn.stream_error.as_ref().map(Failure::error_object);
+                out.push(&answer.failure(&error.unwrap_or_default()))?;
             }
             Step::Cut => {
                 out.flush()?;

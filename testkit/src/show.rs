@@ -1,26 +1,26 @@
-//! Events, messages and requests as short lines for snapshots, without what differs from run to run: times, ids,
-//! durations and sizes.
+//! Events, messages and requests as short lines for snapshots, without times, ids, durations and sizes, which differ from
+//! run to run.
 
 use ah_conversation::{ContentBlock, EventKind, LoopAction, Message, Request, Role, ToolResult};
 
-/// What happened, an event in a line.
+/// Formats events, one per line.
 pub fn events<'a>(events: impl IntoIterator<Item = &'a EventKind>) -> String {
     lines(events.into_iter().map(event))
 }
 
-/// What was said, a message in a line.
+/// Formats messages, one per line.
 pub fn messages<'a, M: AsRef<Message> + 'a>(messages: impl IntoIterator<Item = &'a M>) -> String {
     lines(messages.into_iter().map(|found| message(found.as_ref())))
 }
 
-/// What the model was asked: its tools, then the messages.
+/// Formats a request: its tools, then the messages.
 pub fn request(request: &Request) -> String {
     let tools = request.tools.iter().map(|tool| tool.name.as_str());
     let tools = tools.collect::<Vec<_>>().join(" ");
     format!("tools: {tools}\n{}", messages(request.messages.iter()))
 }
 
-/// What happened, in a line.
+/// Formats an event in a line.
 pub fn event(kind: &EventKind) -> String {
     let said = match kind {
         EventKind::AgentStart { prompt, .. } => prompt.clone(),
@@ -79,7 +79,7 @@ pub fn event(kind: &EventKind) -> String {
     format!("{} {said}", kind.name()).trim_end().to_owned()
 }
 
-/// What was said, in a line: who, then each block.
+/// Formats a message in a line: the role, then each block.
 pub fn message(message: &Message) -> String {
     let speaker = match message.role {
         Role::User => "user",

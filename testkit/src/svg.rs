@@ -1,7 +1,7 @@
-//! A terminal's screen as a picture, for the documents.
+//! Terminal screens as SVG pictures, for the documentation.
 //!
-//! The same screen gives the same bytes, so a picture that is kept with the source can be compared with what the
-//! program shows now. Every run of text says where it stands; no font's width decides that.
+//! The same screen gives the same bytes, so that a committed picture can be compared with the program's current output.
+//! Every run of text has its own position, so the layout does not depend on a font's width.
 
 use std::fmt::Write as _;
 
@@ -12,13 +12,13 @@ const ROW: u32 = 18;
 const MARGIN: u32 = 12;
 const BACKGROUND: &str = "#16191d";
 const FOREGROUND: &str = "#d8dee6";
-/// The sixteen colours of a terminal; what is told by them must be told by signs too.
+/// The sixteen colours of a terminal. Nothing may be shown by colour alone.
 const COLOURS: [&str; 16] = [
     "#2b3036", "#e06c75", "#98c379", "#e5c07b", "#6cb6ff", "#c678dd", "#56c8d8", "#d8dee6",
     "#7d8590", "#ff8a92", "#b5e890", "#ffd98a", "#8cc8ff", "#dda0f0", "#7fe0ee", "#ffffff",
 ];
 
-/// How a run of text looks.
+/// Style of a run of text.
 #[derive(Clone, PartialEq)]
 struct Look {
     front: String,
@@ -29,7 +29,7 @@ struct Look {
     underline: bool,
 }
 
-/// A run of cells that look the same.
+/// Consecutive cells with the same style.
 struct Run {
     column: usize,
     columns: usize,
@@ -37,7 +37,7 @@ struct Run {
     look: Look,
 }
 
-/// The screen as an SVG document. Empty rows at the end are left out.
+/// Returns the screen as an SVG document, without empty rows at the end.
 pub fn svg(screen: &Screen) -> String {
     let (height, width) = screen.size();
     let rows: Vec<Vec<Run>> = (0..height.get())
@@ -111,7 +111,7 @@ fn draw(svg: &mut String, run: &Run, top: u32) {
     );
 }
 
-/// The runs of a row, without blanks at its end.
+/// Returns the runs of a row, without blanks at its end.
 fn runs(screen: &Screen, row: u16, width: u16) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for column in 0..width {
@@ -159,15 +159,14 @@ fn runs(screen: &Screen, row: u16, width: u16) -> Vec<Run> {
 }
 
 fn look(cell: &Cell) -> Look {
-    let front = colour(cell.fgcolor());
-    let back = colour(cell.bgcolor());
-    let (front, back) = match cell.inverse() {
-        true => (
+    let mut front = colour(cell.fgcolor());
+    let mut back = colour(cell.bgcolor());
+    if cell.inverse() {
+        (front, back) = (
             back.or(Some(BACKGROUND.to_owned())),
             front.or(Some(FOREGROUND.to_owned())),
-        ),
-        false => (front, back),
-    };
+        );
+    }
     Look {
         front: front.unwrap_or_else(|| FOREGROUND.to_owned()),
         back,
@@ -182,7 +181,7 @@ fn colour(colour: Color) -> Option<String> {
     match colour {
         Color::Default => None,
         Color::Idx(index @ 0..16) => Some(COLOURS[usize::from(index)].to_owned()),
-        // The cube of six by six by six, and the greys behind it.
+        // The 6×6×6 colour cube, then the greys.
         Color::Idx(index @ 16..232) => {
             let index = index - 16;
             let level = |n: u8| if n == 0 { 0 } else { 55 + n * 40 };

@@ -1,5 +1,5 @@
-//! The world around a conversation, small and the same in every run: a folder, a store in memory, and a clock that
-//! only its readers move.
+//! Surroundings of a conversation, the same in every run: a temporary folder, a store in memory, and a clock that only
+//! advances when it is read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use tempfile::TempDir;
 /// 2026-01-01, midnight in Greenwich.
 const START: Time = Time(1_767_225_600_000);
 
-/// A folder of its own, a session in memory, and a clock. The folder goes with the value.
+/// A temporary folder, a session in memory, and a clock. The folder is removed when the value is dropped.
 pub struct World {
     folder: TempDir,
-    /// Where the conversation is kept.
+    /// Store of the conversation.
     pub store: Arc<SessionStore>,
-    /// What tells the time and mints ids.
+    /// Source of time and ids.
     pub clock: Arc<Steps>,
 }
 
 impl World {
-    /// An empty world.
+    /// Creates a world with an empty folder.
     pub fn new() -> Self {
         let folder =
             tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
@@ -35,7 +35,7 @@ impl World {
         }
     }
 
-    /// A world whose folder holds `files`, by name.
+    /// Creates a world whose folder holds `files`, given by name and content.
     pub fn with_files(files: &[(&str, &str)]) -> Self {
         let world = Self::new();
         for (name, text) in files {
@@ -49,7 +49,7 @@ impl World {
         world
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -61,7 +61,7 @@ impl Default for World {
     }
 }
 
-/// A clock that moves on by a millisecond whenever it is read, and counts its ids.
+/// Clock that advances by a millisecond at each reading, and counts its ids.
 #[derive(Debug, Default)]
 pub struct Steps {
     milliseconds: AtomicI64,
@@ -69,7 +69,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, milliseconds: i64) {
         self.milliseconds.fetch_add(milliseconds, Ordering::SeqCst);
     }

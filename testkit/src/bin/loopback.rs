@@ -1,7 +1,7 @@
-//! The loopback Messages API by hand, and for benchmarks: `loopback --scenario FILE [--port N] [--by-history]`.
+//! Loopback model server for manual tests and benchmarks: `loopback --scenario FILE [--port N] [--by-history]`.
 //!
-//! It prints its address on the first line of its output and serves until it is ended. `GET /requests` gives the bodies
-//! of the requests so far.
+//! It prints its address on the first line of its output and serves until it is killed. `GET /requests` returns the
+//! bodies of the requests so far.
 
 use std::process::ExitCode;
 

@@ -1,35 +1,35 @@
-//! Chat completions: what a request says to whoever plays the model.
+//! Chat completions: the parts of a request that a scenario looks at.
 
 pub mod history;
 pub mod stream;
 
 use serde_json::Value;
 
-use super::face::News;
 use super::json::list;
+use super::new_input::NewInput;
 
-/// How many answers the request carries.
+/// Returns the number of answers in the history.
 pub fn answers(body: &Value) -> usize {
     let messages = list(body, "messages").iter();
     messages.filter(|it| it["role"] == "assistant").count()
 }
 
-/// What was said since the last answer.
-pub fn news(body: &Value) -> News {
+/// Returns the input since the last answer.
+pub fn new_input(body: &Value) -> NewInput {
     let messages = list(body, "messages");
     let answered = messages.iter().rposition(|it| it["role"] == "assistant");
-    let mut news = News::default();
+    let mut input = NewInput::default();
     for message in &messages[answered.map_or(0, |at| at + 1)..] {
         match message["role"].as_str() {
-            Some("user") => news.said.extend(texts(&message["content"])),
-            Some("tool") => news.result = texts(&message["content"]).concat(),
+            Some("user") => input.user_texts.extend(texts(&message["content"])),
+            Some("tool") => input.tool_result = texts(&message["content"]).concat(),
             _ => {}
         }
     }
-    news
+    input
 }
 
-/// The texts in `content`, which is one, or a list of parts.
+/// Returns the texts in `content`, a string or a list of parts.
 pub fn texts(content: &Value) -> Vec<String> {
     let parts = content.as_array().into_iter().flatten();
     let texts = parts.filter_map(|part| part["text"].as_str());

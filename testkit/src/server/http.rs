@@ -1,5 +1,5 @@
-//! As much of HTTP/1.1 as a model's client needs, with a hand on every byte: an answer can be cut anywhere, dribble
-//! out byte by byte, or stop for ever. Blocking, one connection to a thread.
+//! HTTP/1.1 as far as a model's client needs it, with control of every byte: a response can be cut anywhere, arrive byte
+//! by byte, or never end. Blocking, one thread per connection.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,25 +8,25 @@ use std::time::Duration;
 
 use ah_provider::script::format::Wire;
 
-/// Bytes that are collected before they are written, where nothing says otherwise.
+/// Size of the write buffer, unless the scenario sets another.
 const BUFFER: usize = 32 * 1024;
-/// The longest body that is read.
+/// Upper limit of a request body in bytes.
 const LONGEST_BODY: u64 = 256 * 1024 * 1024;
 
-/// A request as it came.
-pub struct Asked {
-    /// `POST` …
+/// Incoming request.
+pub struct IncomingRequest {
+    /// Method, such as `POST`.
     pub method: String,
-    /// The path, with its query.
+    /// Path with the query.
     pub path: String,
-    /// Names in lower case.
+    /// Headers by lower-case name.
     pub headers: BTreeMap<String, String>,
-    /// The body.
+    /// Body.
     pub body: Vec<u8>,
 }
 
-/// The next request of a connection; `None` when the client has closed it.
-pub fn read(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Asked>> {
+/// Reads the next request of a connection; `None` when the client has closed it.
+pub fn read(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<IncomingRequest>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
@@ -60,7 +60,7 @@ pub fn read(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Asked>> {
     if (body.len() as u64) < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Some(Asked {
+    Ok(Some(IncomingRequest {
         method,
         path,
         headers,
@@ -68,10 +68,10 @@ pub fn read(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Asked>> {
     }))
 }
 
-/// How an answer ended, if it was not whole.
+/// Reason why a response is incomplete.
 #[derive(Debug)]
 pub enum Broken {
-    /// We cut it.
+    /// The scenario cut it.
     Cut,
     /// The client closed the connection.
     Closed,
@@ -83,8 +83,8 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// An answer on its way out. The head goes with the first bytes.
-pub struct Answer<'a> {
+/// Response being written. The head is sent with the first bytes of the body.
+pub struct OutgoingResponse<'a> {
     stream: &'a TcpStream,
     wire: &'a Wire,
     head: Option<String>,
@@ -92,8 +92,8 @@ pub struct Answer<'a> {
     written: usize,
 }
 
-impl<'a> Answer<'a> {
-    /// An answer with this status and these headers.
+impl<'a> OutgoingResponse<'a> {
+    /// Creates a response with this status and these headers.
     pub fn new(
         stream: &'a TcpStream,
         wire: &'a Wire,
@@ -132,7 +132,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Adds to the body.
+    /// Appends to the body.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         self.pending.extend_from_slice(bytes);
         if self.pending.len() >= BUFFER || self.wire.bytes_per_write.is_some() {
@@ -141,7 +141,7 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    /// Writes what is pending.
+    /// Writes the buffer.
     pub fn flush(&mut self) -> Result<(), Broken> {
         let mut pending = std::mem::take(&mut self.pending);
         let left = self
@@ -166,7 +166,7 @@ impl<'a> Answer<'a> {
         if is_cut { Err(self.cut()) } else { Ok(()) }
     }
 
-    /// Waits.
+    /// Writes the buffer and sleeps.
     pub fn wait(&mut self, time: Duration) -> Result<(), Broken> {
         if !self.pending.is_empty() {
             self.flush()?;
@@ -175,20 +175,20 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    /// Ends the body as it should end.
+    /// Ends the body.
     pub fn finish(mut self) -> Result<(), Broken> {
         self.flush()?;
         Ok(self.stream.write_all(b"0\r\n\r\n")?)
     }
 
-    /// Ends the connection in the middle of the body.
+    /// Closes the connection in the middle of the body.
     pub fn cut(&self) -> Broken {
-        // A connection that is gone already is as cut as can be.
+        // The connection may be closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
         Broken::Cut
     }
 
-    /// Says nothing more, but for `ping` where the wire wants it, until the client goes.
+    /// Sends nothing more until the client disconnects, except `ping` if the scenario sets an interval.
     pub fn hang(&mut self, ping: &[u8]) -> Broken {
         let every = self.wire.ping_every_ms.map(Duration::from_millis);
         let mut waste = [0; 1024];

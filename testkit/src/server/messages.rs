@@ -1,38 +1,41 @@
-//! The Messages API: what a request says to whoever plays the model.
+//! Messages API: the parts of a request that a scenario looks at.
 
 pub mod history;
 pub mod stream;
 
 use serde_json::Value;
 
-use super::face::News;
 use super::json::list;
+use super::new_input::NewInput;
 
-/// How many answers the request carries.
+/// Returns the number of answers in the history.
 pub fn answers(body: &Value) -> usize {
     let messages = list(body, "messages").iter();
     messages.filter(|it| it["role"] == "assistant").count()
 }
 
-/// What was said since the last answer.
-pub fn news(body: &Value) -> News {
+/// Returns the input since the last answer.
+pub fn new_input(body: &Value) -> NewInput {
     let messages = list(body, "messages");
     let answered = messages.iter().rposition(|it| it["role"] == "assistant");
-    let mut news = News::default();
+    let mut input = NewInput::default();
     for message in &messages[answered.map_or(0, |at| at + 1)..] {
-        news.said
+        input
+            .user_texts
             .extend(message["content"].as_str().map(str::to_owned));
         for block in list(message, "content") {
             if block["type"] == "tool_result" {
-                news.result = text(&block["content"]);
+                input.tool_result = text(&block["content"]);
             }
-            news.said.extend(block["text"].as_str().map(str::to_owned));
+            input
+                .user_texts
+                .extend(block["text"].as_str().map(str::to_owned));
         }
     }
-    news
+    input
 }
 
-/// The words in `content`, of which the first are enough.
+/// Returns the first text of `content`.
 fn text(content: &Value) -> String {
     let text = content.pointer("/0/text").unwrap_or(content);
     text.as_str().unwrap_or_default().to_owned()

@@ -1,9 +1,9 @@
-//! What the loopback server refuses: one fault to a line.
+//! Requests that the loopback server refuses, one error per line.
 
 use ah_testkit::server::messages::history::check;
 use serde_json::{Value, json};
 
-/// A sound body with these messages.
+/// Returns a valid body with these messages.
 fn body(messages: &Value) -> Value {
     json!({
         "model": "claude",
@@ -40,7 +40,7 @@ fn refused(body: &Value, expected: &str) {
 }
 
 #[test]
-fn sound_histories_are_accepted() {
+fn valid_histories_are_accepted() {
     for messages in [
         json!([user("hello")]),
         json!([
@@ -93,7 +93,7 @@ fn sound_histories_are_accepted() {
 }
 
 #[test]
-fn unsound_histories_are_refused() {
+fn invalid_histories_are_refused() {
     let thinking =
         |signature: Value| json!({"type": "thinking", "thinking": "hm", "signature": signature});
     for (messages, expected) in [
@@ -267,7 +267,7 @@ fn unsound_histories_are_refused() {
 }
 
 #[test]
-fn unsound_settings_are_refused() {
+fn invalid_settings_are_refused() {
     let with = |field: &str, value: Value| {
         let mut body = body(&json!([user("hello")]));
         body[field] = value;

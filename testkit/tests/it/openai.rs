@@ -1,4 +1,4 @@
-//! The protocols of OpenAI over the loopback server: what it refuses, one fault to a line, and what it answers.
+//! The protocols of OpenAI over the loopback server: refused requests, one error per line, and its responses.
 
 use ah_provider::script::failure::Failure;
 use ah_testkit::script::{Turn, fails, says, thinks, uses};
@@ -10,7 +10,7 @@ use crate::server::body_at;
 const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";
 
-/// A sound request of chat completions with these messages.
+/// Returns a valid request of chat completions with these messages.
 fn chat_body(messages: &Value) -> Value {
     json!({
         "model": "gpt",
@@ -21,7 +21,7 @@ fn chat_body(messages: &Value) -> Value {
     })
 }
 
-/// A sound request of the Responses API with this input.
+/// Returns a valid request of the Responses API with this input.
 fn responses_body(input: &Value) -> Value {
     json!({
         "model": "gpt",
@@ -69,7 +69,7 @@ fn refused(checked: &Result<(), String>, expected: &str) {
 }
 
 #[test]
-fn sound_requests_of_chat_completions_are_accepted() {
+fn valid_requests_of_chat_completions_are_accepted() {
     let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}});
     let words = json!({"type": "text", "text": "look"});
     for messages in [
@@ -96,7 +96,7 @@ fn sound_requests_of_chat_completions_are_accepted() {
 }
 
 #[test]
-fn unsound_requests_of_chat_completions_are_refused() {
+fn invalid_requests_of_chat_completions_are_refused() {
     let with = |call: Value| json!([user("a"), {"role": "assistant", "tool_calls": [call]}]);
     let function = |name: &str, arguments: &str| json!({"name": name, "arguments": arguments});
     let typed =
@@ -200,7 +200,7 @@ fn unsound_requests_of_chat_completions_are_refused() {
 }
 
 #[test]
-fn sound_requests_of_the_responses_api_are_accepted() {
+fn valid_requests_of_the_responses_api_are_accepted() {
     let picture = json!({"type": "input_image", "image_url": "data:image/png;base64,AA=="});
     for input in [
         json!([user("hello")]),
@@ -223,7 +223,7 @@ fn sound_requests_of_the_responses_api_are_accepted() {
 }
 
 #[test]
-fn unsound_requests_of_the_responses_api_are_refused() {
+fn invalid_requests_of_the_responses_api_are_refused() {
     for (input, expected) in [
         (json!([]), "'input'"),
         (json!([{"type": "new"}]), "Invalid value: 'new'"),
@@ -294,7 +294,7 @@ fn unsound_requests_of_the_responses_api_are_refused() {
     }
 }
 
-/// What the server answers to `body` at `path` with `turn`.
+/// Returns the server's response to `body` at `path` with `turn`.
 fn answer(path: &str, body: &Value, turn: Turn) -> String {
     let server = Server::new([turn]);
     let id = format!("{}x0", server.url().rsplit(':').next().expect("a port"));

@@ -21,7 +21,7 @@ async fn answer(model: &Scripted) -> Vec<Result<StreamEvent, ProviderError>> {
 }
 
 #[tokio::test]
-async fn a_test_says_what_the_model_says() {
+async fn a_scripted_model_plays_its_turns() {
     let model = Scripted::new([
         uses("bash", json!({"command": "ls"})),
         fails(529, "overloaded_error"),

@@ -1,4 +1,4 @@
-//! The loopback server over its socket, with a client that hides nothing.
+//! The loopback server over its socket, with a client that returns the raw bytes.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -35,12 +35,12 @@ fn send_to(server: &Server, path: &str, body: &str) -> TcpStream {
     stream
 }
 
-/// The whole response to `body`, up to the end of its chunks or of the connection.
+/// Returns the whole response to `body`, up to the end of its chunks or of the connection.
 fn ask(server: &Server, body: &Value) -> String {
     response(send(server, &body.to_string()))
 }
 
-/// The body of the response to `body` at `path`.
+/// Returns the body of the response to `body` at `path`.
 pub fn body_at(server: &Server, path: &str, body: &Value) -> String {
     unchunked(&response(send_to(server, path, &body.to_string())))
 }
@@ -57,7 +57,7 @@ fn response(mut stream: TcpStream) -> String {
     response
 }
 
-/// The body of `response` without the framing of its chunks.
+/// Returns the body of `response` without the chunk framing.
 fn unchunked(response: &str) -> String {
     let (_, mut rest) = response.split_once("\r\n\r\n").unwrap_or_default();
     let mut body = String::new();
@@ -170,11 +170,11 @@ fn failures_have_the_vendors_shape() {
 }
 
 #[test]
-fn what_the_vendor_refuses_is_refused_and_takes_no_turn() {
+fn invalid_requests_are_refused_and_use_up_no_turn() {
     let server = Server::new([says("Hi.")]);
-    let mut unsound = body(1);
-    unsound["messages"][0]["role"] = json!("assistant");
-    let response = ask(&server, &unsound);
+    let mut invalid = body(1);
+    invalid["messages"][0]["role"] = json!("assistant");
+    let response = ask(&server, &invalid);
     assert_eq!(status(&response), "HTTP/1.1 400 Bad Request");
     assert!(response.contains("invalid_request_error"), "{response}");
     let mut stream = send(&server, "{");
@@ -194,7 +194,7 @@ fn what_the_vendor_refuses_is_refused_and_takes_no_turn() {
 }
 
 #[test]
-fn requests_are_kept() {
+fn requests_are_recorded() {
     let server = Server::new([says("one"), says("two")]);
     ask(&server, &body(0));
     ask(&server, &body(1));
@@ -239,7 +239,7 @@ fn an_answer_can_be_cut_at_every_byte() {
 }
 
 #[test]
-fn an_answer_can_dribble() {
+fn an_answer_can_arrive_byte_by_byte() {
     let slow = Turn {
         wire: Some(Wire {
             bytes_per_write: Some(1),
@@ -255,7 +255,7 @@ fn an_answer_can_dribble() {
 }
 
 #[test]
-fn a_silent_server_pings_and_notices_when_the_client_goes() {
+fn a_silent_server_pings_and_notices_when_the_client_disconnects() {
     let quiet = Turn {
         wire: Some(Wire {
             hang_after_events: Some(2),

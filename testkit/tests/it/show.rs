@@ -1,4 +1,4 @@
-//! A conversation through the world's store, and how it reads.
+//! A conversation stored in the test world, formatted for snapshots.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use ah_testkit::world::World;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_stored_conversation_reads_in_lines() {
+async fn a_stored_conversation_is_formatted_in_lines() {
     let world = World::with_files(&[("notes/a.txt", "hello")]);
     assert_eq!(
         std::fs::read_to_string(world.folder().join("notes/a.txt")).expect("written"),
@@ -84,7 +84,7 @@ async fn a_stored_conversation_reads_in_lines() {
 }
 
 #[test]
-fn events_read_in_lines() {
+fn events_are_formatted_in_lines() {
     let end = EventKind::ToolCallEnd {
         tool_name: "bash".to_owned(),
         tool_output: String::new(),

@@ -1,7 +1,7 @@
-//! What chat completions refuse, and in which words. Pure: a body goes in, the first fault comes out.
+//! Validation of requests to chat completions, with the vendor's error texts. Pure: takes a body, returns the first error.
 //!
-//! Servers that speak this protocol differ in how strict they are; these are the rules of the strictest. Fields that it
-//! does not know are accepted.
+//! Servers that speak this protocol differ in how strict they are; these are the rules of the strictest. Unknown
+//! fields are accepted.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::super::json::{is_name, is_object, list};
 
-/// The longest id of a call, and the longest name of a tool.
+/// Upper limits of the length of a call's id and of a tool's name.
 const LONGEST_ID: usize = 40;
 const LONGEST_NAME: usize = 64;
 
-/// The first reason to refuse `body`, in the server's words.
+/// Returns the first error in `body`, with the vendor's text.
 pub fn check(body: &Value) -> Result<(), String> {
     if body["model"].as_str().is_none_or(str::is_empty) {
         return Err("you must provide a model parameter".to_owned());
@@ -58,7 +58,7 @@ fn check_tools(body: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a message that is no tool's; gives the calls in it.
+/// Checks a message of another role than `tool`; returns the calls in it.
 fn check_message(number: usize, message: &Value) -> Result<Vec<&str>, String> {
     let place = format!("messages[{number}]");
     let calls = message["tool_calls"].as_array();
@@ -113,7 +113,7 @@ fn check_call<'a>(place: &str, call: &'a Value) -> Result<&'a str, String> {
     Ok(id)
 }
 
-/// Takes the result of one of the `open` calls.
+/// Removes the call that a result answers from the `open` ones.
 fn close<'a>(number: usize, message: &'a Value, open: &mut Vec<&'a str>) -> Result<(), String> {
     let id = message["tool_call_id"].as_str().unwrap_or_default();
     let Some(at) = open.iter().position(|call| *call == id) else {
@@ -164,7 +164,7 @@ fn check_content(place: &str, content: &Value, kinds: &[&str]) -> Result<(), Str
     Ok(())
 }
 
-/// Whether `url` holds or names a picture.
+/// Whether `url` is a data URL of an image or an HTTP URL.
 pub fn is_picture(url: &str) -> bool {
     url.starts_with("https://") || (url.starts_with("data:image/") && url.contains(";base64,"))
 }

@@ -1,24 +1,24 @@
-//! The scripted events as chunks of chat completions. Seals, and blocks of kinds that the protocol does not have, are
-//! left out.
+//! Scripted events as chunks of chat completions. Signatures, and block types that the protocol does not have, are left
+//! out.
 
 use ah_conversation::{BlockStart, Delta, StopReason, StreamEvent, Usage};
 use serde_json::{Value, json};
 
-/// 2026-01-01, midnight in Greenwich, in seconds.
+/// 2026-01-01T00:00:00Z in seconds since the epoch.
 const CREATED: u64 = 1_767_225_600;
 
-/// An answer on its way.
+/// Answer being streamed.
 pub struct Stream {
     model: String,
     id: String,
-    /// Whether the tokens are to be told.
+    /// Whether the client asked for the token usage.
     tells_usage: bool,
-    /// How many calls there were.
+    /// Number of calls so far.
     calls: usize,
 }
 
 impl Stream {
-    /// The answer to `body`.
+    /// Starts the answer to `body`.
     pub fn new(body: &Value) -> Self {
         Self {
             model: body["model"].as_str().unwrap_or_default().to_owned(),
@@ -28,7 +28,7 @@ impl Stream {
         }
     }
 
-    /// `event` as the server writes it, if it does.
+    /// Returns the bytes of `event`; `None` if the protocol has no such event.
     pub fn event(&mut self, event: &StreamEvent) -> Option<Vec<u8>> {
         match event {
             StreamEvent::Started { id, .. } => {
@@ -122,12 +122,12 @@ impl Stream {
     }
 }
 
-/// A failure in the midst of an answer.
+/// Returns an error event during an answer.
 pub fn failure(error: &Value) -> Vec<u8> {
     frame(&json!({"error": error}))
 }
 
-/// One server-sent event.
+/// Formats a server-sent event.
 fn frame(data: &Value) -> Vec<u8> {
     format!("data: {data}\n\n").into_bytes()
 }

@@ -1,7 +1,7 @@
-//! What the Messages API refuses, and in which words. Pure: a body goes in, the first fault comes out.
+//! Validation of requests to the Messages API, with the vendor's error texts. Pure: takes a body, returns the first error.
 //!
-//! The rules are those by which a stored conversation can become unsendable for good, so a test that passes against
-//! this server cannot brick a session at the real one. Fields that it does not know are accepted.
+//! The rules are those that a stored conversation can violate for good, so that a session which works in tests against
+//! this server does not become unusable with the real one. Unknown fields are accepted.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ const MOST_BREAKPOINTS: usize = 4;
 const LEAST_THINKING: u64 = 1_024;
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// The first reason to refuse `body`, in the server's words.
+/// Returns the first error in `body`, with the vendor's text.
 pub fn check(body: &Value) -> Result<(), String> {
     if !body.is_object() {
         return Err("Input should be a valid dictionary".to_owned());
@@ -46,15 +46,15 @@ pub fn check(body: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Messages of one role that follow each other, as the server takes them: as one.
+/// Consecutive messages of one role, which the server treats as one.
 struct Spoken<'a> {
-    /// The number of the first of them.
+    /// Index of the first message.
     number: usize,
     is_user: bool,
     content: Vec<Block<'a>>,
 }
 
-/// A block, or plain words in the place of blocks.
+/// A block, or a plain text in the place of blocks.
 enum Block<'a> {
     Words(&'a str),
     Typed(&'a str, &'a Value),
@@ -69,7 +69,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The id by which a block of the kind `kind` names a call.
+    /// Returns the id of the call that a block of the type `kind` refers to.
     fn id(&self, kind: &str, field: &str) -> Option<&'a str> {
         match self {
             Self::Typed(of, block) if *of == kind => block[field].as_str(),
@@ -202,7 +202,7 @@ fn check_block(place: &str, kind: &str, block: &Value, is_user: bool) -> Result<
         "redacted_thinking" if block["data"].as_str().is_none_or(str::is_empty) => {
             Err(format!("{place}.redacted_thinking.data: Field required"))
         }
-        // Newer kinds come from the model, and go back to it as they came.
+        // Newer types come from the model and are sent back unchanged.
         _ if is_user => Err(format!(
             "{place}: Input tag '{kind}' found using 'type' does not match any of the expected tags: 'image', 'text', 'tool_result'"
         )),
@@ -294,7 +294,7 @@ fn check_result(place: &str, block: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Every call has its result at the start of the next message, and every result its call.
+/// Checks that every call has its result at the start of the next message, and every result its call.
 fn check_pairs(messages: &[Spoken<'_>]) -> Result<(), String> {
     let mut seen = HashSet::new();
     for (at, message) in messages.iter().enumerate() {
@@ -349,7 +349,7 @@ fn check_results(message: &Spoken<'_>, asked: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The results before anything else that the message says: later ones do not count.
+/// Returns the results at the start of the message; later ones do not count.
 fn leading_results<'a>(message: &Spoken<'a>) -> Vec<&'a str> {
     message
         .content
@@ -384,7 +384,7 @@ fn check_thinking(body: &Value, max_tokens: u64) -> Result<bool, String> {
     Ok(true)
 }
 
-/// While the model waits for results, its last message must still begin with what it thought.
+/// Checks that the last answer still begins with its thinking while the model waits for results.
 fn check_last_thought(messages: &[Spoken<'_>]) -> Result<(), String> {
     let [.., answer, results] = messages else {
         return Ok(());
@@ -455,7 +455,7 @@ fn check_breakpoints(body: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The blocks in `value` that are marked for the cache. A tool's input may hold a field of that name.
+/// Counts the blocks in `value` with a cache breakpoint. A tool's input may hold a field of that name.
 fn breakpoints(value: &Value) -> usize {
     match value {
         Value::Array(values) => values.iter().map(breakpoints).sum(),

@@ -1,25 +1,25 @@
-//! The scripted events in the shapes in which the vendor streams them.
+//! Scripted events in the shape in which the vendor streams them.
 
 use ah_conversation::{BlockStart, Delta, StreamEvent, Usage};
 use serde_json::{Value, json};
 
-/// One server-sent event.
+/// Formats a server-sent event.
 pub fn frame(data: &Value) -> Vec<u8> {
     let kind = data["type"].as_str().unwrap_or("message");
     format!("event: {kind}\ndata: {data}\n\n").into_bytes()
 }
 
-/// A sign of life.
+/// Returns a keep-alive event.
 pub fn ping() -> Vec<u8> {
     frame(&json!({"type": "ping"}))
 }
 
-/// A failure in the midst of an answer.
+/// Returns an error event during an answer.
 pub fn failure(error: &Value) -> Vec<u8> {
     frame(&json!({"type": "error", "error": error}))
 }
 
-/// `event` as the vendor writes it; `None` for what never travels. `model` is the one that was asked.
+/// Returns the bytes of `event`; `None` if the API has no such event. `model` is the requested one.
 pub fn event(event: &StreamEvent, model: &str) -> Option<Vec<u8>> {
     let data = match event {
         StreamEvent::Sent { .. }

@@ -1,6 +1,6 @@
-//! What the Responses API refuses, and in which words. Pure: a body goes in, the first fault comes out.
+//! Validation of requests to the Responses API, with the vendor's error texts. Pure: takes a body, returns the first error.
 //!
-//! The server keeps nothing, so a conversation has to come whole. Fields that it does not know are accepted.
+//! The server stores nothing, so every request has to carry the whole conversation. Unknown fields are accepted.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::super::chat::history::is_picture;
 use super::super::json::{is_name, is_object, list};
 
-/// The longest id of a call, and the longest name of a tool.
+/// Upper limits of the length of a call's id and of a tool's name.
 const LONGEST: usize = 64;
 
-/// The first reason to refuse `body`, in the server's words.
+/// Returns the first error in `body`, with the vendor's text.
 pub fn check(body: &Value) -> Result<(), String> {
     if body["model"].as_str().is_none_or(str::is_empty) {
         return Err("Missing required parameter: 'model'.".to_owned());
@@ -43,7 +43,7 @@ pub fn check(body: &Value) -> Result<(), String> {
     calls.all_answered()
 }
 
-/// What an item is: who speaks, or its type where nobody does.
+/// Returns the role of an item, or its type if it has none.
 pub fn kind(item: &Value) -> &str {
     match item["type"].as_str() {
         None | Some("message") => item["role"].as_str().unwrap_or_default(),
@@ -51,7 +51,7 @@ pub fn kind(item: &Value) -> &str {
     }
 }
 
-/// The calls so far.
+/// Calls so far.
 #[derive(Default)]
 struct Calls<'a> {
     seen: HashSet<&'a str>,

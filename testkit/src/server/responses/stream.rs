@@ -1,26 +1,26 @@
-//! The scripted events in the shapes of the Responses API: each block is an item, told in pieces and once more as a
-//! whole. Blocks of kinds that the protocol does not have are left out.
+//! Scripted events in the shape of the Responses API: each block is an item, sent in pieces and once more as a whole.
+//! Block types that the protocol does not have are left out.
 
 use ah_conversation::{BlockStart, Delta, StopReason, StreamEvent, Usage};
 use serde_json::{Value, json};
 
-/// 2026-01-01, midnight in Greenwich, in seconds.
+/// 2026-01-01T00:00:00Z in seconds since the epoch.
 const CREATED: u64 = 1_767_225_600;
 
-/// A response on its way.
+/// Response being streamed.
 pub struct Stream {
     model: String,
     id: String,
-    /// The items so far.
+    /// Items so far.
     output: Vec<Value>,
-    /// Whether the last of them is still being told.
+    /// Whether the last item is still open.
     is_open: bool,
-    /// Numbers the events.
+    /// Sequence number of the next event.
     sequence: u64,
 }
 
 impl Stream {
-    /// The response to `body`.
+    /// Starts the response to `body`.
     pub fn new(body: &Value) -> Self {
         Self {
             model: body["model"].as_str().unwrap_or_default().to_owned(),
@@ -31,7 +31,7 @@ impl Stream {
         }
     }
 
-    /// `event` as the server writes it, if it does.
+    /// Returns the bytes of `event`; `None` if the protocol has no such event.
     pub fn event(&mut self, event: &StreamEvent) -> Option<Vec<u8>> {
         match event {
             StreamEvent::Started { id, .. } => {
@@ -56,7 +56,7 @@ impl Stream {
         }
     }
 
-    /// A failure in the midst of the response.
+    /// Returns an error event during the response.
     pub fn failure(&mut self, error: &Value) -> Vec<u8> {
         let mut response = self.response("failed");
         response["error"] = json!({"code": error["code"], "message": error["message"]});
@@ -84,7 +84,7 @@ impl Stream {
         })
     }
 
-    /// The beginning of the last item. What it holds comes afterwards.
+    /// Returns the start of the last item, without content.
     fn added(&mut self) -> Vec<u8> {
         let index = self.output.len() - 1;
         let mut item = self.output[index].clone();
@@ -99,7 +99,7 @@ impl Stream {
         )
     }
 
-    /// The place of the item that is being told. A block of a kind that is left out is none.
+    /// Returns the index of the open item; `None` if its block type is left out.
     fn open(&self) -> Option<usize> {
         self.is_open.then(|| self.output.len() - 1)
     }
@@ -129,7 +129,7 @@ impl Stream {
         Some(self.frame(&format!("response.{kind}.delta"), data))
     }
 
-    /// The end of the last item.
+    /// Returns the end of the last item.
     fn done(&mut self) -> Option<Vec<u8>> {
         let index = self.open()?;
         self.is_open = false;
@@ -185,7 +185,7 @@ impl Stream {
         })
     }
 
-    /// One server-sent event.
+    /// Formats a server-sent event.
     fn frame(&mut self, kind: &str, mut data: Value) -> Vec<u8> {
         data["type"] = kind.into();
         data["sequence_number"] = self.sequence.into();

@@ -1,15 +1,16 @@
-//! The protocols that the server speaks. Which one it is asked by is told by the path of a request.
+//! Protocols that the server speaks; the path of a request tells which.
 
 use std::collections::BTreeMap;
 
 use ah_conversation::StreamEvent;
 use serde_json::{Value, json};
 
+use super::new_input::NewInput;
 use super::{chat, messages, responses};
 
 /// A protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Face {
+pub enum Protocol {
     /// The Messages API.
     Messages,
     /// Chat completions.
@@ -18,16 +19,7 @@ pub enum Face {
     Responses,
 }
 
-/// What a request says that was not said before.
-#[derive(Debug, Default)]
-pub struct News {
-    /// The user's words.
-    pub said: Vec<String>,
-    /// What the last tool answered.
-    pub result: String,
-}
-
-/// Why a request is refused.
+/// Error response to an invalid request.
 pub struct Refusal {
     pub status: u16,
     pub kind: &'static str,
@@ -35,8 +27,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// One for a request to where nothing is.
-    pub fn unknown_place() -> Self {
+    /// Returns the error for a path that does not exist.
+    pub fn unknown_path() -> Self {
         Self {
             status: 404,
             kind: "not_found_error",
@@ -44,7 +36,7 @@ impl Refusal {
         }
     }
 
-    /// One for what the request says.
+    /// Returns the error for an invalid body or header.
     pub fn invalid(message: String) -> Self {
         Self {
             status: 400,
@@ -54,8 +46,8 @@ impl Refusal {
     }
 }
 
-impl Face {
-    /// The protocol that is spoken at `path`.
+impl Protocol {
+    /// Returns the protocol at `path`.
     pub fn at(path: &str) -> Option<Self> {
         match path.split('?').next().unwrap_or_default() {
             "/v1/messages" => Some(Self::Messages),
@@ -97,7 +89,7 @@ impl Face {
         has("authorization") || self == Self::Messages && has("x-api-key")
     }
 
-    /// How many answers the request carries.
+    /// Returns the number of answers in the history that the request carries.
     pub fn answers(self, body: &Value) -> usize {
         match self {
             Self::Messages => messages::answers(body),
@@ -106,27 +98,27 @@ impl Face {
         }
     }
 
-    /// What was said since the last of them.
-    pub fn news(self, body: &Value) -> News {
+    /// Returns the input since the last answer.
+    pub fn new_input(self, body: &Value) -> NewInput {
         match self {
-            Self::Messages => messages::news(body),
-            Self::Chat => chat::news(body),
-            Self::Responses => responses::news(body),
+            Self::Messages => messages::new_input(body),
+            Self::Chat => chat::new_input(body),
+            Self::Responses => responses::new_input(body),
         }
     }
 
-    /// The body of an answer that tells of a failure, in `words` of the Messages API.
-    pub fn failure(self, words: &Value, id: &str) -> Value {
+    /// Returns the body of an error response; `error` is in the form of the Messages API.
+    pub fn failure(self, error: &Value, id: &str) -> Value {
         match self {
-            Self::Messages => json!({"type": "error", "error": words, "request_id": id}),
-            Self::Chat | Self::Responses => json!({"error": in_words_of_openai(words)}),
+            Self::Messages => json!({"type": "error", "error": error, "request_id": id}),
+            Self::Chat | Self::Responses => json!({"error": openai_error(error)}),
         }
     }
 }
 
-/// An answer on its way, in the form of its protocol.
+/// Answer being streamed, in the form of its protocol.
 pub enum Stream {
-    /// The Messages API, and the model that was asked.
+    /// Messages API, with the requested model.
     Messages(String),
     /// Chat completions.
     Chat(chat::stream::Stream),
@@ -135,16 +127,18 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// The answer to `body`.
-    pub fn new(face: Face, body: &Value) -> Self {
-        match face {
-            Face::Messages => Self::Messages(body["model"].as_str().unwrap_or_default().to_owned()),
-            Face::Chat => Self::Chat(chat::stream::Stream::new(body)),
-            Face::Responses => Self::Responses(responses::stream::Stream::new(body)),
+    /// Starts the answer to `body`.
+    pub fn new(protocol: Protocol, body: &Value) -> Self {
+        match protocol {
+            Protocol::Messages => {
+                Self::Messages(body["model"].as_str().unwrap_or_default().to_owned())
+            }
+            Protocol::Chat => Self::Chat(chat::stream::Stream::new(body)),
+            Protocol::Responses => Self::Responses(responses::stream::Stream::new(body)),
         }
     }
 
-    /// `event` as it is written, if it is.
+    /// Returns the bytes of `event`; `None` if the protocol has no such event.
     pub fn event(&mut self, event: &StreamEvent) -> Option<Vec<u8>> {
         match self {
             Self::Messages(model) => messages::stream::event(event, model),
@@ -153,16 +147,16 @@ impl Stream {
         }
     }
 
-    /// A failure in the midst of the answer, in `words` of the Messages API.
-    pub fn failure(&mut self, words: &Value) -> Vec<u8> {
+    /// Returns the bytes of an error during the stream; `error` is in the form of the Messages API.
+    pub fn failure(&mut self, error: &Value) -> Vec<u8> {
         match self {
-            Self::Messages(_) => messages::stream::failure(words),
-            Self::Chat(_) => chat::stream::failure(&in_words_of_openai(words)),
-            Self::Responses(stream) => stream.failure(&in_words_of_openai(words)),
+            Self::Messages(_) => messages::stream::failure(error),
+            Self::Chat(_) => chat::stream::failure(&openai_error(error)),
+            Self::Responses(stream) => stream.failure(&openai_error(error)),
         }
     }
 
-    /// A sign of life.
+    /// Returns the bytes of a keep-alive.
     pub fn ping(&self) -> Vec<u8> {
         match self {
             Self::Messages(_) => messages::stream::ping(),
@@ -171,10 +165,10 @@ impl Stream {
     }
 }
 
-/// A failure in the words of the Messages API, as OpenAI says it.
-fn in_words_of_openai(words: &Value) -> Value {
-    let message = words["message"].as_str().unwrap_or_default();
-    let (kind, code) = match words["type"].as_str().unwrap_or_default() {
+/// Converts an error of the Messages API to the form of OpenAI.
+fn openai_error(error: &Value) -> Value {
+    let message = error["message"].as_str().unwrap_or_default();
+    let (kind, code) = match error["type"].as_str().unwrap_or_default() {
         "rate_limit_error" => ("requests", Some("rate_limit_exceeded")),
         "authentication_error" => ("invalid_request_error", Some("invalid_api_key")),
         "not_found_error" => ("invalid_request_error", Some("model_not_found")),

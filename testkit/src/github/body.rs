@@ -1,11 +1,11 @@
-//! What GitHub answers, in the shape that it publishes.
+//! Response bodies in the shape that GitHub publishes.
 
 use serde_json::{Map, Value, json};
 
-use super::{Issue, Pull, REPOSITORY};
+use super::repository::{Issue, Pull, REPOSITORY};
 
 const MOMENT: &str = "2026-01-02T03:04:05Z";
-/// Addresses that every repository names.
+/// URLs that every repository lists.
 const PLACES: [&str; 39] = [
     "archive",
     "assignees",
@@ -70,22 +70,22 @@ const SWITCHES: [&str; 8] = [
     "has_wiki",
 ];
 
-/// Speaks for a server.
-pub(super) struct Answers {
+/// Bodies of one server's responses.
+pub(super) struct Bodies {
     base: String,
 }
 
-/// A refusal.
+/// Returns the body of an error response.
 pub(super) fn refusal(message: &str) -> Value {
     json!({ "message": message, "documentation_url": "https://docs.github.com/rest" })
 }
 
-impl Answers {
+impl Bodies {
     pub(super) fn new(base: String) -> Self {
         Self { base }
     }
 
-    /// Where the API of the repository is.
+    /// Returns the API's URL of the repository.
     pub(super) fn repository_url(&self) -> String {
         format!("{}/repos/{REPOSITORY}", self.base)
     }
@@ -175,7 +175,7 @@ impl Answers {
         })
     }
 
-    /// A pull request, as it stands in lists, or whole.
+    /// Returns a pull request, in the short form of lists or with all fields.
     pub(super) fn pull(&self, number: u64, pull: &Pull, is_whole: bool) -> Value {
         let url = format!("{}/pulls/{number}", self.repository_url());
         let side = |branch: &str| {
