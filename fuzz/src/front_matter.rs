@@ -1,4 +1,4 @@
-//! The front matter of Markdown files, as commands and skills have it.
+//! Front matter of Markdown files, in commands and skills.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use ah_conversation::Layer;
 use ah_conversation::front_matter::{self, WordList};
 use serde_json::Value;
 
-/// Any text is taken apart or refused at a line that it has; what stands below is a part of it.
+/// Any text is parsed or refused with a line number within it; the body is a part of it.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.split('\n').count() as u64;
@@ -28,5 +28,5 @@ pub fn run(bytes: &[u8]) {
 }
 
 fn check(text: &str, body: &str) {
-    assert!(text.contains(body), "{body:?} is no part of {text:?}");
+    assert!(text.contains(body), "{body:?} is not part of {text:?}");
 }

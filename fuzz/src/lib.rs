@@ -1,8 +1,8 @@
-//! What reads bytes from outside, each with what must hold whatever they are.
+//! Fuzz targets: parsers of external bytes, each with properties that hold for any input.
 //!
-//! Every target is a function that panics where it does not hold. Its tests run it over the committed corpus and over
-//! inputs that are made from it; `cargo xtask fuzz` runs it for as long as one likes, with libFuzzer looking for
-//! inputs that take new ways. What that finds becomes a file of the corpus, so that the tests try it ever after.
+//! Every target is a function that panics if a property is violated. The tests run it over the committed corpus and over
+//! inputs derived from it; `cargo xtask fuzz` runs it under libFuzzer, which searches for inputs with new coverage. An
+//! input that fails there is added to the corpus, so that the tests run it from then on.
 
 mod front_matter;
 mod proxy;
@@ -11,16 +11,16 @@ mod shell;
 mod sse;
 mod stream_json;
 
-/// One thing that reads bytes from outside.
+/// One parser of external bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, and that of its folder in `corpus`.
+    /// Name of the target and of its folder in `corpus`.
     pub name: &'static str,
-    /// Reads these bytes. Panics where something does not hold.
+    /// Parses the bytes; panics if a property is violated.
     pub run: fn(&[u8]),
 }
 
-/// All of them.
+/// All targets.
 pub const TARGETS: [Target; 6] = [
     Target {
         name: "front-matter",

@@ -1,15 +1,15 @@
-//! Requests to the proxy, the one way out of the sandbox.
+//! Requests to the proxy, the only way out of the sandbox.
 
 use ah_sandbox::{Allowlist, Proxy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Builder;
 
-/// Where nothing is allowed, nothing is reached: a request is refused, or there was none.
+/// With an empty allowlist, every request is refused.
 pub fn run(bytes: &[u8]) {
     let runtime = Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.expect("a runtime without a socket can be made");
+    let runtime = runtime.expect("creating a runtime without I/O");
     let answer = runtime.block_on(async {
-        // Room for all of it, so that nobody waits for the other.
+        // Room for all bytes, so that neither side waits for the other.
         let (mut client, proxy) = tokio::io::duplex(bytes.len() + 64 * 1024);
         let nothing = Proxy::new(Allowlist::default());
         let served = nothing.serve(proxy);

@@ -1,4 +1,4 @@
-//! The shell line that a permission rule is held against.
+//! Shell commands under permission rules.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -15,16 +15,13 @@ static BASH: LazyLock<Bash> = LazyLock::new(|| {
     Bash::new(Arc::new(workspace), shell, Interface::default())
 });
 
-/// Any line has an answer. Before it stands a command that the shell runs before it has read the rest: so where that
-/// command is denied, or is not what is allowed, no rest may hide it.
+/// Any line gets a decision, always the same. A command in front of it, which the shell runs before it reads the rest,
+/// cannot be hidden by the rest: if it is denied, or not allowed, so is the whole.
 pub fn run(bytes: &[u8]) {
     let line = String::from_utf8_lossy(bytes);
     let asked = decide(PermissionMode::Default, &["Bash(echo:*)"], &[], &line);
     let again = decide(PermissionMode::Default, &["Bash(echo:*)"], &[], &line);
-    assert_eq!(
-        asked, again,
-        "the same line is decided in two ways: {line:?}"
-    );
+    assert_eq!(asked, again, "two decisions for the same line: {line:?}");
 
     let line = format!("rm x\n{line}");
     for (mode, allow, deny) in [
@@ -48,7 +45,7 @@ pub fn run(bytes: &[u8]) {
 fn decide(mode: PermissionMode, allow: &[&str], deny: &[&str], line: &str) -> Decision {
     let rules = |texts: &[&str]| {
         let rules = texts.iter().map(|text| text.parse());
-        rules.collect::<Result<_, _>>().expect("these are rules")
+        rules.collect::<Result<_, _>>().expect("parsing the rules")
     };
     let permissions = Permissions {
         mode,

@@ -2,10 +2,10 @@
 
 use ah_http::sse::{Decoder, Error};
 
-/// Low, so that inputs reach it.
+/// Low enough for inputs to reach it.
 const LIMIT: usize = 300;
 
-/// However a stream is cut into pieces, its events are the same, and end in the same way.
+/// The events and the end of a stream do not depend on how it is cut into pieces.
 pub fn run(bytes: &[u8]) {
     let whole = events(bytes, usize::MAX);
     for size in [1, 2, 7] {

@@ -1,4 +1,4 @@
-//! What a host of the Agent SDKs writes, line by line.
+//! Lines from a host of the Agent SDKs.
 
 use std::io::{self, Cursor, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use serde_json::Value;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-/// Whatever a host writes, the talk comes to its end, and every line of ours is an object of the protocol. No session
-/// is opened here: whoever wants one is told so, and that is the last line.
+/// Serving ends for any input, and every line of output is an object of the protocol. Sessions are refused here, with at
+/// most one `result`.
 pub fn run(bytes: &[u8]) {
     let written = Written::default();
     let streams = Streams {
@@ -21,12 +21,12 @@ pub fn run(bytes: &[u8]) {
         output: Box::new(written.clone()),
     };
     let runtime = Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.expect("a runtime without a socket can be made");
+    let runtime = runtime.expect("creating a runtime without I/O");
     let stop = CancellationToken::new();
     let ids = Arc::new(Counted::default());
     runtime.block_on(serve(
         streams,
-        Arc::new(Nothing),
+        Arc::new(Refusing),
         ids,
         Wanted::default(),
         &stop,
@@ -45,11 +45,11 @@ pub fn run(bytes: &[u8]) {
     assert!(results <= 1, "{results} sessions were refused");
 }
 
-/// Opens no session.
-struct Nothing;
+/// Refuses every session.
+struct Refusing;
 
 #[async_trait]
-impl Engine for Nothing {
+impl Engine for Refusing {
     fn introduction(&self) -> Introduction {
         Introduction::default()
     }
@@ -65,7 +65,7 @@ impl Engine for Nothing {
     }
 }
 
-/// Ids by number, and a clock that stands still.
+/// Numbered ids, and a clock that stands still.
 #[derive(Default)]
 struct Counted(AtomicU64);
 
@@ -89,7 +89,7 @@ impl Ids for Counted {
     }
 }
 
-/// What was written.
+/// Bytes written so far.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 

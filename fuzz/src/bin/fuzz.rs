@@ -1,4 +1,4 @@
-//! The program that libFuzzer drives: the target is named by a variable, for its arguments are libFuzzer's own.
+//! Binary for libFuzzer. The target is named by a variable, since the arguments are libFuzzer's own.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Every target over its corpus, and over inputs that are made from it: cut, joined, and with bytes put in.
+//! Every target over its corpus, and over inputs derived from it by cutting, joining and inserting bytes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
 
-/// How many inputs are made for each target.
+/// Number of derived inputs for each target.
 const CASES: u32 = 400;
 
-/// The files of a target's corpus, each a whole input.
+/// Returns the inputs of a target's corpus, one per file.
 fn corpus(target: Target) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     let mut paths: Vec<_> = fs::read_dir(folder.join(target.name))
@@ -24,7 +24,7 @@ fn corpus(target: Target) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// An input made from two of the corpus: a piece of one, some bytes, a piece of the other.
+/// Derives an input from two of the corpus: a piece of one, some bytes, a piece of the other.
 fn made_from(corpus: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let noise = vec(
         prop_oneof![
@@ -54,7 +54,7 @@ fn holds(name: &str) {
     }
     let config = Config {
         cases: CASES,
-        // What fails is put into the corpus by hand.
+        // Failing inputs are added to the corpus by hand.
         failure_persistence: None,
         ..Config::default()
     };
@@ -99,7 +99,7 @@ fn lines_of_hosts() {
 }
 
 #[test]
-fn every_target_is_tried_and_has_a_corpus() {
+fn every_target_has_a_test_and_a_corpus() {
     let folders = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")).unwrap();
     let mut folders: Vec<_> = folders
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
