@@ -1,127 +1,119 @@
-//! Port: whoever puts sessions together for a host that speaks a protocol.
+//! Port: opens sessions for a host.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_agent::hooks::Hook;
 use ah_agent::{Frontend, Session};
-use ah_conversation::{Clock, MessageId, Model, Models, Servers};
+use ah_conversation::{Model, Models, Servers};
 use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::stream_json::{Initialize, Pipes};
 
-/// Puts a session together once a host has said what it wants.
+/// Opens a session once the host has sent its options.
 #[async_trait]
 pub trait Engine: Send + Sync {
-    /// What the program tells of itself before any session.
+    /// Returns the program's description, which needs no session.
     fn introduction(&self) -> Introduction;
 
-    /// Opens the session that the command line chooses, as the host wants it.
+    /// Opens the configured session with the host's options.
     ///
     /// # Errors
-    /// Where it cannot be opened; nothing was asked then.
+    /// If it cannot be opened; no request was made to the model then.
     async fn open(&self, setting: Setting<'_>) -> Result<Engaged, Refusal>;
 
-    /// A prompt with what it calls by name in its place: commands, skills, files.
+    /// Returns a prompt with its commands, skills and files expanded.
     ///
     /// # Errors
-    /// Where something it names cannot be had.
+    /// If something that it names cannot be read.
     async fn expand(&self, prompt: &str) -> Result<String, Refusal>;
 }
 
-/// What a session is put together with.
+/// Parts of a session that come from the host.
 pub struct Setting<'a> {
-    /// What the host wants, where it has said so.
+    /// Options of `initialize`; the defaults if the host sent none.
     pub wishes: &'a Initialize,
-    /// Where the session is shown, and who is asked.
+    /// Frontend of the session, which also asks for permissions.
     pub frontend: Arc<dyn Frontend>,
-    /// Callbacks of the host, asked behind the hooks of the settings.
+    /// Hooks of the host, called after those of the settings.
     pub hooks: Vec<Arc<dyn Hook>>,
-    /// The way to MCP servers that live in the host.
+    /// Connections to MCP servers that run in the host.
     pub pipes: Pipes,
 }
 
-/// A session that was put together.
+/// An open session.
 pub struct Engaged {
     /// The session.
     pub session: Session,
-    /// Its id, as programs know it.
+    /// Its UUID.
     pub session_id: String,
-    /// Where it works.
+    /// Working directory.
     pub cwd: PathBuf,
-    /// Other models that can be asked.
+    /// Models to switch to.
     pub models: Arc<dyn Models>,
     /// The MCP servers.
     pub servers: Option<Arc<dyn Servers>>,
-    /// What `--max-turns` said, for the words of the error.
+    /// Value of `--max-turns`, for the error text.
     pub max_turns: Option<u32>,
-    /// What `--max-budget-usd` said, likewise.
+    /// Value of `--max-budget-usd`, for the error text.
     pub max_budget_usd: Option<f64>,
-    /// How often a request is sent again at most.
+    /// Upper limit of retries per request.
     pub max_retries: u32,
-    /// Where the key for the model came from.
+    /// Source of the model's API key.
     pub api_key_source: String,
-    /// Where the conversation is written for the SDKs to list; `None` where nothing is to be left behind.
+    /// File of the transcript that the SDKs list; `None` if none is to be written.
     pub transcript_path: Option<PathBuf>,
     /// Names of skills.
     pub skills: Vec<String>,
-    /// Plugins: what each is called, and where it is.
+    /// Plugins: name and folder.
     pub plugins: Vec<(String, PathBuf)>,
-    /// Kinds of subagents.
+    /// Subagent types.
     pub agents: Vec<AgentInfo>,
 }
 
-/// A kind of subagent, as a host is told of it.
+/// A subagent type, as reported to the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentInfo {
-    /// What it is called by.
+    /// Name.
     pub name: String,
-    /// When it is to be used.
+    /// Description of when to use it.
     pub description: String,
-    /// The model that it asks, where its definition says so.
+    /// Model, if its definition names one.
     pub model: Option<String>,
 }
 
-/// Why a session cannot be opened, or a prompt cannot be understood.
+/// Error that prevents a session or the expansion of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Refusal {
-    /// Why, for whoever is at the other end.
+    /// Error text for the host.
     pub text: String,
 }
 
-/// What the program tells of itself.
+/// Description of the program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Introduction {
-    /// The version of the protocol's program that this one can stand in for, and its own name and version.
+    /// Version of the original program that this one replaces, with our name and version.
     pub version: String,
-    /// Commands: name, description, hint at the arguments.
+    /// Commands: name, description, argument hint.
     pub commands: Vec<(String, String, String)>,
-    /// Models: what is typed, what is shown, what it is.
+    /// Models: value, display name, description.
     pub models: Vec<(String, String, String)>,
-    /// Kinds of subagents, but for those that a host brings along.
+    /// Subagent types, without those that the host defines.
     pub agents: Vec<AgentInfo>,
-    /// What is known of who pays, an object.
+    /// Account information, a JSON object.
     pub account: Value,
 }
 
-/// Ids that a protocol needs besides those of the messages, given so that tests repeat them.
-pub trait Ids: Clock {
-    /// A UUID that nothing else has.
-    fn fresh(&self) -> String;
-
-    /// The UUID that stands for a message.
-    fn of(&self, message: &MessageId) -> String;
-}
-
 impl Engaged {
-    /// What is known of a model: of the one that is asked now, or of another.
+    /// Returns the description of a model, the current or another one.
     pub(crate) fn model(&self, provider: &str, name: &str) -> Model {
         let asked = self.session.model();
-        match (asked.provider.as_str(), asked.name.as_str()) == (provider, name) {
-            true => asked.clone(),
-            false => self.models.describe(provider, name),
+        if (asked.provider.as_str(), asked.name.as_str()) == (provider, name) {
+            asked.clone()
+        } else {
+            self.models.describe(provider, name)
         }
     }
 }

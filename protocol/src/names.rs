@@ -1,25 +1,25 @@
-//! What the lines that tell a message are called: each has a UUID of its own, and all of them lead to the message.
+//! UUIDs of the lines of a message.
 //!
-//! A message has one id here, and hosts see a line for each of its blocks, and for each result of a tool. So the names of
-//! those lines are made of the UUID of the message, and nothing has to be written down to find it again.
+//! A message has one id here, but hosts see a line with a UUID for each of its blocks and tool results. These UUIDs are
+//! derived from that of the message, so the message can be found from each of them without a table.
 
-/// The digits of a UUID in which names of one message differ: 16 bits of its random part, above those that count up.
+/// Digits in which the UUIDs of one message's lines differ: 16 bits of the random part, above those that count up.
 const DIGITS: std::ops::Range<usize> = 24..28;
-/// Results of tools come after all blocks of the answer that asked for them.
+/// Marks tool results, so that they differ from all blocks of the answer that called the tools.
 const RESULTS: u16 = 0x8000;
 
-/// The name of the `index`th block of the answer `uuid`; of the first, that of the answer.
+/// Returns the UUID of a block of the answer `uuid`; that of the first is `uuid` itself.
 pub(crate) fn of_block(uuid: &str, index: usize) -> String {
     varied(uuid, u16::try_from(index).unwrap_or(RESULTS - 1))
 }
 
-/// The name of what came of the call that is the `index`th block of the answer `uuid`.
+/// Returns the UUID of the result of the call that is a block of the answer `uuid`.
 pub(crate) fn of_result(uuid: &str, index: usize) -> String {
     let index = u16::try_from(index).unwrap_or(RESULTS - 1);
     varied(uuid, RESULTS | index)
 }
 
-/// Whether `name` is that of a line of the message `uuid`.
+/// Whether `name` is the UUID of a line of the message `uuid`.
 pub fn is_of(uuid: &str, name: &str) -> bool {
     let rest = |text: &str| {
         let (before, behind) = (text.get(..DIGITS.start)?, text.get(DIGITS.end..)?);
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_has_a_name_of_its_own_that_leads_to_its_message() {
+    fn every_line_has_a_unique_uuid_that_leads_to_its_message() {
         let uuid = "0193d5f0-7c1e-7000-8000-00a1b2c3d4e5";
         assert_eq!(of_block(uuid, 0), uuid);
         let mut names: Vec<_> = (0..300).map(|index| of_block(uuid, index)).collect();
@@ -53,7 +53,7 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), 600);
-        // The next message of the same millisecond, another one, and no UUID at all.
+        // The next message of the same millisecond, another message, and no UUID.
         for other in [
             "0193d5f0-7c1e-7000-8000-00a1b2c3d4e6",
             "0193d5f0-7c1f-7000-8000-00a1b2c3d4e5",

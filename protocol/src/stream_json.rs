@@ -1,15 +1,18 @@
 //! The protocol of the official Claude Agent SDKs: JSON lines over standard input and output.
 //!
-//! A host writes prompts and control requests, and answers ours; we write what is said and done, a `result` for each
-//! prompt, and ask for permissions, hooks and the tools that live in the host. [`serve`] does it all:
+//! The host writes prompts and control requests, and answers ours. We write the messages of the session with a `result`
+//! for each prompt, and requests for permissions, hooks and the tools that run in the host. [`serve`] does that:
 //!
 //! ```text
 //! stdin ─► input ─► wire ─┬─► prompts, one after the other ─► session ─► speaker ─┐
-//!                         ├─► control: mode, model, servers … at once             ├─► output ─► stdout
+//!                         ├─► control: mode, model, servers … at once             ├─► sink ─► stdout
 //!                         └─► link: answers to our own requests ◄─────────────────┘
 //! ```
 //!
-//! Where hosts and their program disagree with what is written of them, the recordings of the original decide.
+//! [`serve_program`] is the same for a host in this process: requests and messages are values that go through channels
+//! ([`Program`]), and nothing becomes text. The messages and their order are the same.
+//!
+//! Where the documentation of the SDKs differs from recordings of the original program, the recordings count.
 
 mod callback;
 mod control;
@@ -20,37 +23,40 @@ mod link;
 pub(crate) mod message;
 mod output;
 mod pipes;
+mod program;
 mod queue;
 mod result;
 mod serve;
+mod sink;
 mod speaker;
 mod wire;
 
 pub use pipes::{Gone, Pipe, Pipes};
-pub use serve::{Served, Source, Streams, serve};
+pub use program::{Messages, Program, Requests};
+pub use serve::{Served, Source, Streams, serve, serve_program};
 pub use wire::{Initialize, NamedPlugin, Texts};
 
-/// What a host has asked to be shown besides.
+/// Messages that the host asked for in addition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The answer as it arrives (`--include-partial-messages`).
+    /// Pieces of the answer as they arrive (`--include-partial-messages`).
     pub partial_messages: bool,
-    /// The prompts (`--replay-user-messages`).
+    /// Prompts (`--replay-user-messages`).
     pub replays: bool,
-    /// The hooks that are asked (`--include-hook-events`).
+    /// Hook calls (`--include-hook-events`).
     pub hooks: bool,
-    /// What is written to the transcript, row by row (`--session-mirror`).
+    /// Rows of the transcript (`--session-mirror`).
     pub mirror: bool,
-    /// How busy the session is.
+    /// Changes between running, waiting and idle.
     pub session_state: bool,
-    /// Who is asked for permissions (`--permission-prompt-tool`).
+    /// Recipient of permission questions (`--permission-prompt-tool`).
     pub asks: Asks,
 }
 
-/// Who is asked for permissions.
+/// Recipient of permission questions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Asks {
-    /// Nobody, so what is to be asked is denied.
+    /// Nobody; calls that no rule allows are denied.
     #[default]
     Nobody,
     /// The host.

@@ -1,9 +1,9 @@
-//! The conversation as a file that the Agent SDKs list and read: a JSON object per line, below the folder in which the
-//! program that we stand in for keeps its own.
+//! Transcript file of a session for the Agent SDKs, which list and read it: a JSON object per line, in the folder of the
+//! original program's transcripts.
 //!
-//! It is a mirror: the session's database is what counts, and where there is one, nothing is read from here but which
-//! messages stand there already. So a file that was cut off, or belongs to a session that was begun without it, is made
-//! whole when the session is opened. A session that stands here alone is made of what it says (`read`).
+//! It is a copy: the session's database is authoritative, and where there is one, the file is only read to find out which
+//! messages it has. So a truncated or missing file is completed when the session is opened. A session without a database
+//! is restored from its transcript (`read`).
 
 mod read;
 
@@ -22,11 +22,11 @@ use crate::{Ids, names};
 
 pub use read::read_transcript;
 
-/// The name of a longer path is cut, and its hash put behind.
+/// Length above which a folder's name is cut and its hash appended.
 const MOST_NAME: usize = 200;
 
-/// Where the SDKs look for the transcript of a session: `home` is the user's folder of the other program, `cwd` the
-/// working directory without symbolic links.
+/// Returns the path at which the SDKs look for the transcript of a session: `home` is the original program's folder in
+/// the user's home, `cwd` the working directory without symbolic links.
 pub fn transcript_path(home: &Path, cwd: &Path, session_id: &str) -> PathBuf {
     let folder = home
         .join("projects")
@@ -34,15 +34,14 @@ pub fn transcript_path(home: &Path, cwd: &Path, session_id: &str) -> PathBuf {
     folder.join(format!("{session_id}.jsonl"))
 }
 
-/// All but letters and digits become hyphens; counted in UTF-16, as the SDKs do.
+/// Replaces all but letters and digits by hyphens, one per UTF-16 unit as the SDKs do.
 fn folder_name(path: &str) -> String {
     let units = path.encode_utf16();
-    let name: String = { units.clone() }
-        .map(|unit| match u8::try_from(unit) {
-            Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte),
-            Ok(_) | Err(_) => '-',
-        })
-        .collect();
+    let characters = units.clone().map(|unit| match u8::try_from(unit) {
+        Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte),
+        Ok(_) | Err(_) => '-',
+    });
+    let name: String = characters.collect();
     if name.len() <= MOST_NAME {
         return name;
     }
@@ -63,47 +62,44 @@ fn base36(mut number: u32) -> String {
     }
 }
 
-/// What a person is told where it cannot be written.
+/// Returns the warning for a transcript that cannot be written.
 pub(crate) fn unwritten(path: &Path, error: &io::Error) -> String {
-    format!(
-        "the transcript `{}` is not written: {error}",
-        path.display()
-    )
+    format!("cannot write the transcript `{}`: {error}", path.display())
 }
 
-/// The transcript of a session that is open.
+/// Transcript of an open session.
 pub struct TranscriptFile {
     path: PathBuf,
-    /// What every line says of the session.
+    /// Written in every row.
     session_id: String,
     cwd: String,
     version: String,
-    state: Mutex<State>,
+    state: Mutex<WriteState>,
 }
 
-struct State {
-    file: Place,
-    /// What stands before the first row that is written.
+struct WriteState {
+    file: RowFile,
+    /// Text to write before the first row.
     before: String,
-    /// The last row of each message, which the next one follows.
+    /// UUID of the last row of each message, the parent of the next row.
     ends: HashMap<MessageId, String>,
-    /// The names of the rows to come with what the last calls gave.
+    /// UUIDs for the rows of the last calls' results.
     results: HashMap<ToolUseId, String>,
 }
 
-/// The file, which is made with the first row: where nothing was said, nothing is left behind.
-enum Place {
+/// The file, which is created with the first row, so that an empty session leaves no file.
+enum RowFile {
     Closed,
     Open(File),
-    /// It could not be written.
+    /// Given up after a write error.
     Lost,
 }
 
 impl TranscriptFile {
-    /// Writes what of `messages` the file lacks; gives those rows. A session without any gets this `title`.
+    /// Opens the transcript and writes the `messages` that it lacks; returns their rows. An empty session gets `title`.
     ///
     /// # Errors
-    /// Where it cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn open(
         path: PathBuf,
         session_id: &str,
@@ -118,7 +114,7 @@ impl TranscriptFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
-        // A line that was cut off is left as it is; readers skip it.
+        // A truncated line stays; readers skip it.
         let is_cut = there.last().is_some_and(|last| *last != b'\n');
         let mut before = if is_cut { "\n" } else { "" }.to_owned();
         if let Some(title) = title.filter(|_| there.is_empty() && messages.is_empty()) {
@@ -131,8 +127,8 @@ impl TranscriptFile {
             session_id: session_id.to_owned(),
             cwd: cwd.to_string_lossy().into_owned(),
             version: version.to_owned(),
-            state: Mutex::new(State {
-                file: Place::Closed,
+            state: Mutex::new(WriteState {
+                file: RowFile::Closed,
                 before,
                 ends: HashMap::new(),
                 results: HashMap::new(),
@@ -154,15 +150,15 @@ impl TranscriptFile {
         Ok((transcript, rows))
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds a message, and gives its rows. After the first failure nothing more is written.
+    /// Appends a message and returns its rows. After the first error nothing more is written.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, message: &Message, ids: &dyn Ids) -> io::Result<Vec<Value>> {
         let state = &mut *self.lock();
         let rows = self.rows(message, state, ids);
@@ -170,9 +166,9 @@ impl TranscriptFile {
         Ok(rows)
     }
 
-    /// A row for each block of an answer and each result of a tool, as hosts have seen them line by line; one for all
-    /// else.
-    fn rows(&self, message: &Message, state: &mut State, ids: &dyn Ids) -> Vec<Value> {
+    /// Returns the rows of a message: one for each block of an answer and each tool result, like the lines that hosts see,
+    /// and one for any other message.
+    fn rows(&self, message: &Message, state: &mut WriteState, ids: &dyn Ids) -> Vec<Value> {
         let uuid = ids.of(&message.id);
         let mut parent = message.parent.as_ref().map(|parent| {
             let end = state.ends.get(parent).cloned();
@@ -192,7 +188,7 @@ impl TranscriptFile {
         rows
     }
 
-    /// A row of a message, without its names.
+    /// Returns a row of a message, without its UUID and parent.
     fn row(&self, message: &Message, uuid: &str, blocks: &[ContentBlock]) -> Value {
         let kind = match message.role {
             Role::User => "user",
@@ -227,28 +223,28 @@ impl TranscriptFile {
         row
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WriteState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl WriteState {
     fn write(&mut self, path: &Path, rows: &[Value]) -> io::Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
         let written = self.append(path, rows);
         if written.is_err() {
-            self.file = Place::Lost;
+            self.file = RowFile::Lost;
         }
         written
     }
 
     fn append(&mut self, path: &Path, rows: &[Value]) -> io::Result<()> {
-        if matches!(self.file, Place::Closed) {
-            self.file = Place::Open(open(path)?);
+        if matches!(self.file, RowFile::Closed) {
+            self.file = RowFile::Open(open(path)?);
         }
-        let Place::Open(file) = &mut self.file else {
+        let RowFile::Open(file) = &mut self.file else {
             return Ok(());
         };
         let mut lines = std::mem::take(&mut self.before);
@@ -268,11 +264,11 @@ fn open(path: &Path) -> io::Result<File> {
     options.append(true).create(true).mode(0o600).open(path)
 }
 
-/// The rows of a message: what each is called, and which blocks it has.
+/// Returns UUID and blocks of each row of a message.
 fn named<'a>(
     message: &'a Message,
     uuid: &str,
-    state: &mut State,
+    state: &mut WriteState,
 ) -> Vec<(String, &'a [ContentBlock])> {
     let blocks = &message.content;
     match message.role {
@@ -289,7 +285,7 @@ fn named<'a>(
         }
         Role::User if message.origin == Origin::Results => {
             let is_result = |block: &ContentBlock| matches!(block, ContentBlock::ToolResult(_));
-            // What hooks say stands behind the results, if anything does.
+            // Texts of hooks follow the results.
             let count = blocks.iter().take_while(|block| is_result(block)).count();
             let (results, rest) = blocks.split_at(count);
             let rows = results.chunks(1).enumerate().map(|(index, block)| {
@@ -307,7 +303,7 @@ fn named<'a>(
     }
 }
 
-/// The message itself, in the form of the Messages API.
+/// Returns the message in the form of the Messages API.
 fn said(message: &Message, blocks: &[ContentBlock], uuid: &str) -> Value {
     let blocks = match blocks {
         [ContentBlock::Text { text }] if message.role == Role::User => json!(text),

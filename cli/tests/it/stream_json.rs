@@ -198,7 +198,7 @@ fn r3_control_requests_are_answered_while_a_run_goes_on() {
 7: error: no model is called `no/such`
 8: {}
 9: {}
-10: error: `max_thinking_tokens` is no number of tokens
+10: error: `max_thinking_tokens` is not a number of tokens
 11: {"mcpServers":[]}
 12: error: there is no MCP server `none`; none are configured
 13: error: there is no MCP server `none`; none are configured
@@ -376,11 +376,11 @@ fn lines_that_cannot_be_read_are_named_and_survived() {
         .filter_map(|message| message["content"].as_str())
         .collect();
     insta::assert_snapshot!(faults.join("\n"), @r#"
-line 1 of the input is left out: it is not JSON: expected ident at line 1 column 2
-line 2 of the input is left out: it is not UTF-8: invalid utf-8 sequence of 1 bytes from index 0
-line 3 of the input is left out: it is not a JSON object
-line 4 of the input is left out: it has no `type`
-line 5 of the input is left out: the user message has no `message.content`
+line 1 of the input is ignored: it is not JSON: expected ident at line 1 column 2
+line 2 of the input is ignored: it is not UTF-8: invalid utf-8 sequence of 1 bytes from index 0
+line 3 of the input is ignored: it is not a JSON object
+line 4 of the input is ignored: it has no `type`
+line 5 of the input is ignored: the user message has no `message.content`
 "#);
     let results = messages
         .iter()

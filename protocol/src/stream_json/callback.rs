@@ -1,4 +1,4 @@
-//! Hooks that live in the host: each is a callback that is asked over the link.
+//! Hooks that run in the host: each is a callback, called over the link.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 
 use super::link::Link;
 
-/// How long a callback may take where the host says nothing.
+/// Default time limit of a callback.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The callbacks that a host has asked for, in their order, and what is wrong with others.
+/// Returns the callbacks that the host registered, in order, and a warning for each invalid entry.
 pub(crate) fn callbacks(
     hooks: &Map<String, Value>,
     link: &Arc<Link>,
@@ -22,24 +22,25 @@ pub(crate) fn callbacks(
     let (mut callbacks, mut faults) = (Vec::<Arc<dyn Hook>>::new(), Vec::new());
     for (name, matchers) in hooks {
         let event = name.parse::<HookEvent>();
-        let matchers = Vec::<Asked>::deserialize(matchers).map_err(|error| error.to_string());
+        let matchers =
+            Vec::<MatcherEntry>::deserialize(matchers).map_err(|error| error.to_string());
         let (event, matchers) = match (event, matchers) {
             (Ok(event), Ok(matchers)) => (event, matchers),
             (Err(fault), _) | (_, Err(fault)) => {
-                faults.push(format!("the hooks of `{name}` are not asked: {fault}"));
+                faults.push(format!("the hooks of `{name}` are ignored: {fault}"));
                 continue;
             }
         };
-        for asked in matchers {
-            let timeout = asked.timeout.map(Duration::try_from_secs_f64);
-            let timeout = timeout.and_then(Result::ok).unwrap_or(TIMEOUT);
-            for id in asked.hook_callback_ids {
+        for entry in matchers {
+            let seconds = entry.timeout.map(Duration::try_from_secs_f64);
+            let timeout = seconds.and_then(Result::ok).unwrap_or(TIMEOUT);
+            for id in entry.hook_callback_ids {
                 callbacks.push(Arc::new(Callback {
                     event,
-                    matcher: Matcher::new(asked.matcher.as_deref()),
+                    matcher: Matcher::new(entry.matcher.as_deref()),
                     id,
                     timeout,
-                    blocks_on_failure: asked.on_failure.as_deref() == Some("block"),
+                    blocks_on_failure: entry.on_failure.as_deref() == Some("block"),
                     link: link.clone(),
                 }));
             }
@@ -48,10 +49,10 @@ pub(crate) fn callbacks(
     (callbacks, faults)
 }
 
-/// A matcher as hosts send it.
+/// Entry of a hook event, as hosts send it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct MatcherEntry {
     matcher: Option<String>,
     #[serde(default)]
     hook_callback_ids: Vec<String>,
@@ -103,8 +104,8 @@ impl Callback {
             Ok(Err(fault)) => self.failed(fault, self.blocks_on_failure),
             Err(_) => {
                 let seconds = self.timeout.as_secs_f64();
-                let fault = format!("it gave no answer within {seconds} s");
-                // Whoever guards a tool and is silent has not let it pass.
+                let fault = format!("no answer within {seconds} s");
+                // A hook before a tool that does not answer has not allowed the call.
                 let guards = self.event == HookEvent::PreToolUse;
                 self.failed(fault, guards || self.blocks_on_failure)
             }
@@ -112,9 +113,10 @@ impl Callback {
     }
 
     fn failed(&self, fault: String, blocks: bool) -> HookReply {
-        match blocks {
-            true => HookReply::Block(format!("the hook callback `{}` failed: {fault}", self.id)),
-            false => HookReply::Failed(fault),
+        if blocks {
+            HookReply::Block(format!("the hook callback `{}` failed: {fault}", self.id))
+        } else {
+            HookReply::Failed(fault)
         }
     }
 }

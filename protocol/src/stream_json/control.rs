@@ -1,5 +1,4 @@
-//! What a host may ask for while a session is open: each request is answered, most of them at once, also while a run
-//! goes on.
+//! Control requests to an open session. Most are answered at once, also during a run.
 
 use std::sync::Arc;
 
@@ -12,33 +11,33 @@ use serde_json::{Value, json};
 
 use super::Pipes;
 use super::speaker::Speaker;
-use super::wire::{Fault, Wish, mode};
+use super::wire::{ControlRequest, RequestError, mode};
 
-/// What of an open session can be reached while it is at work.
+/// Handles of an open session that can be used during a run.
 pub(crate) struct Handles {
     pub(crate) controls: Controls,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) servers: Option<Arc<dyn Servers>>,
-    /// What can be ended by its id.
+    /// Background tasks, which can be stopped by id.
     pub(crate) tasks: Vec<Arc<dyn Tasks>>,
     pub(crate) files: Files,
     pub(crate) pipes: Pipes,
     pub(crate) speaker: Arc<Speaker>,
-    /// Whether the user has agreed to a mode that allows everything.
+    /// Whether the mode `bypassPermissions` may be chosen.
     pub(crate) may_bypass: bool,
-    /// How much is thought where the host says nothing.
+    /// Configured thinking budget.
     pub(crate) thinking: Thinking,
-    /// The model at the start.
+    /// Model at the start.
     pub(crate) model: Model,
 }
 
 impl Handles {
-    /// Does what the host asks for.
-    pub(crate) async fn grant(&self, wish: Wish) -> Result<Value, Fault> {
+    /// Carries out a request.
+    pub(crate) async fn grant(&self, wish: ControlRequest) -> Result<Value, RequestError> {
         match wish {
-            Wish::SetPermissionMode { mode: word } => self.set_mode(&word),
-            Wish::SetModel { model } => self.set_model(model.as_deref()),
-            Wish::SetMaxThinkingTokens { tokens } => {
+            ControlRequest::SetPermissionMode { mode: word } => self.set_mode(&word),
+            ControlRequest::SetModel { model } => self.set_model(model.as_deref()),
+            ControlRequest::SetMaxThinkingTokens { tokens } => {
                 let thinking = tokens.map_or(self.thinking, |tokens| Thinking {
                     budget: Some(tokens),
                     ..self.thinking
@@ -46,14 +45,18 @@ impl Handles {
                 self.controls.request(SessionChange::Thinking(thinking));
                 Ok(json!({}))
             }
-            Wish::McpStatus => {
+            ControlRequest::McpStatus => {
                 let statuses = self.servers.iter().flat_map(|servers| servers.status());
-                let statuses: Vec<_> = statuses.map(|status| told(&status)).collect();
+                let statuses: Vec<_> = statuses.map(|status| server_status(&status)).collect();
                 Ok(json!({"mcpServers": statuses}))
             }
-            Wish::McpReconnect { server } => done(self.servers()?.reconnect(&server).await),
-            Wish::McpToggle { server, enabled } => done(self.servers()?.toggle(&server, enabled)),
-            Wish::McpSetServers { servers } => {
+            ControlRequest::McpReconnect { server } => {
+                done(self.servers()?.reconnect(&server).await)
+            }
+            ControlRequest::McpToggle { server, enabled } => {
+                done(self.servers()?.toggle(&server, enabled))
+            }
+            ControlRequest::McpSetServers { servers } => {
                 let change = self.servers()?.set(servers.into_iter().collect()).await;
                 Ok(json!({
                     "added": change.added,
@@ -61,34 +64,37 @@ impl Handles {
                     "errors": change.errors,
                 }))
             }
-            Wish::McpMessage { server, message } => match self.pipes.deliver(&server, message) {
-                true => Ok(json!({})),
-                false => Err(Fault::new(format!(
-                    "there is no server `{server}` in the host"
-                ))),
-            },
-            Wish::ContextUsage => Ok(self.context_usage()),
-            Wish::StopTask { id } => match self.tasks.iter().find(|tasks| tasks.has(&id)) {
+            ControlRequest::McpMessage { server, message } => {
+                if self.pipes.deliver(&server, message) {
+                    Ok(json!({}))
+                } else {
+                    let text = format!("there is no server `{server}` in the host");
+                    Err(RequestError::new(text))
+                }
+            }
+            ControlRequest::ContextUsage => Ok(self.context_usage()),
+            ControlRequest::StopTask { id } => match self.tasks.iter().find(|tasks| tasks.has(&id))
+            {
                 Some(tasks) => {
                     tasks.stop(&id).await;
                     Ok(json!({}))
                 }
-                None => Err(Fault::new(format!("there is no task `{id}`"))),
+                None => Err(RequestError::new(format!("there is no task `{id}`"))),
             },
-            Wish::RewindFiles { prompt, dry_run } => self.rewind(&prompt, dry_run).await,
-            // These need no session, and are answered by whoever hears the host.
-            Wish::Initialize(_)
-            | Wish::Introduction(_)
-            | Wish::Unknown { .. }
-            | Wish::Interrupt { .. }
-            | Wish::Withdraw { .. } => Ok(json!({})),
+            ControlRequest::RewindFiles { prompt, dry_run } => self.rewind(&prompt, dry_run).await,
+            // These need no session and are answered before they get here.
+            ControlRequest::Initialize(_)
+            | ControlRequest::Introduction(_)
+            | ControlRequest::Unknown { .. }
+            | ControlRequest::Interrupt { .. }
+            | ControlRequest::Withdraw { .. } => Ok(json!({})),
         }
     }
 
-    fn set_mode(&self, word: &str) -> Result<Value, Fault> {
+    fn set_mode(&self, word: &str) -> Result<Value, RequestError> {
         let mode = mode(word)?;
         if mode == PermissionMode::BypassPermissions && !self.may_bypass {
-            return Err(Fault::new(
+            return Err(RequestError::new(
                 "Cannot set permission mode to bypassPermissions: the session was not started with \
                  --dangerously-skip-permissions or --allow-dangerously-skip-permissions",
             ));
@@ -97,10 +103,10 @@ impl Handles {
         Ok(json!({"mode": mode.as_str()}))
     }
 
-    fn set_model(&self, name: Option<&str>) -> Result<Value, Fault> {
+    fn set_model(&self, name: Option<&str>) -> Result<Value, RequestError> {
         let name = name.filter(|name| *name != "default");
         let provider = self.models.connect(name);
-        let provider = provider.map_err(|error| Fault::new(error.to_string()))?;
+        let provider = provider.map_err(|error| RequestError::new(error.to_string()))?;
         let resolved = provider.model().name.clone();
         self.controls.request(SessionChange::Model(provider));
         let text = format!("<local-command-stdout>Set model to {resolved}</local-command-stdout>");
@@ -108,17 +114,18 @@ impl Handles {
         Ok(json!({"model": resolved}))
     }
 
-    /// Gives the files back as they were before a prompt, or says what that would change.
-    async fn rewind(&self, prompt: &str, dry_run: bool) -> Result<Value, Fault> {
-        let lost = |error: StoreError| Fault::new(error.to_string());
+    /// Restores the files to their state before a prompt, or returns the changes that would make.
+    async fn rewind(&self, prompt: &str, dry_run: bool) -> Result<Value, RequestError> {
+        let lost = |error: StoreError| RequestError::new(error.to_string());
         let way = self
             .files
             .before(|message| self.speaker.is(message, prompt));
         let Some(way) = way.await.map_err(lost)? else {
             let text = format!("No file checkpoint found for message {prompt}");
-            return match dry_run {
-                true => Ok(json!({"canRewind": false, "error": text})),
-                false => Err(Fault::new(text)),
+            return if dry_run {
+                Ok(json!({"canRewind": false, "error": text}))
+            } else {
+                Err(RequestError::new(text))
             };
         };
         let (insertions, deletions) = way.lines();
@@ -133,20 +140,20 @@ impl Handles {
             return Ok(told);
         }
         for (path, error) in self.files.go(&way).await.map_err(lost)? {
-            let text = format!("`{}` is not given back: {error}", path.display());
+            let text = format!("cannot restore `{}`: {error}", path.display());
             self.speaker.inform(&text, "warning");
         }
         for SkippedFile { path, why } in &way.skipped {
-            let text = format!("`{}` is left as it is: {why}", path.display());
+            let text = format!("`{}` was not restored: {why}", path.display());
             self.speaker.inform(&text, "warning");
         }
         told["skippedLinks"] = json!(way.skipped.len());
         Ok(told)
     }
 
-    fn servers(&self) -> Result<&dyn Servers, Fault> {
+    fn servers(&self) -> Result<&dyn Servers, RequestError> {
         let servers = self.servers.as_deref();
-        servers.ok_or_else(|| Fault::new("there are no MCP servers"))
+        servers.ok_or_else(|| RequestError::new("there are no MCP servers"))
     }
 
     fn context_usage(&self) -> Value {
@@ -172,13 +179,13 @@ impl Handles {
     }
 }
 
-/// The answer where there is nothing to tell but that it was done.
-fn done(outcome: Result<(), String>) -> Result<Value, Fault> {
-    outcome.map(|()| json!({})).map_err(Fault::new)
+/// Converts an outcome without a value.
+fn done(outcome: Result<(), String>) -> Result<Value, RequestError> {
+    outcome.map(|()| json!({})).map_err(RequestError::new)
 }
 
-/// How a server is, in the words of the SDKs.
-fn told(status: &ServerStatus) -> Value {
+/// Returns the status of a server in the form of the SDKs.
+fn server_status(status: &ServerStatus) -> Value {
     let tools = status.tools.iter().map(|tool| {
         let mut told = json!({"name": tool.own_name, "description": tool.description});
         let hints = [
@@ -209,11 +216,11 @@ fn told(status: &ServerStatus) -> Value {
     told
 }
 
-/// What is said of a request that nobody here understands.
-pub(crate) fn unknown(subtype: &str, fault: Option<String>) -> Fault {
+/// Returns the error for an unknown or invalid request.
+pub(crate) fn unknown(subtype: &str, fault: Option<String>) -> RequestError {
     match fault {
-        Some(text) => Fault::new(text),
-        None => Fault::of_code(
+        Some(text) => RequestError::new(text),
+        None => RequestError::of_code(
             "unsupported_request",
             format!("Unsupported control request subtype: {subtype}"),
         ),

@@ -1,4 +1,4 @@
-//! What the host is asked: whether a call may happen, and whether a command may reach a host of the network.
+//! Questions to the host: whether a tool call is allowed, and whether a command may connect to a network host.
 
 use ah_conversation::{
     Destination, Host, HostPermission, Input, PermissionAnswer, PermissionRequest,
@@ -12,15 +12,17 @@ use super::Asks;
 use super::output::fit;
 use super::speaker::Speaker;
 
-/// What stands in the place of a tool's name where the question is about a host of the network.
+/// Tool name in questions about a network host.
 const NETWORK: &str = "SandboxNetworkAccess";
 
 #[async_trait]
 impl Host for Speaker {
     async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
-        match self.wanted.asks {
-            Asks::Nobody => return PermissionAnswer::nobody(question),
-            Asks::Host => {}
+        if let Some(host) = &self.host {
+            return self.waiting(host.permission(question)).await;
+        }
+        if self.wanted.asks == Asks::Nobody {
+            return PermissionAnswer::nobody(question);
         }
         let PermissionRequest {
             call,
@@ -48,13 +50,16 @@ impl Host for Speaker {
         if let Some(reason) = &inquiry.reason {
             request["decision_reason"] = json!(reason);
         }
-        match self.put(request).await {
+        match self.ask(request).await {
             Ok(said) => said.answer(call, &input),
             Err(fault) => refused(&fault),
         }
     }
 
     async fn new_host(&self, host: &str) -> HostPermission {
+        if let Some(program) = &self.host {
+            return self.waiting(program.new_host(host)).await;
+        }
         if self.wanted.asks == Asks::Nobody {
             return HostPermission::No;
         }
@@ -74,33 +79,41 @@ impl Host for Speaker {
             }],
             "tool_use_id": self.link.ids.fresh(),
         });
-        match self.put(request).await {
+        match self.ask(request).await {
             Ok(said) => said.leave(),
-            // Whoever cannot answer has not allowed it.
+            // Without an answer it is not allowed.
             Err(_) => HostPermission::No,
         }
     }
 }
 
 impl Speaker {
-    /// Puts a question; what is said is an `Err` where it cannot be read.
-    async fn put(&self, request: Value) -> Result<Said, String> {
+    /// Reports the session as waiting for the host until `answer` is there.
+    async fn waiting<T>(&self, answer: impl Future<Output = T>) -> T {
         self.state("requires_action");
-        let answer = self.link.ask(request).await;
+        let answer = answer.await;
         self.state("running");
+        answer
+    }
+
+    /// Asks the host; `Err` if it cannot answer, or its answer cannot be parsed.
+    async fn ask(&self, request: Value) -> Result<HostDecision, String> {
+        let answer = self.waiting(self.link.ask(request)).await;
         let answer = answer.map_err(|fault| format!("Error: {fault}"))?;
-        Said::deserialize(&answer).map_err(|fault| format!("the answer cannot be read: {fault}"))
+        HostDecision::deserialize(&answer)
+            .map_err(|fault| format!("the answer cannot be read: {fault}"))
     }
 }
 
-/// The input of a call as a host is shown it: of one that does not fit into a line, the beginnings of its texts.
+/// Returns the input of a call for the host, with long texts cut if it does not fit into a line.
 fn shown(call: &ToolUse) -> Value {
     let mut input = call.input.to_value();
     fit(&mut input);
     input
 }
 
-/// What a host has made of the input of a call, if it has: what it sends back as it was shown is as it was.
+/// Returns the input of a call as changed by the host, if it was. Values that come back as they were shown are unchanged,
+/// even if they were shown cut.
 fn changed(mut updated: Value, shown: &Value, call: &ToolUse) -> Option<Input> {
     let whole = call.input.to_value();
     for (name, value) in updated.as_object_mut().into_iter().flatten() {
@@ -118,14 +131,14 @@ fn refused(why: &str) -> PermissionAnswer {
     }
 }
 
-/// What the host says of a call.
+/// The host's decision on a call.
 #[derive(Deserialize)]
 #[serde(
     tag = "behavior",
     rename_all = "lowercase",
     rename_all_fields = "camelCase"
 )]
-enum Said {
+enum HostDecision {
     Allow {
         updated_input: Option<Value>,
         #[serde(default)]
@@ -139,8 +152,8 @@ enum Said {
     },
 }
 
-impl Said {
-    /// The answer, of a host that was `shown` this input.
+impl HostDecision {
+    /// Returns the answer of a host that was `shown` this input.
     fn answer(self, call: &ToolUse, shown: &Value) -> PermissionAnswer {
         match self {
             Self::Allow {
@@ -148,8 +161,10 @@ impl Said {
                 updated_permissions,
             } => PermissionAnswer::Allow {
                 input: updated_input.and_then(|input| changed(input, shown, call)),
-                // What is of no kind that we know changes nothing.
-                updates: { updated_permissions.into_iter().flatten() }
+                // Unknown kinds of updates are ignored.
+                updates: updated_permissions
+                    .into_iter()
+                    .flatten()
                     .filter_map(|update| PermissionUpdate::deserialize(update).ok())
                     .collect(),
             },
@@ -157,7 +172,7 @@ impl Said {
         }
     }
 
-    /// The same, of a host of the network: what is said for longer than this once is a change of the permissions.
+    /// Returns the answer about a network host; permission updates say for how long it is allowed.
     fn leave(self) -> HostPermission {
         let Self::Allow {
             updated_permissions,
@@ -166,8 +181,8 @@ impl Said {
         else {
             return HostPermission::No;
         };
-        let updates = updated_permissions.into_iter().flatten();
-        let updates = updates.filter_map(|update| PermissionUpdate::deserialize(update).ok());
+        let values = updated_permissions.into_iter().flatten();
+        let updates = values.filter_map(|update| PermissionUpdate::deserialize(update).ok());
         let longest = updates.map(|update| match update.destination() {
             Destination::Session => HostPermission::Session,
             _ => HostPermission::Always,

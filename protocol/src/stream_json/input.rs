@@ -1,30 +1,30 @@
-//! Lines from the host, read by a thread of their own: the host is never kept waiting by what a run does.
+//! Lines from the host, read by a separate thread, so that the host never waits for a run.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use tokio::sync::mpsc;
 
-/// The longest line that is read. A host that sends files whole stays below.
+/// Upper limit of a line, well above that of hosts that send whole files.
 const LONGEST: u64 = 64 << 20;
-/// How many lines wait at most.
+/// Upper limit of waiting lines.
 const WAITING: usize = 64;
 
-/// What was read.
+/// Result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A line, without its end.
+    /// Line without its end.
     Whole(Vec<u8>),
-    /// A line that is too long to be kept; the next one is read as if nothing were.
+    /// Line above the limit, which was skipped.
     TooLong,
-    /// Nothing more can be read, and why.
+    /// Error after which nothing more can be read.
     Broken(String),
 }
 
-/// Reads lines that are not blank until there are no more.
+/// Reads all lines that are not blank.
 pub(crate) fn lines(input: impl Read + Send + 'static) -> mpsc::Receiver<Line> {
     let (sender, receiver) = mpsc::channel(WAITING);
     let mut input = BufReader::with_capacity(64 << 10, input);
-    // It ends with the input or with the program: nothing waits for it.
+    // The thread ends with the input or with the program; nothing waits for it.
     std::thread::spawn(move || {
         loop {
             let line = match next(&mut input, LONGEST) {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_apart_and_long_ones_are_left_out() {
+    fn lines_are_separated_and_long_ones_are_skipped() {
         let mut input = io::Cursor::new(b"one\r\n\n  \ntoo long a line\nlast".to_vec());
         let mut lines = Vec::new();
         while let Some(line) = next(&mut input, 8).unwrap() {

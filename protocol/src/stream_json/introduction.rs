@@ -1,14 +1,14 @@
-//! What we tell of ourselves: the answer to `initialize`, and the `init` message that begins each prompt. Pure.
+//! The response to `initialize`, and the `init` message at the start of each prompt. Pure.
 
 use serde_json::{Value, json};
 
-use super::wire::Listed;
+use super::wire::IntroductionPart;
 use crate::{AgentInfo, Engaged, Introduction};
 
-/// Names of tools for which hosts look in the list of tools under an older one.
+/// Tools that hosts expect under an older name in the list of tools.
 const OLDER: [(&str, &str); 1] = [("Agent", "Task")];
 
-/// The answer to `initialize`.
+/// Returns the response to `initialize`.
 pub(crate) fn all(introduction: &Introduction) -> Value {
     json!({
         "commands": commands(introduction),
@@ -22,7 +22,7 @@ pub(crate) fn all(introduction: &Introduction) -> Value {
     })
 }
 
-/// The kinds of subagents.
+/// Returns the subagent types.
 pub(crate) fn agents(agents: &[AgentInfo]) -> Value {
     let agents = agents.iter().map(|agent| {
         let mut told = json!({"name": agent.name, "description": agent.description});
@@ -34,13 +34,13 @@ pub(crate) fn agents(agents: &[AgentInfo]) -> Value {
     agents.collect()
 }
 
-/// A part of it.
-pub(crate) fn part(introduction: &Introduction, listed: Listed) -> Value {
+/// Returns a part of the response to `initialize`.
+pub(crate) fn part(introduction: &Introduction, listed: IntroductionPart) -> Value {
     match listed {
-        Listed::All => all(introduction),
-        Listed::Commands => commands(introduction),
-        Listed::Models => models(introduction),
-        Listed::Account => introduction.account.clone(),
+        IntroductionPart::All => all(introduction),
+        IntroductionPart::Commands => commands(introduction),
+        IntroductionPart::Models => models(introduction),
+        IntroductionPart::Account => introduction.account.clone(),
     }
 }
 
@@ -56,25 +56,22 @@ fn models(introduction: &Introduction) -> Value {
     models.map(model).collect()
 }
 
-/// What a host is told at the start of each prompt.
+/// Returns the `init` message.
 pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
     let session = &engaged.session;
-    let tools: Vec<&str> = { session.tools().specs().iter() }
-        .map(|spec| listed(&spec.name))
-        .collect();
-    let servers: Vec<_> = { engaged.servers.iter() }
-        .flat_map(|servers| servers.status())
+    let specs = session.tools().specs().iter();
+    let tools: Vec<&str> = specs.map(|spec| listed(&spec.name)).collect();
+    let servers = engaged.servers.iter().flat_map(|servers| servers.status());
+    let servers: Vec<_> = servers
         .map(|status| json!({"name": status.name, "status": status.state.as_str()}))
         .collect();
-    let commands: Vec<&str> = { introduction.commands.iter() }
-        .map(|(name, ..)| name.as_str())
-        .collect();
-    let plugins: Vec<_> = { engaged.plugins.iter() }
+    let commands = introduction.commands.iter();
+    let commands: Vec<&str> = commands.map(|(name, ..)| name.as_str()).collect();
+    let plugins = engaged.plugins.iter();
+    let plugins: Vec<_> = plugins
         .map(|(name, path)| json!({"name": name, "path": path}))
         .collect();
-    let agents: Vec<&str> = { engaged.agents.iter() }
-        .map(|agent| agent.name.as_str())
-        .collect();
+    let agents: Vec<&str> = engaged.agents.iter().map(|it| it.name.as_str()).collect();
     json!({
         "type": "system",
         "subtype": "init",

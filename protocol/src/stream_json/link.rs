@@ -1,4 +1,4 @@
-//! Our own requests to the host: each is a line with an id, and the line with the same id is its answer.
+//! Our requests to the host: each is a line with an id, and the line with the same id is its answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,95 +6,100 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::output::Lines;
+use super::sink::Sink;
 use crate::Ids;
 
-/// The way to the host.
+/// Connection to the host.
 pub(crate) struct Link {
-    pub(crate) lines: Lines,
+    pub(crate) sink: Sink,
     pub(crate) ids: Arc<dyn Ids>,
-    asked: Mutex<Asked>,
+    open: Mutex<OpenRequests>,
 }
 
 type Waiting = oneshot::Sender<Result<Value, String>>;
 
 #[derive(Default)]
-struct Asked {
+struct OpenRequests {
     waiting: HashMap<String, Waiting>,
-    /// Whether the host says nothing any more.
+    /// Whether the host has closed its side.
     is_over: bool,
 }
 
-/// What is said where the host has closed its side.
+/// Error after the host has closed its side.
 const OVER: &str = "the host has closed its side";
 
+/// Error where the host is this program, which takes no control requests.
+const NO_PROCESS: &str = "the host is no process of its own";
+
 impl Link {
-    pub(crate) fn new(lines: Lines, ids: Arc<dyn Ids>) -> Self {
+    pub(crate) fn new(sink: Sink, ids: Arc<dyn Ids>) -> Self {
         Self {
-            lines,
+            sink,
             ids,
-            asked: Mutex::default(),
+            open: Mutex::default(),
         }
     }
 
-    /// Asks the host. Whoever drops the future withdraws the question.
+    /// Sends a request to the host and returns its answer. Dropping the future withdraws the request.
     ///
     /// # Errors
-    /// What the host says why it cannot answer, or that it is gone.
+    /// The host's error text, or that it has closed its side.
     pub(crate) async fn ask(&self, request: Value) -> Result<Value, String> {
         let id = self.ids.fresh();
         let (sender, receiver) = oneshot::channel();
         {
-            let mut asked = self.lock();
-            if asked.is_over {
+            let mut open = self.lock();
+            if open.is_over {
                 return Err(OVER.to_owned());
             }
-            asked.waiting.insert(id.clone(), sender);
+            open.waiting.insert(id.clone(), sender);
         }
-        let question = Open { link: self, id };
-        self.lines.send(json!({
+        let question = OpenRequest { link: self, id };
+        let is_sent = self.sink.send_control(json!({
             "type": "control_request",
             "request_id": question.id,
             "request": request,
         }));
+        if !is_sent {
+            return Err(NO_PROCESS.to_owned());
+        }
         let answer = receiver.await;
         answer.unwrap_or_else(|_| Err(OVER.to_owned()))
     }
 
-    /// Hands an answer to whoever waits for it; an answer to nothing is nobody's.
+    /// Hands an answer to the request with this id; without such a request it is ignored.
     pub(crate) fn answer(&self, id: &str, answer: Result<Value, String>) {
         let waiting = self.lock().waiting.remove(id);
         if let Some(waiting) = waiting {
-            // It may have been withdrawn at this very moment.
+            // The request may be withdrawn at this moment.
             let _ = waiting.send(answer);
         }
     }
 
-    /// The host will answer nothing any more.
+    /// Fails all open requests and any further one.
     pub(crate) fn close(&self) {
-        let mut asked = self.lock();
-        asked.is_over = true;
-        asked.waiting.clear();
+        let mut open = self.lock();
+        open.is_over = true;
+        open.waiting.clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, OpenRequests> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A question that is withdrawn when it is dropped without an answer.
-struct Open<'a> {
+/// Request that is withdrawn when it is dropped without an answer.
+struct OpenRequest<'a> {
     link: &'a Link,
     id: String,
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
         let was_open = self.link.lock().waiting.remove(&self.id).is_some();
         if was_open {
-            self.link
-                .lines
-                .send(json!({"type": "control_cancel_request", "request_id": self.id}));
+            let line = json!({"type": "control_cancel_request", "request_id": self.id});
+            self.link.sink.send_control(line);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The lines that tell a conversation, as the SDKs read them. Pure; the ids come in.
+//! Parts of messages in the form of the SDKs. Pure; ids are arguments.
 
 use ah_conversation::{
     BlockStart, ContentBlock, Delta, ErrorClass, Image, ProviderError, ResultBlock, StreamEvent,
@@ -6,7 +6,7 @@ use ah_conversation::{
 };
 use serde_json::{Value, json};
 
-/// A content block in the form of the Messages API.
+/// Returns a content block in the form of the Messages API.
 pub(crate) fn content(block: &ContentBlock) -> Value {
     match block {
         ContentBlock::Text { text } => json!({"type": "text", "text": text}),
@@ -33,17 +33,17 @@ pub(crate) fn content(block: &ContentBlock) -> Value {
     }
 }
 
-/// What a tool answered, as a block.
+/// Returns a tool result as a block.
 pub(crate) fn tool_result(result: &ToolResult) -> Value {
     let is_text = |block: &ResultBlock| matches!(block, ResultBlock::Text { .. });
-    let content = match result.content.iter().all(is_text) {
-        true => json!(result.text()),
-        false => { result.content.iter() }
-            .map(|block| match block {
-                ResultBlock::Text { text } => json!({"type": "text", "text": text}),
-                ResultBlock::Image(image) => picture(image),
-            })
-            .collect(),
+    let content = if result.content.iter().all(is_text) {
+        json!(result.text())
+    } else {
+        let blocks = result.content.iter().map(|block| match block {
+            ResultBlock::Text { text } => json!({"type": "text", "text": text}),
+            ResultBlock::Image(image) => picture(image),
+        });
+        blocks.collect()
     };
     json!({
         "type": "tool_result",
@@ -53,7 +53,7 @@ pub(crate) fn tool_result(result: &ToolResult) -> Value {
     })
 }
 
-/// What a tool says of its answer besides: an object, or the text of a failure.
+/// Returns a tool's structured result: its details, or the text of a failure.
 pub(crate) fn details(result: &ToolResult) -> Value {
     match (&result.details, result.is_error) {
         (_, true) => json!(format!("Error: {}", result.text())),
@@ -70,7 +70,7 @@ fn picture(image: &Image) -> Value {
     })
 }
 
-/// Tokens as the API counts them.
+/// Returns the token usage in the form of the API.
 pub(crate) fn tokens(usage: &Usage) -> Value {
     json!({
         "input_tokens": usage.input_tokens,
@@ -80,7 +80,7 @@ pub(crate) fn tokens(usage: &Usage) -> Value {
     })
 }
 
-/// An answer of which nothing is said yet but who gives it.
+/// Returns an answer without content.
 pub(crate) fn head(id: &str, model: &str, usage: &Usage) -> Value {
     json!({
         "id": id,
@@ -94,8 +94,8 @@ pub(crate) fn head(id: &str, model: &str, usage: &Usage) -> Value {
     })
 }
 
-/// A piece of an answer as the API streams it; `None` where the API has no such event. `head` gives what the answer
-/// begins with.
+/// Returns a piece of an answer in the form in which the API streams it; `None` if the API has no such event. `head`
+/// returns the answer without content.
 pub(crate) fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option<Value> {
     Some(match event {
         StreamEvent::Started { .. } => json!({"type": "message_start", "message": head()}),
@@ -149,7 +149,7 @@ fn growth(delta: &Delta) -> Value {
     }
 }
 
-/// A moment as the SDKs write it.
+/// Returns a time in the form of the SDKs.
 pub(crate) fn timestamp(time: Time) -> Value {
     let moment = jiff::Timestamp::from_millisecond(time.0);
     match moment {
@@ -158,7 +158,7 @@ pub(crate) fn timestamp(time: Time) -> Value {
     }
 }
 
-/// The kind of a failure of the API, in the SDKs' words.
+/// Returns the SDKs' name for the kind of an API error.
 pub(crate) fn error_kind(error: &ProviderError) -> &'static str {
     match error.class {
         ErrorClass::Authentication => "authentication_failed",
@@ -176,7 +176,7 @@ pub(crate) fn error_kind(error: &ProviderError) -> &'static str {
     }
 }
 
-/// The same where all that is known is the status; 0 means that there was no answer.
+/// Returns the SDKs' name for an HTTP status; 0 means that there was no response.
 pub(crate) fn status_kind(status: u16) -> &'static str {
     match status {
         401 => "authentication_failed",
@@ -190,7 +190,7 @@ pub(crate) fn status_kind(status: u16) -> &'static str {
     }
 }
 
-/// The words of a failure of the API.
+/// Returns the text of an API error.
 pub(crate) fn error_text(error: &ProviderError) -> String {
     match error.status {
         Some(status) => format!("API Error: {status} {}", error.message),
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_written_to_the_millisecond() {
+    fn times_are_written_to_the_millisecond() {
         assert_eq!(
             timestamp(Time(1_795_000_000_007)),
             "2026-11-18T11:06:40.007Z"

@@ -1,5 +1,5 @@
-//! Lines to the host, written by a thread of their own. A host that reads slowly makes the run wait, not the program:
-//! it can still be interrupted, and nothing piles up.
+//! Lines to the host, written by a separate thread. A host that reads slowly makes the run wait but not the program: it
+//! can still be interrupted, and memory stays bounded.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,24 +11,23 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// How many bytes may wait before a run does.
+/// Bytes that may wait to be written before the run waits.
 const MOST_WAITING: usize = 256 << 10;
-/// The longest line that the official hosts take: 1 MiB in characters.
+/// Longest line that the official hosts accept: 1 MiB in characters.
 const LONGEST: usize = 1 << 20;
-/// Room for what stands around a value that has to fit into a line.
+/// Room for the rest of the line around a value.
 const AROUND: usize = 16 << 10;
-/// How much of each text, and how many of each list, are left in a line that would be too long: one after the other is
-/// tried until it fits.
+/// Lengths to which texts and lists are cut in a line that is too long, tried in order until it fits.
 const LEFT: [usize; 6] = [64 << 10, 16 << 10, 4 << 10, 1 << 10, 256, 64];
 
 /// Writes lines in the order in which they are sent.
 pub(crate) struct Lines {
     sender: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
-    state: Arc<State>,
+    state: Arc<WriterState>,
     is_done: Mutex<mpsc::Receiver<()>>,
 }
 
-struct State {
+struct WriterState {
     waiting: AtomicUsize,
     written: Notify,
     closed: CancellationToken,
@@ -36,11 +35,11 @@ struct State {
 }
 
 impl Lines {
-    /// Writes to `output`; `closed` is cancelled when it cannot be written any more.
+    /// Starts writing to `output`; `closed` is cancelled after a write error.
     pub(crate) fn new(output: Box<dyn Write + Send>, closed: CancellationToken) -> Self {
         let (sender, receiver) = mpsc::channel::<Vec<u8>>();
         let (done, is_done) = mpsc::channel::<()>();
-        let state = Arc::new(State {
+        let state = Arc::new(WriterState {
             waiting: AtomicUsize::new(0),
             written: Notify::new(),
             closed,
@@ -68,12 +67,12 @@ impl Lines {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = &*sender {
             self.state.waiting.fetch_add(line.len(), Ordering::Relaxed);
-            // The thread ends early only where nothing can be written any more.
+            // The thread only ends early after a write error.
             let _ = sender.send(line);
         }
     }
 
-    /// Returns when not too much is waiting to be written.
+    /// Waits until not too much is waiting to be written.
     pub(crate) async fn ready(&self) {
         loop {
             let written = self.state.written.notified();
@@ -85,17 +84,17 @@ impl Lines {
         }
     }
 
-    /// Why nothing can be written any more, if that is so.
+    /// Returns the write error, if there was one.
     pub(crate) fn fault(&self) -> Option<String> {
         self.state.fault.get().map(ToString::to_string)
     }
 
-    /// Sends nothing more, and waits until all is written: for good, or for `patience`.
+    /// Sends nothing more, and waits until all is written: without limit, or for `patience`.
     pub(crate) fn finish(&self, patience: Option<Duration>) {
         let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         *sender = None;
         let is_done = self.is_done.lock().unwrap_or_else(PoisonError::into_inner);
-        // It says nothing; it is dropped when the thread ends.
+        // Nothing is sent on it; it is dropped when the thread ends.
         let _ = match patience {
             Some(patience) => is_done.recv_timeout(patience).is_ok(),
             None => is_done.recv().is_ok(),
@@ -103,7 +102,11 @@ impl Lines {
     }
 }
 
-fn write_all(mut output: Box<dyn Write + Send>, lines: &mpsc::Receiver<Vec<u8>>, state: &State) {
+fn write_all(
+    mut output: Box<dyn Write + Send>,
+    lines: &mpsc::Receiver<Vec<u8>>,
+    state: &WriterState,
+) {
     for line in lines {
         let written = output.write_all(&line).and_then(|()| output.flush());
         state.waiting.fetch_sub(line.len(), Ordering::Relaxed);
@@ -123,7 +126,7 @@ fn bytes(value: &Value) -> Vec<u8> {
     line
 }
 
-/// Makes a message fit: what is said twice goes first, then what long texts have behind their beginning.
+/// Shortens a message to fit into a line: first the tool's structured result, which is there twice, then long texts.
 fn shorten(value: &mut Value) {
     if let Some(details) = value.get_mut("tool_use_result") {
         *details = Value::Null;
@@ -131,7 +134,7 @@ fn shorten(value: &mut Value) {
     fit(value);
 }
 
-/// Cuts a value so that it fits into a line.
+/// Cuts texts and lists in a value so that it fits into a line.
 pub(crate) fn fit(value: &mut Value) {
     if !is_too_long(value) {
         return;
@@ -162,7 +165,7 @@ fn cut(value: &mut Value, left: usize) {
     }
 }
 
-/// Whether a value is too long to stand in a line whole.
+/// Whether a value is too long for a line.
 pub(crate) fn is_too_long(value: &Value) -> bool {
     bytes(value).len() > LONGEST - AROUND
 }
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_is_closed_is_told_once_and_holds_nobody_up() {
+    fn a_closed_output_cancels_its_token_and_does_not_block() {
         struct Closed;
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

@@ -1,4 +1,4 @@
-//! MCP servers that live in the host: their JSON-RPC goes over the link, one `mcp_message` each way.
+//! Connections to MCP servers that run in the host: JSON-RPC over the link, one `mcp_message` per message.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -12,15 +12,15 @@ use tokio::sync::mpsc;
 use super::link::Link;
 use super::output::is_too_long;
 
-/// The way to the servers of the host.
+/// Connections to the servers of the host.
 #[derive(Clone)]
 pub struct Pipes {
     link: Arc<Link>,
-    /// What the host says by itself, or answers, by server.
+    /// Senders of incoming messages by server.
     inbound: Arc<Mutex<HashMap<String, mpsc::UnboundedSender<Value>>>>,
 }
 
-/// The way to one server: JSON-RPC messages out and in.
+/// Connection to one server: JSON-RPC messages in both directions.
 pub struct Pipe {
     /// To the server.
     pub outbound: Pin<Box<dyn Sink<Value, Error = Gone> + Send>>,
@@ -28,7 +28,7 @@ pub struct Pipe {
     pub inbound: Pin<Box<dyn Stream<Item = Value> + Send>>,
 }
 
-/// Nobody listens any more.
+/// The receiver was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the host has closed its side")]
 pub struct Gone;
@@ -41,13 +41,13 @@ impl Pipes {
         }
     }
 
-    /// The way to the server of this name. Another way to it that was there before leads nowhere from now on.
+    /// Opens a connection to a server. An earlier one to the same server receives nothing more.
     pub fn pipe(&self, server: &str) -> Pipe {
         let (to_us, from_host) = mpsc::unbounded_channel();
         let (to_host, from_us) = mpsc::unbounded_channel();
         self.lock().insert(server.to_owned(), to_us.clone());
         let carrying = carry(self.link.clone(), server.to_owned(), from_us, to_us);
-        // It ends with the side that sends.
+        // The task ends when `outbound` is dropped.
         tokio::spawn(carrying);
         Pipe {
             outbound: Box::pin(sink::unfold(to_host, async |to_host, message| {
@@ -61,7 +61,7 @@ impl Pipes {
         }
     }
 
-    /// Hands on what a server says by itself; says whether anybody listens.
+    /// Hands on a message that a server sent by itself; returns whether there is a receiver.
     pub(crate) fn deliver(&self, server: &str, message: Value) -> bool {
         let inbound = self.lock();
         let listener = inbound.get(server);
@@ -73,8 +73,8 @@ impl Pipes {
     }
 }
 
-/// Carries messages to a server, and its answers back, until the client goes. Several may be on their way at once; what
-/// is not answered when it goes is withdrawn.
+/// Carries messages to a server and its answers back until the client is dropped. Several may be open at once; those still
+/// open then are withdrawn.
 async fn carry(
     link: Arc<Link>,
     server: String,
@@ -84,7 +84,7 @@ async fn carry(
     let mut asked = FuturesUnordered::new();
     loop {
         tokio::select! {
-            // The line of a message is out before the next message is taken, so that their order stays.
+            // A message is sent before the next one is taken, so that their order is kept.
             biased;
             Some(()) = asked.next() => {}
             message = from_us.recv() => match message {
@@ -95,12 +95,12 @@ async fn carry(
     }
 }
 
-/// Carries one message, and the answer to it.
+/// Carries one message and its answer.
 async fn ask(link: &Link, server: &str, message: Value, to_us: &mpsc::UnboundedSender<Value>) {
     let id = message.get("id").cloned();
-    // Cut, it would be another call.
+    // It must not be cut, which would change the call.
     if is_too_long(&message) {
-        let text = "it is too long for the host, which takes lines up to 1 MiB";
+        let text = "the message is too long for the host, which accepts lines up to 1 MiB";
         let _ = id.map(|id| to_us.send(failure(&id, text)));
         return;
     }
@@ -110,14 +110,14 @@ async fn ask(link: &Link, server: &str, message: Value, to_us: &mpsc::UnboundedS
         "message": message,
     }));
     let answer = answer.await;
-    // A notification is acknowledged and no more.
+    // A notification is only acknowledged.
     let Some(id) = id else { return };
     let answer = match answer.map(|mut answer| answer["mcp_response"].take()) {
         Ok(response) if response.is_object() => response,
-        Ok(_) => failure(&id, "the host has not answered it"),
+        Ok(_) => failure(&id, "the host sent no response"),
         Err(fault) => failure(&id, &fault),
     };
-    // The client may have gone meanwhile.
+    // The client may be dropped by now.
     let _ = to_us.send(answer);
 }
 

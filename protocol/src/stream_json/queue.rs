@@ -1,5 +1,5 @@
-//! The prompts that a host has sent and that are not answered yet, in the order in which they are. What is first is being
-//! answered, or will be at once: an interrupt is meant for it, however far it is.
+//! Queue of the host's unanswered prompts. The first is being answered or will be next, so an interrupt applies to it,
+//! even before it has begun.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// The prompts that are not answered yet.
+/// Unanswered prompts in order.
 pub(crate) struct Queue {
     tickets: Mutex<VecDeque<Arc<Ticket>>>,
-    /// Ends every run.
+    /// Stops every run.
     stop: CancellationToken,
 }
 
-/// A prompt's place among them.
+/// A prompt's place in the queue.
 pub(crate) struct Ticket {
-    /// The host's name for it.
+    /// UUID given by the host.
     uuid: Option<String>,
-    /// Ends its run.
+    /// Stops its run.
     pub(crate) run: CancellationToken,
     has_begun: OnceLock<()>,
     is_withdrawn: OnceLock<()>,
@@ -32,7 +32,7 @@ impl Queue {
         }
     }
 
-    /// Gives a prompt its place, the last one.
+    /// Appends a prompt.
     pub(crate) fn join(&self, uuid: Option<String>) -> Arc<Ticket> {
         let ticket = Arc::new(Ticket {
             uuid,
@@ -44,27 +44,27 @@ impl Queue {
         ticket
     }
 
-    /// The first prompt is taken up; says whether it is still wanted.
+    /// Marks the first prompt as begun; returns whether it was not withdrawn.
     pub(crate) fn begin(&self, ticket: &Ticket) -> bool {
         let _held = self.lock();
-        // Only once.
+        // It begins once.
         let _ = ticket.has_begun.set(());
         ticket.is_withdrawn.get().is_none()
     }
 
-    /// The first prompt is answered.
+    /// Removes the first prompt, which is answered.
     pub(crate) fn leave(&self) {
         self.lock().pop_front();
     }
 
-    /// Ends the run of the first prompt, and, if that is wanted, takes back all others; gives what is told of them.
+    /// Stops the run of the first prompt and optionally withdraws all others; returns the response for the host.
     pub(crate) fn interrupt(&self, cancels_others: bool) -> Value {
         let tickets = self.lock();
         if let Some(first) = tickets.front() {
             first.run.cancel();
         }
-        let others = tickets.iter().skip(1);
-        let others: Vec<_> = others
+        let waiting = tickets.iter().skip(1);
+        let others: Vec<_> = waiting
             .filter(|ticket| ticket.is_withdrawn.get().is_none())
             .collect();
         let named = others.iter().filter_map(|ticket| ticket.uuid.as_deref());
@@ -76,7 +76,7 @@ impl Queue {
         json!({"still_queued": [], "cancelled": named})
     }
 
-    /// Takes back the prompt that the host knows by this name; says whether it had not begun.
+    /// Withdraws the prompt with this UUID; returns whether it was there and had not begun.
     pub(crate) fn withdraw(&self, uuid: &str) -> bool {
         let tickets = self.lock();
         let mut waiting = tickets.iter().filter(|ticket| {
@@ -94,7 +94,7 @@ impl Queue {
 
 impl Ticket {
     fn withdraw(&self) {
-        // Twice is as good as once.
+        // A second time changes nothing.
         let _ = self.is_withdrawn.set(());
     }
 }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interrupt_is_for_the_first_prompt_also_before_it_has_begun() {
+    fn an_interrupt_applies_to_the_first_prompt_even_before_it_has_begun() {
         let queue = Queue::new(CancellationToken::new());
         assert_eq!(queue.interrupt(false), json!({"still_queued": []}));
         let tickets: Vec<_> = [Some("a"), Some("b"), None, Some("c")]

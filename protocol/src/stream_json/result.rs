@@ -1,4 +1,4 @@
-//! How a run ended, as one JSON object: the last line of each prompt, and all that `--output-format json` prints. Pure.
+//! The `result` message: the last of each prompt, and all that `--output-format json` prints. Pure.
 
 use ah_agent::{RunFailure, RunOutcome};
 use ah_conversation::{Cost, ExitReason, Model, ModelUsage, ProviderError, ToolUse};
@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::message::{error_text, tokens};
 
-/// What is added up from one prompt to the next.
+/// Sums over all prompts of the session.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     shares: Vec<ModelUsage>,
 }
 
 impl Totals {
-    /// Adds what a run took.
+    /// Adds the usage of a run.
     pub(crate) fn add(&mut self, models: &[ModelUsage]) {
         for share in models {
             ModelUsage::add(&mut self.shares, share.clone());
@@ -25,17 +25,17 @@ impl Totals {
     }
 }
 
-/// What the words of a result need besides the outcome.
+/// Values that the text of a result needs besides the outcome.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Circumstances {
-    /// What `--max-turns` and `--max-budget-usd` said.
+    /// Values of `--max-turns` and `--max-budget-usd`.
     pub(crate) max_turns: Option<u32>,
     pub(crate) max_budget_usd: Option<f64>,
-    /// Whether an interrupt came while the model was asked, and not while its tools ran.
+    /// Whether an interrupt came during a model call, not while tools ran.
     pub(crate) while_speaking: bool,
 }
 
-/// The `result` object, without its ids. `describe` knows a model by its provider and its name.
+/// Returns the `result` message without its ids. `describe` looks up a model by provider and name.
 pub(crate) fn result(
     outcome: &RunOutcome,
     totals: &Totals,
@@ -71,7 +71,7 @@ pub(crate) fn result(
     Value::Object(object)
 }
 
-/// The `result` object where no run could begin.
+/// Returns the `result` message where no run could begin.
 pub(crate) fn not_begun(text: &str) -> Value {
     json!({
         "type": "result",
@@ -116,7 +116,7 @@ fn denial(call: &ToolUse) -> Value {
     })
 }
 
-/// How a run ended, in the words of the SDK.
+/// End of a run in the terms of the SDKs.
 struct Ending {
     subtype: &'static str,
     is_error: bool,
@@ -202,7 +202,7 @@ impl Ending {
         }
     }
 
-    /// A failure of the API counts as a success that is an error: its text is the result.
+    /// An API error has the subtype `success` with `is_error`, and its text as the result.
     fn api_error(error: &ProviderError) -> Self {
         Self {
             subtype: "success",

@@ -1,13 +1,14 @@
-//! Prompts one after the other, and what a host wants in between and meanwhile.
+//! Serving a host: prompts one after the other, control requests between and during them.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use ah_agent::hooks::Hook;
 use ah_agent::{RunFailure, RunOutcome, Stop};
 use ah_conversation::{ContentBlock, ExitReason, Origin, StoreError};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::callback::callbacks;
@@ -17,18 +18,23 @@ use super::introduction;
 use super::link::Link;
 use super::message::{error_kind, error_text};
 use super::output::Lines;
+use super::program::{Program, Request};
 use super::queue::{Queue, Ticket};
 use super::result::{Circumstances, Totals, not_begun, result};
+use super::sink::Sink;
 use super::speaker::Speaker;
-use super::wire::{self, Fault, Incoming, Initialize, Listed, Priority, Prompt, Return, Wish};
+use super::wire::{
+    self, ControlRequest, Incoming, Initialize, IntroductionPart, Priority, Prompt, RequestError,
+    ResponseForm,
+};
 use super::{Pipes, Wanted};
 use crate::transcript::unwritten;
 use crate::{Engaged, Engine, Ids, Introduction, Refusal, Setting, TranscriptFile};
 
-/// How long what was said may take to be read once somebody wants us gone.
+/// Time limit for flushing the output on shutdown.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where a host's words come from.
+/// Input from the host.
 pub enum Source {
     /// Lines of the protocol.
     Lines(Box<dyn Read + Send>),
@@ -36,29 +42,29 @@ pub enum Source {
     Prompt(String),
 }
 
-/// The two ends of the talk.
+/// Input and output of the session.
 pub struct Streams {
-    /// What the host says.
+    /// Input from the host.
     pub source: Source,
-    /// What we say.
+    /// Output to the host, a line at a time.
     pub output: Box<dyn Write + Send>,
 }
 
-/// How it ended.
+/// End of serving a host.
 #[derive(Debug)]
 pub enum Served {
-    /// The host has no more prompts. Whether the last result, or a line of the host, was an error.
+    /// The host has no more prompts.
     Ended {
-        /// Whether it was.
+        /// Whether the last result, or a line of the host, was an error.
         is_error: bool,
-        /// Why the last run could not go on.
+        /// Failure that ended the last run, if any.
         failure: Option<RunFailure>,
     },
     /// The session could not be opened.
     Refused,
-    /// The conversation could not be kept.
+    /// The conversation could not be stored.
     Lost(StoreError),
-    /// The host does not read any more; why.
+    /// The output could not be written; the error text.
     Closed(String),
 }
 
@@ -70,76 +76,82 @@ pub async fn serve(
     wanted: Wanted,
     stop: &CancellationToken,
 ) -> Served {
-    let closed = stop.clone();
-    let link = Arc::new(Link::new(Lines::new(streams.output, closed), ids));
-    let (work, next) = mpsc::unbounded_channel();
-    let desk = Arc::new(Desk {
-        link: link.clone(),
-        work: Mutex::new(Some(work)),
-        open: OnceLock::new(),
-        early: Mutex::new(Some(Vec::new())),
-        queue: Queue::new(stop.clone()),
-        is_faulty: OnceLock::new(),
-        engine,
-        introduction: OnceLock::new(),
-    });
+    let lines = Lines::new(streams.output, stop.clone());
+    let link = Arc::new(Link::new(Sink::Lines(lines), ids));
+    let speaker = Speaker::new(link, wanted, None);
+    let (worker, next) = Worker::new(speaker, engine, Vec::new(), stop);
+    let shared = worker.shared.clone();
     match streams.source {
         Source::Lines(input) => {
-            tokio::spawn(desk.clone().hear(input::lines(input)));
+            tokio::spawn(shared.hear(input::lines(input)));
         }
         Source::Prompt(text) => {
-            desk.prompt(Prompt {
+            shared.prompt(Prompt {
                 content: vec![ContentBlock::text(text)],
                 ..Prompt::default()
             });
-            desk.end();
+            shared.end();
         }
     }
-    let speaker = Arc::new(Speaker::new(link.clone(), wanted));
-    let server = Server {
-        desk,
-        speaker,
-        stop: stop.clone(),
-        totals: Totals::default(),
-        is_error: false,
-        failure: None,
-    };
-    let served = server.work(next).await;
-    link.close();
-    link.lines.finish(stop.is_cancelled().then_some(PATIENCE));
-    match link.lines.fault() {
-        Some(fault) => Served::Closed(fault),
-        None => served,
-    }
+    worker.perform(next).await
 }
 
-/// Something to do, in the order in which the host asked for it.
+/// Serves this program until its requests end, or `stop` is cancelled. The messages and their order are those of
+/// [`serve`]. Of `wanted`, `asks` does not count: questions go to the program's host.
+pub async fn serve_program(
+    program: Program,
+    engine: Arc<dyn Engine>,
+    ids: Arc<dyn Ids>,
+    wanted: Wanted,
+    stop: &CancellationToken,
+) -> Served {
+    let sink = Sink::Messages(program.messages, stop.clone());
+    let link = Arc::new(Link::new(sink, ids));
+    let speaker = Speaker::new(link, wanted, program.host);
+    let (worker, next) = Worker::new(speaker, engine, program.hooks, stop);
+    let following = tokio::spawn(worker.shared.clone().follow(program.requests));
+    let served = worker.perform(next).await;
+    // Later requests fail once it has been dropped.
+    following.abort();
+    let _ = following.await;
+    served
+}
+
+/// Work in the order in which the host sent it.
 enum Work {
-    /// The host has said who it is.
-    Open(Return, Box<Initialize>),
-    /// Something else of the host needs the session.
+    /// `initialize`.
+    Open(ReplyTo, Box<Initialize>),
+    /// Another request that needs the session.
     OpenAnyhow,
     Prompt(Prompt, Arc<Ticket>),
 }
 
-/// What both sides of the talk look at: the one that hears the host, and the one that works.
-struct Desk {
+/// Destination of the response to a request.
+enum ReplyTo {
+    /// A line to the host.
+    Line(ResponseForm),
+    /// The caller in this program.
+    Caller(oneshot::Sender<Result<Value, String>>),
+}
+
+/// State shared by the task that reads the host's input and the one that works.
+struct Shared {
     link: Arc<Link>,
-    /// Gone when the host has said its last word.
+    /// `None` after the end of the input.
     work: Mutex<Option<mpsc::UnboundedSender<Work>>>,
     open: OnceLock<Handles>,
-    /// What was asked for before the session was open; gone since.
-    early: Mutex<Option<Vec<(Return, Wish)>>>,
-    /// The prompts that are not answered yet.
+    /// Requests from before the session was open; `None` since.
+    early: Mutex<Option<Vec<(ReplyTo, ControlRequest)>>>,
+    /// Unanswered prompts.
     queue: Queue,
-    /// Set by a line that could not be read.
+    /// Set by a line that could not be parsed.
     is_faulty: OnceLock<()>,
     engine: Arc<dyn Engine>,
     introduction: OnceLock<Introduction>,
 }
 
-impl Desk {
-    /// Hears the host to its end.
+impl Shared {
+    /// Reads the host's lines until there are no more.
     async fn hear(self: Arc<Self>, mut lines: mpsc::Receiver<Line>) {
         let mut number = 0_usize;
         while let Some(line) = lines.recv().await {
@@ -154,8 +166,19 @@ impl Desk {
                 Err(fault) => self.complain(number, &fault),
             }
         }
-        // Questions that are open now are answered by nobody.
+        // Requests that are open now get no answer.
         self.link.close();
+        self.end();
+    }
+
+    /// Takes the requests of this program until there are no more.
+    async fn follow(self: Arc<Self>, mut requests: mpsc::UnboundedReceiver<Request>) {
+        while let Some(request) = requests.recv().await {
+            match request {
+                Request::Prompt(prompt) => self.prompt(prompt),
+                Request::Control(wish, reply) => self.request(ReplyTo::Caller(reply), wish),
+            }
+        }
         self.end();
     }
 
@@ -168,33 +191,35 @@ impl Desk {
                 self.prompt(prompt);
             }
             Incoming::Answer { id, answer } => self.link.answer(&id, answer),
-            Incoming::Request(to, wish) => self.request(to, wish),
+            Incoming::Request(to, wish) => self.request(ReplyTo::Line(to), wish),
             Incoming::Withdrawal(_) | Incoming::Nothing => {}
         }
     }
 
-    fn request(self: &Arc<Self>, to: Return, wish: Wish) {
+    fn request(self: &Arc<Self>, to: ReplyTo, wish: ControlRequest) {
         match wish {
-            Wish::Interrupt { cancels_others } => {
+            ControlRequest::Interrupt { cancels_others } => {
                 let told = self.queue.interrupt(cancels_others);
-                self.reply(&to, Ok(told));
+                self.reply(to, Ok(told));
             }
-            Wish::Withdraw { prompt } => {
+            ControlRequest::Withdraw { prompt } => {
                 let cancelled = self.queue.withdraw(&prompt);
-                self.reply(&to, Ok(json!({"cancelled": cancelled})));
+                self.reply(to, Ok(json!({"cancelled": cancelled})));
             }
-            Wish::Introduction(listed) => {
+            ControlRequest::Introduction(listed) => {
                 let told = introduction::part(self.introduction(), listed);
-                self.reply(&to, Ok(told));
+                self.reply(to, Ok(told));
             }
-            Wish::Unknown { subtype, fault } => self.reply(&to, Err(unknown(&subtype, fault))),
-            Wish::Initialize(wishes) if self.open.get().is_none() => {
+            ControlRequest::Unknown { subtype, fault } => {
+                self.reply(to, Err(unknown(&subtype, fault)))
+            }
+            ControlRequest::Initialize(wishes) if self.open.get().is_none() => {
                 self.put(Work::Open(to, wishes));
             }
-            // A host that has lost the answer asks again; what it wants besides comes too late.
-            Wish::Initialize(_) => {
-                let told = introduction::part(self.introduction(), Listed::All);
-                self.reply(&to, Ok(told));
+            // A host that lost the response asks again; its options come too late.
+            ControlRequest::Initialize(_) => {
+                let told = introduction::part(self.introduction(), IntroductionPart::All);
+                self.reply(to, Ok(told));
             }
             wish => {
                 let mut early = lock(&self.early);
@@ -204,46 +229,52 @@ impl Desk {
                     return;
                 }
                 drop(early);
-                let desk = self.clone();
-                tokio::spawn(async move { desk.grant(to, wish).await });
+                let shared = self.clone();
+                tokio::spawn(async move { shared.grant(to, wish).await });
             }
         }
     }
 
-    /// Does what the host asks for of an open session.
-    async fn grant(&self, to: Return, wish: Wish) {
+    /// Carries out a request that needs the session.
+    async fn grant(&self, to: ReplyTo, wish: ControlRequest) {
         let Some(handles) = self.open.get() else {
-            let fault = Fault::new("the session could not be opened");
-            return self.reply(&to, Err(fault));
+            let fault = RequestError::new("the session could not be opened");
+            return self.reply(to, Err(fault));
         };
         let mode = wish.mode();
         let outcome = handles.grant(wish).await;
         let mode = mode.filter(|_| outcome.is_ok());
-        self.reply(&to, outcome);
+        self.reply(to, outcome);
         mode.into_iter().for_each(|mode| handles.speaker.mode(mode));
     }
 
-    /// What the program tells of itself: read once, since it stands in many files.
+    /// Returns the program's description, which is read from many files and therefore once.
     fn introduction(&self) -> &Introduction {
         self.introduction.get_or_init(|| self.engine.introduction())
     }
 
-    fn reply(&self, to: &Return, outcome: Result<Value, Fault>) {
-        self.link.lines.send(to.line(outcome));
+    fn reply(&self, to: ReplyTo, outcome: Result<Value, RequestError>) {
+        match to {
+            ReplyTo::Line(to) => {
+                self.link.sink.send_control(to.line(outcome));
+            }
+            // The caller may have dropped its future.
+            ReplyTo::Caller(reply) => drop(reply.send(outcome.map_err(|fault| fault.text))),
+        }
     }
 
-    /// Takes a prompt in.
+    /// Queues a prompt.
     fn prompt(&self, prompt: Prompt) {
         let ticket = self.queue.join(prompt.uuid.clone());
         self.put(Work::Prompt(prompt, ticket));
     }
 
-    /// Tells the host that a line of its own could not be understood, and goes on.
+    /// Reports a line of the host that could not be parsed.
     fn complain(&self, number: usize, fault: &str) {
         let _ = self.is_faulty.set(());
-        let text = format!("line {number} of the input is left out: {fault}");
+        let text = format!("line {number} of the input is ignored: {fault}");
         tracing::error!("{text}");
-        self.link.lines.send(json!({
+        self.link.sink.send(json!({
             "type": "system",
             "subtype": "informational",
             "level": "error",
@@ -255,7 +286,7 @@ impl Desk {
 
     fn put(&self, work: Work) {
         if let Some(sender) = &*lock(&self.work) {
-            // The other side ends only with all of this.
+            // The receiver lives as long as this.
             let _ = sender.send(work);
         }
     }
@@ -265,10 +296,12 @@ impl Desk {
     }
 }
 
-/// The side that works.
-struct Server {
-    desk: Arc<Desk>,
+/// Task that runs the prompts.
+struct Worker {
+    shared: Arc<Shared>,
     speaker: Arc<Speaker>,
+    /// Hooks of this program, if it is the host.
+    hooks: Vec<Arc<dyn Hook>>,
     stop: CancellationToken,
     totals: Totals,
     /// Whether the last result was an error.
@@ -277,7 +310,48 @@ struct Server {
     failure: Option<RunFailure>,
 }
 
-impl Server {
+impl Worker {
+    fn new(
+        speaker: Speaker,
+        engine: Arc<dyn Engine>,
+        hooks: Vec<Arc<dyn Hook>>,
+        stop: &CancellationToken,
+    ) -> (Self, mpsc::UnboundedReceiver<Work>) {
+        let (work, next) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            link: speaker.link.clone(),
+            work: Mutex::new(Some(work)),
+            open: OnceLock::new(),
+            early: Mutex::new(Some(Vec::new())),
+            queue: Queue::new(stop.clone()),
+            is_faulty: OnceLock::new(),
+            engine,
+            introduction: OnceLock::new(),
+        });
+        let worker = Self {
+            shared,
+            speaker: Arc::new(speaker),
+            hooks,
+            stop: stop.clone(),
+            totals: Totals::default(),
+            is_error: false,
+            failure: None,
+        };
+        (worker, next)
+    }
+
+    /// Does the work, then waits until all that was said is written.
+    async fn perform(self, next: mpsc::UnboundedReceiver<Work>) -> Served {
+        let (link, stop) = (self.shared.link.clone(), self.stop.clone());
+        let served = self.work(next).await;
+        link.close();
+        link.sink.finish(stop.is_cancelled().then_some(PATIENCE));
+        match link.sink.fault() {
+            Some(fault) => Served::Closed(fault),
+            None => served,
+        }
+    }
+
     async fn work(mut self, mut next: mpsc::UnboundedReceiver<Work>) -> Served {
         let mut engaged = None;
         loop {
@@ -300,7 +374,7 @@ impl Server {
             let engaged = engaged.as_mut().expect("it was opened above");
             match work {
                 Work::Open(to, _) => {
-                    let mut told = introduction::all(self.desk.introduction());
+                    let mut told = introduction::all(self.shared.introduction());
                     told["agents"] = introduction::agents(&engaged.agents);
                     let mode = engaged.session.settings().permissions.mode;
                     told["current_permission_mode"] = json!(mode.as_str());
@@ -308,17 +382,17 @@ impl Server {
                     for applied in ["hooks", "mcp_servers", "plugins"] {
                         told[format!("{applied}_applied")] = json!(true);
                     }
-                    self.desk.reply(&to, Ok(told));
+                    self.shared.reply(to, Ok(told));
                 }
                 Work::OpenAnyhow => {}
                 Work::Prompt(prompt, ticket) => {
                     self.catch_up().await;
-                    if self.desk.queue.begin(&ticket)
+                    if self.shared.queue.begin(&ticket)
                         && let Err(error) = self.turn(engaged, prompt, &ticket.run).await
                     {
                         return Served::Lost(error);
                     }
-                    self.desk.queue.leave();
+                    self.shared.queue.leave();
                 }
             }
             self.catch_up().await;
@@ -328,27 +402,28 @@ impl Server {
         {
             return Served::Lost(error);
         }
-        let is_error = self.is_error || self.desk.is_faulty.get().is_some();
+        let is_error = self.is_error || self.shared.is_faulty.get().is_some();
         Served::Ended {
             is_error,
             failure: self.failure,
         }
     }
 
-    /// Answers what was asked for before the session was open, in its order.
+    /// Answers the requests from before the session was open, in order.
     async fn catch_up(&self) {
-        let early = lock(&self.desk.early).take();
+        let early = lock(&self.shared.early).take();
         for (to, wish) in early.into_iter().flatten() {
-            self.desk.grant(to, wish).await;
+            self.shared.grant(to, wish).await;
         }
     }
 
     async fn open(&self, wishes: &Initialize) -> Result<Engaged, Refusal> {
-        let (desk, speaker) = (&self.desk, &self.speaker);
-        let pipes = Pipes::new(desk.link.clone());
+        let (shared, speaker) = (&self.shared, &self.speaker);
+        let pipes = Pipes::new(shared.link.clone());
         let given = wishes.hooks.clone().unwrap_or_default();
-        let (hooks, faults) = callbacks(&given, &desk.link);
-        let engaged = desk.engine.open(Setting {
+        let (mut hooks, faults) = callbacks(&given, &shared.link);
+        hooks.append(&mut self.hooks.clone());
+        let engaged = shared.engine.open(Setting {
             wishes,
             frontend: speaker.clone(),
             hooks,
@@ -361,10 +436,10 @@ impl Server {
                 path.clone(),
                 &engaged.session_id,
                 &engaged.cwd,
-                &desk.introduction().version,
+                &shared.introduction().version,
                 wishes.title.as_deref(),
                 engaged.session.transcript().messages(),
-                &*desk.link.ids,
+                &*shared.link.ids,
             );
             match opened {
                 // It is opened once.
@@ -393,13 +468,13 @@ impl Server {
             model: engaged.session.model().clone(),
         };
         // It is opened once.
-        let _ = desk.open.set(handles);
+        let _ = shared.open.set(handles);
         Ok(engaged)
     }
 
-    /// No session, so no run: the host learns why.
+    /// Reports that the session could not be opened.
     fn refuse(&self, refusal: &Refusal) -> Served {
-        self.speaker.say(not_begun(&refusal.text));
+        self.speaker.say_result(not_begun(&refusal.text), None);
         Served::Refused
     }
 
@@ -412,19 +487,19 @@ impl Server {
     ) -> Result<(), StoreError> {
         engaged.session.take_changes();
         self.speaker.state("running");
-        // The host is told of all tools that the first request will have.
+        // The `init` message lists all tools that the first request will have.
         tokio::select! {
             () = run.cancelled() => {}
             () = engaged.session.prepare_tools() => {}
         }
-        let init = introduction::init(engaged, self.desk.introduction());
+        let init = introduction::init(engaged, self.shared.introduction());
         let mode = engaged.session.settings().permissions.mode;
         self.speaker.begin(init, mode, prompt.uuid.clone());
         let is_verbatim = prompt.is_verbatim;
         let content = match self.expanded(prompt).await {
             Ok(content) => content,
             Err(refusal) => {
-                self.finish(not_begun(&refusal.text));
+                self.finish(not_begun(&refusal.text), None);
                 return Ok(());
             }
         };
@@ -449,26 +524,26 @@ impl Server {
                 self.failure = outcome.failure;
             }
             Err(error) => {
-                self.finish(not_begun(&error.to_string()));
+                self.finish(not_begun(&error.to_string()), None);
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    /// What a prompt calls by name comes in its place.
+    /// Expands commands, skills and files in a prompt.
     async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
         let content = prompt.content;
         match &content[..] {
             [ContentBlock::Text { text }] if !prompt.is_verbatim => {
-                let text = self.desk.engine.expand(text).await?;
+                let text = self.shared.engine.expand(text).await?;
                 Ok(vec![ContentBlock::Text { text }])
             }
             _ => Ok(content),
         }
     }
 
-    /// Tells how a run ended.
+    /// Reports the end of a run.
     fn ended(&mut self, engaged: &Engaged, outcome: &RunOutcome) {
         let last = engaged.session.transcript().last();
         let while_speaking = last.is_none_or(|last| last.origin != Origin::Results);
@@ -476,9 +551,10 @@ impl Server {
             self.speaker.failed(&error_text(error), error_kind(error));
         }
         if outcome.reason == ExitReason::Interrupted {
-            let words = match while_speaking {
-                true => "[Request interrupted by user]",
-                false => "[Request interrupted by user for tool use]",
+            let words = if while_speaking {
+                "[Request interrupted by user]"
+            } else {
+                "[Request interrupted by user for tool use]"
             };
             self.speaker.user(words, json!({}));
         }
@@ -489,19 +565,20 @@ impl Server {
             while_speaking,
         };
         let describe = |provider: &str, name: &str| engaged.model(provider, name);
-        self.finish(result(outcome, &self.totals, circumstances, &describe));
+        let result = result(outcome, &self.totals, circumstances, &describe);
+        self.finish(result, Some(outcome.reason.clone()));
     }
 
-    fn finish(&mut self, result: Value) {
+    fn finish(&mut self, result: Value, exit_reason: Option<ExitReason>) {
         self.is_error = result["is_error"] == json!(true);
-        self.speaker.say(result);
+        self.speaker.say_result(result, exit_reason);
         self.speaker.state("idle");
     }
 }
 
-/// A prompt that we answer ourselves.
+/// Prompt that is a command of the protocol.
 enum Local<'a> {
-    /// The conversation is to be summarised, and what the summary is to heed.
+    /// Compact the conversation, with instructions for the summary.
     Compact(Option<&'a str>),
 }
 

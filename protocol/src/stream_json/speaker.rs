@@ -1,4 +1,4 @@
-//! A run as the host sees it: each event and each part of the conversation becomes a line, or none.
+//! Frontend for a host: events and parts of the conversation become messages.
 
 mod below;
 mod hook;
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ah_agent::hooks::HookCall;
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
-    ContentBlock, Event, EventKind, Message, MessageId, Origin, PermissionMode, Role, StopReason,
-    StreamEvent, ToolResult, ToolUseId, Usage,
+    ContentBlock, Event, EventKind, ExitReason, Host, Message, MessageId, Origin, PermissionMode,
+    Role, StopReason, StreamEvent, ToolResult, ToolUseId, Usage,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -24,38 +24,40 @@ use super::message::{content, details, head, piece, status_kind, timestamp, tool
 use crate::transcript::unwritten;
 use crate::{TranscriptFile, names};
 
-/// Shows a run as lines to the host, and asks the host.
+/// Sends messages to the host, and asks it for permissions.
 pub(crate) struct Speaker {
     pub(crate) link: Arc<Link>,
     pub(crate) wanted: Wanted,
-    /// Where the conversation is written for the SDKs to list.
+    /// Answers questions in this process, in the place of the link.
+    pub(crate) host: Option<Arc<dyn Host>>,
+    /// Transcript file for the SDKs.
     pub(crate) transcript: OnceLock<TranscriptFile>,
-    state: Mutex<State>,
+    state: Mutex<SpeakerState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SpeakerState {
     session_id: String,
-    /// Whether the host has been told of the session; before that, all waits.
+    /// Whether the first `init` message was sent; before that, notices wait.
     has_begun: bool,
     notices: Vec<String>,
     max_retries: u32,
-    /// The answer that is arriving.
+    /// Answer being received.
     answer: Arriving,
-    /// Calls whose results the host has seen already.
+    /// Calls whose results were sent.
     answered: HashSet<ToolUseId>,
-    /// The host's name for the prompt at hand.
+    /// UUID that the host gave the current prompt.
     prompt_uuid: Option<String>,
-    /// The host's names for prompts, where it has named them.
+    /// Messages by the UUIDs that the host gave its prompts.
     named: HashMap<String, MessageId>,
-    /// The permission mode that the host knows of.
+    /// Permission mode last reported to the host.
     mode: Option<PermissionMode>,
-    /// Why the summary is made that is being made.
+    /// Trigger of the current compaction: `auto` or `manual`.
     trigger: &'static str,
     context_tokens: u64,
-    /// The answers of subagents that are arriving, by their ids.
+    /// Answers of subagents being received, by task id.
     below: HashMap<String, Arriving>,
-    /// Whether the host wants to hear what they say, and not only what they do.
+    /// Whether the host wants the texts of subagents, not only their tool calls.
     forwards_words: bool,
 }
 
@@ -64,37 +66,38 @@ struct Arriving {
     id: String,
     model: String,
     usage: Usage,
-    /// How many blocks the host has seen, calls left out.
+    /// Number of blocks sent, without calls.
     told: usize,
-    /// The UUID of the message that it becomes.
+    /// UUID of the message.
     uuid: String,
-    /// How many blocks the host has seen, those of failed attempts among them.
+    /// Number of blocks sent, those of failed attempts included.
     blocks: usize,
-    /// Which of them were calls.
+    /// Index of each call among them.
     calls: HashMap<ToolUseId, usize>,
 }
 
 impl Speaker {
-    pub(crate) fn new(link: Arc<Link>, wanted: Wanted) -> Self {
+    pub(crate) fn new(link: Arc<Link>, wanted: Wanted, host: Option<Arc<dyn Host>>) -> Self {
         Self {
             link,
             wanted,
+            host,
             transcript: OnceLock::new(),
-            state: Mutex::new(State {
+            state: Mutex::new(SpeakerState {
                 trigger: "auto",
-                ..State::default()
+                ..SpeakerState::default()
             }),
         }
     }
 
-    /// Names the session, once it is open.
+    /// Sets the ids of the open session.
     pub(crate) fn name(&self, session_id: &str, max_retries: u32) {
         let mut state = self.lock();
         session_id.clone_into(&mut state.session_id);
         state.max_retries = max_retries;
     }
 
-    /// Tells that a prompt begins, and then what waited to be told.
+    /// Sends the `init` message of a prompt, then the notices that waited for it.
     pub(crate) fn begin(&self, init: Value, mode: PermissionMode, prompt_uuid: Option<String>) {
         self.say(init);
         let notices = {
@@ -107,7 +110,7 @@ impl Speaker {
         notices.iter().for_each(|notice| self.notice(notice));
     }
 
-    /// Tells which permission mode holds, where the host does not know.
+    /// Reports the permission mode if it has changed.
     pub(crate) fn mode(&self, mode: PermissionMode) {
         let known = self.lock().mode.replace(mode);
         if known != Some(mode) {
@@ -118,17 +121,17 @@ impl Speaker {
         }
     }
 
-    /// Says why the next summary is made.
+    /// Sets the trigger of the next compaction.
     pub(crate) fn set_trigger(&self, trigger: &'static str) {
         self.lock().trigger = trigger;
     }
 
-    /// How many tokens the last answer took, with all that it was made from.
+    /// Returns the tokens of the last answer and its request.
     pub(crate) fn context_tokens(&self) -> u64 {
         self.lock().context_tokens
     }
 
-    /// Tells how busy the session is, to hosts that want to know.
+    /// Reports the state of the session, if the host asked for it.
     pub(crate) fn state(&self, state: &str) {
         if self.wanted.session_state {
             self.system(
@@ -138,14 +141,24 @@ impl Speaker {
         }
     }
 
-    /// Sends a line with the ids that every line has.
+    /// Sends a message with the ids that every message has.
     pub(crate) fn say(&self, mut line: Value) {
+        self.identify(&mut line);
+        self.link.sink.send(line);
+    }
+
+    /// Sends the result of a prompt; `exit_reason` is `None` where no run began.
+    pub(crate) fn say_result(&self, mut line: Value, exit_reason: Option<ExitReason>) {
+        self.identify(&mut line);
+        self.link.sink.send_result(line, exit_reason);
+    }
+
+    fn identify(&self, line: &mut Value) {
         let session_id = self.lock().session_id.clone();
         line["session_id"] = json!(session_id);
         if line.get("uuid").is_none() {
             line["uuid"] = json!(self.link.ids.fresh());
         }
-        self.link.lines.send(line);
     }
 
     pub(crate) fn system(&self, subtype: &str, more: Value) {
@@ -154,12 +167,12 @@ impl Speaker {
         self.say(line);
     }
 
-    /// Tells something for the person at the other end.
+    /// Sends a text for the user.
     pub(crate) fn inform(&self, text: &str, level: &str) {
         self.system("informational", json!({"content": text, "level": level}));
     }
 
-    /// A message in a person's place that no person wrote.
+    /// Sends a user message that no person wrote.
     pub(crate) fn user(&self, text: &str, more: Value) {
         let mut line = json!({
             "type": "user",
@@ -171,7 +184,7 @@ impl Speaker {
         self.say(line);
     }
 
-    /// An answer of ours in the model's place: a request has failed.
+    /// Sends the message about a failed request, in the model's place.
     pub(crate) fn failed(&self, text: &str, kind: &str) {
         let mut message = head(&self.link.ids.fresh(), "<synthetic>", &Usage::default());
         message["content"] = json!([{"type": "text", "text": text}]);
@@ -186,7 +199,7 @@ impl Speaker {
         }));
     }
 
-    /// Tells of a hook, to hosts that want to know.
+    /// Reports a hook call, if the host asked for them.
     fn hook(&self, subtype: &str, asked: &HookCall, more: Value) {
         if !self.wanted.hooks {
             return;
@@ -237,9 +250,10 @@ impl Speaker {
 
     fn piece(&self, event: &StreamEvent) {
         if let StreamEvent::Started { id, usage } = event {
-            let id = match id.is_empty() {
-                true => format!("msg_{}", self.link.ids.fresh().replace('-', "")),
-                false => id.clone(),
+            let id = if id.is_empty() {
+                format!("msg_{}", self.link.ids.fresh().replace('-', ""))
+            } else {
+                id.clone()
             };
             let answer = &mut self.lock().answer;
             answer.id = id;
@@ -319,11 +333,11 @@ impl Speaker {
         }
     }
 
-    /// Tells what was written to the transcript, to hosts that keep it elsewhere as well.
+    /// Sends rows of the transcript, if the host asked for them.
     pub(crate) fn mirror(&self, path: &Path, rows: Vec<Value>) {
         if self.wanted.mirror {
             for row in rows {
-                self.link.lines.send(json!({
+                self.link.sink.send(json!({
                     "type": "transcript_mirror",
                     "filePath": path,
                     "entries": [row],
@@ -332,7 +346,7 @@ impl Speaker {
         }
     }
 
-    /// What was cut off has not come as blocks.
+    /// Sends the blocks of an interrupted answer, which did not arrive as whole blocks.
     fn answer_stored(&self, message: &Message) {
         let is_cut = message
             .response
@@ -346,7 +360,7 @@ impl Speaker {
         }
     }
 
-    /// Whether the host knows a message by this name.
+    /// Whether `name` is the host's or our UUID of a message.
     pub(crate) fn is(&self, message: &Message, name: &str) -> bool {
         match self.lock().named.get(name) {
             Some(id) => message.id == *id,
@@ -408,7 +422,7 @@ impl Speaker {
         }));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SpeakerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -462,7 +476,7 @@ impl Frontend for Speaker {
             EventKind::CompactionTriggered { .. } => {
                 self.system("status", json!({"status": "compacting"}));
             }
-            // The rest is said by the messages themselves, or in the result.
+            // All else is in the messages themselves or in the result.
             _ => {}
         }
     }
@@ -510,11 +524,11 @@ impl Frontend for Speaker {
     }
 
     async fn ready(&self) {
-        self.link.lines.ready().await;
+        self.link.sink.ready().await;
     }
 }
 
-/// Adds the fields of an object to another.
+/// Adds the fields of one object to another.
 fn add(line: &mut Value, more: Value) {
     if let Value::Object(more) = more {
         for (name, value) in more {

@@ -1,7 +1,7 @@
-//! What a host writes: one JSON object per line. Pure.
+//! Parsing of the host's lines, one JSON object each. Pure.
 //!
-//! Control requests come nested (`request.subtype`) from the SDKs; the flat form (`command`, `params`) of the older
-//! specification is understood too, and answered in its own form.
+//! Control requests of the SDKs are nested (`request.subtype`); the flat form (`command`, `params`) of the older
+//! specification is accepted too, and answered in that form.
 
 use std::path::PathBuf;
 
@@ -14,18 +14,18 @@ use serde_json::{Map, Value, json};
 pub(crate) enum Incoming {
     /// A prompt.
     Prompt(Prompt),
-    /// The host wants something of us.
-    Request(Return, Wish),
-    /// The host answers a request of ours.
+    /// A control request.
+    Request(ResponseForm, ControlRequest),
+    /// The host's answer to a request of ours.
     Answer {
-        /// Which.
+        /// Id of the request.
         id: String,
-        /// What it says, or why it cannot.
+        /// Value, or error text.
         answer: Result<Value, String>,
     },
-    /// The host no longer wants what it asked for.
+    /// The host withdraws a request.
     Withdrawal(String),
-    /// Nothing: a sign of life, or a kind of line that says nothing to us.
+    /// A keep-alive, or a type of line that needs no action.
     Nothing,
 }
 
@@ -33,37 +33,37 @@ pub(crate) enum Incoming {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Prompt {
     pub(crate) content: Vec<ContentBlock>,
-    /// The host's own name for the message.
+    /// UUID given by the host.
     pub(crate) uuid: Option<String>,
     pub(crate) priority: Priority,
-    /// Whether it is put together by a program, and calls nothing by name.
+    /// Whether it was composed by a program, so that nothing in it is expanded.
     pub(crate) is_verbatim: bool,
 }
 
-/// When a prompt that comes during a run is heard.
+/// Time at which a prompt that arrives during a run takes effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Priority {
-    /// It stops the run and is answered next.
+    /// Interrupts the run and is answered next.
     Now,
-    /// When the present prompt is answered.
+    /// After the current prompt.
     #[default]
     Next,
     /// After all others.
     Later,
 }
 
-/// How a control request is to be answered.
+/// Form of the response to a control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Return {
-    /// By the id of the request.
+pub(crate) enum ResponseForm {
+    /// With the id of the request.
     Nested { id: String },
-    /// By the name of the command.
+    /// With the name of the command.
     Flat { command: String, id: Option<Value> },
 }
 
-impl Return {
-    /// The line that says how it went.
-    pub(crate) fn line(&self, outcome: Result<Value, Fault>) -> Value {
+impl ResponseForm {
+    /// Returns the response as a line.
+    pub(crate) fn line(&self, outcome: Result<Value, RequestError>) -> Value {
         match self {
             Self::Nested { id } => {
                 let mut response = json!({"subtype": "success", "request_id": id});
@@ -95,14 +95,14 @@ impl Return {
     }
 }
 
-/// Why a control request cannot be answered.
+/// Error response to a control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct RequestError {
     pub(crate) text: String,
     pub(crate) code: Option<&'static str>,
 }
 
-impl Fault {
+impl RequestError {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -118,17 +118,17 @@ impl Fault {
     }
 }
 
-/// What a host can ask of us.
+/// A control request of the host.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Wish {
+pub(crate) enum ControlRequest {
     Initialize(Box<Initialize>),
     Interrupt {
-        /// Whether the prompts that wait are taken back.
+        /// Whether queued prompts are withdrawn.
         cancels_others: bool,
     },
-    /// A prompt that waits is taken back.
+    /// Withdraw a queued prompt.
     Withdraw {
-        /// The host's name for it.
+        /// UUID given by the host.
         prompt: String,
     },
     SetPermissionMode {
@@ -160,21 +160,21 @@ pub(crate) enum Wish {
         id: String,
     },
     RewindFiles {
-        /// The prompt, as the host was told of it.
+        /// UUID of the prompt.
         prompt: String,
         dry_run: bool,
     },
-    /// Lists of the answer to `initialize`, one by one.
-    Introduction(Listed),
-    /// Something that is not known here, or lacks what it needs.
+    /// Return a part of the response to `initialize`.
+    Introduction(IntroductionPart),
+    /// Unknown request, or one that lacks a field.
     Unknown {
         subtype: String,
         fault: Option<String>,
     },
 }
 
-impl Wish {
-    /// The permission mode that is wished for, if one is.
+impl ControlRequest {
+    /// Returns the requested permission mode, if it is such a request.
     pub(crate) fn mode(&self) -> Option<PermissionMode> {
         match self {
             Self::SetPermissionMode { mode: word } => mode(word).ok(),
@@ -183,70 +183,70 @@ impl Wish {
     }
 }
 
-/// A part of what we tell of ourselves.
+/// Part of the response to `initialize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub(crate) enum IntroductionPart {
     All,
     Commands,
     Models,
     Account,
 }
 
-/// What the host says of itself and wants before the first prompt.
+/// Options of the host, sent before the first prompt.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Initialize {
-    /// Callbacks of the host, by event.
+    /// Hook callbacks of the host by event.
     pub hooks: Option<Map<String, Value>>,
-    /// Names of the MCP servers that live in the host.
+    /// Names of the MCP servers that run in the host.
     pub sdk_mcp_servers: Vec<String>,
-    /// The system prompt, part by part, in the place of the built-in one.
+    /// System prompt in the place of the built-in one.
     pub system_prompt: Option<Texts>,
-    /// What comes behind the system prompt.
+    /// Text appended to the system prompt.
     pub append_system_prompt: Option<String>,
-    /// Tools that are not to be there, and calls that are denied.
+    /// Tools to remove, and rules for calls to deny.
     pub disallowed_tools: Option<Vec<String>>,
-    /// Subagents, by name.
+    /// Subagent definitions by name.
     pub agents: Option<Map<String, Value>>,
-    /// Whether the words of subagents are told, and not only what they do.
+    /// Whether the texts of subagents are sent, not only their tool calls.
     pub forward_subagent_text: bool,
-    /// The schema of the answer.
+    /// JSON schema of the answer.
     pub json_schema: Option<Value>,
-    /// MCP servers that are not on the command line.
+    /// MCP servers in addition to those of the command line.
     pub mcp_servers: Option<Map<String, Value>>,
-    /// Plugins, likewise.
+    /// Plugins in addition to those of the command line.
     pub plugins: Vec<NamedPlugin>,
-    /// The only skills that the model is told of.
+    /// Names of the skills to offer; all if `None`.
     pub skills: Option<Vec<String>>,
-    /// What a new session is called.
+    /// Title of a new session.
     pub title: Option<String>,
 }
 
-/// A plugin as a host names it.
+/// A plugin given by the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NamedPlugin {
-    /// Where it is, from the working directory on.
+    /// Its folder, relative to the working directory.
     pub path: PathBuf,
-    /// Whether its MCP servers are left out.
+    /// Whether its MCP servers are ignored.
     pub skip_mcp_discovery: bool,
 }
 
-/// The text that says where the parts of a system prompt end that all users of a host share: it is none of them.
+/// Marker between the parts of a system prompt that all users of a host share and the others; not part of the prompt.
 const BOUNDARY: &str = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__";
 
-/// One text or several.
+/// A text, or a list of texts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Texts {
-    /// One.
+    /// A text.
     One(String),
-    /// Several.
+    /// A list of texts.
     Many(Vec<String>),
 }
 
 impl Texts {
-    /// As one text, with blank lines between.
+    /// Returns the texts joined with blank lines.
     pub fn joined(&self) -> String {
         match self {
             Self::One(text) => text.clone(),
@@ -258,10 +258,10 @@ impl Texts {
     }
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
-/// Where it is no object of the protocol; the text says why.
+/// The reason why it is no object of the protocol.
 pub(crate) fn read(line: &[u8]) -> Result<Incoming, String> {
     let text = str::from_utf8(line).map_err(|error| format!("it is not UTF-8: {error}"))?;
     let value: Value =
@@ -302,7 +302,7 @@ fn prompt(object: &Map<String, Value>) -> Result<Prompt, String> {
     })
 }
 
-/// A block of a prompt; what we have no word for goes to the model as it is.
+/// Parses a block of a prompt; unknown types go to the model unchanged.
 fn block(raw: &Value) -> ContentBlock {
     let image = || {
         let source = raw.get("source")?;
@@ -351,7 +351,7 @@ fn request(mut object: Map<String, Value>) -> Result<Incoming, String> {
         let params = object.get("params").and_then(Value::as_object);
         let wish = flat(&command, params.unwrap_or(&Map::new()));
         let id = object.remove("request_id");
-        return Ok(Incoming::Request(Return::Flat { command, id }, wish));
+        return Ok(Incoming::Request(ResponseForm::Flat { command, id }, wish));
     }
     let Some(id) = text(&object, "request_id") else {
         return Err("the control request has no `request_id`".to_owned());
@@ -362,47 +362,47 @@ fn request(mut object: Map<String, Value>) -> Result<Incoming, String> {
     };
     let subtype = text(&fields, "subtype").unwrap_or_default();
     Ok(Incoming::Request(
-        Return::Nested { id },
+        ResponseForm::Nested { id },
         nested(&subtype, fields),
     ))
 }
 
-fn nested(subtype: &str, fields: Map<String, Value>) -> Wish {
-    let lacks = |name: &str| Wish::Unknown {
+fn nested(subtype: &str, fields: Map<String, Value>) -> ControlRequest {
+    let lacks = |name: &str| ControlRequest::Unknown {
         subtype: subtype.to_owned(),
         fault: Some(format!("`{subtype}` needs `{name}`")),
     };
     let server = |name: &str| text(&fields, name).or_else(|| text(&fields, "server_name"));
     match subtype {
         "initialize" => match serde_json::from_value(Value::Object(fields)) {
-            Ok(wishes) => Wish::Initialize(Box::new(wishes)),
-            Err(error) => Wish::Unknown {
+            Ok(wishes) => ControlRequest::Initialize(Box::new(wishes)),
+            Err(error) => ControlRequest::Unknown {
                 subtype: subtype.to_owned(),
                 fault: Some(format!("`initialize` cannot be read: {error}")),
             },
         },
-        "interrupt" => Wish::Interrupt {
+        "interrupt" => ControlRequest::Interrupt {
             cancels_others: fields.get("cancel_queued") == Some(&Value::Bool(true)),
         },
         "cancel_async_message" => match text(&fields, "message_uuid") {
-            Some(prompt) => Wish::Withdraw { prompt },
+            Some(prompt) => ControlRequest::Withdraw { prompt },
             None => lacks("message_uuid"),
         },
         "set_permission_mode" => match text(&fields, "mode") {
-            Some(mode) => Wish::SetPermissionMode { mode },
+            Some(mode) => ControlRequest::SetPermissionMode { mode },
             None => lacks("mode"),
         },
-        "set_model" => Wish::SetModel {
+        "set_model" => ControlRequest::SetModel {
             model: text(&fields, "model"),
         },
         "set_max_thinking_tokens" => tokens(&fields, "max_thinking_tokens", subtype),
-        "mcp_status" => Wish::McpStatus,
+        "mcp_status" => ControlRequest::McpStatus,
         "mcp_reconnect" => match server("serverName") {
-            Some(server) => Wish::McpReconnect { server },
+            Some(server) => ControlRequest::McpReconnect { server },
             None => lacks("serverName"),
         },
         "mcp_toggle" => match (server("serverName"), fields.get("enabled")) {
-            (Some(server), Some(Value::Bool(enabled))) => Wish::McpToggle {
+            (Some(server), Some(Value::Bool(enabled))) => ControlRequest::McpToggle {
                 server,
                 enabled: *enabled,
             },
@@ -410,40 +410,40 @@ fn nested(subtype: &str, fields: Map<String, Value>) -> Wish {
             (_, _) => lacks("enabled"),
         },
         "mcp_set_servers" => match fields.get("servers") {
-            Some(Value::Object(servers)) => Wish::McpSetServers {
+            Some(Value::Object(servers)) => ControlRequest::McpSetServers {
                 servers: servers.clone(),
             },
             _ => lacks("servers"),
         },
         "mcp_message" => match (server("server_name"), fields.get("message")) {
-            (Some(server), Some(message)) => Wish::McpMessage {
+            (Some(server), Some(message)) => ControlRequest::McpMessage {
                 server,
                 message: message.clone(),
             },
             (None, _) => lacks("server_name"),
             (_, None) => lacks("message"),
         },
-        "get_context_usage" => Wish::ContextUsage,
+        "get_context_usage" => ControlRequest::ContextUsage,
         "stop_task" => match text(&fields, "task_id") {
-            Some(id) => Wish::StopTask { id },
+            Some(id) => ControlRequest::StopTask { id },
             None => lacks("task_id"),
         },
         "rewind_files" => match text(&fields, "user_message_id") {
-            Some(prompt) => Wish::RewindFiles {
+            Some(prompt) => ControlRequest::RewindFiles {
                 prompt,
                 dry_run: fields.get("dry_run") == Some(&Value::Bool(true)),
             },
             None => lacks("user_message_id"),
         },
-        _ => Wish::Unknown {
+        _ => ControlRequest::Unknown {
             subtype: subtype.to_owned(),
             fault: None,
         },
     }
 }
 
-/// The same wishes by the names of the older specification.
-fn flat(command: &str, params: &Map<String, Value>) -> Wish {
+/// Parses a request in the form of the older specification.
+fn flat(command: &str, params: &Map<String, Value>) -> ControlRequest {
     let as_nested = |subtype: &str, names: &[(&str, &str)]| {
         let named = names.iter().filter_map(|(from, to)| {
             let value = params.get(*from).or_else(|| params.get(*to))?;
@@ -459,7 +459,7 @@ fn flat(command: &str, params: &Map<String, Value>) -> Wish {
             "set_max_thinking_tokens",
             &[("maxThinkingTokens", "max_thinking_tokens")],
         ),
-        "mcpServerStatus" => Wish::McpStatus,
+        "mcpServerStatus" => ControlRequest::McpStatus,
         "reconnectMcpServer" => as_nested("mcp_reconnect", &[("serverName", "serverName")]),
         "toggleMcpServer" => as_nested(
             "mcp_toggle",
@@ -470,30 +470,31 @@ fn flat(command: &str, params: &Map<String, Value>) -> Wish {
             "rewind_files",
             &[("userMessageId", "user_message_id"), ("dryRun", "dry_run")],
         ),
-        "initializationResult" => Wish::Introduction(Listed::All),
-        "supportedCommands" => Wish::Introduction(Listed::Commands),
-        "supportedModels" => Wish::Introduction(Listed::Models),
-        "accountInfo" => Wish::Introduction(Listed::Account),
-        _ => Wish::Unknown {
+        "initializationResult" => ControlRequest::Introduction(IntroductionPart::All),
+        "supportedCommands" => ControlRequest::Introduction(IntroductionPart::Commands),
+        "supportedModels" => ControlRequest::Introduction(IntroductionPart::Models),
+        "accountInfo" => ControlRequest::Introduction(IntroductionPart::Account),
+        _ => ControlRequest::Unknown {
             subtype: command.to_owned(),
             fault: None,
         },
     }
 }
 
-/// A count of tokens; null restores what holds by default.
-fn tokens(fields: &Map<String, Value>, name: &str, subtype: &str) -> Wish {
+/// Parses a token count; null restores the default.
+fn tokens(fields: &Map<String, Value>, name: &str, subtype: &str) -> ControlRequest {
     let count = match fields.get(name) {
         None | Some(Value::Null) => Some(None),
-        Some(value) => { value.as_u64() }
-            .and_then(|count| u32::try_from(count).ok())
-            .map(Some),
+        Some(value) => {
+            let count = value.as_u64();
+            count.and_then(|count| u32::try_from(count).ok()).map(Some)
+        }
     };
     match count {
-        Some(tokens) => Wish::SetMaxThinkingTokens { tokens },
-        None => Wish::Unknown {
+        Some(tokens) => ControlRequest::SetMaxThinkingTokens { tokens },
+        None => ControlRequest::Unknown {
             subtype: subtype.to_owned(),
-            fault: Some(format!("`{name}` is no number of tokens")),
+            fault: Some(format!("`{name}` is not a number of tokens")),
         },
     }
 }
@@ -502,8 +503,8 @@ fn text(object: &Map<String, Value>, name: &str) -> Option<String> {
     Some(object.get(name)?.as_str()?.to_owned())
 }
 
-/// The mode that a host names.
-pub(crate) fn mode(word: &str) -> Result<PermissionMode, Fault> {
+/// Parses a permission mode.
+pub(crate) fn mode(word: &str) -> Result<PermissionMode, RequestError> {
     word.parse()
-        .map_err(|text: String| Fault::of_code("invalid_mode", text))
+        .map_err(|text: String| RequestError::of_code("invalid_mode", text))
 }

@@ -1,8 +1,8 @@
-//! A transcript read back as a conversation: one that another machine has mirrored, that an SDK has made of another, or
-//! that the program has written for which we stand in. Pure.
+//! Reading a transcript as a conversation: one copied from another machine, edited by an SDK, or written by the original
+//! program. Pure.
 //!
-//! Rows are lines of JSON, each naming the one that it follows. The last one of the main conversation is where it ends;
-//! whatever is not on the way to it, or cannot be read, is left out.
+//! Rows are lines of JSON, each with the UUID of its parent. The last row of the main conversation is its end; rows that
+//! are no ancestors of it, or cannot be parsed, are left out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,13 +13,14 @@ use ah_conversation::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The conversation in a transcript. `id` makes an id of a UUID; a row without one gets `fresh`.
+/// Returns the conversation in a transcript. `id` converts a UUID to a message id; where it returns `None`, `fresh` gives one.
 pub fn read_transcript(
     text: &str,
     id: impl Fn(&str) -> Option<MessageId>,
     fresh: impl Fn() -> MessageId,
 ) -> Vec<Message> {
-    let rows: Vec<Value> = { text.lines() }
+    let rows: Vec<Value> = text
+        .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
     let mut reader = Reader::default();
@@ -30,7 +31,7 @@ pub fn read_transcript(
     reader.messages
 }
 
-/// The rows of the main conversation from its root to its end.
+/// Returns the rows of the main conversation, from its root to its end.
 fn branch(rows: &[Value]) -> Vec<&Value> {
     let name = |row: &Value, field: &str| row[field].as_str().map(str::to_owned);
     let known: HashMap<_, _> = rows
@@ -39,7 +40,7 @@ fn branch(rows: &[Value]) -> Vec<&Value> {
         .collect();
     let is_said = |row: &&Value| {
         let is_message = row["type"] == "user" || row["type"] == "assistant";
-        // Words of the program in the model's place, about a request that failed.
+        // The program's message about a failed request, in the model's place.
         let is_ours = row["message"]["model"] == "<synthetic>";
         is_message && !is_ours && row["isSidechain"] != true && row["uuid"].is_string()
     };
@@ -54,13 +55,13 @@ fn branch(rows: &[Value]) -> Vec<&Value> {
     branch
 }
 
-/// What was read so far.
+/// State of reading.
 #[derive(Default)]
 struct Reader {
     messages: Vec<Message>,
-    /// What the answers are called that stand in several rows.
+    /// Id of the answer whose rows are being read.
     answer: Option<String>,
-    /// The tools of the calls.
+    /// Tool of each call.
     tools: HashMap<ToolUseId, String>,
 }
 
@@ -80,7 +81,7 @@ impl Reader {
         self.answer = answer.map(str::to_owned);
         if is_more && let Some(last) = self.messages.last_mut() {
             last.content.extend(content);
-            // The last row of an answer knows how it ended.
+            // The last row of an answer has its stop reason.
             last.response = answer.map(|_| response(said));
             return;
         }
@@ -115,7 +116,7 @@ impl Reader {
             .is_some_and(|last| is_results(&last.content))
     }
 
-    /// A block in the form of the Messages API.
+    /// Reads a block in the form of the Messages API.
     fn block(&mut self, raw: &Value) -> ContentBlock {
         let text = |field: &str| raw[field].as_str().map(str::to_owned);
         let known = match raw["type"].as_str() {
@@ -168,7 +169,8 @@ fn image(raw: &Value) -> Option<Image> {
 fn results(content: &Value) -> Vec<ResultBlock> {
     match content {
         Value::String(text) => vec![ResultBlock::Text { text: text.clone() }],
-        Value::Array(blocks) => { blocks.iter() }
+        Value::Array(blocks) => blocks
+            .iter()
             .filter_map(|block| match image(block) {
                 Some(image) => Some(ResultBlock::Image(image)),
                 None => block["text"].as_str().map(|text| ResultBlock::Text {

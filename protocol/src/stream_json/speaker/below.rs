@@ -1,5 +1,4 @@
-//! What goes on below a call or beside the conversation, as the host sees it: lines about tasks, and the messages of
-//! subagents, which name the call that started them.
+//! Messages about background tasks, and messages of subagents, which carry the id of the call that started them.
 
 use ah_agent::SessionUpdate;
 use ah_conversation::{
@@ -11,12 +10,12 @@ use super::{Arriving, Speaker, add};
 use crate::stream_json::message::{content, details, head, timestamp, tool_result};
 
 impl Speaker {
-    /// Has the words of subagents told as well, and not only what they do.
+    /// Sets whether the texts of subagents are sent, not only their tool calls.
     pub(crate) fn forward_words(&self, forwards: bool) {
         self.lock().forwards_words = forwards;
     }
 
-    /// Tells how a task fares.
+    /// Reports the status of a task.
     pub(super) fn task(&self, task: &Task, news: &TaskUpdate) {
         let mut line = json!({"task_id": task.id, "tool_use_id": task.call});
         match news {
@@ -79,7 +78,7 @@ impl Speaker {
         }
     }
 
-    /// Tells of a part of a subagent's conversation: what it does, and its words to who wants them.
+    /// Sends a part of a subagent's conversation: its tool calls, and its texts if the host wants them.
     pub(super) fn of_agent(&self, task: &Task, part: &SessionUpdate<'_>) {
         match part {
             SessionUpdate::Asking { model, .. } => {
@@ -91,10 +90,7 @@ impl Speaker {
                 let fresh = || format!("msg_{}", self.link.ids.fresh().replace('-', ""));
                 let mut state = self.lock();
                 let answer = state.below.entry(task.id.clone()).or_default();
-                answer.id = match id.is_empty() {
-                    true => fresh(),
-                    false => id.clone(),
-                };
+                answer.id = if id.is_empty() { fresh() } else { id.clone() };
                 answer.usage = *usage;
             }
             SessionUpdate::Block(block) => self.block_below(task, block),
@@ -117,11 +113,11 @@ impl Speaker {
     fn block_below(&self, task: &Task, block: &ContentBlock) {
         let mut message = {
             let state = self.lock();
-            let is_deed = matches!(block, ContentBlock::ToolUse(_));
+            let is_call = matches!(block, ContentBlock::ToolUse(_));
             let Some(answer) = state.below.get(&task.id) else {
                 return;
             };
-            if !is_deed && !state.forwards_words {
+            if !is_call && !state.forwards_words {
                 return;
             }
             let Arriving {
@@ -147,7 +143,7 @@ impl Speaker {
         );
     }
 
-    /// Sends a line of a subagent's conversation.
+    /// Sends a message of a subagent's conversation.
     fn below(&self, task: &Task, mut line: Value) {
         line["parent_tool_use_id"] = json!(task.call);
         line["agent_id"] = json!(task.id);

@@ -1,12 +1,12 @@
-//! What hooks have said, as hosts are told.
+//! Results of hooks in the form of the SDKs.
 
 use ah_agent::hooks::{HookAnswer, HookOutput, HookReply};
 use serde_json::{Value, json};
 
-/// How much of what a hook prints is told, of each stream.
+/// Upper limit of the bytes of each output stream of a hook.
 const MAX_HOOK_TEXT: usize = 64 * 1024;
 
-/// What a hook has said. What blocks counts as an error here, as its exit code does.
+/// Returns the result of a hook. A hook that blocks counts as an error, like its exit code.
 pub(super) fn said(answered: &HookAnswer) -> Value {
     let HookAnswer { reply, printed } = answered;
     let (fault, is_error) = match reply {
@@ -30,7 +30,7 @@ pub(super) fn said(answered: &HookAnswer) -> Value {
     }
 }
 
-/// As much of a hook's words as fits into a line.
+/// Cuts the output of a hook.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_HOOK_TEXT)]
 }

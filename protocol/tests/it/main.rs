@@ -1,0 +1,3 @@
+//! One binary for the tests of this crate.
+
+mod program;
