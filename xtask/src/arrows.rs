@@ -2,7 +2,7 @@
 //!
 //! Every arrow points down. ARCHITECTURE.md says why, and lists those in use.
 
-use crate::workspace::{Dependency, Package};
+use crate::workspace::{COMMAND_LINE, Dependency, Package};
 
 /// Crates that each crate may use, besides `testkit` in tests.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -60,7 +60,6 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// Upper crates, each of which may use all that stand in front of it and all of [`ARROWS`] but those in [`APART`].
 const UPPER: [&str; 3] = [LIBRARY, "ah-terminal", COMMAND_LINE];
 const LIBRARY: &str = "ah";
-const COMMAND_LINE: &str = "ah-cli";
 /// Crates that nothing leads to.
 const APART: [&str; 3] = [TESTKIT, "ah-fuzz", "xtask"];
 /// Only the crates that show things need it.
@@ -96,23 +95,21 @@ const RESERVED: [(&str, &[&str]); 6] = [
 
 /// Returns the dependencies that are not allowed, one line each.
 pub fn faults(packages: &[Package]) -> Vec<String> {
-    // Until there is a crate for the command line, all that stands above the others is one crate.
-    let is_split = packages.iter().any(|package| package.name == COMMAND_LINE);
     packages
         .iter()
         .flat_map(|package| {
-            package.dependencies.iter().filter_map(move |dependency| {
+            package.dependencies.iter().filter_map(|dependency| {
                 Some(format!(
                     "{}/Cargo.toml: {}",
                     package.name,
-                    fault(package, dependency, is_split)?
+                    fault(package, dependency)?
                 ))
             })
         })
         .collect()
 }
 
-fn fault(package: &Package, dependency: &Dependency, is_split: bool) -> Option<String> {
+fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
     let name = dependency.name.as_str();
     let is_dev = dependency.kind.as_deref() == Some("dev");
     if package.name == PURE && !is_dev && IMPURE.contains(&name) {
@@ -120,11 +117,10 @@ fn fault(package: &Package, dependency: &Dependency, is_split: bool) -> Option<S
             "{name} does I/O, and this crate does none; pass the value in as an argument"
         ));
     }
-    let is_everything = package.name == LIBRARY && !is_split;
     let is_ours = name == LIBRARY || name == "xtask" || name.starts_with("ah-");
     if !is_ours {
         let (_, owners) = RESERVED.iter().find(|(reserved, _)| *reserved == name)?;
-        let is_allowed = is_everything || owners.contains(&package.name.as_str());
+        let is_allowed = owners.contains(&package.name.as_str());
         return (!is_allowed).then(|| {
             format!(
                 "{name} is for {} only; pass plain values to this crate",
@@ -135,9 +131,6 @@ fn fault(package: &Package, dependency: &Dependency, is_split: bool) -> Option<S
     if name == TESTKIT {
         let is_allowed = is_dev && package.name != PURE;
         return (!is_allowed).then(|| format!("{name} is for tests of crates above {PURE} only"));
-    }
-    if is_everything && name != "xtask" {
-        return None;
     }
     if let Some(storey) = UPPER.iter().position(|upper| *upper == package.name) {
         let is_below = match UPPER.iter().position(|upper| *upper == name) {
@@ -167,17 +160,12 @@ mod tests {
         }
     }
 
-    /// Whether the dependency is allowed where there is a crate for the command line, and where there is none.
-    fn is_allowed(from: &str, kind: Option<&str>, to: &str, is_split: bool) -> bool {
+    fn is_allowed(from: &str, kind: Option<&str>, to: &str) -> bool {
         let dependency = Dependency {
             name: to.to_owned(),
             kind: kind.map(str::to_owned),
         };
-        let mut packages = vec![package(from, vec![dependency])];
-        if is_split {
-            packages.push(package(COMMAND_LINE, Vec::new()));
-        }
-        faults(&packages).is_empty()
+        faults(&[package(from, vec![dependency])]).is_empty()
     }
 
     #[test]
@@ -201,10 +189,8 @@ mod tests {
             ("ah-tools", None, "clap", false),
             ("xtask", None, "clap", true),
         ] {
-            for is_split in [false, true] {
-                let found = is_allowed(from, kind, to, is_split);
-                assert_eq!(found, expected, "{from} -> {to} {kind:?} {is_split}");
-            }
+            let found = is_allowed(from, kind, to);
+            assert_eq!(found, expected, "{from} -> {to} {kind:?}");
         }
     }
 
@@ -228,14 +214,7 @@ mod tests {
             ("ah-cli", "clap_complete", true),
             ("ah-agent", "ah", false),
         ] {
-            assert_eq!(is_allowed(from, None, to, true), expected, "{from} -> {to}");
-        }
-    }
-
-    #[test]
-    fn one_crate_above_the_others_may_use_them_all() {
-        for to in ["ah-render", "ah-config", "clap", "crossterm", "reedline"] {
-            assert!(is_allowed("ah", None, to, false), "{to}");
+            assert_eq!(is_allowed(from, None, to), expected, "{from} -> {to}");
         }
     }
 

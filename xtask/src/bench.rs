@@ -16,7 +16,7 @@ mod typing;
 
 use anyhow::{Context, Result, bail};
 
-use crate::workspace::built;
+use crate::workspace::{COMMAND_LINE, built};
 use process::Agent;
 use rows::GROUPS;
 use server::Server;
@@ -36,7 +36,7 @@ pub fn bench(arguments: &[&str]) -> Result<()> {
     let plan = parse(arguments)?;
     let binary = match plan.binary {
         Some(path) => std::path::absolute(path)?,
-        None => built("ah-cli", "ah", plan.profile)?,
+        None => built(COMMAND_LINE, "ah", plan.profile)?,
     };
     let agent = Agent::new(&binary, Server::start()?)?;
     print!("{}", machine::describe(&binary)?);

@@ -5,9 +5,6 @@ use anyhow::{Result, bail};
 use crate::workspace::{Findings, Package, cargo, packages, root, run};
 use crate::{arrows, circles, licenses, prints, sizes, tidy};
 
-/// Folders of crates that are being reorganised: findings there are printed and fail nothing.
-const IN_MOTION: [&str; 4] = ["cli", "config", "engine", "terminal"];
-
 /// Checks format, rules, licences, lints and documentation, the cheapest first.
 pub fn check() -> Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
@@ -42,14 +39,6 @@ fn house_rules() -> Result<Findings> {
     let mut findings = circles::findings(root(), &folders)?;
     findings.faults.extend(prints::faults(root(), &folders)?);
     findings.faults.extend(sizes::faults(root(), &folders)?);
-    let in_motion = |line: &String| {
-        let folder = line.split('/').next().unwrap_or_default();
-        IN_MOTION.contains(&folder)
-    };
-    let moved = findings.faults.extract_if(.., |line| in_motion(line));
-    findings
-        .notes
-        .extend(moved.map(|line| format!("to be fixed: {line}")));
     findings.faults.extend(tidy::faults(root())?);
     findings.faults.extend(arrows::faults(&packages));
     findings.faults.extend(licenses::faults()?);

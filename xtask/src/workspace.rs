@@ -7,6 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+/// Package of the binary `ah`, whose integration tests run it.
+pub const COMMAND_LINE: &str = "ah-cli";
+
 /// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use self::outcomes::{Expected, Outcomes};
 use super::cache;
-use crate::workspace::{built, in_ci, root, run};
+use crate::workspace::{COMMAND_LINE, built, in_ci, root, run};
 
 /// Variable for the binary that the SDKs start; by default ours.
 const BINARY: &str = "AGENT_CLI";
@@ -87,7 +87,7 @@ pub fn test(sdks: &Sdks) -> Result<Option<String>> {
         Some(path) => path
             .canonicalize()
             .with_context(|| format!("{BINARY}={}", path.display()))?,
-        None => built("ah-cli", "ah", "dev")?,
+        None => built(COMMAND_LINE, "ah", "dev")?,
     };
     let own = sdks.own_cases(&binary);
     if !root().join(CONFORMANCE).is_dir() {
