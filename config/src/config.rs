@@ -8,8 +8,8 @@ use std::sync::Arc;
 use ah_agent::hooks::HookSetting;
 use ah_conversation::{Effort, Embedded, Environment, Interface, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
+use ah_provider::named_server::NamedServer;
 use ah_provider::retry::Policy;
-use ah_provider::route::NamedServer;
 use ah_work::settings::WorkSettings;
 
 use crate::concurrency::Concurrency;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Embedded, Environment, Interface};
+use ah_provider::named_server::NamedServer;
 use ah_provider::retry::Policy;
-use ah_provider::route::NamedServer;
 
 use crate::concurrency::Concurrency;
 use crate::config::Config;

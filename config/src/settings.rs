@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use ah_agent::hooks::{HookEvent, HookGroup, HookSetting};
 use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
-use ah_provider::route::NamedServer;
+use ah_provider::named_server::NamedServer;
 use ah_work::settings::WorkSettings;
 use serde_json::value::RawValue;
 
@@ -259,8 +259,8 @@ impl<'a> File<'a> {
 
 #[cfg(test)]
 mod tests {
+    use ah_provider::named_server::Api;
     use ah_provider::openai::Quirks;
-    use ah_provider::route::Api;
     use ah_work::phase::Phase;
     use ah_work::settings::PhaseSettings;
 

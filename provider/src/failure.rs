@@ -278,6 +278,15 @@ pub fn span(span: Duration) -> String {
     }
 }
 
+/// The error with its causes, joined by colons. Repetitions are dropped, as some libraries say the same at each level.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut causes: Vec<_> = std::iter::successors(Some(error), |cause| cause.source())
+        .map(ToString::to_string)
+        .collect();
+    causes.dedup();
+    causes.join(": ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

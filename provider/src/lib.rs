@@ -14,7 +14,9 @@ pub mod exchange;
 pub mod failure;
 pub mod fallback;
 pub mod http_model;
+pub mod named_server;
 pub mod openai;
+mod options;
 pub mod responses;
 pub mod retry;
 mod rope;
@@ -22,47 +24,17 @@ pub mod route;
 pub mod script;
 pub mod server;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{
-    Environment, ErrorClass, Provider, ProviderError, Request, Sampling, Thinking,
-};
+use ah_conversation::{ErrorClass, Provider, ProviderError, Request, Sampling, Thinking};
 
-use self::auth::KeySource;
-use self::catalog::Catalog;
-use self::exchange::Timeouts;
-use self::retry::{Policy, Retrying};
-use self::route::{NamedServer, Route};
+use self::failure::with_causes;
+pub use self::options::Options;
+use self::retry::Retrying;
+use self::route::Route;
 use self::script::Script;
 use self::script::normalizer::Normalizer;
-
-/// Options for [`connect`], besides the model's name.
-#[derive(Clone, Copy)]
-pub struct Options<'a> {
-    /// Environment variables with keys and addresses.
-    pub environment: &'a Environment,
-    /// Limits, prices and aliases of models.
-    pub catalog: &'a Catalog,
-    /// Servers that the settings define, by name.
-    pub servers: &'a BTreeMap<String, NamedServer>,
-    /// Makes a key source of a command and the name of its setting. It is given by the caller because this crate starts
-    /// no programs.
-    pub key_source: &'a dyn Fn(&str, &str) -> Arc<dyn KeySource>,
-    /// Proxies, certificates and timeouts of connections.
-    pub http: &'a ah_http::Options,
-    /// Beta features of the API to request.
-    pub betas: &'a [String],
-    /// Output limit in tokens, if set; reduced to the limit of the model.
-    pub max_output: Option<u64>,
-    /// Timeouts of a server's answer.
-    pub timeouts: Timeouts,
-    /// Retries of failed requests.
-    pub retry: Policy,
-    /// Seed of the jitter between retries.
-    pub seed: u64,
-}
 
 /// Returns a provider for the model `name`. Nothing is sent yet.
 pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, ProviderError> {
@@ -157,13 +129,4 @@ fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
             format!("no model is called `{name}`"),
         )
     }
-}
-
-/// The error with its causes, joined by colons. Repetitions are dropped, as some libraries say the same at each level.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut causes: Vec<_> = std::iter::successors(Some(error), |cause| cause.source())
-        .map(ToString::to_string)
-        .collect();
-    causes.dedup();
-    causes.join(": ")
 }

@@ -2,61 +2,23 @@
 //! that is known here.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ah_conversation::{ErrorClass, Model, Provider, ProviderError, Request};
-use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use crate::anthropic::{self, Anthropic};
 use crate::auth::{Credentials, Key, Secret};
 use crate::exchange::SettingNames;
+use crate::failure::with_causes;
+use crate::named_server::{Api, NamedServer};
 use crate::openai::{self, Additions, Chat, Quirks, ThinkingField};
+use crate::options::Options;
 use crate::responses::{self, Responses};
 use crate::retry::Retrying;
 use crate::server::Server;
-use crate::{Options, with_causes};
 
 /// Beta for a context window of a million tokens, for Sonnet models.
 const WIDE_WINDOW: &str = "context-1m-2025-08-07";
-
-/// Protocol of a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Api {
-    /// The Messages API.
-    Anthropic,
-    /// Chat completions.
-    #[default]
-    #[serde(rename = "openai")]
-    OpenAi,
-    /// The Responses API.
-    #[serde(rename = "openai-responses")]
-    OpenAiResponses,
-}
-
-/// A server that the settings define. For a name that is known here, missing fields have the known values.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct NamedServer {
-    /// Protocol.
-    pub api: Option<Api>,
-    /// Address.
-    pub base_url: Option<String>,
-    /// Variable that holds the key.
-    pub key_env: Option<String>,
-    /// Command that prints the key; used if the variable is not set.
-    pub key_command: Option<String>,
-    /// Header for the key.
-    pub key_header: Option<String>,
-    /// Additional headers.
-    pub headers: BTreeMap<String, String>,
-    /// Additional fields of each request.
-    pub extra_body: Map<String, Value>,
-    /// Deviations from the usual protocol.
-    pub quirks: Option<Quirks>,
-}
 
 /// Defaults of a server whose name is known.
 struct KnownServer {

@@ -11,7 +11,7 @@ mod writer;
 
 use std::mem;
 
-use block::{Fence, Start};
+use block::{Fence, Kind, Start};
 
 use crate::highlight::Highlighter;
 use crate::{Line, Style, wrap_hard};
@@ -49,34 +49,6 @@ enum Open {
     Block(Kind),
     /// A top-level fence, whose lines are final at once.
     Fence(Fence, Highlighter),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// A paragraph, a table or an HTML block.
-    Paragraph,
-    Quote,
-    /// Indented code.
-    Indented,
-    Item {
-        /// Column of its text.
-        indent: usize,
-        /// Open fence within it.
-        fence: Option<Fence>,
-    },
-    Heading,
-    Rule,
-    Fenced,
-}
-
-impl Kind {
-    /// Whether there is always a blank line before and after it.
-    fn stands_apart(self) -> bool {
-        matches!(
-            self,
-            Self::Heading | Self::Rule | Self::Fenced | Self::Indented
-        )
-    }
 }
 
 impl Markdown {

@@ -46,10 +46,9 @@ impl Schema {
         let mut compiler = Compiler::new();
         compiler.use_loader(Box::new(Nowhere));
         let mut schemas = Schemas::new();
-        let index = compiler
-            .add_resource(OWN, checked)
-            .and_then(|()| compiler.compile(OWN, &mut schemas))
-            .map_err(|error| Error::of(&error, schema))?;
+        let failed = |error| Error::of(&error, schema);
+        compiler.add_resource(OWN, checked).map_err(failed)?;
+        let index = compiler.compile(OWN, &mut schemas).map_err(failed)?;
         Ok(Self { schemas, index })
     }
 

@@ -7,11 +7,10 @@ use std::ops::RangeInclusive;
 use lopdf::{Document, LoadOptions};
 
 use crate::blocking::Stop;
+use page::MAX_STREAM;
 
 /// Limit for the pages that are read at once.
 const MAX_PAGES: u32 = 20;
-/// Limit for a decompressed stream of the file, in bytes.
-const MAX_STREAM: usize = 32 << 20;
 
 /// The text of some pages.
 pub(crate) struct Pages {

@@ -318,7 +318,9 @@ fn servers_that_cannot_be_had_are_told_of() {
     }
     let (told, _) = results(&server).remove(0);
     assert!(
-        told.contains("my server: connected: mcp__my_server__greet\nmy_server: failed: its tools"),
+        told.contains(
+            "my server: connected: mcp__my_server__greet\nmy_server: failed: its tool names"
+        ),
         "{told}"
     );
     assert_eq!(world.text("started").lines().count(), 1);

@@ -198,7 +198,7 @@ hint: set ANTHROPIC_BASE_URL to the address of the server
 error: the address of the proxy for https is not valid: builder error: relative URL without a base
 hint: correct HTTPS_PROXY or ALL_PROXY, for example http://localhost:8080
 error: cannot read certificates from /no/such.pem: No such file or directory (os error 2)
-hint: SSL_CERT_FILE names the file; without it the system's certificates count
+hint: correct SSL_CERT_FILE, or unset it to use the system's certificates
 ");
 }
 

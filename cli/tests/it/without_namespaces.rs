@@ -64,7 +64,7 @@ fn a_run_without_a_person_only_reads_and_says_what_to_do() {
     let [line] = lines[..] else {
         panic!("one line was expected: {}", ended.stderr);
     };
-    assert!(line.contains("make a user namespace"), "{line}");
+    assert!(line.contains("create a user namespace"), "{line}");
     assert!(
         line.contains("sudo sysctl user.max_user_namespaces="),
         "{line}"

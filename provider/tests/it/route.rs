@@ -9,8 +9,8 @@ use ah_conversation::{Environment, ErrorClass, Provider, ProviderError, StreamEv
 use ah_provider::auth::KeySource;
 use ah_provider::catalog::Catalog;
 use ah_provider::exchange::Timeouts;
+use ah_provider::named_server::NamedServer;
 use ah_provider::retry::Policy;
-use ah_provider::route::NamedServer;
 use ah_provider::{Options, connect};
 use async_trait::async_trait;
 use futures_util::StreamExt;

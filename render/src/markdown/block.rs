@@ -1,7 +1,33 @@
 //! Block structure of top-level lines, as in CommonMark: the kind of block that a line starts, and whether it continues the
 //! open one. Nested blocks are left to the parser.
 
-use super::Kind;
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A paragraph, a table or an HTML block.
+    Paragraph,
+    Quote,
+    /// Indented code.
+    Indented,
+    Item {
+        /// Column of its text.
+        indent: usize,
+        /// Open fence within it.
+        fence: Option<Fence>,
+    },
+    Heading,
+    Rule,
+    Fenced,
+}
+
+impl Kind {
+    /// Whether there is always a blank line before and after it.
+    pub(super) fn stands_apart(self) -> bool {
+        matches!(
+            self,
+            Self::Heading | Self::Rule | Self::Fenced | Self::Indented
+        )
+    }
+}
 
 /// The kind of block that a line starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

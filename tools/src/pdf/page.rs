@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use lopdf::content::{Content, Operation};
 use lopdf::{Dictionary, Document, Encoding, Object, ObjectId};
 
-use super::MAX_STREAM;
+/// Limit for a decompressed stream of the file, in bytes.
+pub(super) const MAX_STREAM: usize = 32 << 20;
 
 /// Distance between strings of a line that stands for a space, in units of the font size.
 const SPACE: f32 = 0.15;

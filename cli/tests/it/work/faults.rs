@@ -40,7 +40,7 @@ fn an_issue_that_cannot_be_planned_is_told_why() {
     site.on(&github, &server, []).run().expect(1);
     insta::assert_snapshot!(summary(&site), @r"
     plan_failed
-    plan bailed the agent says why in plan/update.md
+    plan bailed the agent gives the reason in plan/update.md
     ");
     let issue = github.issue(7);
     assert_eq!(issue.labels, ["failed"]);

@@ -193,7 +193,12 @@ fn a_change_stays_only_if_the_number_gets_smaller() {
     .expect(0);
     assert_eq!(begun.stdout, "baseline 10\n");
     site.world.write("own", "mine");
-    assert!(work(&["run"]).expect(1).stderr.contains("not committed"));
+    assert!(
+        work(&["run"])
+            .expect(1)
+            .stderr
+            .contains("uncommitted changes")
+    );
     fs::remove_file(site.world.file("own")).unwrap();
     for code in [0, 1, 1, 1] {
         work(&["run"]).expect(code);

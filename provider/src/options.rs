@@ -1,0 +1,38 @@
+//! What a provider is made with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ah_conversation::Environment;
+
+use crate::auth::KeySource;
+use crate::catalog::Catalog;
+use crate::exchange::Timeouts;
+use crate::named_server::NamedServer;
+use crate::retry::Policy;
+
+/// Options for [`connect`], besides the model's name.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// Environment variables with keys and addresses.
+    pub environment: &'a Environment,
+    /// Limits, prices and aliases of models.
+    pub catalog: &'a Catalog,
+    /// Servers that the settings define, by name.
+    pub servers: &'a BTreeMap<String, NamedServer>,
+    /// Makes a key source of a command and the name of its setting. It is given by the caller because this crate starts
+    /// no programs.
+    pub key_source: &'a dyn Fn(&str, &str) -> Arc<dyn KeySource>,
+    /// Proxies, certificates and timeouts of connections.
+    pub http: &'a ah_http::Options,
+    /// Beta features of the API to request.
+    pub betas: &'a [String],
+    /// Output limit in tokens, if set; reduced to the limit of the model.
+    pub max_output: Option<u64>,
+    /// Timeouts of a server's answer.
+    pub timeouts: Timeouts,
+    /// Retries of failed requests.
+    pub retry: Policy,
+    /// Seed of the jitter between retries.
+    pub seed: u64,
+}
