@@ -65,11 +65,11 @@ impl AnswerForm {
         let given = results(run).rfind(|result| !result.is_error);
         given
             .and_then(|result| result.details.clone())
-            .or_else(|| self.from_text(run))
+            .or_else(|| self.parsed_answer(run))
     }
 
     /// Returns the last message as an answer, if it is a valid one.
-    fn from_text(&self, run: &[Arc<Message>]) -> Option<Value> {
+    fn parsed_answer(&self, run: &[Arc<Message>]) -> Option<Value> {
         let last = run.last().filter(|last| last.role == Role::Assistant)?;
         let value = serde_json::from_str(last.text().trim()).ok()?;
         self.compiled.is_valid(&value).then_some(value)

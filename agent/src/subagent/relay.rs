@@ -144,7 +144,7 @@ impl Frontend for Relay {
                 self.sink.report(&self.task, &progress);
             }
             SessionUpdate::Stored(message) if message.response.is_some() => {
-                self.write(&message.text())
+                self.write(&message.text());
             }
             _ => {}
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::cache;
-use crate::workspace::{COMMAND_LINE, cargo, root, run};
+use crate::workspace::{cargo, root, run};
 
 /// Variable that names the proxy's Python to the tests.
 const VARIABLE: &str = "AH_TEST_LITELLM";
@@ -30,7 +30,7 @@ pub fn install() -> Result<PathBuf> {
 pub fn test(python: &Path) -> Result<()> {
     let mut tests = cache::offline(&cargo());
     tests
-        .args(["test", "--offline", "--package", COMMAND_LINE])
+        .args(["test", "--offline", "--workspace"])
         .args(["--test", "it"])
         .args(["--", "litellm::"])
         .env(VARIABLE, python);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::cache;
-use crate::workspace::{COMMAND_LINE, cargo, root, run};
+use crate::workspace::{cargo, root, run};
 
 /// Variable that names the servers' folder to the tests.
 const VARIABLE: &str = "AH_TEST_MCP";
@@ -31,7 +31,7 @@ pub fn install() -> Result<PathBuf> {
 pub fn test(folder: &Path) -> Result<()> {
     let mut tests = cache::offline(&cargo());
     tests
-        .args(["test", "--offline", "--package", COMMAND_LINE])
+        .args(["test", "--offline", "--workspace"])
         .args(["--test", "it"])
         .args(["--", "mcp::real::"])
         .env(VARIABLE, folder);
