@@ -1,8 +1,8 @@
-# From an issue to a pull request by make: a phase is made again only when what it reads has changed.
+# From an issue to a pull request with make: a phase is rerun only when its inputs have changed.
 #
 #   make -f work.mk work [ISSUE=7] [LOOP=3]
 #
-# A review that asks for more leaves o/work/do/feedback.md, which makes do stale; so it goes round, LOOP times at most.
+# A rejecting review writes o/work/do/feedback.md, which makes do stale, so it is repeated, at most LOOP times.
 
 AH    ?= ah
 LOOP  ?= 3
