@@ -193,7 +193,7 @@ fn sources_choose_among_the_files() {
         (Some(""), ""),
     ] {
         let options = overrides(|overrides| {
-            overrides.setting_sources = sources.map(|list| Sources::parse(Some(list)).unwrap())
+            overrides.setting_sources = sources.map(|list| Sources::parse(Some(list)).unwrap());
         });
         let config = world
             .resolve("project", &options, Interface::Native)
@@ -478,7 +478,7 @@ fn layers_are_sought_from_the_user_to_the_nearest_folder_of_the_project() {
     }
     let show = |cwd: &str, sources: Option<&str>| {
         let options = overrides(|overrides| {
-            overrides.setting_sources = sources.map(|list| Sources::parse(Some(list)).unwrap())
+            overrides.setting_sources = sources.map(|list| Sources::parse(Some(list)).unwrap());
         });
         let config = world.resolve(cwd, &options, Interface::Native).unwrap();
         let folders = config.layer_folders().into_iter();

@@ -154,7 +154,7 @@ async fn show(
         host: None,
         hooks: Vec::new(),
         extensions: HostExtensions::default(),
-        warn: Arc::new(|text| warn(text)),
+        warn: Arc::new(warn),
     };
     let look = Look::of_process(options.output.plain, &config.environment);
     let screen = Screen::of_process(look, outlet.clone());

@@ -211,7 +211,7 @@ impl Shared {
                 self.reply(to, Ok(told));
             }
             ControlRequest::Unknown { subtype, fault } => {
-                self.reply(to, Err(unknown(&subtype, fault)))
+                self.reply(to, Err(unknown(&subtype, fault)));
             }
             ControlRequest::Initialize(wishes) if self.open.get().is_none() => {
                 self.put(Work::Open(to, wishes));

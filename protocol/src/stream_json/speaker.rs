@@ -516,7 +516,7 @@ impl Frontend for Speaker {
             SessionUpdate::Mode(mode) => self.mode(mode),
             SessionUpdate::HookStarted(asked) => self.hook("hook_started", asked, json!({})),
             SessionUpdate::HookEnded(asked, answered) => {
-                self.hook("hook_response", asked, said(answered))
+                self.hook("hook_response", asked, said(answered));
             }
             SessionUpdate::Task(task, news) => self.task(task, news),
             SessionUpdate::Subagent(task, part) => self.of_agent(task, part),

@@ -44,7 +44,7 @@ pub async fn perform(
         config,
         stop: signals.token(),
         extensions: HostExtensions::default(),
-        warn: Arc::new(|text| ah_terminal::warn(text)),
+        warn: Arc::new(ah_terminal::warn),
     };
     let (served, refusal) = serve_host(request).await?;
     if format == OutputFormat::Json && !matches!(served, Served::Refused) {

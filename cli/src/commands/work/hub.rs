@@ -37,9 +37,8 @@ pub async fn hub(
             let base = environment.get("GITHUB_API_URL").unwrap_or(github::API);
             let token = token(environment).await?;
             let hub = GitHub::new(&options, base, repository, &token);
-            let hub = hub.map_err(|error| {
-                Error::failure(error.to_string()).maybe_hint(error.hint.clone())
-            })?;
+            let hub =
+                hub.map_err(|error| Error::failure(error.to_string()).maybe_hint(error.hint))?;
             Ok(Box::new(hub))
         }
     }

@@ -26,7 +26,7 @@ pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
     for (name, colour, meaning) in LABELS {
         let made = work.hub.ensure_label(name, colour, meaning).await;
         made.map_err(|error| {
-            Error::failure(format!("the label `{name}`: {error}")).maybe_hint(error.hint.clone())
+            Error::failure(format!("the label `{name}`: {error}")).maybe_hint(error.hint)
         })?;
     }
     let labels: Vec<_> = LABELS.iter().map(|(name, ..)| *name).collect();
