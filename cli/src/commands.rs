@@ -37,7 +37,7 @@ use ah_config::Config;
 use ah_config::places::SESSIONS;
 use ah_config::{Error, environment};
 use ah_terminal::print::asks;
-use ah_terminal::undo::Way;
+use ah_terminal::undo::Direction;
 
 /// Does what a subcommand says; gives the exit code.
 pub fn perform(
@@ -65,8 +65,8 @@ pub fn perform(
             (Some(left), Some(right)) => tree::diff(config, plan, left, right, json),
             _ => undo::diff(config, plan, json),
         },
-        Subcommands::Undo(wanted) => undo::run(config, plan, Way::Back, &wanted),
-        Subcommands::Redo(wanted) => undo::run(config, plan, Way::Forth, &wanted),
+        Subcommands::Undo(wanted) => undo::run(config, plan, Direction::Undo, &wanted),
+        Subcommands::Redo(wanted) => undo::run(config, plan, Direction::Redo, &wanted),
         Subcommands::Rmm { messages } => tree::remove(config, plan, &messages),
         Subcommands::Usage(form) => usage::run(config, plan, form),
         Subcommands::Export { html: true, .. } => export::run(config, plan, ExportFormat::Html),

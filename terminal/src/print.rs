@@ -20,7 +20,7 @@ use ah_conversation::Interface;
 pub use ah_conversation::neutralise;
 pub use divert::{divert, tell};
 pub use drawn::{REST, REST_END, Size};
-pub use number::count;
+pub use number::{count, elapsed};
 pub use screen::{Look, Outlet, Screen};
 pub use tool_block::cut;
 

@@ -1,20 +1,26 @@
-//! The conversation at a terminal: what `ah` opens where no prompt is given.
+//! The conversation at a terminal: opened by `ah` without a prompt.
 //!
-//! Two sides and a queue each way. The terminal's side has a thread of its own, so that typing waits for nothing: it reads
-//! keys, asks [`update`] what follows, and draws what [`view`] makes of it, at most 60 times a second. The side that works
-//! has the session. What a run shows comes from the same code as without a conversation (`print`).
+//! Two sides with a queue each way. The [`driver`] owns the terminal: it reads keys, applies them with [`update`], and draws
+//! the result of [`view`]. The [`worker`] owns the session. Runs are shown by the same code as without a conversation
+//! (`print`).
 
+mod activity;
+mod answer;
 mod app;
-mod aside;
+mod asker;
 mod attach;
 mod bang;
 mod choices;
-mod desk;
+mod driver;
 mod editor;
-mod elsewhere;
+mod effect;
+mod external_editor;
+mod facts;
 mod frontend;
 mod history;
+mod input;
 mod keys;
+mod layout;
 mod menu;
 mod notify;
 mod output;
@@ -24,20 +30,21 @@ mod picker;
 mod plain;
 mod question;
 mod recall;
+mod report;
 mod rewind;
+mod session_factory;
+mod side_tasks;
 mod slash;
 mod status;
-mod tell;
 mod terminal;
 mod update;
 mod view;
+mod worker;
 
-use std::io::{self, Stdout};
-use std::path::PathBuf;
+use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use ah_conversation::ExitReason;
 use serde_json::Value;
@@ -55,78 +62,77 @@ use ah::plan::SessionPlan;
 use ah::warn::Warn;
 use ah_config::Error;
 use ah_config::{Config, extensions};
-use app::{App, Effect, Input, Task};
-use desk::{Desk, Workshop};
+use app::App;
+use driver::{Driver, DriverSettings};
+use effect::Task;
 pub use frontend::Link;
 use history::History;
-use notify::Notifying;
-use painter::Painter;
+use input::Input;
+use notify::Notifier;
 use plain::Plain;
-pub use plain::Words;
+pub use plain::PlainStyle;
+use session_factory::SessionFactory;
 use terminal::Terminal;
+use worker::SessionWorker;
 
-/// The shortest time from one picture to the next.
-const FRAME: Duration = Duration::from_micros(16_667);
-/// So much is taken in between two pictures at most.
-const BURST: usize = 4096;
-/// The file in the user's folder that keeps what was typed.
+/// Name of the history file in the user's folder.
 const HISTORY: &str = "history";
 
-/// How the conversation is had.
+/// Display of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// With lines at the bottom that change.
+pub enum Display {
+    /// With live lines at the bottom.
     Drawn,
     /// Line by line.
-    Plain(Words),
+    Plain(PlainStyle),
 }
 
-/// Has the conversation; gives the exit code.
+/// Runs the conversation and returns the exit code.
 ///
 /// # Errors
 ///
-/// Where the session cannot be opened, or cannot be kept.
+/// If the session cannot be opened or stored.
 pub async fn perform(
-    form: Form,
+    display: Display,
     plan: &SessionPlan,
     fork_at: Option<u32>,
     config: &Config,
 ) -> Result<u8, Error> {
-    let signals = match form {
-        Form::Drawn => Signals::listen(|code| {
+    let signals = match display {
+        Display::Drawn => Signals::listen(|code| {
             terminal::leave();
             leave(code);
         }),
-        Form::Plain(_) => Signals::listen_to_ends(),
+        Display::Plain(_) => Signals::listen_to_ends(),
     };
     let signals =
         signals.map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
     let (inputs, happened) = channel();
-    let workshop = workshop(form, config, inputs.clone())?;
-    let colours = workshop.link.colours;
-    let opened = workshop.open(plan, fork_at).await?;
+    let factory = factory(display, config, inputs.clone())?;
+    let colours = factory.link.colours;
+    let opened = factory.open(plan, fork_at).await?;
     let (tasks, wanted) = unbounded_channel();
-    let history = match form {
-        Form::Drawn => open_history(config),
-        Form::Plain(_) => History::default(),
+    let history = match display {
+        Display::Drawn => open_history(config),
+        Display::Plain(_) => History::default(),
     };
     let keys = config.conversation.editor_mode.as_ref();
     let keys = keys.map(|keys| keys.value).unwrap_or_default();
     let mut app = App::new(keys, history, Terminal::size(), colours);
-    app.named = named(config);
-    app.notifying = Notifying::of(config);
-    if form == Form::Plain(Words::Loop) {
+    app.suggestions.named = named(config);
+    app.notifier = Notifier::new(config);
+    if display == Display::Plain(PlainStyle::Loop) {
         banner(&opened)?;
     }
-    let is_over = begin(form, app, config, (inputs.clone(), happened), tasks)
+    let is_over = begin(display, app, config, (inputs.clone(), happened), tasks)
         .map_err(|error| Error::failure(format!("cannot use the terminal: {error}")))?;
-    let worked = Desk::new(workshop, opened, wanted, signals.token().clone())
+    let worked = SessionWorker::new(factory, opened, wanted, signals.token().clone())
         .work()
         .await;
     let _ = inputs.send(Input::Stop(0));
     drop(inputs);
-    if form == Form::Drawn {
-        // What it panicked about has been said.
+    if display == Display::Drawn {
+        // A panic of the thread has been printed already.
         let _ = is_over.join();
         divert(None);
     }
@@ -138,8 +144,12 @@ pub async fn perform(
     })
 }
 
-fn workshop(form: Form, config: &Config, inputs: Sender<Input>) -> Result<Workshop, Error> {
-    let is_drawn = form == Form::Drawn;
+fn factory(
+    display: Display,
+    config: &Config,
+    inputs: Sender<Input>,
+) -> Result<SessionFactory, Error> {
+    let is_drawn = display == Display::Drawn;
     let choice = anstream::AutoStream::choice(&io::stdout());
     let (skills, warnings) = extensions::skills(config);
     warnings.iter().for_each(|warning| crate::warn(warning));
@@ -148,7 +158,7 @@ fn workshop(form: Form, config: &Config, inputs: Sender<Input>) -> Result<Worksh
     }
     let warn: Warn = Arc::new(|text| crate::warn(text));
     let (width, height) = Terminal::size();
-    Ok(Workshop {
+    Ok(SessionFactory {
         config: config.clone(),
         probe: SandboxProbe::begin(config)?,
         skills: Arc::new(skills),
@@ -163,28 +173,30 @@ fn workshop(form: Form, config: &Config, inputs: Sender<Input>) -> Result<Worksh
     })
 }
 
-/// Begins the terminal's side, on a thread of its own.
+/// Starts the driver of the terminal on a thread of its own.
 fn begin(
-    form: Form,
+    display: Display,
     mut app: App,
     config: &Config,
     (inputs, happened): (Sender<Input>, Receiver<Input>),
     tasks: UnboundedSender<Task>,
 ) -> io::Result<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name("terminal".to_owned());
-    match form {
-        Form::Drawn => {
+    match display {
+        Display::Drawn => {
             tokio::spawn(watch_size(inputs.clone()));
             let status = begin_status(&mut app, config, &inputs);
-            let face = Face::begin(app, Places::of(config), status, inputs, tasks)?;
-            thread.spawn(move || face.run(&happened))
+            let settings = DriverSettings::new(config);
+            let driver = Driver::begin(app, settings, status, inputs, tasks)?;
+            thread.spawn(move || driver.run(&happened))
         }
-        Form::Plain(words) => {
+        Display::Plain(style) => {
             tokio::spawn(watch_interrupts(tasks.clone()));
             let plain = Plain {
-                words,
+                style,
                 app,
                 tasks,
+                answers: None,
                 is_busy: false,
                 is_asked_again: false,
                 is_announced: false,
@@ -194,20 +206,25 @@ fn begin(
     }
 }
 
-/// Has the user's status line made, where there is one; what is sent is told it.
+/// Starts the user's status line, if one is configured. Returns the sender of its input.
 fn begin_status(
     app: &mut App,
     config: &Config,
     inputs: &Sender<Input>,
 ) -> Option<watch::Sender<Value>> {
     let line = config.conversation.status_line.as_ref()?.value.clone();
-    app.status_padding = line.padding;
-    let (tell, told) = watch::channel(Value::Null);
-    tokio::spawn(status::keep(line, config.clone(), told, inputs.clone()));
-    Some(tell)
+    app.status.padding = line.padding;
+    let (sender, changes) = watch::channel(Value::Null);
+    tokio::spawn(status::refresh(
+        line,
+        config.clone(),
+        changes,
+        inputs.clone(),
+    ));
+    Some(sender)
 }
 
-/// What a plain loop says first.
+/// Prints the banner of a plain loop.
 fn banner(opened: &Opened) -> Result<(), Error> {
     let specs = opened.session.tools().specs().clone();
     let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
@@ -216,7 +233,7 @@ fn banner(opened: &Opened) -> Result<(), Error> {
         .map_err(|error| exit::output_error(&error))
 }
 
-/// Ctrl-C stops what goes on; where nothing does, the program.
+/// Passes Ctrl-C on to the session, which stops its task or the program.
 async fn watch_interrupts(tasks: UnboundedSender<Task>) {
     let Ok(mut interrupts) = signal(SignalKind::interrupt()) else {
         return;
@@ -228,17 +245,22 @@ async fn watch_interrupts(tasks: UnboundedSender<Task>) {
     }
 }
 
-/// Commands and skills that can be called by name, and what they do.
+/// Returns the commands and skills that can be called by name, with their descriptions.
 fn named(config: &Config) -> Vec<(String, String)> {
     let (commands, _) = extensions::commands(config);
     let (skills, _) = extensions::skills(config);
-    let commands = { commands.iter() }.map(|command| (&command.name, &command.description));
-    let skills = skills.iter().filter(|skill| skill.is_command);
-    let skills = skills.map(|skill| (&skill.name, &skill.description));
     let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-    { commands.chain(skills) }
-        .map(|(name, about)| (name.clone(), first(about)))
-        .collect()
+    let mut named: Vec<_> = commands
+        .iter()
+        .map(|command| (command.name.clone(), first(&command.description)))
+        .collect();
+    named.extend(
+        skills
+            .iter()
+            .filter(|skill| skill.is_command)
+            .map(|skill| (skill.name.clone(), first(&skill.description))),
+    );
+    named
 }
 
 fn open_history(config: &Config) -> History {
@@ -246,9 +268,9 @@ fn open_history(config: &Config) -> History {
         return History::default();
     };
     let path = home.join(HISTORY);
-    History::open(&path).unwrap_or_else(|fault| {
+    History::open(&path).unwrap_or_else(|error| {
         crate::warn(&format!(
-            "what is typed is not kept in `{}`: {fault}",
+            "cannot save input history to `{}`: {error}",
             path.display()
         ));
         History::default()
@@ -264,172 +286,5 @@ async fn watch_size(inputs: Sender<Input>) {
         if inputs.send(Input::Resized(columns, lines)).is_err() {
             return;
         }
-    }
-}
-
-/// What the terminal's side knows of the world.
-struct Places {
-    /// Where it works.
-    folder: PathBuf,
-    /// The user's editor, as a shell would call it.
-    editor: String,
-    /// Whether the terminal breaks its lines anew when it becomes narrower.
-    reflows: bool,
-}
-
-impl Places {
-    fn of(config: &Config) -> Self {
-        let environment = &config.environment;
-        let editor = { ["VISUAL", "EDITOR"].iter() }
-            .find_map(|name| environment.get(name).filter(|value| !value.is_empty()));
-        Self {
-            folder: environment.cwd().to_owned(),
-            editor: editor.unwrap_or("vi").to_owned(),
-            reflows: terminal::reflows(environment),
-        }
-    }
-}
-
-/// The terminal's side.
-struct Face {
-    app: App,
-    terminal: Terminal,
-    painter: Painter<Stdout>,
-    tasks: UnboundedSender<Task>,
-    inputs: Sender<Input>,
-    places: Places,
-    /// Tells the user's status line how things are, where there is one.
-    status: Option<watch::Sender<Value>>,
-    /// Lines that are to be printed above all that moves.
-    finished: String,
-}
-
-impl Face {
-    fn begin(
-        app: App,
-        places: Places,
-        status: Option<watch::Sender<Value>>,
-        inputs: Sender<Input>,
-        tasks: UnboundedSender<Task>,
-    ) -> io::Result<Self> {
-        let told = inputs.clone();
-        divert(Some(Box::new(move |line| {
-            let _ = told.send(Input::Written(format!("{line}\n")));
-        })));
-        Ok(Self {
-            app,
-            terminal: Terminal::take(inputs.clone())?,
-            painter: Painter::new(io::stdout(), places.reflows),
-            tasks,
-            inputs,
-            places,
-            status,
-            finished: String::new(),
-        })
-    }
-
-    /// Draws and waits, in turn, until somebody leaves.
-    fn run(mut self, happened: &Receiver<Input>) {
-        let mut drawn: Option<Instant> = None;
-        let mut is_due = true;
-        loop {
-            let now = Instant::now();
-            let next = drawn.map_or(now, |drawn| drawn + FRAME);
-            if is_due && next <= now {
-                // Rows that are too long for it would be counted wrong, and the news of it may be on the way.
-                self.app.size = Terminal::size();
-                let live = view::live(&self.app, now);
-                let finished = std::mem::take(&mut self.finished);
-                if self.painter.draw(&finished, &live).is_err() {
-                    break;
-                }
-                (drawn, is_due) = (Some(now), false);
-            }
-            let wait = match (is_due, &self.app.work) {
-                (true, _) => Some(next.saturating_duration_since(now)),
-                (false, Some(_)) => Some(Duration::from_millis(view::FRAME_MS)),
-                (false, None) => None,
-            };
-            let first = match wait {
-                Some(wait) => happened.recv_timeout(wait),
-                None => happened.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            };
-            let first = match first {
-                Ok(first) => first,
-                Err(RecvTimeoutError::Timeout) => {
-                    is_due = true;
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            is_due = true;
-            if !self.take(first)
-                || !happened
-                    .try_iter()
-                    .take(BURST)
-                    .all(|input| self.take(input))
-            {
-                break;
-            }
-        }
-        let _ = self.tasks.send(Task::Quit);
-        let finished = std::mem::take(&mut self.finished);
-        let _ = self.painter.clear();
-        let _ = self.painter.draw(&finished, &painter::Live::default());
-    }
-
-    /// Takes in what has happened; `false` where somebody leaves.
-    fn take(&mut self, input: Input) -> bool {
-        let effects = update::update(&mut self.app, input, Instant::now());
-        effects.into_iter().all(|effect| self.perform(effect))
-    }
-
-    /// Has the line written in the user's editor.
-    fn write_elsewhere(&mut self) {
-        let _ = self.painter.clear();
-        let text = self.app.editor.text().to_owned();
-        let written = self
-            .terminal
-            .lend(|| elsewhere::write(&self.places.editor, &text));
-        match written {
-            Ok(Ok(text)) => self.app.editor.set(&text),
-            Ok(Err(fault)) => self.app.hint = Some(fault),
-            Err(fault) => self.app.hint = Some(fault.to_string()),
-        }
-    }
-
-    /// Finds the files of the project while typing goes on.
-    fn list_files(&self) {
-        let (folder, inputs) = (self.places.folder.clone(), self.inputs.clone());
-        let find = move || drop(inputs.send(Input::Files(menu::files(&folder))));
-        // Without a thread there are no suggestions.
-        let _ = std::thread::Builder::new().spawn(find);
-    }
-
-    fn perform(&mut self, effect: Effect) -> bool {
-        match effect {
-            Effect::Print(lines) => {
-                self.finished.push_str(&lines);
-                self.app.is_apart = lines == "\n" || lines.ends_with("\n\n");
-            }
-            // Where the other side has ended, it says so.
-            Effect::Task(task) => drop(self.tasks.send(task)),
-            Effect::ScrollAway => {
-                let _ = self.painter.scroll_away(self.app.size.1);
-            }
-            Effect::OpenEditor => self.write_elsewhere(),
-            Effect::ListFiles => self.list_files(),
-            Effect::Status => {
-                let told = status::told(&self.app, Instant::now());
-                if let (Some(status), Some(told)) = (&self.status, told) {
-                    status.send_replace(told);
-                }
-            }
-            Effect::Ring(sequence) => {
-                let _ = self.painter.ring(&sequence);
-            }
-            Effect::Quit => return false,
-        }
-        true
     }
 }

@@ -1,14 +1,14 @@
-//! Asks the user whether they trust a project: once, before anything of it would run.
+//! Asks the user once whether they trust a project, before anything of it runs.
 
 use std::io::{self, BufRead, Write};
 
 use ah_config::trust::{Memory, Trust, shown};
 
-/// Asks on a terminal whether the project is trusted, and remembers the answer; gives whether it is.
+/// Asks on a terminal whether the project is trusted, remembers the answer, and returns it.
 ///
 /// # Errors
 ///
-/// Where the terminal cannot be read or written.
+/// If the terminal cannot be read or written.
 pub fn ask(
     trust: &Trust,
     memory: &mut Memory,
@@ -25,7 +25,7 @@ pub fn ask(
     }
     write!(
         output,
-        "Do you trust all that is in this folder, now and later? (yes, no; Enter: not now) "
+        "Trust this folder? Its tools, hooks and settings will run. [y]es, [n]o (remembered), Enter = not now "
     )?;
     output.flush()?;
     let mut answer = String::new();
@@ -36,7 +36,7 @@ pub fn ask(
         _ => return Ok(false),
     };
     if let Err(error) = memory.keep(trust.folder(), is_trusted) {
-        writeln!(output, "warning: the answer cannot be remembered: {error}")?;
+        writeln!(output, "warning: cannot save the answer: {error}")?;
     }
     Ok(is_trusted)
 }

@@ -1,4 +1,4 @@
-//! Undo and redo of the files that tools have changed, as they are shown.
+//! Undo and redo of file changes by tools, and their texts.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,78 +10,87 @@ use ah_conversation::FileState;
 
 use crate::print::shown;
 
-/// Which way.
+/// Message if there is no change to undo.
+pub const NOTHING_TO_UNDO: &str = "Nothing to undo.";
+/// Message if there is no undone change to redo.
+pub const NOTHING_TO_REDO: &str = "Nothing to redo.";
+
+/// Direction of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// Before the last run that changed files.
-    Back,
-    /// What was taken back last.
-    Forth,
+pub enum Direction {
+    /// To the files before the last run that changed any.
+    Undo,
+    /// To the files before the last undo.
+    Redo,
 }
 
-/// The way back or forth.
+impl Direction {
+    /// Returns the verb of messages.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
+}
+
+/// Returns the file changes to make, if there are any.
 ///
 /// # Errors
 ///
-/// Where there is none, or the session cannot be read.
-pub async fn look(files: &Files, way: Way) -> Result<Rewind, Error> {
-    let rewind = match way {
-        Way::Back => files.undo().await?,
-        Way::Forth => files.redo().await?,
-    };
-    rewind.ok_or_else(|| {
-        Error::failure(match way {
-            Way::Back => "there is no change of a tool to take back",
-            Way::Forth => "nothing was taken back since the last change",
-        })
+/// If the session cannot be read.
+pub async fn find(files: &Files, direction: Direction) -> Result<Option<Rewind>, Error> {
+    Ok(match direction {
+        Direction::Undo => files.undo().await?,
+        Direction::Redo => files.redo().await?,
     })
 }
 
-/// Goes it, and warns of each file that could not be given back; gives whether there was none.
+/// Makes the changes and warns about each file that could not be restored. Returns whether all were.
 ///
 /// # Errors
 ///
-/// Where what is there now cannot be stored; no file has changed then.
-pub async fn go(files: &Files, rewind: &Rewind, config: &Config) -> Result<bool, Error> {
+/// If the current files cannot be stored; no file is changed then.
+pub async fn apply(files: &Files, rewind: &Rewind, config: &Config) -> Result<bool, Error> {
     let failed = files.go(rewind).await?;
     for (path, error) in &failed {
         let path = show(path, config);
-        crate::warn(&format!("`{path}` is not given back: {error}"));
+        crate::warn(&format!("cannot restore `{path}`: {error}"));
     }
     Ok(failed.is_empty())
 }
 
-/// A path as it is seen from where the program works.
+/// Returns a path relative to the working directory, safe for the terminal.
 pub fn show(path: &Path, config: &Config) -> String {
     let below = path.strip_prefix(config.environment.cwd());
     shown(&below.unwrap_or(path).to_string_lossy()).into_owned()
 }
 
-/// A line for each file.
-pub fn told(rewind: &Rewind, config: &Config) -> String {
+/// Returns a line for each file.
+pub fn summary(rewind: &Rewind, config: &Config) -> String {
     let mut text = String::new();
     for edit in &rewind.changes {
-        let deed = match (&edit.now, &edit.then) {
+        let verb = match (&edit.now, &edit.then) {
             (_, FileState::Absent { .. }) => "remove",
-            (FileState::Absent { .. }, _) => "bring back",
+            (FileState::Absent { .. }, _) => "recreate",
             _ => "restore",
         };
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{deed} {} (+{} -{})",
+            "{verb} {} (+{} -{})",
             show(&edit.path, config),
             edit.insertions,
             edit.deletions
         );
     }
     for left in &rewind.skipped {
-        let _ = writeln!(text, "leave {}: {}", show(&left.path, config), left.why);
+        let _ = writeln!(text, "skip {}: {}", show(&left.path, config), left.why);
     }
     text
 }
 
-/// How many files a way changes.
+/// Returns the number of files that change, as text.
 pub fn count(rewind: &Rewind) -> String {
     match rewind.changes.len() {
         1 => "1 file".to_owned(),
@@ -89,7 +98,7 @@ pub fn count(rewind: &Rewind) -> String {
     }
 }
 
-/// What was in a file at the end of the way, and what is now, where both are texts.
+/// Returns the content of a file after the change and before it, if both are text.
 pub fn texts(edit: &FileEdit) -> Option<(&str, &str)> {
     fn text(state: &FileState<Arc<[u8]>>) -> Option<&str> {
         match state {

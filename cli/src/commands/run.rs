@@ -18,7 +18,7 @@ use ah_protocol::stream_json::Source;
 use ah_terminal::print::events::Events;
 use ah_terminal::print::text::{Text, View};
 use ah_terminal::print::{Look, Outlet, Screen, asks};
-use ah_terminal::repl::{self, Form, Words};
+use ah_terminal::repl::{self, Display, PlainStyle};
 use ah_terminal::signals::{Signals, leave};
 use ah_terminal::{exit, report, tell_notices, warn};
 use tokio::runtime::Builder;
@@ -44,7 +44,7 @@ pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, Er
     let code = match (source, form) {
         (Some(source), _) => runtime.block_on(perform(source, prompt.fork_at, options, config)),
         (None, form) => {
-            let form = form.unwrap_or(Form::Drawn);
+            let form = form.unwrap_or(Display::Drawn);
             let main = assemble::as_main(config)?;
             let config = main.as_ref().map_or(config, |main| &main.config);
             let plan = plan(options, config.interface)?;
@@ -59,7 +59,7 @@ pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, Er
 
 /// How a conversation is had, where somebody sits at a terminal who has not said anything yet. A plain loop reads its
 /// lines from wherever they come.
-fn conversation(prompt: &Prompt, options: &Options, config: &Config) -> Option<Form> {
+fn conversation(prompt: &Prompt, options: &Options, config: &Config) -> Option<Display> {
     let output = &options.output;
     let is_text = matches!(output.output_format, None | Some(OutputFormat::Text));
     let says_nothing = prompt.text.is_none() && options.prompt.skill.is_none();
@@ -67,12 +67,12 @@ fn conversation(prompt: &Prompt, options: &Options, config: &Config) -> Option<F
         return None;
     }
     if config.run.tools.profile == Some(Profile::PlainRepl) {
-        return Some(Form::Plain(Words::Loop));
+        return Some(Display::Plain(PlainStyle::Loop));
     }
     let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));
     let form = match output.plain || is_dumb {
-        true => Form::Plain(Words::Own),
-        false => Form::Drawn,
+        true => Display::Plain(PlainStyle::Own),
+        false => Display::Drawn,
     };
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     is_terminal.then_some(form)

@@ -17,29 +17,33 @@ use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;
 use ah_terminal::print::shown;
-use ah_terminal::undo::{Way, count, go, look, show, texts, told};
+use ah_terminal::undo::{Direction, apply, count, find, show, summary, texts};
 
-/// Gives files back as they were, or says what that would change.
-pub fn run(config: &Config, plan: &SessionPlan, way: Way, wanted: &Rewinding) -> Result<u8, Error> {
+/// Undoes or redoes file changes, or prints the changes with `--dry-run`.
+pub fn run(
+    config: &Config,
+    plan: &SessionPlan,
+    direction: Direction,
+    wanted: &Rewinding,
+) -> Result<u8, Error> {
     let files = files(config, plan)?;
     block_on(async {
-        let rewind = look(&files, way).await?;
-        let is_whole = match wanted.dry_run {
-            true => true,
-            false => go(&files, &rewind, config).await?,
-        };
-        match wanted.json {
-            true => print_json(&to_json(&rewind, wanted.dry_run))?,
-            false => {
-                let then = match (wanted.dry_run, way) {
-                    (true, _) => "would change",
-                    (false, Way::Back) => "changed; `ah redo` takes that back",
-                    (false, Way::Forth) => "changed; `ah undo` takes that back",
-                };
-                let count = count(&rewind);
-                print(&format!("{}{count} {then}\n", told(&rewind, config)))?
-            }
-        };
+        let rewind = find(&files, direction)
+            .await?
+            .ok_or_else(|| Error::failure(format!("nothing to {}", direction.verb())))?;
+        let is_whole = wanted.dry_run || apply(&files, &rewind, config).await?;
+        if wanted.json {
+            print_json(&to_json(&rewind, wanted.dry_run))?;
+        } else {
+            let outcome = match (wanted.dry_run, direction) {
+                (true, _) => "would change",
+                (false, Direction::Undo) => "changed; `ah redo` reverses this",
+                (false, Direction::Redo) => "changed; `ah undo` reverses this",
+            };
+            let count = count(&rewind);
+            let summary = summary(&rewind, config);
+            print(&format!("{summary}{count} {outcome}\n"))?;
+        }
         Ok(u8::from(!is_whole))
     })
 }

@@ -27,14 +27,14 @@ fn a_new_session_invites() {
     let world = World::new();
     let model = world.scenario("s", [says("Hello.")]);
     let mut seat = Seat::take(world.ah(["-m", &model]));
-    seat.sees("say what to do, or /help\ns · all unasked");
+    seat.sees("Describe a task or ask a question (/help for help)\ns · bypass permissions");
     seat.types("h");
-    seat.sees("> h\ns · all unasked");
+    seat.sees("> h\ns · bypass permissions");
     seat.types("\x03");
-    seat.sees("say what to do");
+    seat.sees("Describe a task");
     seat.says("Hi");
     seat.sees("Hello.");
-    seat.sees_no_more("say what to do");
+    seat.sees_no_more("Describe a task");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
 }
@@ -75,7 +75,7 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
     ⠋ answering 0s · Esc interrupts
     > 日本語 and é, all of it typed while the answer is coming, in a line that is lo
       ng, with 👍🏽
-    claude-sonnet-4-5-20250929 · all unasked
+    claude-sonnet-4-5-20250929 · bypass permissions
     ");
     insta::assert_snapshot!(screens[1], @"
     > names?
@@ -93,7 +93,7 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
 
     ⠋ answering 0s · Esc interrupts
     > 日本語 and é, all of it typed while the answer is coming, in a line that is long, with 👍🏽
-    claude-sonnet-4-5-20250929 · all unasked
+    claude-sonnet-4-5-20250929 · bypass permissions
     ");
     insta::assert_snapshot!(screens[2], @"
     > names?
@@ -115,7 +115,7 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
     > 日本語 and é, all of it typed while th
       e answer is coming, in a line that is
       long, with 👍🏽
-    claude-sonnet-4-5-20250929 · all unasked
+    claude-sonnet-4-5-20250929 · bypass permissions
     ");
 }
 
@@ -153,7 +153,7 @@ fn no_colour_leaves_the_layout() {
     • another, that nobody has ended ye
 
     >
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
     ");
     let bytes = String::from_utf8(seat.bytes()).unwrap();
     let colour = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
@@ -192,7 +192,7 @@ fn another_size_in_the_middle_of_an_answer() {
     ⠋ answering 0s · Esc interrupts
     > typed before and after, in a row of it
       s own
-    claude-sonnet-4-5-20250929 · all unasked
+    claude-sonnet-4-5-20250929 · bypass permissions
     ");
     seat.resizes(100, 30);
     seat.sees("> typed before and after, in a row of its own\n");
@@ -234,8 +234,8 @@ fn always_means_always() {
       command: touch made
       y            yes, once
       s            yes, for this session: bash(touch made)
-      a            yes, always: the same, kept in FILE
-      n [reason]   no; the model is told the reason
+      a            yes, always in this project: the same, saved to FILE
+      n [reason]   no; the reason is sent to the model
     Allow?
     claude-sonnet-4-5-20250929 · /help
     ");
@@ -249,8 +249,8 @@ fn always_means_always() {
       command: touch made
       y            yes, once
       s            yes, for this session: bash(touch made)
-      a            yes, always: the same, kept in FILE
-      n [reason]   no; the model is told the reason
+      a            yes, always in this project: the same, saved to FILE
+      n [reason]   no; the reason is sent to the model
     Allow? a
 
     ✓ bash $ touch made (0.0s)
@@ -297,7 +297,7 @@ fn a_choice_of_the_models() {
       1  red   warm
       2  blue  cold
     A number, or your own words:
-    claude-sonnet-4-5-20250929 · all unasked
+    claude-sonnet-4-5-20250929 · bypass permissions
     ");
     seat.says("2");
     seat.sees("Blue it is.");
@@ -317,7 +317,7 @@ fn a_choice_of_the_models() {
     Blue it is.
 
     >
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
     ");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
@@ -348,7 +348,7 @@ fn a_session_taken_up_and_its_lists() {
     Two.
 
     > half a line
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
     ");
     seat.types("\x03");
     seat.says("/tree");
@@ -364,7 +364,7 @@ fn a_session_taken_up_and_its_lists() {
 
     message: two
     ❯    @3  model  Two.
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
     ");
     seat.types("\x1b");
     seat.sees_no_more("message:");
@@ -379,7 +379,7 @@ fn a_session_taken_up_and_its_lists() {
 
     typed before: docs
     ❯ write the docs
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
     ");
     seat.types("\r");
     seat.sees("> write the docs");

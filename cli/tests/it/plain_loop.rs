@@ -187,7 +187,7 @@ fn refusals_are_asked_again_and_a_wrong_key_is_told() {
 
     you>
     ");
-    assert_eq!(ended.stderr.matches("(429), asking again in").count(), 2);
+    assert_eq!(ended.stderr.matches("(429), retrying in").count(), 2);
     assert!(ended.stderr.contains("Error: API error 401"), "{ended:?}");
 }
 

@@ -39,7 +39,7 @@ fn a_long_output_is_shown_whole_on_request() {
     let model = world.scenario("s", turns);
     let mut seat = Seat::take(world.ah(["-m", &model]));
     seat.types("\x0f");
-    seat.sees("no tool has given anything yet");
+    seat.sees("no tool output yet");
     seat.says("count");
     seat.sees("… 6 more lines");
     seat.sees("Counted.");
@@ -80,7 +80,7 @@ fn one_prompt_follows_the_other_in_one_session() {
     Two lines.
 
     >
-    s · 0% of 200.0k · all unasked
+    s · 0% of 200.0k · bypass permissions
     ");
     seat.says("/exit");
     assert_eq!(seat.leaves(), 0);
@@ -101,7 +101,7 @@ fn who_says_nothing_leaves_nothing_behind() {
     let world = World::new();
     let model = world.scenario("s", [says("Hello.")]);
     let mut seat = Seat::take(world.ah(["-m", &model]));
-    seat.sees("all unasked");
+    seat.sees("bypass permissions");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
     assert_eq!(world.databases(), Vec::<std::path::PathBuf>::new());
@@ -143,7 +143,7 @@ fn words_typed_while_the_agent_works_reach_it_or_come_back() {
       second
 
       third
-    claude-sonnet-4-5-20250929 · all unasked
+    claude-sonnet-4-5-20250929 · bypass permissions
     ");
     // And are said anew.
     seat.types("\x15");
@@ -191,13 +191,13 @@ fn an_interrupt_keeps_what_was_said_and_a_second_one_leaves() {
     interrupted
 
     > typed meanwhile
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
     ");
     seat.types("\r");
     seat.sees("Fresh.");
     seat.sees_no_more("Esc interrupts");
     seat.types("\x03");
-    seat.sees("Ctrl-C once more leaves");
+    seat.sees("Press Ctrl-C again to exit");
     seat.types("\x03");
     assert_eq!(seat.leaves(), 0);
     assert_eq!(server.refusals(), Vec::<String>::new());
@@ -254,8 +254,8 @@ fn a_question_does_not_eat_what_is_typed() {
       command: touch asked
       y            yes, once
       s            yes, for this session: bash(touch asked)
-      a            yes, always: the same, kept in FILE
-      n [reason]   no; the model is told the reason
+      a            yes, always in this project: the same, saved to FILE
+      n [reason]   no; the reason is sent to the model
     Allow? (Tab, then your answer)
     > no need to hurry
     claude-sonnet-4-5-20250929 · /help
@@ -340,7 +340,7 @@ fn lines_typed_before_are_found_and_edited_elsewhere() {
 
     > fix the parser of @src/more.rs  and
       more
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
     ");
     seat.resizes(40, 12);
     seat.types("!");
@@ -408,7 +408,7 @@ fn commands_tell_of_the_session_and_change_it() {
             .contains("opus")
     );
     seat.says("/compact the parser");
-    seat.sees("summed up");
+    seat.sees("compacted to");
     seat.sees_no_more("Esc interrupts");
     // Another session, and back to the first.
     seat.says("/clear");

@@ -159,9 +159,9 @@ exit code 3
 repetition:
 stderr:
 >>> go
-the same 3 times in a row, the model is told: bash:{"command":"true"}
-the same 4 times in a row, the model is told: bash:{"command":"true"}
-the same 5 times in a row, the run ends: bash:{"command":"true"}
+repeated 3 times in a row, the model was warned: bash:{"command":"true"}
+repeated 4 times in a row, the model was warned: bash:{"command":"true"}
+repeated 5 times in a row, stopping the run: bash:{"command":"true"}
 exit code 3
 
 cut answers:
@@ -294,9 +294,9 @@ Half of a sent
 A whole sentence.
 stderr:
 >>> go
-scripted failure (529), asking again in <n>s
-the answer above was cut off and begins anew
-the connection ended before the answer was whole (scripted), asking again in <n>s
+scripted failure (529), retrying in <n>s
+connection lost; retrying the answer from the start
+the connection ended before the answer was whole (scripted), retrying in <n>s
 exit code 0
 ");
 }
@@ -326,8 +326,8 @@ stdout:
 Here I am.
 stderr:
 >>> go
-scripted failure (request <request>) (429), asking again in <n>s
-scripted failure (request <request>) (429), asking again in <n>s
+scripted failure (request <request>) (429), retrying in <n>s
+scripted failure (request <request>) (429), retrying in <n>s
 exit code 0
 ");
     let second = world
@@ -389,8 +389,8 @@ bash (<n>s)
   $ echo 1
   1
 
-925 of 1.0k tokens used, summing up the conversation
-summed up in 8 tokens
+925 of 1.0k tokens used, compacting the conversation
+compacted to 8 tokens
 1.8k in / 28 out (1.8k total), 0% of 1.0k [<id>]
 exit code 0
 ");

@@ -126,7 +126,7 @@ fn on_a_terminal_the_user_is_asked_whether_they_trust_the_folder() {
         let model = world.scenario("s", [says("Done."), says("Done again.")]);
         let run = world.ah(["-m", &model, "/go"]);
         let first = run.stdin(typed).at_terminal().run().expect(0);
-        let question = "Do you trust all that is in this folder";
+        let question = "Trust this folder?";
         assert!(first.stderr.contains(question), "{first:?}");
         assert!(
             first.stderr.contains("  .ah/commands/go.md\r\n"),

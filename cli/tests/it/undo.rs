@@ -123,7 +123,7 @@ fn row_s7_what_tools_changed_is_taken_back_and_brought_forth() {
     $ ah undo
     stdout:
     restore run.sh (+1 -1)
-    1 file changed; `ah redo` takes that back
+    1 file changed; `ah redo` reverses this
     exit code 0
     $ ah undo --dry-run
     stdout:
@@ -137,27 +137,27 @@ fn row_s7_what_tools_changed_is_taken_back_and_brought_forth() {
     remove deep/new.txt (+0 -1)
     restore old.txt (+1 -1)
     restore run.sh (+1 -1)
-    3 files changed; `ah redo` takes that back
+    3 files changed; `ah redo` reverses this
     exit code 0
     $ ah undo
     stderr:
-    error: there is no change of a tool to take back
+    error: nothing to undo
     exit code 1
     $ ah redo
     stdout:
-    bring back deep/new.txt (+1 -0)
+    recreate deep/new.txt (+1 -0)
     restore old.txt (+1 -1)
     restore run.sh (+1 -1)
-    3 files changed; `ah undo` takes that back
+    3 files changed; `ah undo` reverses this
     exit code 0
     $ ah redo
     stdout:
     restore run.sh (+1 -1)
-    1 file changed; `ah undo` takes that back
+    1 file changed; `ah undo` reverses this
     exit code 0
     $ ah redo
     stderr:
-    error: nothing was taken back since the last change
+    error: nothing to redo
     exit code 1
     $ ah undo --dry-run --json
     stdout:

@@ -1,6 +1,6 @@
 //! Numbers for people.
 
-/// Tokens as people read them: `950`, `12.3k`, `1.5m`.
+/// Formats a number of tokens: `950`, `12.3k`, `1.5m`.
 pub fn count(tokens: u64) -> String {
     let scaled = |unit: u64, letter| {
         let tenths = tokens / (unit / 10);
@@ -10,6 +10,14 @@ pub fn count(tokens: u64) -> String {
         1_000_000.. => scaled(1_000_000, 'm'),
         1_000.. => scaled(1_000, 'k'),
         _ => tokens.to_string(),
+    }
+}
+
+/// Formats a running time in seconds: `59s`, `1m05s`.
+pub fn elapsed(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        _ => format!("{}m{:02}s", seconds / 60, seconds % 60),
     }
 }
 

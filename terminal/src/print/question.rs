@@ -1,7 +1,8 @@
-//! Asks a person on the terminal whether a tool call may happen, and what the call wants to know besides.
+//! Asks the user on the terminal to permit a tool call, or to answer the questions of one.
 
 mod choice;
 mod plan;
+mod prompt;
 
 use ah_config::Keeping;
 use std::io::{self, BufRead, Write};
@@ -13,13 +14,14 @@ use ah_conversation::{
 use ah_render::diff;
 use serde_json::Value;
 
+use self::prompt::{line, refused};
 use super::neutralise;
 
-/// Asks on a terminal; the rules that each answer would save are shown before it is given.
+/// Asks on a terminal. The rules that each answer would save are shown first.
 ///
 /// # Errors
 ///
-/// Where the terminal cannot be read or written.
+/// If the terminal cannot be read or written.
 pub fn ask(
     question: &PermissionRequest,
     keeping: &Keeping,
@@ -40,12 +42,15 @@ fn permission(
     input: &mut impl BufRead,
     output: &mut impl Write,
 ) -> io::Result<PermissionAnswer> {
-    let rules: Vec<_> = { question.inquiry.suggestions.iter() }
+    let suggestions = &question.inquiry.suggestions;
+    let rules: Vec<_> = suggestions
+        .iter()
         .filter(|update| matches!(update, PermissionUpdate::AddRules { .. }))
         .collect();
-    let for_session = match rules.is_empty() {
-        true => question.inquiry.suggestions.iter().collect(),
-        false => rules.clone(),
+    let for_session = if rules.is_empty() {
+        suggestions.iter().collect()
+    } else {
+        rules.clone()
     };
     let keeping = (!rules.is_empty()).then_some(keeping);
     describe(question, &for_session, keeping, output)?;
@@ -69,24 +74,11 @@ fn permission(
     Ok(refused("nobody answered"))
 }
 
-/// The next line that is typed, without the spaces around it; `None` where there will be none.
-fn line(
-    prompt: &str,
-    input: &mut impl BufRead,
-    output: &mut impl Write,
-) -> io::Result<Option<String>> {
-    write!(output, "{prompt}")?;
-    output.flush()?;
-    let mut line = String::new();
-    let has_line = input.read_line(&mut line)? > 0;
-    Ok(has_line.then(|| line.trim().to_owned()))
-}
-
-/// Asks a question that is answered with yes or no; without an answer, no.
+/// Asks a yes-or-no question; without an answer it is no.
 ///
 /// # Errors
 ///
-/// Where the terminal cannot be read or written.
+/// If the terminal cannot be read or written.
 pub fn confirm(
     prompt: &str,
     input: &mut impl BufRead,
@@ -102,11 +94,11 @@ pub fn confirm(
     Ok(false)
 }
 
-/// Asks on a terminal whether what is confined may reach a host.
+/// Asks on a terminal whether sandboxed commands may reach a host.
 ///
 /// # Errors
 ///
-/// Where the terminal cannot be read or written.
+/// If the terminal cannot be read or written.
 pub fn ask_host(
     host: &str,
     input: &mut impl BufRead,
@@ -117,11 +109,11 @@ pub fn ask_host(
         "\nA command in the sandbox wants to reach {}:",
         neutralise(host)
     )?;
-    writeln!(output, "  y            yes, for now")?;
+    writeln!(output, "  y            yes, once")?;
     writeln!(output, "  s            yes, for this session")?;
     writeln!(
         output,
-        "  a            yes, always: kept in your own settings.json"
+        "  a            yes, always in ALL projects (saved to your settings.json)"
     )?;
     writeln!(output, "  n            no")?;
     while let Some(line) = line("Allow? ", input, output)? {
@@ -161,10 +153,13 @@ fn describe(
         writeln!(output, "  {sign} {}", neutralise(text))?;
     }
     if let Some(reason) = &question.inquiry.reason {
-        writeln!(output, "It is asked since {}.", neutralise(reason))?;
+        writeln!(output, "Reason: {}.", neutralise(reason))?;
     }
     writeln!(output, "  y            yes, once")?;
-    let shown: Vec<String> = for_session.iter().flat_map(|update| told(update)).collect();
+    let shown: Vec<String> = for_session
+        .iter()
+        .flat_map(|update| texts(update))
+        .collect();
     if let [first, others @ ..] = shown.as_slice() {
         writeln!(
             output,
@@ -176,28 +171,34 @@ fn describe(
         }
     }
     if let Some(keeping) = keeping {
+        let scope = match keeping.destination {
+            Destination::UserSettings => "in ALL projects",
+            Destination::ProjectSettings | Destination::LocalSettings | Destination::Session => {
+                "in this project"
+            }
+        };
         writeln!(
             output,
-            "  a            yes, always: the same, kept in {}",
+            "  a            yes, always {scope}: the same, saved to {}",
             neutralise(&keeping.shown)
         )?;
     }
-    writeln!(output, "  n [reason]   no; the model is told the reason")
+    writeln!(output, "  n [reason]   no; the reason is sent to the model")
 }
 
-/// The arguments of a tool that edits.
+/// Arguments of an edit.
 const OLD: &str = "old_string";
 const NEW: &str = "new_string";
 
-/// What an edit changes, each line behind its sign: the two texts would leave it to the reader to compare them.
+/// Returns the diff of an edit as lines with their signs: easier to read than the two texts.
 fn changed(input: &Value) -> Option<Vec<String>> {
     let text = |name| input.get(name)?.as_str();
     let hunks = diff::between(text(OLD)?, text(NEW)?);
     Some(hunks.into_iter().flat_map(|hunk| hunk.lines).collect())
 }
 
-/// A change in words: a rule as it would stand in the settings.
-fn told(update: &PermissionUpdate) -> Vec<String> {
+/// Returns a change as text; rules are written as in the settings.
+fn texts(update: &PermissionUpdate) -> Vec<String> {
     match update {
         PermissionUpdate::AddRules { rules, .. } => {
             rules.iter().map(RuleValue::to_string).collect()
@@ -214,22 +215,10 @@ fn told(update: &PermissionUpdate) -> Vec<String> {
 }
 
 fn lasting(updates: &[&PermissionUpdate], destination: Destination) -> Vec<PermissionUpdate> {
-    let updates = updates.iter();
     updates
+        .iter()
         .map(|update| (*update).clone().lasting(destination))
         .collect()
-}
-
-fn refused(reason: &str) -> PermissionAnswer {
-    let message = match reason {
-        "" => "The user does not want this call to happen. Ask what they want instead, or go on without it."
-            .to_owned(),
-        reason => format!("The user does not want this call to happen: {reason}"),
-    };
-    PermissionAnswer::Deny {
-        message,
-        interrupt: false,
-    }
 }
 
 #[cfg(test)]
@@ -290,8 +279,8 @@ mod tests {
           y            yes, once
           s            yes, for this session: bash(git push:*)
                          and bash(make *)
-          a            yes, always: the same, kept in .ah/settings.local.json
-          n [reason]   no; the model is told the reason
+          a            yes, always in this project: the same, saved to .ah/settings.local.json
+          n [reason]   no; the reason is sent to the model
         Allow? 
         ");
     }
@@ -317,7 +306,7 @@ mod tests {
           +     print("hey␛ " + n)
           +     return n
           y            yes, once
-          n [reason]   no; the model is told the reason
+          n [reason]   no; the reason is sent to the model
         Allow? 
         "#);
     }
@@ -331,9 +320,9 @@ mod tests {
         insta::assert_snapshot!(String::from_utf8(output).unwrap(), @r"
 
         A command in the sandbox wants to reach a.example:443␛:
-          y            yes, for now
+          y            yes, once
           s            yes, for this session
-          a            yes, always: kept in your own settings.json
+          a            yes, always in ALL projects (saved to your settings.json)
           n            no
         Allow? Allow? 
         ");
@@ -482,17 +471,17 @@ mod tests {
           1. Read.
           2. Write ␛[31mit.
 
-          y           yes, as before the plan
-          e           yes, and files in the working directories are changed unasked
-          n [words]   no, plan on; the model is told your words
+          y           yes, and restore the permission mode from before the plan
+          e           yes, and accept edits without asking
+          n [words]   no, keep planning; your words are sent to the model
         Approve? 
         ");
         let (_, shown) = asked(Interaction::ToPlan, "y\n");
         insta::assert_snapshot!(shown, @r"
 
-        The model wants to plan first, and to change nothing before you have approved the plan.
+        The model wants to plan first, without changes until you approve the plan.
           y           yes
-          n [words]   no; the model is told your words
+          n [words]   no; your words are sent to the model
         Plan first? 
         ");
         for (asking, typed, expected) in [

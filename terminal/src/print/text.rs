@@ -95,7 +95,7 @@ impl Text {
     pub fn new(view: View, screen: Screen) -> Self {
         let paint = Paint {
             colours: screen.look.colours,
-            // Whoever is read to hears no picture.
+            // Screen readers cannot read the icon.
             sign: screen.look.err_is_terminal && screen.look.colours,
             width: screen.look.size.width,
         };
@@ -160,7 +160,7 @@ impl Text {
             self.note(
                 &self
                     .paint
-                    .warn("the answer above was cut off and begins anew"),
+                    .warn("connection lost; retrying the answer from the start"),
             );
         }
     }
@@ -357,7 +357,7 @@ impl Text {
             status => format!(" ({status})"),
         };
         let wait = seconds(delay_ms);
-        self.dim(&format!("{error}{status}, asking again in {wait}"));
+        self.dim(&format!("{error}{status}, retrying in {wait}"));
         self.spin("waiting");
     }
 
@@ -378,11 +378,11 @@ impl Text {
                 let signature = neutralise(turn_signature);
                 let signature = cut(&signature, self.paint.width).replace('\n', " ");
                 let then = match action {
-                    LoopAction::Warn => "the model is told",
-                    LoopAction::Break => "the run ends",
+                    LoopAction::Warn => "the model was warned",
+                    LoopAction::Break => "stopping the run",
                 };
                 self.note(&self.paint.warn(&format!(
-                    "the same {consecutive_count} times in a row, {then}: {signature}"
+                    "repeated {consecutive_count} times in a row, {then}: {signature}"
                 )));
             }
             EventKind::CompactionTriggered {
@@ -390,14 +390,14 @@ impl Text {
                 context_limit,
             } => {
                 self.dim(&format!(
-                    "{} of {} tokens used, summing up the conversation",
+                    "{} of {} tokens used, compacting the conversation",
                     count(*input_tokens),
                     count(*context_limit)
                 ));
-                self.spin("summing up");
+                self.spin("compacting");
             }
             EventKind::CompactionComplete { output_tokens, .. } => {
-                self.dim(&format!("summed up in {} tokens", count(*output_tokens)));
+                self.dim(&format!("compacted to {} tokens", count(*output_tokens)));
             }
             EventKind::BudgetExceeded {
                 total_input_tokens,

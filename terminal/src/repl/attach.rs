@@ -1,25 +1,25 @@
-//! Pictures in what is typed: a file that is pasted or dropped, or what the clipboard holds. One stands as a few words in
-//! the line, and is shown to the model with what is said.
+//! Pictures in the typed text: a file that is pasted or dropped, or the content of the clipboard. A picture stands as a
+//! short token in the text and is sent to the model with it.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ah_conversation::{Environment, Image};
 
-use super::app::{App, Effect, Task};
 use super::bang;
+use super::editor::Editor;
 use ah::pictures;
 use ah_config::Config;
 
-/// So long a clipboard may take.
+/// Timeout of reading the clipboard.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// The clipboard's picture, as each of the usual tools gives it; where there is none of them, nothing at all.
+/// Prints the picture in the clipboard with the first of the usual tools that is installed; nothing if there is none.
 const CLIPBOARD: &str = "
 if [ -n \"$WAYLAND_DISPLAY\" ] && command -v wl-paste >/dev/null; then exec wl-paste --no-newline --type image/png; fi
 if [ -n \"$DISPLAY\" ] && command -v xclip >/dev/null; then exec xclip -selection clipboard -target image/png -out; fi
 if command -v pngpaste >/dev/null; then exec pngpaste -; fi";
 
-/// Where a picture comes from.
+/// Source of a picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A file, and the text that was pasted for it.
@@ -28,63 +28,64 @@ pub enum Source {
     Clipboard,
 }
 
-/// What became of a picture.
+/// Outcome of loading a picture.
 #[derive(Debug)]
 pub enum Attached {
-    /// It can be shown.
+    /// It was loaded.
     Shown(Image),
-    /// It cannot, for this reason; what was pasted is a text then.
+    /// It could not be loaded: error, and the pasted text to insert in its place.
     Not(String, Option<String>),
 }
 
-/// Takes a paste as a picture, if it names one; a paste of nothing is what terminals make of a picture.
-pub fn begin(text: &str) -> Option<Vec<Effect>> {
-    let source = match pictures::path_in(text) {
-        Some(path) => Source::File(path, text.to_owned()),
-        None if text.is_empty() => Source::Clipboard,
-        None => return None,
-    };
-    Some(vec![Effect::Task(Task::Attach(source))])
-}
-
-/// Takes in what became of it.
-pub fn update(app: &mut App, attached: Attached) {
-    match attached {
-        Attached::Shown(image) => {
-            app.images.push(image);
-            let blank = match app.editor.text()[..app.editor.cursor()].ends_with([' ', '\n']) {
-                false if app.editor.cursor() > 0 => " ",
-                _ => "",
-            };
-            let token = token(app.images.len());
-            app.editor.insert(format!("{blank}{token} "));
-        }
-        Attached::Not(fault, text) => {
-            app.hint = Some(fault);
-            app.editor.insert(text.unwrap_or_default());
-        }
+/// Returns the source of the picture that a paste stands for, if it does; terminals paste a picture as an empty text.
+pub fn source(text: &str) -> Option<Source> {
+    match pictures::path_in(text) {
+        Some(path) => Some(Source::File(path, text.to_owned())),
+        None => text.is_empty().then_some(Source::Clipboard),
     }
 }
 
-/// The words that stand for the picture of this number.
+/// Pictures of the typed text, in order.
+#[derive(Debug, Default)]
+pub struct Pictures(Vec<Image>);
+
+impl Pictures {
+    /// Inserts the token of a picture at the cursor.
+    pub fn insert(&mut self, image: Image, editor: &mut Editor) {
+        self.0.push(image);
+        let before = &editor.text()[..editor.cursor()];
+        let is_apart = before.is_empty() || before.ends_with([' ', '\n']);
+        let blank = if is_apart { "" } else { " " };
+        editor.insert(format!("{blank}{} ", token(self.0.len())));
+    }
+
+    /// Removes all pictures and returns those whose token is in `typed`.
+    pub fn take(&mut self, typed: &str) -> Vec<Image> {
+        self.0
+            .drain(..)
+            .enumerate()
+            .filter(|(at, _)| typed.contains(&token(at + 1)))
+            .map(|(_, image)| image)
+            .collect()
+    }
+
+    /// Returns whether the token of a picture is in `typed`.
+    pub fn has_any(&self, typed: &str) -> bool {
+        (1..=self.0.len()).any(|number| typed.contains(&token(number)))
+    }
+
+    /// Removes all pictures.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Returns the token of a picture, by its 1-based number.
 fn token(number: usize) -> String {
     format!("[Image #{number}]")
 }
 
-/// The pictures for which words stand in what was typed.
-pub fn take(app: &mut App, typed: &str) -> Vec<Image> {
-    let images = std::mem::take(&mut app.images);
-    let images = images.into_iter().enumerate();
-    let named = images.filter(|(at, _)| typed.contains(&token(at + 1)));
-    named.map(|(_, image)| image).collect()
-}
-
-/// Whether words for a picture stand in what is typed.
-pub fn has_any(app: &App, typed: &str) -> bool {
-    (1..=app.images.len()).any(|number| typed.contains(&token(number)))
-}
-
-/// Gets the picture.
+/// Loads a picture.
 pub async fn load(source: Source, config: Config) -> Attached {
     match source {
         Source::File(path, text) => {
@@ -92,18 +93,18 @@ pub async fn load(source: Source, config: Config) -> Attached {
             let read = tokio::task::spawn_blocking(move || pictures::read(&path, &environment));
             match read.await {
                 Ok(Ok(image)) => Attached::Shown(image),
-                Ok(Err(fault)) => Attached::Not(fault, Some(text)),
-                Err(fault) => Attached::Not(fault.to_string(), Some(text)),
+                Ok(Err(error)) => Attached::Not(error, Some(text)),
+                Err(error) => Attached::Not(error.to_string(), Some(text)),
             }
         }
         Source::Clipboard => match bang::bytes(CLIPBOARD, &config, DEADLINE).await {
             Ok(bytes) if bytes.is_empty() => Attached::Not(
-                "no picture from the clipboard: wl-paste, xclip or pngpaste is needed; @PATH names a file".to_owned(),
+                "cannot read the clipboard: install wl-paste, xclip or pngpaste, or name a file with @PATH".to_owned(),
                 None,
             ),
             Ok(bytes) => match ah_tools::picture(&bytes) {
                 Ok(image) => Attached::Shown(image),
-                Err(fault) => Attached::Not(format!("what the clipboard holds {fault}"), None),
+                Err(error) => Attached::Not(format!("the content of the clipboard {error}"), None),
             },
             Err(_) => Attached::Not("the clipboard holds no picture".to_owned(), None),
         },

@@ -1,4 +1,4 @@
-//! Commands that the user runs from the conversation. They run outside of the sandbox and unasked: the user has typed them.
+//! Shell commands that the user types in the conversation. They run outside of the sandbox and need no permission.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use ah_config::Config;
 
-/// So much of an output is shown, and told.
+/// Longest output that is shown and sent, in bytes.
 const MAX_BYTES: usize = 100_000;
-/// A larger picture is not taken.
+/// Largest picture, in bytes.
 const MAX_PICTURE: usize = 64 * 1024 * 1024;
 
-/// The command that a line runs, and whether the model is told of it.
+/// Returns the command of a line that starts with `!`, and whether the model is told.
 pub fn read(typed: &str) -> Option<(String, bool)> {
     let rest = typed.strip_prefix('!')?;
     let (rest, is_told) = match rest.strip_prefix('!') {
@@ -26,13 +26,13 @@ pub fn read(typed: &str) -> Option<(String, bool)> {
     (!command.is_empty()).then(|| (command.to_owned(), is_told))
 }
 
-/// Runs a command line; gives what it has put out, and how it ended where that was not well.
+/// Runs a command line and returns its output, with the exit code if it failed.
 ///
 /// # Errors
 ///
-/// Where it could not be run, or was stopped.
+/// If it cannot be run or was stopped.
 pub async fn run(line: &str, config: &Config, stop: &CancellationToken) -> Result<String, String> {
-    // The folder, with what is too long to be shown in it, is gone afterwards.
+    // The folder takes the output that is too long for memory, and is removed afterwards.
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let child = command(line, config, folder.path());
     let outcome = tokio::select! {
@@ -47,30 +47,30 @@ pub async fn run(line: &str, config: &Config, stop: &CancellationToken) -> Resul
     Ok(text)
 }
 
-/// Tells a command line something on its standard input; gives what it has put out.
+/// Runs a command line with `input` as its standard input and returns its output.
 ///
 /// # Errors
 ///
-/// Where it could not be run, has failed, or has taken longer than `deadline`.
+/// If it cannot be run, fails, or takes longer than `deadline`.
 pub async fn tell(
     line: &str,
-    told: String,
+    input: String,
     config: &Config,
     deadline: Duration,
 ) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let child = ah_process::Command {
-        stdin: told.into_bytes(),
+        stdin: input.into_bytes(),
         ..command(line, config, folder.path())
     };
     Ok(output(&ended(child, deadline).await?))
 }
 
-/// Runs a command line; gives the bytes that it has put out.
+/// Runs a command line and returns its output as bytes.
 ///
 /// # Errors
 ///
-/// As [`tell`], and where there are too many.
+/// As [`tell`], and if the output is too large.
 pub async fn bytes(line: &str, config: &Config, deadline: Duration) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut child = command(line, config, folder.path());
@@ -81,7 +81,7 @@ pub async fn bytes(line: &str, config: &Config, deadline: Duration) -> Result<Ve
     }
 }
 
-/// What came of a child that has ended well.
+/// Runs a child and returns its outcome if it succeeds.
 async fn ended(
     mut child: ah_process::Command,
     deadline: Duration,
@@ -110,7 +110,7 @@ fn command(line: &str, config: &Config, folder: &Path) -> ah_process::Command {
     }
 }
 
-/// As much of an output as is shown.
+/// Returns the part of an output that is shown.
 fn output(outcome: &CommandOutcome) -> String {
     let (bytes, all) = match &outcome.output {
         Content::Bytes(bytes) => (bytes.as_slice(), bytes.len() as u64),
@@ -125,7 +125,7 @@ fn output(outcome: &CommandOutcome) -> String {
     text
 }
 
-/// What the model is told of it.
+/// Returns the text that the model is told.
 pub fn told(line: &str, output: &str) -> String {
     format!(
         "I have run `{line}`:\n\n```\n{}\n```\n\n",

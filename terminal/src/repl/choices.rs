@@ -8,14 +8,14 @@ use crate::print::count;
 use ah_config::Config;
 use ah_config::Error;
 
-/// So much of a text is shown.
+/// Length of a preview, in characters.
 const PREVIEW: usize = 60;
 
-/// The sessions of the folder, the one written last first.
+/// Returns the sessions of the folder, the last written first.
 ///
 /// # Errors
 ///
-/// Where they cannot be listed.
+/// If they cannot be listed.
 pub fn sessions(config: &Config, now: Time) -> Result<Picker, Error> {
     let mut heads = ah::place::sessions(config).list()?;
     heads.retain(|head| head.problem.is_none());
@@ -42,7 +42,7 @@ fn session(head: &SessionHead, now: Time) -> Entry {
     }
 }
 
-/// How long ago something was.
+/// Formats an age, given in milliseconds.
 fn age(milliseconds: u64) -> String {
     match milliseconds / 60_000 {
         0 => "now".to_owned(),
@@ -52,7 +52,7 @@ fn age(milliseconds: u64) -> String {
     }
 }
 
-/// What was said by people and by the model, on all branches, the newest first.
+/// Returns the messages with text of all branches, the newest first.
 pub fn messages(heads: &[Head]) -> Picker {
     let entries = heads
         .iter()
@@ -76,11 +76,11 @@ pub fn messages(heads: &[Head]) -> Picker {
     Picker::new(Subject::Message, entries.collect())
 }
 
-/// The models that have a short name, and the one that is asked.
+/// Returns the models that have a short name.
 ///
 /// # Errors
 ///
-/// Where the catalogue cannot be read.
+/// If the catalogue cannot be read.
 pub fn models(config: &Config) -> Result<Picker, Error> {
     let catalog = config.catalog()?;
     let aliases = catalog.aliases();

@@ -1,8 +1,8 @@
-//! The line that is typed: reedline's editing, keys and undo, without its painting.
+//! The typed text: editing, keys and undo of reedline, without its painting.
 //!
-//! Reedline paints a prompt of one line and prints above it as if there were no more; ours has lines that move, and asks
-//! the terminal nothing. So the engine is driven by hand: an edit mode reads the keys, the engine changes the buffer, and
-//! what is left of the events (history, panels, the end of the line) is [`update`](super::update)'s to do.
+//! Reedline paints a prompt of one line and nothing around it; this terminal has several live lines. So the engine is driven
+//! by hand: an edit mode reads the keys, the engine changes the buffer, and the remaining events (history, lists, submit)
+//! are left to [`update`](super::update).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,14 +15,14 @@ use reedline::{
 
 use ah_config::settings::conversation::EditorMode;
 
-/// The line that is typed.
+/// The text being typed.
 pub struct Editor {
     engine: Reedline,
     mode: Shared,
 }
 
 impl Editor {
-    /// An empty line.
+    /// Returns an empty editor.
     pub fn new(keys: EditorMode) -> Self {
         let mode: Box<dyn EditMode> = match keys {
             EditorMode::Emacs => Box::new(Emacs::new(own(default_emacs_keybindings()))),
@@ -37,22 +37,22 @@ impl Editor {
         Self { engine, mode }
     }
 
-    /// What is typed.
+    /// Returns the typed text.
     pub fn text(&self) -> &str {
         self.engine.current_buffer_contents()
     }
 
-    /// The byte of [`Editor::text`] before which the next character comes.
+    /// Returns the byte offset of the cursor in [`Editor::text`].
     pub fn cursor(&self) -> usize {
         self.engine.current_insertion_point()
     }
 
-    /// Whether nothing is typed.
+    /// Returns whether nothing is typed.
     pub fn is_empty(&self) -> bool {
         self.text().is_empty()
     }
 
-    /// Whether keys are typed text; in vi's normal mode they are commands.
+    /// Returns whether keys insert text; in vi's normal mode they are commands.
     pub fn takes_text(&self) -> bool {
         !matches!(
             self.mode.edit_mode(),
@@ -60,7 +60,7 @@ impl Editor {
         )
     }
 
-    /// vi's mode, in vi's words; `None` with other keys.
+    /// Returns vi's mode under vi's name; `None` with other key bindings.
     pub fn vi_mode(&self) -> Option<&'static str> {
         match self.mode.edit_mode() {
             PromptEditMode::Vi(PromptViMode::Normal) => Some("NORMAL"),
@@ -70,7 +70,7 @@ impl Editor {
         }
     }
 
-    /// Whether Esc has a meaning of its own.
+    /// Returns whether Esc changes the edit mode.
     pub fn needs_esc(&self) -> bool {
         matches!(
             self.mode.edit_mode(),
@@ -78,7 +78,7 @@ impl Editor {
         )
     }
 
-    /// What a key means.
+    /// Returns the event of a key.
     pub fn read(&mut self, event: Event) -> ReedlineEvent {
         match ReedlineRawEvent::try_from(event) {
             Ok(event) => self.mode.parse_event(event),
@@ -86,17 +86,17 @@ impl Editor {
         }
     }
 
-    /// Edits.
+    /// Applies edit commands.
     pub fn edit(&mut self, commands: &[EditCommand]) {
         self.engine.run_edit_commands(commands);
     }
 
-    /// Types `text`.
+    /// Inserts `text` at the cursor.
     pub fn insert(&mut self, text: impl Into<String>) {
         self.edit(&[EditCommand::InsertString(text.into())]);
     }
 
-    /// Puts `text` in the place of all that is typed; can be undone.
+    /// Replaces the typed text; can be undone.
     pub fn set(&mut self, text: &str) {
         self.edit(&[
             EditCommand::Clear,
@@ -104,7 +104,7 @@ impl Editor {
         ]);
     }
 
-    /// Puts `text` in the place of the bytes from `from` to the cursor.
+    /// Replaces the text from byte `from` to the cursor.
     pub fn complete(&mut self, from: usize, text: &str) {
         let typed = self.text();
         let cursor = self.cursor();
@@ -116,25 +116,25 @@ impl Editor {
         self.edit(&commands);
     }
 
-    /// Takes all that is typed.
+    /// Removes the typed text and returns it.
     pub fn take(&mut self) -> String {
         let text = self.text().to_owned();
         self.edit(&[EditCommand::Clear]);
         text
     }
 
-    /// Whether the cursor is in the first line.
+    /// Returns whether the cursor is in the first line.
     pub fn is_at_first_line(&self) -> bool {
         !self.text()[..self.cursor()].contains('\n')
     }
 
-    /// Whether the cursor is in the last line.
+    /// Returns whether the cursor is in the last line.
     pub fn is_at_last_line(&self) -> bool {
         !self.text()[self.cursor()..].contains('\n')
     }
 }
 
-/// Our keys besides reedline's. What they do is said in [`keys`](super::keys).
+/// Adds key bindings to reedline's own.
 fn own(mut keys: Keybindings) -> Keybindings {
     let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
     keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('j'), newline());
@@ -147,7 +147,7 @@ fn own(mut keys: Keybindings) -> Keybindings {
     keys
 }
 
-/// The edit mode, which the engine and the reader of keys both look at.
+/// Edit mode, shared by the engine and the key reader.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Box<dyn EditMode>>>);
 

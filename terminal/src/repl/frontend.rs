@@ -1,5 +1,5 @@
-//! A session's way to the terminal: what a run shows is written by the same code as for a run without a conversation,
-//! into the terminal's hands in the place of the streams; who is asked sits before the live lines.
+//! Connects a session to the terminal. Runs are shown by the same code as without a conversation; its output is sent to
+//! the terminal instead of the streams, and questions are asked above the live lines.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,38 +12,39 @@ use ah_conversation::{
 use ah_render::Palette;
 use async_trait::async_trait;
 
-use super::app::Input;
-use super::question::Asker;
+use super::asker::Asker;
+use super::input::Input;
 use ah_config::Keeping;
 
 use crate::print::question;
 use crate::print::text::{Text, View};
 use crate::print::{Look, Screen, Size};
 
-/// The way to the terminal, and how it looks.
+/// Connection to the terminal, and its abilities.
 #[derive(Clone)]
 pub struct Link {
-    /// What happens is sent here.
+    /// Inputs of the terminal.
     pub inputs: Sender<Input>,
-    /// Whether with colours.
+    /// Whether colours are used.
     pub colours: bool,
-    /// Whether answers are laid out; else they come as they are.
+    /// Whether answers are laid out; otherwise they are printed as received.
     pub is_drawn: bool,
-    /// How large the terminal is.
+    /// Size of the terminal.
     pub size: Size,
 }
 
 impl Link {
-    /// With what it is painted.
+    /// Returns the palette of texts.
     pub fn palette(&self) -> Palette {
-        match self.colours {
-            true => Palette::Ansi,
-            false => Palette::Plain,
+        if self.colours {
+            Palette::Ansi
+        } else {
+            Palette::Plain
         }
     }
 
-    /// What shows a session.
-    pub fn frontend(&self, view: View) -> Shown {
+    /// Returns the frontend of a session.
+    pub fn frontend(&self, view: View) -> ReplFrontend {
         let look = Look {
             out_is_terminal: true,
             err_is_terminal: true,
@@ -54,7 +55,7 @@ impl Link {
         };
         let stream = |kind: fn(String) -> Input| Box::new(Stream(self.inputs.clone(), kind));
         let screen = Screen::apart(stream(Input::Written), stream(Input::Noted), look);
-        Shown {
+        ReplFrontend {
             asks: view.asks.clone(),
             text: Text::new(view, screen),
             inputs: self.inputs.clone(),
@@ -63,7 +64,7 @@ impl Link {
     }
 }
 
-/// A stream that ends at the terminal's hands.
+/// Stream whose output is sent to the terminal.
 struct Stream(Sender<Input>, fn(String) -> Input);
 
 impl Write for Stream {
@@ -81,33 +82,33 @@ impl Write for Stream {
 }
 
 /// Shows a session in the conversation.
-pub struct Shown {
+pub struct ReplFrontend {
     text: Text,
-    /// Where an answer that is meant for good is kept.
+    /// Place of permanent permissions, if a person can be asked.
     asks: Option<Keeping>,
     inputs: Sender<Input>,
-    /// Whether it is known that the model answers: it is told once, and not with every piece.
+    /// Whether the terminal knows that the model answers; it is told once, not with each piece.
     is_answering: AtomicBool,
 }
 
-impl Shown {
+impl ReplFrontend {
     fn send(&self, input: Input) {
-        // Where the terminal has gone, the program ends.
+        // If the terminal has gone, the program ends.
         let _ = self.inputs.send(input);
     }
 }
 
 #[async_trait]
-impl Host for Shown {
+impl Host for ReplFrontend {
     async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
         let Some(keeping) = self.asks.clone() else {
             return PermissionAnswer::nobody(question);
         };
         self.text.set_apart();
         let asked = question.clone();
-        let (_asker, mut lines, mut words) = Asker::put(&self.inputs);
+        let (_asker, mut reader, mut writer) = Asker::open(&self.inputs);
         let answer = tokio::task::spawn_blocking(move || {
-            question::ask(&asked, &keeping, &mut lines, &mut words)
+            question::ask(&asked, &keeping, &mut reader, &mut writer)
         });
         match answer.await {
             Ok(Ok(answer)) => answer,
@@ -118,16 +119,18 @@ impl Host for Shown {
     async fn new_host(&self, host: &str) -> HostPermission {
         self.text.set_apart();
         let host = host.to_owned();
-        let (_asker, mut lines, mut words) = Asker::put(&self.inputs);
-        let answer =
-            tokio::task::spawn_blocking(move || question::ask_host(&host, &mut lines, &mut words));
-        { answer.await }.map_or(HostPermission::No, |answer| {
-            answer.unwrap_or(HostPermission::No)
-        })
+        let (_asker, mut reader, mut writer) = Asker::open(&self.inputs);
+        let answer = tokio::task::spawn_blocking(move || {
+            question::ask_host(&host, &mut reader, &mut writer)
+        });
+        match answer.await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => HostPermission::No,
+        }
     }
 }
 
-impl Frontend for Shown {
+impl Frontend for ReplFrontend {
     fn show(&self, event: &Event) {
         self.text.show(event);
         match &event.kind {

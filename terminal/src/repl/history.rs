@@ -1,4 +1,4 @@
-//! What was typed before: the file that keeps it, the way up and down, and the search.
+//! Input history: its file, moving through it, and searching it.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -6,41 +6,41 @@ use std::path::Path;
 
 use reedline::{FileBackedHistory, History as _, HistoryItem, SearchDirection, SearchQuery};
 
-/// So many lines are kept.
+/// Number of lines kept.
 const KEPT: usize = 10_000;
-/// A line that is longer is not kept.
+/// Longest line that is kept, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// What was typed before.
+/// Input history.
 #[derive(Default)]
 pub struct History {
     file: Option<FileBackedHistory>,
     /// Oldest first.
     lines: Vec<String>,
-    /// Which of them is shown, and what was typed before one was.
+    /// Index of the line shown, and the text typed before it was.
     at: Option<(usize, String)>,
 }
 
 impl History {
-    /// What the file holds; only its user may read it. Without one, what was typed is known as long as this value is.
+    /// Opens the history file, or creates it, readable for its owner only.
     ///
     /// # Errors
     ///
-    /// Where the file cannot be made or read.
+    /// If the file cannot be created or read.
     pub fn open(path: &Path) -> Result<Self, String> {
-        let private = |error: std::io::Error| error.to_string();
+        let text = |error: std::io::Error| error.to_string();
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(0o700);
-            builder.create(folder).map_err(private)?;
+            builder.create(folder).map_err(text)?;
         }
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o600);
-        options.open(path).map_err(private)?;
-        // Reedline reads lines, and would give up where one is no text.
-        let bytes = fs::read(path).map_err(private)?;
+        options.open(path).map_err(text)?;
+        // Reedline fails on a file that is not UTF-8.
+        let bytes = fs::read(path).map_err(text)?;
         if std::str::from_utf8(&bytes).is_err() {
-            fs::write(path, String::from_utf8_lossy(&bytes).as_bytes()).map_err(private)?;
+            fs::write(path, String::from_utf8_lossy(&bytes).as_bytes()).map_err(text)?;
         }
         let file = FileBackedHistory::with_file(KEPT, path.to_owned());
         let file = file.map_err(|error| error.to_string())?;
@@ -53,7 +53,7 @@ impl History {
         })
     }
 
-    /// Keeps a line.
+    /// Adds a line.
     pub fn keep(&mut self, line: &str) {
         self.at = None;
         let is_known = self.lines.last().is_some_and(|last| last == line);
@@ -62,13 +62,13 @@ impl History {
         }
         self.lines.push(line.to_owned());
         if let Some(file) = &mut self.file {
-            // A history that cannot be written is no reason to stop.
+            // A failed write must not stop the conversation.
             let _ = file.save(HistoryItem::from_command_line(line));
             let _ = file.sync();
         }
     }
 
-    /// The line before the one that is shown; `typed` is kept for the way back.
+    /// Returns the line before the one shown. `typed` is kept for the way back.
     pub fn earlier(&mut self, typed: &str) -> Option<String> {
         let (at, draft) = match self.at.take() {
             Some((at, draft)) => (at, draft),
@@ -82,7 +82,7 @@ impl History {
         (at > 0).then(|| self.lines[before].clone())
     }
 
-    /// The line after the one that is shown, or what was typed.
+    /// Returns the line after the one shown, or the text typed before.
     pub fn later(&mut self) -> Option<String> {
         let (at, draft) = self.at.take()?;
         match self.lines.get(at + 1) {
@@ -94,12 +94,12 @@ impl History {
         }
     }
 
-    /// Forgets which line is shown: it was changed.
+    /// Ends moving through the history: the line was edited.
     pub fn settle(&mut self) {
         self.at = None;
     }
 
-    /// Lines that hold `words`, newest first, each once.
+    /// Returns the lines that contain `words`, newest first, without duplicates.
     pub fn search(&self, words: &str) -> impl Iterator<Item = &str> {
         let mut seen = std::collections::HashSet::new();
         let is_so = move |line: &&String| line.contains(words);
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_back_in_order_and_lead_to_what_was_typed() {
+    fn moving_through_the_history_ends_at_the_typed_text() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own/history");
         let mut history = History::open(&path).unwrap();

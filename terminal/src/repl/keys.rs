@@ -1,12 +1,9 @@
-//! Keys that mean something to the conversation, and not to the line.
+//! Keys with a meaning outside of the editor.
 
 use ah_conversation::PermissionMode;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::app::{App, Effect, Task};
-use super::status;
-
-/// What a key means to the conversation.
+/// Meaning of a key outside of the editor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Own {
     /// Ctrl-C.
@@ -19,13 +16,13 @@ pub enum Own {
     Turn,
     /// Shift+Tab.
     Mode,
-    /// Ctrl-V, where the terminal does not paste itself.
+    /// Ctrl-V, if the terminal does not paste itself.
     Paste,
     /// Ctrl-O.
     Output,
 }
 
-/// What a key means to the conversation, if it means something.
+/// Returns the meaning of a key outside of the editor, if it has one.
 pub fn own(event: &KeyEvent) -> Option<Own> {
     if event.kind == KeyEventKind::Release {
         return None;
@@ -42,36 +39,35 @@ pub fn own(event: &KeyEvent) -> Option<Own> {
     }
 }
 
-/// Two keys that mean something together, as in shells; `None` where this one means what it means alone.
-pub fn chord(app: &mut App, event: &KeyEvent) -> Option<Vec<Effect>> {
-    let had_prefix = std::mem::take(&mut app.has_prefix);
+/// Meaning of a key as part of a sequence of two, as in shells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chord {
+    /// Ctrl-X: another key follows.
+    Prefix,
+    /// Ctrl-X Ctrl-E.
+    OpenEditor,
+    /// The key stands alone.
+    None,
+}
+
+/// Returns the meaning of a key after a prefix, or as one.
+pub fn chord(had_prefix: bool, event: &KeyEvent) -> Chord {
     match (event.modifiers, event.code) {
-        (KeyModifiers::CONTROL, KeyCode::Char('e')) if had_prefix => Some(vec![Effect::OpenEditor]),
-        (KeyModifiers::CONTROL, KeyCode::Char('x')) => {
-            app.has_prefix = true;
-            Some(Vec::new())
-        }
-        _ => None,
+        (KeyModifiers::CONTROL, KeyCode::Char('e')) if had_prefix => Chord::OpenEditor,
+        (KeyModifiers::CONTROL, KeyCode::Char('x')) => Chord::Prefix,
+        _ => Chord::None,
     }
 }
 
-/// The next mode in turn: asking, editing unasked, planning, and all unasked where that was agreed to.
-pub fn next_mode(app: &mut App) -> Vec<Effect> {
-    let Some(session) = &mut app.session else {
-        return Vec::new();
-    };
-    session.mode = match session.mode {
+/// Returns the next permission mode in turn: default, accept edits, plan, and bypass where that was agreed to.
+pub fn next_mode(mode: PermissionMode, may_bypass: bool) -> PermissionMode {
+    match mode {
         PermissionMode::Default => PermissionMode::AcceptEdits,
         PermissionMode::AcceptEdits => PermissionMode::Plan,
-        PermissionMode::Plan if session.may_bypass => PermissionMode::BypassPermissions,
+        PermissionMode::Plan if may_bypass => PermissionMode::BypassPermissions,
         PermissionMode::Plan
         | PermissionMode::DontAsk
         | PermissionMode::Delegate
         | PermissionMode::BypassPermissions => PermissionMode::Default,
-    };
-    let mode = Effect::Task(Task::Mode(session.mode));
-    [Some(mode), status::news(app)]
-        .into_iter()
-        .flatten()
-        .collect()
+    }
 }

@@ -1,66 +1,105 @@
-//! What the word before the cursor may become: names of commands behind a slash, paths behind an `@`.
+//! Completions of the word at the cursor: names of commands after a slash, paths after an `@`.
 
 use std::path::Path;
 
-use super::app::{App, Effect};
+use super::editor::Editor;
+use super::effect::Effect;
 use super::{picker, slash};
 
-/// So many suggestions are shown.
+/// Number of completions shown.
 const SHOWN: usize = 8;
-/// So many files of a project are known at most.
+/// Largest number of files listed.
 const FILES: usize = 50_000;
 
-/// What a word may become.
+/// Completions of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Menu {
-    /// The byte at which the word begins.
+    /// Byte offset of the word.
     from: usize,
-    /// What it may become, and what that is.
+    /// Completions, each with its description.
     pub items: Vec<(String, String)>,
-    /// Which is marked.
+    /// Index of the marked one.
     pub at: usize,
 }
 
-/// Looks what the word before the cursor may become.
-pub fn look(app: &mut App) -> Vec<Effect> {
-    app.menu = None;
-    if app.is_answering || app.picker.is_some() || !app.editor.takes_text() {
-        return Vec::new();
-    }
-    let before = &app.editor.text()[..app.editor.cursor()];
-    let from = before.rfind(char::is_whitespace).map_or(0, |at| {
-        at + before[at..].chars().next().map_or(1, char::len_utf8)
-    });
-    let word = &before[from..];
-    let items = if let Some(name) = word.strip_prefix('/').filter(|_| from == 0) {
-        named(app, name)
-    } else if let Some(path) = word.strip_prefix('@') {
-        match &app.files {
-            Some(files) => paths(files, path),
-            None => {
-                app.files = Some(Vec::new());
-                return vec![Effect::ListFiles];
-            }
-        }
-    } else {
-        Vec::new()
-    };
-    if !items.is_empty() {
-        app.menu = Some(Menu { from, items, at: 0 });
-    }
-    Vec::new()
+/// The sources of completions, and the open menu.
+#[derive(Debug, Default)]
+pub struct Suggestions {
+    /// The menu, while it is open.
+    pub menu: Option<Menu>,
+    /// Files of the project, once they were listed.
+    pub files: Option<Vec<String>>,
+    /// Commands and skills of the user and the project, each with its description.
+    pub named: Vec<(String, String)>,
 }
 
-fn named(app: &App, name: &str) -> Vec<(String, String)> {
-    let own = slash::COMMANDS.iter();
-    let own = own.map(|command| (command.name.to_owned(), command.about.to_owned()));
-    let all = own.chain(app.named.iter().cloned());
-    let mut items: Vec<_> = all
-        .filter(|(known, _)| known.starts_with(name))
-        .map(|(known, about)| (format!("/{known}"), about))
-        .collect();
-    items.truncate(SHOWN);
-    items
+impl Suggestions {
+    /// Opens the menu for the word at the cursor, if there are completions; the files are listed first if need be.
+    pub fn look(&mut self, editor: &Editor) -> Vec<Effect> {
+        self.menu = None;
+        if !editor.takes_text() {
+            return Vec::new();
+        }
+        let before = &editor.text()[..editor.cursor()];
+        let from = before.rfind(char::is_whitespace).map_or(0, |at| {
+            at + before[at..].chars().next().map_or(1, char::len_utf8)
+        });
+        let word = &before[from..];
+        let items = if let Some(name) = word.strip_prefix('/').filter(|_| from == 0) {
+            self.commands(name)
+        } else if let Some(path) = word.strip_prefix('@') {
+            match &self.files {
+                Some(files) => paths(files, path),
+                None => {
+                    self.files = Some(Vec::new());
+                    return vec![Effect::ListFiles];
+                }
+            }
+        } else {
+            Vec::new()
+        };
+        if !items.is_empty() {
+            self.menu = Some(Menu { from, items, at: 0 });
+        }
+        Vec::new()
+    }
+
+    fn commands(&self, name: &str) -> Vec<(String, String)> {
+        let own = slash::COMMANDS
+            .iter()
+            .map(|command| (command.name.to_owned(), command.about.to_owned()));
+        own.chain(self.named.iter().cloned())
+            .filter(|(known, _)| known.starts_with(name))
+            .map(|(known, about)| (format!("/{known}"), about))
+            .take(SHOWN)
+            .collect()
+    }
+
+    /// Closes the menu and returns whether it was open.
+    pub fn close(&mut self) -> bool {
+        self.menu.take().is_some()
+    }
+
+    /// Inserts the marked completion; returns whether there was one.
+    pub fn accept(&mut self, editor: &mut Editor) -> bool {
+        let Some(menu) = self.menu.take() else {
+            return false;
+        };
+        let (text, _) = &menu.items[menu.at];
+        editor.complete(menu.from, &format!("{text} "));
+        true
+    }
+
+    /// Marks the next completion, or the one before; returns whether there are any.
+    pub fn step(&mut self, down: bool) -> bool {
+        let Some(menu) = &mut self.menu else {
+            return false;
+        };
+        let count = menu.items.len();
+        let step = if down { 1 } else { count - 1 };
+        menu.at = (menu.at + step) % count;
+        true
+    }
 }
 
 fn paths(files: &[String], typed: &str) -> Vec<(String, String)> {
@@ -68,35 +107,13 @@ fn paths(files: &[String], typed: &str) -> Vec<(String, String)> {
         "" => (0..files.len()).collect(),
         typed => picker::best(typed, files),
     };
-    let best = best.into_iter().take(SHOWN);
-    best.map(|at| (format!("@{}", files[at]), String::new()))
+    best.into_iter()
+        .take(SHOWN)
+        .map(|at| (format!("@{}", files[at]), String::new()))
         .collect()
 }
 
-/// Takes the marked suggestion.
-pub fn accept(app: &mut App) -> bool {
-    let Some(menu) = app.menu.take() else {
-        return false;
-    };
-    let (text, _) = &menu.items[menu.at];
-    app.editor.complete(menu.from, &format!("{text} "));
-    true
-}
-
-/// Marks another suggestion; `false` where there are none.
-pub fn step(app: &mut App, down: bool) -> bool {
-    let Some(menu) = &mut app.menu else {
-        return false;
-    };
-    let count = menu.items.len();
-    menu.at = match down {
-        true => (menu.at + 1) % count,
-        false => (menu.at + count - 1) % count,
-    };
-    true
-}
-
-/// The files and folders of the project, without those that git ignores; folders end with a slash.
+/// Returns the files and folders of the project that git does not ignore; folders end with a slash.
 pub fn files(folder: &Path) -> Vec<String> {
     let walk = ignore::WalkBuilder::new(folder).require_git(false).build();
     let relative = |entry: ignore::DirEntry| {

@@ -1,94 +1,171 @@
-//! Tells somebody who has turned to something else that the agent has finished, or waits for them. Nobody who looks at
-//! the terminal is told; where it does not say whether it is looked at, whoever has not typed for a while is away.
+//! Notifies a user who is away that the agent has finished or waits for an answer. The user is away if the terminal has
+//! no focus; if it does not report focus, if no key was pressed for a while.
 
 use std::time::{Duration, Instant};
 
 use ah_conversation::Environment;
 
-use super::app::{App, Effect, Ending, Task, Work};
-use super::view::seconds;
+use super::input::Ending;
+use crate::print::elapsed;
 use ah_config::Config;
 use ah_config::settings::conversation::Channel;
 
-/// After so many seconds without a key somebody is away, where nobody says otherwise.
+/// Default time in seconds without a key after which the user is away.
 const AFTER: u64 = 10;
-/// So much of a text is told.
+/// Longest text of a notification, in characters.
 const MOST: usize = 120;
 
-/// What there is to tell.
+/// Reason of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum NotificationKind {
     /// The agent waits for an answer.
-    Waits,
-    /// It has finished.
+    Waiting,
+    /// The agent has finished.
     Done,
 }
 
-impl News {
-    /// What hooks call it.
+impl NotificationKind {
+    /// Returns its name in hooks.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Waits => "permission_prompt",
+            Self::Waiting => "permission_prompt",
             Self::Done => "idle_prompt",
         }
     }
 }
 
-/// How somebody is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notifying {
-    /// The terminal's way; never `Auto`.
-    channel: Channel,
-    /// Whether terminals are several behind one, which has to let others' words through.
-    is_tmux: bool,
-    /// Whether a command is to be run besides.
-    has_command: bool,
-    /// After which time without a key somebody is away.
-    after: Duration,
-    /// What the folder is called.
-    place: String,
+/// A notification to a user who is away.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// Its reason.
+    pub kind: NotificationKind,
+    /// Its text, safe for a terminal.
+    pub text: String,
+    /// Sequence to write to the terminal, if it is notified.
+    pub sequence: Option<String>,
+    /// Whether the user's command is run.
+    pub has_command: bool,
 }
 
-impl Default for Notifying {
+/// Settings of notifications.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Settings {
+    /// Way of the terminal; never `Auto`.
+    channel: Channel,
+    /// Whether tmux is in between, which has to pass the sequence on.
+    is_tmux: bool,
+    /// Whether a command is run too.
+    has_command: bool,
+    /// Time without a key after which the user is away.
+    after: Duration,
+    /// Name of the folder.
+    folder: String,
+}
+
+impl Default for Settings {
     fn default() -> Self {
         Self {
             channel: Channel::None,
             is_tmux: false,
             has_command: false,
             after: Duration::from_secs(AFTER),
-            place: String::new(),
+            folder: String::new(),
         }
     }
 }
 
-impl Notifying {
-    /// As the settings say, and the terminal can.
-    pub fn of(config: &Config) -> Self {
+/// Decides whether the user is notified, and how.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notifier {
+    settings: Settings,
+    /// Whether the terminal has the focus, once it has reported that.
+    pub is_focused: Option<bool>,
+    /// Time of the last key.
+    pub typed_at: Option<Instant>,
+}
+
+impl Notifier {
+    /// Returns the notifier that the settings ask for and the terminal supports.
+    pub fn new(config: &Config) -> Self {
         let environment = &config.environment;
-        let set = config.conversation.notify.as_ref();
-        let set = set.map(|set| set.value.clone()).unwrap_or_default();
-        let place = environment.cwd().file_name().unwrap_or_default();
-        Self {
-            channel: match set.channel {
+        let notify = config.conversation.notify.as_ref();
+        let notify = notify
+            .map(|notify| notify.value.clone())
+            .unwrap_or_default();
+        let folder = environment.cwd().file_name().unwrap_or_default();
+        let settings = Settings {
+            channel: match notify.channel {
                 Channel::Auto => channel(environment),
                 channel => channel,
             },
             is_tmux: environment.get("TMUX").is_some(),
-            has_command: set.command.is_some(),
-            after: Duration::from_secs(set.after.unwrap_or(AFTER)),
-            place: place.to_string_lossy().into_owned(),
+            has_command: notify.command.is_some(),
+            after: Duration::from_secs(notify.after.unwrap_or(AFTER)),
+            folder: folder.to_string_lossy().into_owned(),
+        };
+        Self {
+            settings,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the notification of a question, whose text is given.
+    pub fn waiting(&self, question: &str, now: Instant) -> Option<Notification> {
+        let first = question.lines().find(|line| !line.trim().is_empty());
+        let first = first.unwrap_or("there is a question");
+        let folder = &self.settings.folder;
+        let text = format!("waits for you in {folder}: {first}");
+        self.notification(NotificationKind::Waiting, &text, now)
+    }
+
+    /// Returns the notification of the end of a run that began at `since`; none if the user has stopped it.
+    pub fn done(&self, since: Instant, ending: &Ending, now: Instant) -> Option<Notification> {
+        let outcome = match ending {
+            Ending::Well => "has finished",
+            Ending::Failed(..) => "has failed",
+            Ending::Interrupted => return None,
+        };
+        let took = elapsed(now.saturating_duration_since(since).as_secs());
+        let text = format!("{outcome} in {} after {took}", self.settings.folder);
+        self.notification(NotificationKind::Done, &text, now)
+    }
+
+    fn notification(
+        &self,
+        kind: NotificationKind,
+        text: &str,
+        now: Instant,
+    ) -> Option<Notification> {
+        if !self.is_away(now) {
+            return None;
+        }
+        let text = plain(text);
+        let has_channel = self.settings.channel != Channel::None;
+        Some(Notification {
+            kind,
+            sequence: has_channel.then(|| sequence(&self.settings, &text)),
+            text,
+            has_command: self.settings.has_command,
+        })
+    }
+
+    fn is_away(&self, now: Instant) -> bool {
+        match (self.is_focused, self.typed_at) {
+            (Some(is_focused), _) => !is_focused,
+            (None, Some(typed)) => now.saturating_duration_since(typed) >= self.settings.after,
+            (None, None) => false,
         }
     }
 }
 
-/// The way that a terminal is known to have, by what it says of itself.
+/// Returns the channel of a terminal, by the variables it sets.
 fn channel(environment: &Environment) -> Channel {
     let is = |name: &str, values: &[&str]| {
         let value = environment.get(name).unwrap_or_default();
         values.iter().any(|start| value.starts_with(start))
     };
     if environment.get("TMUX").is_some() || is("TERM", &["screen", "tmux"]) {
-        // It rings through whatever stands before it.
+        // A bell reaches the outer terminal.
         Channel::Bell
     } else if is("TERM_PROGRAM", &["iTerm.app", "WarpTerminal"]) || is("TERM", &["xterm-kitty"]) {
         Channel::Osc9
@@ -102,71 +179,7 @@ fn channel(environment: &Environment) -> Channel {
     }
 }
 
-/// A question waits: tells who is away.
-pub fn waits(app: &App, now: Instant) -> Vec<Effect> {
-    let Some(panel) = app.questions.front() else {
-        return Vec::new();
-    };
-    let first = panel.text.lines().find(|line| !line.trim().is_empty());
-    let first = first.unwrap_or("there is a question");
-    let place = &app.notifying.place;
-    tell(
-        app,
-        News::Waits,
-        &format!("waits for you in {place}: {first}"),
-        now,
-    )
-}
-
-/// A run has ended: tells who is away, unless they have stopped it or something follows.
-pub fn done(app: &App, work: Option<&Work>, ending: &Ending, now: Instant) -> Vec<Effect> {
-    let how = match ending {
-        Ending::Well => "has finished",
-        Ending::Failed(..) => "has failed",
-        Ending::Interrupted => return Vec::new(),
-    };
-    let Some(work) = work.filter(|_| app.queued.is_empty()) else {
-        return Vec::new();
-    };
-    let took = seconds(now.saturating_duration_since(work.since).as_secs());
-    let place = &app.notifying.place;
-    tell(
-        app,
-        News::Done,
-        &format!("{how} in {place} after {took}"),
-        now,
-    )
-}
-
-fn tell(app: &App, news: News, text: &str, now: Instant) -> Vec<Effect> {
-    let Notifying {
-        channel,
-        has_command,
-        ..
-    } = app.notifying;
-    if !is_away(app, now) {
-        return Vec::new();
-    }
-    let text = plain(text);
-    let mut effects = Vec::new();
-    if channel != Channel::None {
-        effects.push(Effect::Ring(sequence(&app.notifying, &text)));
-    }
-    if has_command {
-        effects.push(Effect::Task(Task::Notify(news, text)));
-    }
-    effects
-}
-
-fn is_away(app: &App, now: Instant) -> bool {
-    match (app.is_looked_at, app.typed_at) {
-        (Some(is_looked_at), _) => !is_looked_at,
-        (None, Some(typed)) => now.saturating_duration_since(typed) >= app.notifying.after,
-        (None, None) => false,
-    }
-}
-
-/// A text as terminals may be told it: nothing in it ends or steers what it stands in.
+/// Returns a text without control characters and semicolons, which would end the sequence it stands in.
 fn plain(text: &str) -> String {
     let words = text.split(|c: char| c.is_control() || c.is_whitespace());
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
@@ -174,32 +187,31 @@ fn plain(text: &str) -> String {
     text.chars().take(MOST).collect()
 }
 
-/// What the terminal is written.
-fn sequence(notifying: &Notifying, text: &str) -> String {
-    let sequence = match notifying.channel {
-        // Some take a number at the beginning for another thing.
+/// Returns the sequence that makes the terminal notify.
+fn sequence(settings: &Settings, text: &str) -> String {
+    let sequence = match settings.channel {
+        // Some terminals give a number at the beginning another meaning.
         Channel::Osc9 => format!("\x1b]9;ah {text}\x07"),
         Channel::Osc777 => format!("\x1b]777;notify;ah;{text}\x07"),
         Channel::Auto | Channel::Bell => return "\x07".to_owned(),
         Channel::None => return String::new(),
     };
-    match notifying.is_tmux {
-        true => format!("\x1bPtmux;{}\x1b\\", sequence.replace('\x1b', "\x1b\x1b")),
-        false => sequence,
+    if settings.is_tmux {
+        format!("\x1bPtmux;{}\x1b\\", sequence.replace('\x1b', "\x1b\x1b"))
+    } else {
+        sequence
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::History;
     use super::*;
-    use ah_config::settings::conversation::EditorMode;
 
     #[test]
-    fn who_looks_at_the_terminal_is_not_told() {
+    fn a_user_at_the_terminal_is_not_notified() {
         let begin = Instant::now();
         let seconds = Duration::from_secs;
-        for (is_looked_at, typed, now, expected) in [
+        for (is_focused, typed, now, expected) in [
             (Some(true), Some(0), 3_600, false),
             (Some(false), Some(0), 1, true),
             (Some(false), None, 1, true),
@@ -208,19 +220,21 @@ mod tests {
             (None, Some(5), 10, false),
             (None, None, 3_600, false),
         ] {
-            let mut app = App::new(EditorMode::Emacs, History::default(), (80, 24), false);
-            app.is_looked_at = is_looked_at;
-            app.typed_at = typed.map(|typed| begin + seconds(typed));
+            let notifier = Notifier {
+                is_focused,
+                typed_at: typed.map(|typed| begin + seconds(typed)),
+                ..Notifier::default()
+            };
             assert_eq!(
-                is_away(&app, begin + seconds(now)),
+                notifier.is_away(begin + seconds(now)),
                 expected,
-                "{is_looked_at:?} {typed:?} {now}"
+                "{is_focused:?} {typed:?} {now}"
             );
         }
     }
 
     #[test]
-    fn strangers_words_steer_no_terminal() {
+    fn foreign_text_cannot_inject_sequences() {
         let hostile = "a\x1b]0;title\x07;b\u{9c}\n\tc\x1b\\";
         for (channel, is_tmux, expected) in [
             (Channel::Bell, false, "\x07"),
@@ -237,18 +251,18 @@ mod tests {
                 "\x1bPtmux;\x1b\x1b]9;ah a ]0,title ,b c \\\x07\x1b\\",
             ),
         ] {
-            let notifying = Notifying {
+            let settings = Settings {
                 channel,
                 is_tmux,
-                ..Notifying::default()
+                ..Settings::default()
             };
-            assert_eq!(sequence(&notifying, &plain(hostile)), expected);
+            assert_eq!(sequence(&settings, &plain(hostile)), expected);
         }
         assert_eq!(plain(&"long ".repeat(100)).len(), MOST);
     }
 
     #[test]
-    fn terminals_are_known_by_what_they_say_of_themselves() {
+    fn terminals_are_recognised_by_their_variables() {
         for (variables, expected) in [
             (&[] as &[(&str, &str)], Channel::Bell),
             (&[("TERM_PROGRAM", "iTerm.app")], Channel::Osc9),

@@ -1,4 +1,4 @@
-//! What the last tool calls have given, whole: above, long outputs stand with their head and tail only.
+//! Full output of the last tool calls; the conversation itself shows only parts of long outputs.
 
 use std::io::{self, Write};
 
@@ -8,16 +8,16 @@ use ah_store::Tree;
 use crate::message::Keys;
 use crate::print::neutralise;
 
-/// So much of an output is shown, in bytes. It all goes into the scrollback.
+/// Longest part of an output that is shown, in bytes. It goes into the scrollback.
 const MOST: usize = 256 * 1024;
-/// So much of a call is shown, in characters.
+/// Width of a call, in characters.
 const CALL: usize = 100;
 
-/// The outputs of the calls that the model has asked for last, each below its call.
+/// Returns the outputs of the last tool calls, each below its call.
 ///
 /// # Errors
 ///
-/// Where the session cannot be read.
+/// If the session cannot be read.
 pub fn last(tree: &Tree, keys: &Keys) -> Result<String, StoreError> {
     let mut next = tree.current()?;
     while let Some(id) = next {
@@ -27,7 +27,7 @@ pub fn last(tree: &Tree, keys: &Keys) -> Result<String, StoreError> {
         let mut text = String::new();
         for call in message.tool_uses() {
             let mut head = Head::default();
-            // Of a call that is still at work there is none.
+            // A running call has no output yet.
             if let Some(length) = tree.copy_output(&call.id, &mut head)? {
                 text.push_str(&section(
                     &keys.show(call, CALL),
@@ -42,21 +42,22 @@ pub fn last(tree: &Tree, keys: &Keys) -> Result<String, StoreError> {
         }
         next = message.parent;
     }
-    Ok("  no tool has given anything yet\n\n".to_owned())
+    Ok("  no tool output yet\n\n".to_owned())
 }
 
 fn section(call: &str, head: &[u8], length: u64, number: u32) -> String {
     let output = String::from_utf8_lossy(head);
     let lines = neutralise(&output);
     let lines: String = lines.lines().map(|line| format!("  {line}\n")).collect();
-    let rest = match length > head.len() as u64 {
-        true => format!("  … the first {MOST} of {length} bytes: ah show {number} --output\n"),
-        false => String::new(),
+    let rest = if length > head.len() as u64 {
+        format!("  … the first {MOST} of {length} bytes: ah show {number} --output\n")
+    } else {
+        String::new()
     };
     format!("{call}\n{lines}{rest}\n")
 }
 
-/// The beginning of what is written to it.
+/// Keeps the beginning of what is written.
 #[derive(Default)]
 struct Head(Vec<u8>);
 

@@ -1,8 +1,7 @@
-//! Draws on the terminal: finished lines go up into the scrollback once, the few below them are drawn again as they
-//! change.
+//! Draws on the terminal: finished lines go into the scrollback once, the live lines below are redrawn as they change.
 //!
-//! It asks the terminal nothing and erases nothing but its own lines: it knows how many it has drawn, and where it has
-//! left the cursor. Every change is bracketed as one (DEC 2026), so that terminals that know of it show no half of one.
+//! It queries nothing from the terminal and erases only its own lines: it knows how many it has drawn, and where it has left
+//! the cursor. Each frame is one synchronised update (DEC 2026), so that terminals that support it show no partial frame.
 
 use std::io::{self, Write};
 
@@ -11,31 +10,31 @@ use unicode_width::UnicodeWidthStr as _;
 
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
-/// Between these a row ends at the edge, whatever the terminal thinks of the width of what is in it. Terminals differ in
-/// that for emoji of several parts, and a row that became two would put all that follows in the wrong place.
+/// Turns line wrapping off. Terminals differ in the width of emoji of several parts, and a row that wraps would move
+/// everything below it.
 const CUT: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 const ERASE_BELOW: &str = "\x1b[J";
 const ERASE_REST: &str = "\x1b[K";
 
-/// The lines at the bottom, none longer than the terminal is wide, and where the cursor stands in them.
+/// The lines at the bottom, none wider than the terminal, and the cursor in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Live {
     /// The lines, with their colours.
     pub rows: Vec<String>,
     /// Row and column, from 0.
     pub cursor: (usize, usize),
-    /// How wide the terminal is.
+    /// Width of the terminal.
     pub columns: usize,
 }
 
 impl Live {
-    /// How many rows stand above the cursor on a terminal of so many columns that breaks its lines anew.
+    /// Returns the number of rows above the cursor on a terminal of this width that wraps its lines again.
     fn above(&self, columns: usize) -> usize {
         let (row, column) = self.cursor;
         let columns = columns.max(1);
         let taken = |row: &String| width(row).div_ceil(columns).max(1);
-        let above: usize = { self.rows.iter() }.take(row).map(taken).sum();
+        let above: usize = self.rows.iter().take(row).map(taken).sum();
         above + column / columns
     }
 }
@@ -44,12 +43,12 @@ impl Live {
 pub struct Painter<W> {
     out: W,
     drawn: Live,
-    /// Whether the terminal breaks its lines anew when it becomes narrower.
+    /// Whether the terminal wraps its lines again when it becomes narrower.
     reflows: bool,
 }
 
 impl<W: Write> Painter<W> {
-    /// One that has drawn nothing yet; the cursor is at the beginning of an empty line.
+    /// Returns a painter that has drawn nothing; the cursor is at the start of an empty line.
     pub fn new(out: W, reflows: bool) -> Self {
         Self {
             out,
@@ -58,11 +57,11 @@ impl<W: Write> Painter<W> {
         }
     }
 
-    /// Prints `finished`, which ends with a line break if there is anything, and draws `live` below it.
+    /// Prints `finished`, which is empty or ends with a line break, and draws `live` below it.
     ///
     /// # Errors
     ///
-    /// Where the terminal cannot be written.
+    /// If the terminal cannot be written.
     pub fn draw(&mut self, finished: &str, live: &Live) -> io::Result<()> {
         if finished.is_empty() && *live == self.drawn {
             return Ok(());
@@ -80,7 +79,7 @@ impl<W: Write> Painter<W> {
                 frame.push_str("\r\n");
             }
             frame.push_str(row);
-            // At the edge it would erase the last character.
+            // In a full row it would erase the last character.
             if width(row) < live.columns {
                 frame.push_str(ERASE_REST);
             }
@@ -104,11 +103,11 @@ impl<W: Write> Painter<W> {
         self.out.flush()
     }
 
-    /// Takes away what is drawn, so that something else can have the terminal.
+    /// Erases the live lines, so that another program can use the terminal.
     ///
     /// # Errors
     ///
-    /// Where the terminal cannot be written.
+    /// If the terminal cannot be written.
     pub fn clear(&mut self) -> io::Result<()> {
         let mut frame = String::new();
         self.go_to_top(&mut frame, self.drawn.columns);
@@ -118,31 +117,32 @@ impl<W: Write> Painter<W> {
         self.out.flush()
     }
 
-    /// Scrolls all that is on a screen of so many lines away, into the scrollback, and begins at its top.
+    /// Scrolls the content of a screen of this height into the scrollback and starts at its top.
     ///
     /// # Errors
     ///
-    /// Where the terminal cannot be written.
+    /// If the terminal cannot be written.
     pub fn scroll_away(&mut self, height: usize) -> io::Result<()> {
         self.clear()?;
         write!(self.out, "\x1b[{height}H{}\x1b[H", "\n".repeat(height))?;
         self.out.flush()
     }
 
-    /// Writes what moves nothing on the screen: a bell, a word to whoever looks elsewhere.
+    /// Writes a sequence that changes nothing on the screen, such as a bell.
     ///
     /// # Errors
     ///
-    /// Where the terminal cannot be written.
+    /// If the terminal cannot be written.
     pub fn ring(&mut self, sequence: &str) -> io::Result<()> {
         self.out.write_all(sequence.as_bytes())?;
         self.out.flush()
     }
 
     fn go_to_top(&self, frame: &mut String, columns: usize) {
-        let above = match self.reflows {
-            true => self.drawn.above(columns),
-            false => self.drawn.cursor.0,
+        let above = if self.reflows {
+            self.drawn.above(columns)
+        } else {
+            self.drawn.cursor.0
         };
         if above > 0 {
             frame.push_str(&format!("\x1b[{above}A"));
@@ -151,7 +151,7 @@ impl<W: Write> Painter<W> {
     }
 }
 
-/// How many columns a text with colours takes.
+/// Returns the width of a text in columns, without its colours.
 pub fn width(text: &str) -> usize {
     strip_str(text).map(|part| part.width()).sum()
 }
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// A terminal of 20 columns and 4 lines after these frames.
+    /// Returns the screen and the scrollback of a 20 × 4 terminal after these frames.
     fn screen(frames: &[(&str, Live)]) -> (String, String) {
         let mut bytes = Vec::new();
         let mut painter = Painter::new(&mut bytes, true);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_scrolls_away_is_kept_whole() {
+    fn scrolled_lines_are_complete() {
         let (shown, above) = screen(&[
             ("", live(&["busy", "> "], (1, 2))),
             ("1\n2\n3\n4\n5\n", live(&["busy", "> x"], (1, 3))),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_where_nothing_changes() {
+    fn an_unchanged_frame_is_not_written() {
         let mut bytes = Vec::new();
         let mut painter = Painter::new(&mut bytes, true);
         let same = live(&["> "], (0, 2));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_above_the_cursor_are_counted_as_the_terminal_has_broken_them() {
+    fn rows_above_the_cursor_are_counted_as_the_terminal_wraps_them() {
         let rows = [
             "a row of 20 columns.",
             "\x1b[2m日本\x1b[0m",

@@ -1,30 +1,30 @@
-//! A list to choose from, narrowed down by what is typed: sessions, messages, models, lines typed before.
+//! A list to choose from, filtered by the typed text: sessions, messages, models, lines typed before.
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-/// So many entries are shown at once.
+/// Number of entries shown at once.
 pub const SHOWN: usize = 10;
 
-/// What is chosen from.
+/// Subject of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// A line that was typed before.
+    /// Lines typed before.
     History,
-    /// A session to go on with.
+    /// Sessions of the folder.
     Session,
-    /// A message to go on from.
+    /// Messages of the session.
     Message,
-    /// A model to ask.
+    /// Models.
     Model,
 }
 
-/// Something to choose.
+/// An entry of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What is shown, and looked through.
+    /// Text that is shown and searched.
     pub label: String,
-    /// What is chosen.
+    /// Value of the choice.
     pub value: String,
 }
 
@@ -37,28 +37,31 @@ impl AsRef<str> for Entry {
 /// A list to choose from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picker {
-    /// What is chosen from.
+    /// Its subject.
     pub subject: Subject,
+    /// Typed text that the list was opened over.
+    pub typed_before: String,
     entries: Vec<Entry>,
-    /// Those that what is typed leaves, by their place.
+    /// Indices of the entries that match.
     left: Vec<usize>,
-    /// Which of those is marked.
+    /// Index in `left` of the marked one.
     at: usize,
 }
 
 impl Picker {
-    /// A list whose first entry is marked.
+    /// Returns a list whose first entry is marked.
     pub fn new(subject: Subject, entries: Vec<Entry>) -> Self {
         let left = (0..entries.len()).collect();
         Self {
             subject,
+            typed_before: String::new(),
             entries,
             left,
             at: 0,
         }
     }
 
-    /// Leaves what matches `typed`, the best first; for lines typed before, the newest.
+    /// Keeps the entries that match `typed`, the best first; for lines typed before, the newest first.
     pub fn narrow(&mut self, typed: &str) {
         self.at = 0;
         let all = 0..self.entries.len();
@@ -76,27 +79,27 @@ impl Picker {
         self.at = (self.at + 1).min(self.left.len().saturating_sub(1));
     }
 
-    /// Marks the entry before.
+    /// Marks the previous entry.
     pub fn up(&mut self) {
         self.at = self.at.saturating_sub(1);
     }
 
-    /// The marked entry, if what is typed leaves any.
+    /// Returns the marked entry, if any matches.
     pub fn chosen(&self) -> Option<&Entry> {
         self.left.get(self.at).map(|at| &self.entries[*at])
     }
 
-    /// The entries around the marked one, and which is.
+    /// Returns the entries around the marked one, and whether each is that.
     pub fn window(&self) -> impl Iterator<Item = (&Entry, bool)> {
         let first = (self.at + 1).saturating_sub(SHOWN);
         let shown = self.left.iter().enumerate().skip(first).take(SHOWN);
         shown.map(|(place, at)| (&self.entries[*at], place == self.at))
     }
 
-    /// What stands before what is typed.
+    /// Returns the prompt of the typed text.
     pub fn prompt(&self) -> &'static str {
         match self.subject {
-            Subject::History => "typed before: ",
+            Subject::History => "history: ",
             Subject::Session => "session: ",
             Subject::Message => "message: ",
             Subject::Model => "model: ",
@@ -104,7 +107,7 @@ impl Picker {
     }
 }
 
-/// The places of those that match `words`, the best first; the order decides between equals.
+/// Returns the indices of entries that match `words`, the best first; equals stay in order.
 pub fn best(words: &str, among: &[impl AsRef<str>]) -> Vec<usize> {
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
     let pattern = Pattern::parse(words, CaseMatching::Smart, Normalization::Smart);
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_narrows_the_list() {
+    fn typed_text_filters_the_list() {
         let labels = ["fix the parser", "write docs", "parse dates", "docs again"];
         for (subject, typed, expected) in [
             (Subject::Session, "", "fix the parser"),

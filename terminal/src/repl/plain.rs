@@ -1,5 +1,5 @@
-//! The conversation line by line, for screen readers and for terminals that cannot move their cursor: nothing is drawn
-//! twice, and no key has a meaning of its own. The profile `plain-repl` has the words of a plain loop.
+//! The conversation line by line, for screen readers and for terminals that cannot move their cursor: nothing is redrawn,
+//! and no key has a meaning of its own. The profile `plain-repl` has the prompts of a plain loop.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::mpsc::{Receiver, Sender};
@@ -8,53 +8,59 @@ use std::time::Instant;
 use ah_conversation::EventKind;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::app::{App, Effect, Ending, Input, Task};
-use super::question::News;
-use super::update;
+use super::app::App;
+use super::effect::{Effect, Task};
+use super::input::{Ending, Input};
+use super::question::QuestionUpdate;
+use super::update::prompt::prompt;
+use super::update::submit::submit_line;
+use super::update::update;
 use crate::print::neutralise;
 
-/// How it speaks.
+/// Style of the prompts and commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Words {
-    /// As the conversation does.
+pub enum PlainStyle {
+    /// As in the full conversation.
     Own,
-    /// As a plain loop: `you> `, `assistant> `, `exit` and `quit`.
+    /// A plain loop: `you> `, `assistant> `, `exit` and `quit`.
     Loop,
 }
 
-/// The terminal's side, line by line.
+/// The driver of the terminal, line by line.
 pub struct Plain {
-    /// How it speaks.
-    pub words: Words,
-    /// What is known.
+    /// Style of the prompts.
+    pub style: PlainStyle,
+    /// State of the terminal.
     pub app: App,
-    /// What is wanted.
+    /// Tasks for the session.
     pub tasks: UnboundedSender<Task>,
-    /// Whether something is being done.
+    /// Receiver of the answers to the open question.
+    pub answers: Option<Sender<String>>,
+    /// Whether a task is not done yet.
     pub is_busy: bool,
-    /// Whether the model is asked once more for the answer that is announced already.
+    /// Whether the announced answer is requested again.
     pub is_asked_again: bool,
-    /// Whether an answer is announced of which nothing has come yet.
+    /// Whether an answer is announced and nothing of it was printed yet.
     pub is_announced: bool,
 }
 
 impl Plain {
-    /// Reads and prints in turn, until somebody leaves or nothing more can be read.
+    /// Reads and prints in turn until the user exits or the input ends.
     pub fn run(mut self, happened: &Receiver<Input>) {
-        // The session is introduced first.
+        // The first input is the session.
         if let Ok(opened) = happened.recv() {
             self.take(opened);
         }
         while self.ask() && self.show(happened) {}
-        // Where the other side has ended, it says so.
+        // If the session has ended, it says so itself.
         let _ = self.tasks.send(Task::Quit);
     }
 
-    /// Reads until there is something to do; `false` where somebody leaves.
+    /// Reads until there is a task; returns `false` if the user exits.
     fn ask(&mut self) -> bool {
-        let prompt = match self.words {
-            Words::Own => "> ",
-            Words::Loop => "you> ",
+        let prompt = match self.style {
+            PlainStyle::Own => "> ",
+            PlainStyle::Loop => "you> ",
         };
         while !self.is_busy {
             print(prompt);
@@ -63,13 +69,13 @@ impl Plain {
                 return false;
             };
             let typed = line.trim();
-            match self.words {
-                Words::Loop if matches!(typed, "exit" | "quit") => return false,
-                Words::Loop if typed.is_empty() => {}
-                Words::Loop => self.begin(typed),
-                Words::Own => {
+            match self.style {
+                PlainStyle::Loop if matches!(typed, "exit" | "quit") => return false,
+                PlainStyle::Loop if typed.is_empty() => {}
+                PlainStyle::Loop => self.begin(typed),
+                PlainStyle::Own => {
                     self.app.editor.set(typed);
-                    let effects = update::submit_line(&mut self.app, Instant::now());
+                    let effects = submit_line(&mut self.app, Instant::now());
                     if !effects.into_iter().all(|effect| self.perform(effect)) {
                         return false;
                     }
@@ -79,10 +85,10 @@ impl Plain {
         true
     }
 
-    /// A prompt is not shown again: whoever typed it has seen it.
+    /// Runs a prompt without printing it: the terminal has echoed it.
     fn begin(&mut self, typed: &str) {
         (self.is_asked_again, self.is_announced) = (false, false);
-        let effects = update::prompt(&mut self.app, typed, typed.to_owned(), Instant::now());
+        let effects = prompt(&mut self.app, typed, typed.to_owned(), Instant::now());
         for effect in effects {
             if matches!(effect, Effect::Task(_)) {
                 self.perform(effect);
@@ -90,7 +96,7 @@ impl Plain {
         }
     }
 
-    /// Shows what happens until the task has ended; `false` where the program has to.
+    /// Handles inputs until the task has ended; returns `false` if the program ends.
     fn show(&mut self, happened: &Receiver<Input>) -> bool {
         while self.is_busy {
             let Ok(input) = happened.recv() else {
@@ -118,16 +124,16 @@ impl Plain {
                 note(&text);
             }
             Input::Event(kind) => self.announce(&kind),
-            Input::Question(News::Put(_, lines)) => self.app.answers = Some(lines),
-            Input::Question(News::Says(_, text)) => print(&text),
-            Input::Question(News::Waits(_)) => self.answer(),
-            Input::Question(News::Over(_)) => self.app.answers = None,
+            Input::Question(QuestionUpdate::Opened(_, lines)) => self.answers = Some(lines),
+            Input::Question(QuestionUpdate::Text(_, text)) => print(&text),
+            Input::Question(QuestionUpdate::Waiting(_)) => self.answer(),
+            Input::Question(QuestionUpdate::Closed(_)) => self.answers = None,
             Input::Pick(picker) => {
                 for (entry, _) in picker.window() {
                     print(&format!("  {}\n", neutralise(&entry.label)));
                 }
             }
-            Input::Ended(Ending::Failed(message, hint)) if self.words == Words::Loop => {
+            Input::Ended(Ending::Failed(message, hint)) if self.style == PlainStyle::Loop => {
                 note(&format!("Error: {}\n", neutralise(&message)));
                 if let Some(hint) = hint {
                     note(&format!("hint: {}\n", neutralise(&hint)));
@@ -136,20 +142,20 @@ impl Plain {
                 print("\n");
             }
             input => {
-                let effects = update::update(&mut self.app, input, Instant::now());
+                let effects = update(&mut self.app, input, Instant::now());
                 return effects.into_iter().all(|effect| self.perform(effect));
             }
         }
         true
     }
 
-    /// A plain loop says before each answer who speaks.
+    /// Prints the speaker before each answer in a plain loop.
     fn announce(&mut self, kind: &EventKind) {
         match kind {
             EventKind::Retry { .. } => self.is_asked_again = true,
             EventKind::ApiCallStart { .. } => {
                 let is_again = std::mem::take(&mut self.is_asked_again);
-                if self.words == Words::Loop && !is_again {
+                if self.style == PlainStyle::Loop && !is_again {
                     print("\nassistant> ");
                     self.is_announced = true;
                 }
@@ -158,15 +164,15 @@ impl Plain {
         }
     }
 
-    /// What is read next answers the question.
+    /// Answers the question with the next line.
     fn answer(&mut self) {
         let line = read();
-        match (&self.app.answers, line) {
+        match (&self.answers, line) {
             (Some(lines), Some(line)) => {
                 let _ = lines.send(line);
             }
             // Nobody can answer any more.
-            (_, None) => self.app.answers = None,
+            (_, None) => self.answers = None,
             (None, Some(_)) => {}
         }
     }
@@ -186,17 +192,14 @@ impl Plain {
     }
 }
 
-/// Where the answers to a question go.
-pub type Answers = Sender<String>;
-
-/// The next line; `None` where there is none.
+/// Returns the next line; `None` at the end of the input.
 fn read() -> Option<String> {
     let mut line = String::new();
     let count = io::stdin().lock().read_line(&mut line).ok()?;
     (count > 0).then_some(line)
 }
 
-/// Where a stream is closed there is nobody to tell.
+/// Prints to standard output. If that is closed, nobody can be told.
 fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,27 +1,26 @@
-//! Questions of a run, put above the line that is typed. They are asked by the same code as without a conversation
-//! (`print/question.rs`): what it writes stands in a panel, what it reads is what is typed and entered there.
+//! Questions of a run, shown above the typed text. The asking side is in `asker.rs`.
 //!
-//! Somebody may be in the middle of a sentence when a question comes. What is typed then stays what it was, and the
-//! question waits for Tab; where nothing is typed, the next line is the answer.
+//! The user may be in the middle of a sentence when a question comes. The typed text then stays, and the question waits for
+//! Tab; if nothing is typed, the next line is the answer.
 
-use std::io::{self, BufRead, Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
 
-use super::app::{App, Effect, Input};
-use super::view;
+use super::editor::Editor;
+use super::layout::hang;
+use crate::print::neutralise;
 
-/// A question that is put.
+/// An open question.
 pub struct Panel {
     id: u64,
-    /// What was written so far.
+    /// Text so far.
     pub text: String,
-    /// Takes the lines that are answered.
+    /// Receiver of the answers, line by line.
     lines: Sender<String>,
 }
 
 impl Panel {
-    /// The lines that stand above, and the beginning of the one that is answered in.
+    /// Returns the complete lines, and the beginning of the one that the answer follows.
     pub fn parts(&self) -> (&str, &str) {
         match self.text.rfind('\n') {
             Some(end) => (&self.text[..end], &self.text[end + 1..]),
@@ -30,170 +29,119 @@ impl Panel {
     }
 }
 
-/// What happens to questions.
-pub enum News {
-    /// One is put; what is answered is to be sent there.
-    Put(u64, Sender<String>),
-    /// One says more.
-    Says(u64, String),
-    /// One has said all, and waits.
-    Waits(u64),
-    /// One is answered, or nobody wants to know any more.
-    Over(u64),
+/// Change of a question, which is named by its id.
+pub enum QuestionUpdate {
+    /// It is opened; answers go to the sender.
+    Opened(u64, Sender<String>),
+    /// Its text goes on.
+    Text(u64, String),
+    /// Its text is complete, and it waits for an answer.
+    Waiting(u64),
+    /// It is answered or withdrawn.
+    Closed(u64),
 }
 
-/// Takes in what happens to questions.
-pub fn update(app: &mut App, news: News) -> Vec<Effect> {
-    match news {
-        News::Put(id, lines) => {
-            app.questions.push_back(Panel {
-                id,
-                text: String::new(),
-                lines,
-            });
-            if app.questions.len() == 1 {
-                app.is_answering = app.editor.is_empty();
+/// Open questions, of which the first is shown.
+#[derive(Default)]
+pub struct Questions {
+    panels: VecDeque<Panel>,
+    /// Whether the typed text is the answer.
+    is_answering: bool,
+    /// Typed text that waits while an answer is typed, or the other way round.
+    aside: String,
+}
+
+impl Questions {
+    /// Returns the question that is shown.
+    pub fn first(&self) -> Option<&Panel> {
+        self.panels.front()
+    }
+
+    /// Returns whether no question is open.
+    pub fn is_empty(&self) -> bool {
+        self.panels.is_empty()
+    }
+
+    /// Returns whether the typed text is the answer.
+    pub fn is_answering(&self) -> bool {
+        self.is_answering
+    }
+
+    /// Applies a change. Returns the lines of a question that was closed, to be printed.
+    pub fn update(
+        &mut self,
+        update: QuestionUpdate,
+        editor: &mut Editor,
+        columns: usize,
+    ) -> Option<String> {
+        match update {
+            QuestionUpdate::Opened(id, lines) => {
+                self.panels.push_back(Panel {
+                    id,
+                    text: String::new(),
+                    lines,
+                });
+                if self.panels.len() == 1 {
+                    self.is_answering = editor.is_empty();
+                }
+                None
             }
-            Vec::new()
-        }
-        News::Says(id, text) => {
-            if let Some(panel) = app.questions.iter_mut().find(|panel| panel.id == id) {
-                panel.text.push_str(&text);
+            QuestionUpdate::Text(id, text) => {
+                if let Some(panel) = self.panels.iter_mut().find(|panel| panel.id == id) {
+                    panel.text.push_str(&text);
+                }
+                None
             }
-            Vec::new()
-        }
-        News::Waits(_) => Vec::new(),
-        News::Over(id) => {
-            let Some(at) = app.questions.iter().position(|panel| panel.id == id) else {
-                return Vec::new();
-            };
-            let panel = app.questions.remove(at);
-            if at > 0 {
-                return Vec::new();
-            }
-            if app.is_answering {
-                app.is_answering = false;
-                app.editor.take();
-                let aside = std::mem::take(&mut app.aside);
-                app.editor.insert(aside);
-            }
-            app.is_answering = !app.questions.is_empty() && app.editor.is_empty();
-            let shown = panel.map(|panel| panel.text).unwrap_or_default();
-            let lines = shown.trim_matches('\n').lines();
-            let rows = lines.flat_map(|line| view::hang(line, app.size.0));
-            vec![Effect::Print(rows.map(|row| row + "\n").collect())]
+            QuestionUpdate::Waiting(_) => None,
+            QuestionUpdate::Closed(id) => self.close(id, editor, columns),
         }
     }
-}
 
-/// Goes from what is typed to the question, or back; `false` where there is none.
-pub fn turn(app: &mut App) -> bool {
-    if app.questions.is_empty() {
-        return false;
-    }
-    app.is_answering = !app.is_answering;
-    let typed = app.editor.take();
-    let aside = std::mem::replace(&mut app.aside, typed);
-    app.editor.insert(aside);
-    true
-}
-
-/// Answers with what is typed.
-pub fn answer(app: &mut App) {
-    let line = app.editor.take();
-    if let Some(panel) = app.questions.front_mut() {
-        panel
-            .text
-            .push_str(&format!("{}\n", crate::print::neutralise(&line)));
-        // Whoever asked may have gone; that is told besides.
-        let _ = panel.lines.send(line);
-    }
-}
-
-/// The end of a question at which a run asks.
-pub struct Asker {
-    id: u64,
-    inputs: Sender<Input>,
-}
-
-impl Asker {
-    /// Puts a question. It is gone when the asker is.
-    pub fn put(inputs: &Sender<Input>) -> (Self, Lines, Words) {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let (lines, typed) = channel();
-        let _ = inputs.send(Input::Question(News::Put(id, lines)));
-        let asker = Self {
-            id,
-            inputs: inputs.clone(),
-        };
-        let lines = Lines {
-            typed,
-            line: Vec::new(),
-            at: 0,
-        };
-        let words = Words {
-            id,
-            inputs: inputs.clone(),
-        };
-        (asker, lines, words)
-    }
-}
-
-impl Drop for Asker {
-    fn drop(&mut self) {
-        let _ = self.inputs.send(Input::Question(News::Over(self.id)));
-    }
-}
-
-/// What is answered, to be read.
-pub struct Lines {
-    typed: Receiver<String>,
-    line: Vec<u8>,
-    at: usize,
-}
-
-impl Read for Lines {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.fill_buf()?.read(buffer)?;
-        self.consume(count);
-        Ok(count)
-    }
-}
-
-impl BufRead for Lines {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.at >= self.line.len() {
-            // Without anybody to answer, there is nothing to read.
-            self.line = match self.typed.recv() {
-                Ok(line) => format!("{}\n", line.replace('\n', " ")).into_bytes(),
-                Err(_) => Vec::new(),
-            };
-            self.at = 0;
+    fn close(&mut self, id: u64, editor: &mut Editor, columns: usize) -> Option<String> {
+        let at = self.panels.iter().position(|panel| panel.id == id)?;
+        let panel = self.panels.remove(at)?;
+        if at > 0 {
+            return None;
         }
-        Ok(&self.line[self.at..])
+        if self.is_answering {
+            editor.take();
+            editor.insert(std::mem::take(&mut self.aside));
+        }
+        self.answer_if_idle(editor);
+        let rows = panel.text.trim_matches('\n').lines();
+        let rows = rows.flat_map(|line| hang(line, columns));
+        Some(rows.map(|row| row + "\n").collect())
     }
 
-    fn consume(&mut self, count: usize) {
-        self.at += count;
-    }
-}
-
-/// What a question says, to be written.
-pub struct Words {
-    id: u64,
-    inputs: Sender<Input>,
-}
-
-impl Write for Words {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        let _ = self.inputs.send(Input::Question(News::Says(self.id, text)));
-        Ok(bytes.len())
+    /// Takes what is typed next as the answer if a question is open and nothing is typed yet.
+    fn answer_if_idle(&mut self, editor: &Editor) {
+        self.is_answering = !self.panels.is_empty() && editor.is_empty();
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        let _ = self.inputs.send(Input::Question(News::Waits(self.id)));
-        Ok(())
+    /// Takes what is typed next as the answer if a question is open: the typed text was submitted.
+    pub fn resume(&mut self) {
+        self.is_answering = !self.panels.is_empty();
+    }
+
+    /// Switches between the typed text and the answer; returns whether a question is open.
+    pub fn switch(&mut self, editor: &mut Editor) -> bool {
+        if self.panels.is_empty() {
+            return false;
+        }
+        self.is_answering = !self.is_answering;
+        let typed = editor.take();
+        editor.insert(std::mem::replace(&mut self.aside, typed));
+        true
+    }
+
+    /// Sends the typed text as the answer.
+    pub fn answer(&mut self, editor: &mut Editor) {
+        let line = editor.take();
+        if let Some(panel) = self.panels.front_mut() {
+            panel.text.push_str(&neutralise(&line));
+            panel.text.push('\n');
+            // If the asking side has gone, the question is closed soon.
+            let _ = panel.lines.send(line);
+        }
     }
 }

@@ -1,30 +1,30 @@
-//! What is shown of a session that is taken up: which one it is, and what was said last.
+//! The text shown when a session is opened again: its id and the last messages.
 
 use std::sync::Arc;
 
 use ah_conversation::{Message, Role};
 use ah_render::{Line, Markdown, Palette, Style};
 
-/// So many rows of the last words are shown.
+/// Number of rows shown of each message.
 const ROWS: usize = 12;
 
-/// How it is shown.
+/// Layout of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Laid out for so many columns.
+pub enum Layout {
+    /// Markdown laid out for this width.
     Drawn(usize, Palette),
-    /// As lines of text.
+    /// Plain lines.
     Plain,
 }
 
-/// The session's id, and the end of what was said in it.
-pub fn text(id: &str, messages: &[Arc<Message>], form: Form) -> String {
+/// Returns the session's id, the last prompt and the last answer.
+pub fn text(id: &str, messages: &[Arc<Message>], layout: Layout) -> String {
     let said = |role: Role| {
-        let of_role = { messages.iter().rev() }
-            .filter(|message| message.role == role && !message.is_summary());
-        let texts = of_role.map(|message| message.text());
-        texts
-            .map(|text| text.trim().to_owned())
+        messages
+            .iter()
+            .rev()
+            .filter(|message| message.role == role && !message.is_summary())
+            .map(|message| message.text().trim().to_owned())
             .find(|text| !text.is_empty())
     };
     let mut rows = vec![Line::of(
@@ -33,27 +33,27 @@ pub fn text(id: &str, messages: &[Arc<Message>], form: Form) -> String {
     )];
     if let Some(prompt) = said(Role::User) {
         rows.push(Line::default());
-        let lines = prompt
+        let signs = ["> "].into_iter().chain(std::iter::repeat("  "));
+        let lines: Vec<_> = prompt
             .lines()
-            .zip(["> "].into_iter().chain(std::iter::repeat("  ")));
-        let lines: Vec<_> = lines
+            .zip(signs)
             .map(|(line, sign)| Line::of(&format!("{sign}{line}"), Style::BOLD))
             .collect();
         rows.extend(last(lines));
     }
     if let Some(answer) = said(Role::Assistant) {
         rows.push(Line::default());
-        rows.extend(last(match form {
-            Form::Drawn(width, _) => laid_out(&answer, width),
-            Form::Plain => answer
+        rows.extend(last(match layout {
+            Layout::Drawn(width, _) => laid_out(&answer, width),
+            Layout::Plain => answer
                 .lines()
                 .map(|line| Line::of(line, Style::PLAIN))
                 .collect(),
         }));
     }
-    let palette = match form {
-        Form::Drawn(_, palette) => palette,
-        Form::Plain => Palette::Plain,
+    let palette = match layout {
+        Layout::Drawn(_, palette) => palette,
+        Layout::Plain => Palette::Plain,
     };
     rows.iter().map(|row| row.paint(palette) + "\n").collect()
 }
@@ -65,7 +65,7 @@ fn laid_out(text: &str, width: usize) -> Vec<Line> {
     rows
 }
 
-/// The end of some rows, with a sign where there were more.
+/// Returns the last rows, with an ellipsis if there were more.
 fn last(mut rows: Vec<Line>) -> Vec<Line> {
     if rows.len() > ROWS {
         rows.drain(..=rows.len() - ROWS);

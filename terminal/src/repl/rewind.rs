@@ -1,29 +1,27 @@
-//! Files that tools have changed: what has become of them, and how they are given back. Nothing is given back before the
-//! user has seen what would change, and said so; and what was given back can be brought forth again.
+//! Undo and redo of file changes in the conversation. The user sees what would change and confirms it first.
 
 use std::io;
 
 use ah_agent::checkpoint::{Files, Rewind};
 use ah_render::{Line, Style, diff};
 
+use super::asker::Asker;
 use super::frontend::Link;
-use super::question::Asker;
 use crate::print::question;
-use crate::undo::{self, Way, count, show, texts, told};
-use ah_config::Config;
-use ah_config::Error;
+use crate::undo::{self, Direction, NOTHING_TO_REDO, NOTHING_TO_UNDO, count, show, summary, texts};
+use ah_config::{Config, Error};
 
-/// What has changed since the session began, in lines.
+/// Returns the diffs of all files that tools have changed in the session.
 ///
 /// # Errors
 ///
-/// Where the session cannot be read.
+/// If the session cannot be read.
 pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<String, Error> {
     let back = files.to(0).await?;
     let mut rows = Vec::new();
     for edit in &back.changes {
         let path = show(&edit.path, config);
-        // The way leads back, so what it takes away was added.
+        // The diff leads back, so what it removes was added.
         let counts = format!(" (+{} -{})", edit.deletions, edit.insertions);
         let mut head = Line::of(&path, Style::BOLD);
         head.push(&counts, Style::DIM);
@@ -32,57 +30,66 @@ pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<Stri
             Some((before, now)) => {
                 rows.extend(diff::rows(&diff::between(before, now), link.size.width));
             }
-            None => rows.push(Line::of("  not a text", Style::DIM)),
+            None => rows.push(Line::of("  not a text file", Style::DIM)),
         }
     }
     if rows.is_empty() {
-        rows.push(Line::of("nothing has changed", Style::DIM));
+        rows.push(Line::of("no file changes", Style::DIM));
     }
     let rows = rows.iter().map(|row| row.paint(link.palette()) + "\n");
     Ok(rows.collect::<String>() + "\n")
 }
 
-/// Shows what would change, asks, and does it; gives what the model is to know of it, if anything has changed.
+/// Shows what would change, asks, and does it. Returns a note for the model if anything has changed.
 ///
 /// # Errors
 ///
-/// Where there is no way, or the session cannot be read or kept.
+/// If the session cannot be read or written.
 pub async fn go(
     files: &Files,
-    way: Way,
+    direction: Direction,
     config: &Config,
     link: &Link,
 ) -> Result<Option<String>, Error> {
-    let rewind = undo::look(files, way).await?;
-    if !is_agreed(&rewind, config, link).await {
+    let Some(rewind) = undo::find(files, direction).await? else {
+        crate::note(match direction {
+            Direction::Undo => NOTHING_TO_UNDO,
+            Direction::Redo => NOTHING_TO_REDO,
+        });
+        return Ok(None);
+    };
+    if !is_agreed(&rewind, direction, config, link).await {
         return Ok(None);
     }
-    undo::go(files, &rewind, config).await?;
-    let other = match way {
-        Way::Back => "/redo",
-        Way::Forth => "/undo",
+    undo::apply(files, &rewind, config).await?;
+    let (verb, other) = match direction {
+        Direction::Undo => ("undid", "/redo"),
+        Direction::Redo => ("redid", "/undo"),
     };
     let changed = count(&rewind);
-    crate::note(&format!("{changed} changed; {other} takes that back"));
-    let told = told(&rewind, config);
+    crate::note(&format!("{changed} changed; {other} reverses this"));
+    let summary = summary(&rewind, config);
     Ok(Some(format!(
-        "I have given files back as they were before:\n{told}\n"
+        "[ah] The user {verb} file changes:\n{summary}\n"
     )))
 }
 
-async fn is_agreed(rewind: &Rewind, config: &Config, link: &Link) -> bool {
-    let (told, count) = (told(rewind, config), count(rewind));
+async fn is_agreed(rewind: &Rewind, direction: Direction, config: &Config, link: &Link) -> bool {
+    let (summary, count) = (summary(rewind, config), count(rewind));
     if rewind.changes.is_empty() {
-        crate::note(&format!("{told}nothing would change"));
+        crate::note(&format!(
+            "{summary}Nothing to {}: files already match.",
+            direction.verb()
+        ));
         return false;
     }
-    let (_asker, mut lines, mut words) = Asker::put(&link.inputs);
+    let (_asker, mut reader, mut writer) = Asker::open(&link.inputs);
     let answer = tokio::task::spawn_blocking(move || -> io::Result<bool> {
-        io::Write::write_all(&mut words, told.as_bytes())?;
+        io::Write::write_all(&mut writer, summary.as_bytes())?;
         question::confirm(
-            &format!("{count} would change. Go on? (y/n) "),
-            &mut lines,
-            &mut words,
+            &format!("{count} would change. Continue? (y/n) "),
+            &mut reader,
+            &mut writer,
         )
     });
     matches!(answer.await, Ok(Ok(true)))

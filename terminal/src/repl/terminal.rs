@@ -1,4 +1,4 @@
-//! The terminal while the conversation has it: raw, with pastes and focus told, and given back however it ends.
+//! The terminal during the conversation: in raw mode, reporting pastes and focus, and restored at the end.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -11,31 +11,31 @@ use crossterm::event::{Event, poll, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::app::Input;
+use super::input::Input;
 
-/// Pastes are told as such, focus is told, and keys that share a code are told apart where the terminal can.
+/// Turns on bracketed paste, focus reports, and distinct codes for keys where the terminal supports them.
 const ENTER: &str = "\x1b[?2004h\x1b[?1004h\x1b[>1u";
-/// How long more keys may take that belong to those which are there. Crossterm turns in a circle meanwhile, at each key.
+/// Time to wait for further bytes of a key. Crossterm polls in a loop meanwhile, at each key.
 const MOMENT: Duration = Duration::from_micros(100);
-/// So long after keys were read, it is looked for more that crossterm has read already: it forgets to look where the
-/// moment was over before it began.
+/// Time after which crossterm is polled once more: it may have read keys already and not report them if [`MOMENT`] was over
+/// before it began.
 const AGAIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
 };
 const LEAVE: &str = "\x1b[<u\x1b[?1004l\x1b[?2004l\x1b[?7h\x1b[?25h";
 
-/// The terminal as long as this value is there.
+/// The terminal in raw mode, until this value is dropped.
 pub struct Terminal {
     gate: Arc<Gate>,
 }
 
 impl Terminal {
-    /// Takes the terminal; keys are sent to `inputs` from now on.
+    /// Sets the terminal up and sends its keys to `inputs` from now on.
     ///
     /// # Errors
     ///
-    /// Where it cannot be taken.
+    /// If it cannot be set up.
     pub fn take(inputs: Sender<Input>) -> io::Result<Self> {
         let (wake, waker) = rustix::pipe::pipe().map_err(io::Error::from)?;
         let gate = Arc::new(Gate {
@@ -50,11 +50,11 @@ impl Terminal {
         Ok(Self { gate })
     }
 
-    /// Lets something else have the terminal: no key is read meanwhile.
+    /// Restores the terminal while `borrow` runs; no key is read meanwhile.
     ///
     /// # Errors
     ///
-    /// Where the terminal cannot be given or taken back.
+    /// If the terminal cannot be set up again.
     pub fn lend<T>(&self, borrow: impl FnOnce() -> T) -> io::Result<T> {
         self.gate.close();
         leave();
@@ -64,7 +64,7 @@ impl Terminal {
         Ok(result)
     }
 
-    /// Columns and lines.
+    /// Returns the columns and lines.
     pub fn size() -> (usize, usize) {
         match size() {
             Ok((columns, lines)) if columns > 0 && lines > 0 => (columns.into(), lines.into()),
@@ -80,8 +80,8 @@ impl Drop for Terminal {
     }
 }
 
-/// Whether the terminal breaks its lines anew when it becomes narrower, as most do. It cannot be asked; those that do not
-/// are known by what they leave in the environment.
+/// Returns whether the terminal wraps its lines again when it becomes narrower, as most do. Those that do not are recognised
+/// by their environment variables.
 pub fn reflows(environment: &Environment) -> bool {
     let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
     let is_console = matches!(environment.get("TERM"), Some("linux" | "vt100" | "vt220"));
@@ -95,7 +95,7 @@ fn enter() -> io::Result<()> {
     out.flush()
 }
 
-/// Gives the terminal back as it was. There is nobody to tell where that fails.
+/// Restores the terminal. A failure cannot be reported.
 pub fn leave() {
     let mut out = io::stdout();
     let _ = out.write_all(LEAVE.as_bytes());
@@ -103,20 +103,20 @@ pub fn leave() {
     let _ = disable_raw_mode();
 }
 
-/// Whether keys are read.
+/// Controls whether keys are read.
 struct Gate {
     state: Mutex<State>,
     changed: Condvar,
-    /// Wakes the reader, which waits for the terminal.
+    /// Wakes the reader.
     waker: OwnedFd,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// Somebody wants the terminal.
+    /// The reader is asked to stop.
     Closing,
-    /// Nobody reads.
+    /// The reader has stopped.
     Closed,
     Over,
 }
@@ -128,7 +128,7 @@ impl Gate {
 
     fn set(&self, state: State) {
         *self.lock() = state;
-        // A full pipe wakes as well.
+        // A full pipe wakes the reader as well.
         let _ = rustix::io::write(&self.waker, &[0]);
         self.changed.notify_all();
     }
@@ -148,7 +148,7 @@ impl Gate {
         self.set(State::Over);
     }
 
-    /// Sends keys until the end. What a closed gate leaves unread is for whoever has the terminal then.
+    /// Sends keys until the end. While the gate is closed, unread keys are left to the other program.
     fn read_keys(&self, wake: &OwnedFd, inputs: &Sender<Input>) {
         let stdin = io::stdin();
         let mut patience = None;
@@ -168,7 +168,7 @@ impl Gate {
             let has_gone = waited.is_ok() && ready[0].revents().contains(PollFlags::HUP);
             match drain(inputs) {
                 Ok(true) if !has_gone => {}
-                // Nobody is left at either end.
+                // The terminal or the receiver has gone.
                 Ok(_) | Err(_) => {
                     let _ = inputs.send(Input::Gone);
                     return;
@@ -177,7 +177,7 @@ impl Gate {
         }
     }
 
-    /// Waits while somebody else has the terminal; `false` where all is over.
+    /// Waits while the gate is closed; returns `false` at the end.
     fn may_read(&self) -> bool {
         let mut state = self.lock();
         if *state == State::Closing {
@@ -191,7 +191,7 @@ impl Gate {
     }
 }
 
-/// Sends what was typed so far; `false` where nobody wants it any more.
+/// Sends the keys typed so far; returns `false` if the receiver has gone.
 fn drain(inputs: &Sender<Input>) -> io::Result<bool> {
     while poll(MOMENT)? {
         let event = read()?;

@@ -25,7 +25,7 @@ fn files_are_given_back_once_that_is_agreed_to() {
     let server = Server::by_history(turns);
     let mut seat = Seat::of_size(world.asking(&server, ["-m", "sonnet"]), 80, 40);
     seat.says("/undo");
-    seat.sees("there is no change of a tool to take back");
+    seat.sees("Nothing to undo.");
     seat.says("do it");
     seat.sees("Done.");
     seat.sees_no_more("Esc interrupts");
@@ -34,18 +34,18 @@ fn files_are_given_back_once_that_is_agreed_to() {
     seat.says("/diff");
     seat.sees("new.txt (+1 -0)");
     seat.says("/undo");
-    seat.sees("Go on?");
+    seat.sees("Continue?");
     seat.says("n");
     seat.sees_no_more("Esc interrupts");
     assert_eq!(text("old.txt").unwrap(), "one\n2\nthree\n");
     seat.says("/undo");
-    seat.sees("Go on? (y/n)\n");
+    seat.sees("Continue? (y/n)\n");
     seat.says("y");
-    seat.sees("/redo takes that back");
+    seat.sees("/redo reverses this");
     assert_eq!(text("old.txt").unwrap(), "one\ntwo\nthree\n");
     assert_eq!(text("new.txt"), None);
     seat.says("/redo");
-    seat.sees("Go on? (y/n)\n");
+    seat.sees("Continue? (y/n)\n");
     // Who does not answer has not agreed.
     seat.types("\x1b");
     seat.wait_until("it rests", |_, screen| {
@@ -67,23 +67,23 @@ fn files_are_given_back_once_that_is_agreed_to() {
 
     remove new.txt (+0 -1)
     restore old.txt (+1 -1)
-    2 files would change. Go on? (y/n) n
+    2 files would change. Continue? (y/n) n
 
     > /undo
 
     remove new.txt (+0 -1)
     restore old.txt (+1 -1)
-    2 files would change. Go on? (y/n) y
-    2 files changed; /redo takes that back
+    2 files would change. Continue? (y/n) y
+    2 files changed; /redo reverses this
 
     > /redo
 
-    bring back new.txt (+1 -0)
+    recreate new.txt (+1 -0)
     restore old.txt (+1 -1)
-    2 files would change. Go on? (y/n)
+    2 files would change. Continue? (y/n)
 
     >
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · all unasked
+    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
     ");
     seat.says("what now?");
     seat.sees("I see.");

@@ -1,14 +1,14 @@
-//! Asks a person on the terminal to choose.
+//! Asks the user on the terminal to choose between a model's options.
 
 use std::io::{self, BufRead, Write};
 
 use ah_conversation::{Choice, Input, PermissionAnswer, ToolUse};
 use serde_json::{Map, Value};
 
-use super::{line, refused};
+use super::prompt::{line, refused};
 use crate::print::neutralise;
 
-/// Asks one question after the other; a number stands for its choice, anything else is an answer in the person's words.
+/// Asks one question after the other; a number selects an option, other text is the answer itself.
 pub fn ask(
     call: &ToolUse,
     choices: &[Choice],
@@ -40,9 +40,8 @@ fn describe(choice: &Choice, output: &mut impl Write) -> io::Result<()> {
         header => format!("[{}] ", neutralise(header)),
     };
     writeln!(output, "\n{header}{}", neutralise(&choice.question))?;
-    let labels = choice.options.iter();
-    let width = labels.map(|option| option.label.chars().count()).max();
-    let width = width.unwrap_or_default();
+    let widths = choice.options.iter().map(|it| it.label.chars().count());
+    let width = widths.max().unwrap_or_default();
     for (at, option) in choice.options.iter().enumerate() {
         let label = neutralise(&option.label).replace('\n', " ");
         let description = neutralise(&option.description).replace('\n', " ");
@@ -52,15 +51,16 @@ fn describe(choice: &Choice, output: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What is answered; `None` where there will be nothing more to read.
+/// Returns the answer; `None` at the end of the input.
 fn answer(
     choice: &Choice,
     input: &mut impl BufRead,
     output: &mut impl Write,
 ) -> io::Result<Option<String>> {
-    let prompt = match choice.is_multiple {
-        true => "Numbers, or your own words: ",
-        false => "A number, or your own words: ",
+    let prompt = if choice.is_multiple {
+        "Numbers, or your own words: "
+    } else {
+        "A number, or your own words: "
     };
     while let Some(said) = line(prompt, input, output)? {
         if let Some(answer) = chosen(choice, &said) {
@@ -70,7 +70,7 @@ fn answer(
     Ok(None)
 }
 
-/// The answer that a line gives; `None` if it is none.
+/// Returns the answer that a line gives; `None` if its numbers fit no option.
 fn chosen(choice: &Choice, said: &str) -> Option<String> {
     let words: Vec<_> = said
         .split([',', ' '])
@@ -80,10 +80,7 @@ fn chosen(choice: &Choice, said: &str) -> Option<String> {
     let Some(numbers) = numbers else {
         return Some(said.to_owned());
     };
-    let is_count = match choice.is_multiple {
-        true => !numbers.is_empty(),
-        false => numbers.len() == 1,
-    };
+    let is_count = numbers.len() == 1 || choice.is_multiple && !numbers.is_empty();
     let labels: Option<Vec<_>> = numbers
         .iter()
         .map(|number| choice.options.get(number.checked_sub(1)?))

@@ -1,13 +1,13 @@
-//! Asks a person on the terminal to approve a plan, or to let one be made.
+//! Asks the user on the terminal to approve a plan, or to let the model make one.
 
 use std::io::{self, BufRead, Write};
 
 use ah_conversation::{Destination, PermissionAnswer, PermissionMode, PermissionUpdate};
 
-use super::{line, refused};
+use super::prompt::{line, refused};
 use crate::print::neutralise;
 
-/// Shows a plan and asks for its approval. Without a plan in the call, it is what was said before.
+/// Shows a plan and asks for approval. Without a plan in the call, it is the text of the last answer.
 pub fn approve(
     plan: Option<&str>,
     input: &mut impl BufRead,
@@ -19,16 +19,16 @@ pub fn approve(
             "\nThe plan:\n\n  {}\n",
             neutralise(plan).replace('\n', "\n  ")
         )?,
-        None => writeln!(output, "\nThe plan is what was said above.")?,
+        None => writeln!(output, "\nThe plan is in the answer above.")?,
     }
-    writeln!(output, "  y           yes, as before the plan")?;
     writeln!(
         output,
-        "  e           yes, and files in the working directories are changed unasked"
+        "  y           yes, and restore the permission mode from before the plan"
     )?;
+    writeln!(output, "  e           yes, and accept edits without asking")?;
     writeln!(
         output,
-        "  n [words]   no, plan on; the model is told your words"
+        "  n [words]   no, keep planning; your words are sent to the model"
     )?;
     answer("Approve? ", input, output, |word| match word {
         "y" | "yes" => Some(Vec::new()),
@@ -40,14 +40,14 @@ pub fn approve(
     })
 }
 
-/// Asks whether a plan comes first.
+/// Asks whether the model may plan first.
 pub fn agree(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<PermissionAnswer> {
     writeln!(
         output,
-        "\nThe model wants to plan first, and to change nothing before you have approved the plan."
+        "\nThe model wants to plan first, without changes until you approve the plan."
     )?;
     writeln!(output, "  y           yes")?;
-    writeln!(output, "  n [words]   no; the model is told your words")?;
+    writeln!(output, "  n [words]   no; your words are sent to the model")?;
     answer("Plan first? ", input, output, |word| {
         matches!(word, "y" | "yes").then(Vec::new)
     })

@@ -301,8 +301,8 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
 1 2. Do
 1
 1 One ␛[2J
-2 the answer above was cut off and begins anew
-2 overloaded (529), asking again in 1.5s
+2 connection lost; retrying the answer from the start
+2 overloaded (529), retrying in 1.5s
 2
 1 So.
 2 stopped by --max-turns
@@ -315,7 +315,7 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
         show(view(Interface::AgentSdk), still, &answer)
             .lines()
             .next(),
-        Some("2 overloaded (529), asking again in 1.5s")
+        Some("2 overloaded (529), retrying in 1.5s")
     );
 }
 
@@ -361,14 +361,14 @@ fn a_retry_voids_what_was_shown() {
     insta::assert_snapshot!(show(view(Interface::Native), PIPE, &events), @r#"
 2 >>> fix it
 1 The ans
-2 the answer above was cut off and begins anew
-2 overloaded (529), asking again in 1.5s
+2 connection lost; retrying the answer from the start
+2 overloaded (529), retrying in 1.5s
 1 The answer.
 2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
 "#);
     insta::assert_snapshot!(show(view(Interface::AgentSdk), PIPE, &events), @r#"
 2 >>> fix it
-2 overloaded (529), asking again in 1.5s
+2 overloaded (529), retrying in 1.5s
 1 The answer.
 2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
 "#);
@@ -456,9 +456,9 @@ fn what_goes_on_besides_is_told_in_a_line() {
     insta::assert_snapshot!(show(view(Interface::Native), PIPE, &events), @r#"
 2 steering: go left
 2 follow-up: then right
-2 the same 3 times in a row, the model is told: bash:make
-2 165.0k of 200.0k tokens used, summing up the conversation
-2 summed up in 1.2k tokens
+2 repeated 3 times in a row, the model was warned: bash:make
+2 165.0k of 200.0k tokens used, compacting the conversation
+2 compacted to 1.2k tokens
 2 1.1k tokens used, 1.0k allowed
 2 the request is large: 900 kB
 2 small answers in place of big: API error 529: overloaded

@@ -1,11 +1,12 @@
-//! What follows from a key or an event, state by state. A case is a list of steps and what it comes to: what is to be done
-//! after the last step, and what the terminal knows then.
+//! Keys and events, state by state. A case is a list of steps and its outcome: the effects of the last step, and the state
+//! after it.
 
-use ah_conversation::{Model, PermissionMode};
+use ah_conversation::{MailKind, Model, PermissionMode};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::app::Opened;
 use super::super::history::History;
-use super::super::question::News;
+use super::super::input::Opened;
+use super::super::picker::{Entry, Picker, Subject};
 use super::*;
 use ah_config::settings::conversation::EditorMode;
 
@@ -32,7 +33,7 @@ fn idle() -> App {
         messages: 0,
         facts: None,
     });
-    app.files = Some(vec!["src/main.rs".to_owned(), "src/more.rs".to_owned()]);
+    app.suggestions.files = Some(vec!["src/main.rs".to_owned(), "src/more.rs".to_owned()]);
     app
 }
 
@@ -50,7 +51,7 @@ fn take(app: &mut App, step: &str) -> Vec<Effect> {
     let (word, about) = step.split_once(' ').unwrap_or((step, ""));
     let input = match word {
         "work" => {
-            app.work = Some(Work::begin("working", now));
+            app.work = Some(Activity::begin("working", now));
             return Vec::new();
         }
         "sent" => Input::Sent(queued(about, MailKind::Steer)),
@@ -64,10 +65,10 @@ fn take(app: &mut App, step: &str) -> Vec<Effect> {
         "gone" => Input::Withdrawn(Vec::new(), Then::GiveBack),
         "asks" => {
             let (lines, _) = std::sync::mpsc::channel();
-            update(app, Input::Question(News::Put(1, lines)), now);
-            Input::Question(News::Says(1, "May it?\nAllow? ".to_owned()))
+            update(app, Input::Question(QuestionUpdate::Opened(1, lines)), now);
+            Input::Question(QuestionUpdate::Text(1, "May it?\nAllow? ".to_owned()))
         }
-        "answered" => Input::Question(News::Over(1)),
+        "answered" => Input::Question(QuestionUpdate::Closed(1)),
         "well" => Input::Ended(Ending::Well),
         "stopped" => Input::Ended(Ending::Interrupted),
         "failed" => Input::Ended(Ending::Failed("no".to_owned(), None)),
@@ -152,9 +153,9 @@ fn known(app: &App) -> String {
     let flags = [
         (app.is_leaving, "leaving"),
         (!app.questions.is_empty(), "asked"),
-        (app.is_answering, "answering"),
+        (app.questions.is_answering(), "answering"),
         (app.picker.is_some(), "choosing"),
-        (app.menu.is_some(), "suggesting"),
+        (app.suggestions.menu.is_some(), "suggesting"),
         (app.hint.is_some(), "hinting"),
     ];
     let flags = flags.iter().filter(|(is_so, _)| *is_so);

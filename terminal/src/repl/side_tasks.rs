@@ -1,5 +1,5 @@
-//! What is done beside a run, and waits for nothing: words for it, an end to it, another mode or model, the whole of an
-//! output, and what comes from outside (a picture, a command that tells the user something).
+//! Tasks that are done at once, also during a run: messages to it, stopping it, a change of mode or model, full outputs,
+//! pictures and notifications.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,38 +12,40 @@ use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::app::{Input, Queued, Task};
-use super::{attach, bang, notify, output};
+use super::effect::Task;
+use super::input::{Input, Queued};
+use super::notify::NotificationKind;
+use super::{attach, bang, output};
 use crate::message::Keys;
 use ah_config::Config;
 use ah_config::Error;
 
-/// So long a command may take that tells the user something.
+/// Timeout of the notification command.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// What is done beside a run.
-pub struct Aside {
-    /// The session's files.
+/// Access to the session for tasks during a run.
+pub struct SideTasks {
+    /// Store of the session.
     pub store: Arc<ah_store::SessionStore>,
-    /// What is changed of how it goes on.
+    /// Controls of the session.
     pub controls: Controls,
-    /// What holds.
+    /// The configuration.
     pub config: Config,
-    /// The way to the terminal.
+    /// Inputs of the terminal.
     pub inputs: Sender<Input>,
-    /// The models that can be asked.
+    /// Available models.
     pub models: Arc<dyn Models>,
-    /// Stops the run that is on.
+    /// Stops the current run.
     pub run: Option<CancellationToken>,
 }
 
-impl Aside {
-    /// Does it.
+impl SideTasks {
+    /// Does a task; others than the immediate ones are ignored.
     ///
     /// # Errors
     ///
-    /// Where the session's queue cannot be read or written.
-    pub async fn take(&self, task: Task) -> Result<(), Error> {
+    /// If the session's queue cannot be read or written.
+    pub async fn perform(&self, task: Task) -> Result<(), Error> {
         match task {
             Task::Interrupt => {
                 if let Some(run) = &self.run {
@@ -74,7 +76,7 @@ impl Aside {
                 Ok(text) => self.tell(Input::Written(text)),
                 Err(error) => crate::warn(&error.message),
             },
-            Task::Notify(news, message) => self.notify(news, &message),
+            Task::Notify(kind, message) => self.notify(kind, &message),
             Task::Mode(mode) => self.controls.request(SessionChange::Mode(mode)),
             Task::Model(name) => match self.models.connect(Some(&name)) {
                 Ok(provider) => {
@@ -89,33 +91,33 @@ impl Aside {
         Ok(())
     }
 
-    /// What the last tool calls have given. Where it cannot be read, the conversation goes on all the same.
+    /// Returns the full output of the last tool calls.
     async fn output(&self) -> Result<String, Error> {
         let keys = Keys::of(&self.config)?;
         let last = self.store.read(move |tree| output::last(tree, &keys));
         Ok(last.await?)
     }
 
-    /// Has the user's command tell them something. Nobody waits for it.
-    fn notify(&self, news: notify::News, message: &str) {
-        let command =
-            { self.config.conversation.notify.as_ref() }.and_then(|set| set.value.command.clone());
+    /// Runs the user's notification command in the background.
+    fn notify(&self, kind: NotificationKind, message: &str) {
+        let notify = self.config.conversation.notify.as_ref();
+        let command = notify.and_then(|notify| notify.value.command.clone());
         let Some(command) = command else {
             return;
         };
-        let told = json!({
+        let input = json!({
             "hook_event_name": "Notification",
             "session_id": self.store.uuid(),
             "cwd": self.config.environment.cwd(),
             "title": "ah",
             "message": message,
-            "notification_type": news.as_str(),
+            "notification_type": kind.as_str(),
         });
         let config = self.config.clone();
         tokio::spawn(async move {
-            let ran = bang::tell(&command, told.to_string(), &config, DEADLINE).await;
-            if let Err(fault) = ran {
-                crate::warn(&format!("the command of `notify`: {fault}"));
+            let ran = bang::tell(&command, input.to_string(), &config, DEADLINE).await;
+            if let Err(error) = ran {
+                crate::warn(&format!("the command of `notify` failed: {error}"));
             }
         });
     }
@@ -125,23 +127,23 @@ impl Aside {
     }
 }
 
-/// Waits for `work`, and does meanwhile what concerns it; what does not is done later.
+/// Waits for `work` and does immediate tasks meanwhile; other tasks are put into `later`.
 ///
 /// # Errors
 ///
-/// Where that cannot be done.
-pub async fn beside<T>(
+/// If an immediate task fails.
+pub async fn run_beside<T>(
     work: impl Future<Output = T>,
     tasks: &mut UnboundedReceiver<Task>,
     later: &mut VecDeque<Task>,
-    aside: &Aside,
+    side_tasks: &SideTasks,
 ) -> Result<T, Error> {
     tokio::pin!(work);
     loop {
         tokio::select! {
             done = &mut work => return Ok(done),
             Some(task) = tasks.recv() => match task {
-                task if task.is_aside() => aside.take(task).await?,
+                task if task.is_immediate() => side_tasks.perform(task).await?,
                 task => later.push_back(task),
             },
         }

@@ -1,5 +1,4 @@
-//! What the terminal tells of a session when it is asked to: costs, the window by what fills it, rules, tools, servers,
-//! skills.
+//! Reports on a session: cost, use of the context window, permissions, tools, servers, skills.
 
 use ah_agent::Session;
 use ah_agent::prompt::PromptPart;
@@ -7,10 +6,10 @@ use ah_agent::skills::Skills;
 use ah_conversation::ModelUsage;
 use ah_conversation::{ContentBlock, Role, Usage, estimate_block, estimate_text};
 
-use super::app::About;
+use super::effect::About;
 use crate::print::{count, neutralise};
 
-/// What is told, in lines.
+/// Returns a report as lines.
 pub fn text(
     about: About,
     session: &Session,
@@ -28,15 +27,29 @@ pub fn text(
             .map(|skill| format!("{:<20} {}", skill.name, first(&skill.description)))
             .collect(),
     };
-    let lines = match lines.is_empty() {
-        true => vec!["there is none".to_owned()],
-        false => lines,
-    };
-    let lines = lines.iter().map(|line| format!("  {}\n", neutralise(line)));
-    lines.collect::<String>() + "\n"
+    let mut text = String::new();
+    for line in &lines {
+        text.push_str(&format!("  {}\n", neutralise(line)));
+    }
+    if lines.is_empty() {
+        text.push_str(&format!("  {}\n", none(about)));
+    }
+    text + "\n"
 }
 
-/// The first line of a text.
+/// Returns the text of an empty report.
+fn none(about: About) -> &'static str {
+    match about {
+        About::Cost => "No requests yet.",
+        About::Context => "The context window is empty.",
+        About::Permissions => "No permission rules.",
+        About::Tools => "No tools.",
+        About::Servers => "No MCP servers configured.",
+        About::Skills => "No skills found.",
+    }
+}
+
+/// Returns the first line of a text.
 fn first(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default()
 }
@@ -50,7 +63,7 @@ fn cost(session: &Session) -> Vec<String> {
     let mut lines: Vec<_> = shares.iter().map(share).collect();
     if shares.len() > 1 {
         let usage = responses.fold(Usage::default(), |sum, response| sum + response.usage);
-        lines.push(format!("{:<30} {} tokens", "all", count(usage.total())));
+        lines.push(format!("{:<30} {} tokens", "total", count(usage.total())));
     }
     lines
 }
@@ -69,7 +82,7 @@ fn share(share: &ModelUsage) -> String {
     )
 }
 
-/// The window by what fills it. Each is estimated; what the model itself has counted comes last.
+/// Reports the use of the context window by source, estimated; the tokens counted by the model come last.
 fn context(session: &Session, prompt: &[Vec<PromptPart>]) -> Vec<String> {
     let mut rows: Vec<(String, u64)> = Vec::new();
     let mut add = |what: String, tokens: u64| match rows.iter_mut().find(|(row, _)| *row == what) {
@@ -100,15 +113,15 @@ fn context(session: &Session, prompt: &[Vec<PromptPart>]) -> Vec<String> {
     for message in session.transcript().view() {
         for block in &message.content {
             let what = match (block, message.role) {
-                _ if message.is_summary() => "summary of what was said before",
+                _ if message.is_summary() => "summary of earlier messages",
                 (ContentBlock::ToolUse(_), _) => "tool calls",
-                (ContentBlock::ToolResult(_), _) => "results of tools",
+                (ContentBlock::ToolResult(_), _) => "tool results",
                 (ContentBlock::Thinking { .. } | ContentBlock::RedactedThinking { .. }, _) => {
                     "thinking"
                 }
                 (ContentBlock::Image(_), _) => "pictures",
-                (_, Role::User) => "what you said",
-                (_, Role::Assistant) => "what the model said",
+                (_, Role::User) => "your messages",
+                (_, Role::Assistant) => "answers of the model",
             };
             add(what.to_owned(), estimate_block(block));
         }
@@ -119,18 +132,18 @@ fn context(session: &Session, prompt: &[Vec<PromptPart>]) -> Vec<String> {
         .map(|(what, tokens)| row(what, *tokens, window))
         .collect();
     let all = rows.iter().map(|(_, tokens)| tokens).sum();
-    lines.push(row("all, estimated", all, window));
+    lines.push(row("total (estimated)", all, window));
     let counted = session.transcript().context_tokens();
     if counted > 0 {
-        lines.push(row("the last request, as counted", counted, window));
+        lines.push(row("last request (counted by the model)", counted, window));
     }
     let reserved = session.settings().limits.reserved_output.min(window);
-    lines.push(row("kept free for an answer", reserved, window));
+    lines.push(row("reserved for the answer", reserved, window));
     let used = if counted > 0 { counted } else { all };
     let free = window.saturating_sub(used + reserved);
     lines.push(row("free", free, window));
     lines.push(format!(
-        "{:>8}        the window of {}",
+        "{:>8}        context window of {}",
         count(window),
         session.model().name
     ));

@@ -1,121 +1,68 @@
-//! The side that works: has the session, runs what the terminal asks for, one after the other, and takes meanwhile what
-//! concerns the run that is on.
+//! Owns the session and does the tasks of the terminal, one after the other. During a run, tasks that concern it are done
+//! at once (`side_tasks.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::skills::Skills;
-use ah_agent::{Frontend, RunOutcome, Session, SessionChange, Stop};
+use ah_agent::{RunOutcome, Session, SessionChange, Stop};
 use ah_conversation::{
-    Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Models, Provider, Rule,
-    Store as _, StoreError,
+    Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Provider, Rule, Store as _,
+    StoreError,
 };
 use ah_store::{SessionStore, SystemClock, Tree};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::app::{self, About, Ending, Input, Task};
-use super::aside::{Aside, beside};
-use super::frontend::Link;
+use super::effect::{About, Task};
+use super::facts::Facts;
+use super::input::{self, Ending, Input};
 use super::picker::Subject;
-use super::recall::{self, Form};
-use super::status::Facts;
+use super::recall::{self, Layout};
+use super::session_factory::SessionFactory;
+use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
-use super::{bang, choices, rewind, tell};
-use crate::undo::Way;
-use ah::assemble::{self, HostExtensions, SessionInputs};
+use super::{bang, choices, report, rewind};
+use crate::undo::Direction;
+use ah::Opened;
+use ah::assemble;
 use ah::expand::{Expanded, expand};
 use ah::instructions::system_prompt;
+use ah::pictures;
 use ah::place::sessions;
 use ah::plan::{SessionChoice, SessionPlan};
-use ah::warn::Warn;
-use ah::{Opened, open};
-use ah_config::Config;
-
-use ah::confinement::SandboxProbe;
-use ah::pictures;
-use ah_config::Error;
+use ah_config::{Config, Error};
 
 use crate::document;
-use crate::print::asks;
-use crate::print::text::View;
 use crate::tell_notices;
 
-/// How often mail of others is looked for while nothing is on.
+/// Interval at which an idle session looks for messages queued by other processes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What sessions are made from.
-pub struct Workshop {
-    /// What holds.
-    pub config: Config,
-    /// Where commands run.
-    pub probe: SandboxProbe,
-    /// All skills.
-    pub skills: Arc<Skills>,
-    /// The models that can be asked.
-    pub models: Arc<dyn Models>,
-    /// Is told what the user should know of models connected later.
-    pub warn: Warn,
-    /// The way to the terminal.
-    pub link: Link,
-}
-
-impl Workshop {
-    /// Opens the session that `plan` chooses.
-    ///
-    /// # Errors
-    ///
-    /// Where it cannot be opened, or the model cannot be asked.
-    pub async fn open(&self, plan: &SessionPlan, fork_at: Option<u32>) -> Result<Opened, Error> {
-        let asks = asks(&self.config);
-        let inputs = SessionInputs {
-            skills: &self.skills,
-            active: None,
-            sandbox: self.probe.status(),
-            has_person: asks.is_some(),
-            host: None,
-            hooks: Vec::new(),
-            extensions: HostExtensions::default(),
-            warn: self.warn.clone(),
-        };
-        let frontend = |session| -> Arc<dyn Frontend> {
-            Arc::new(self.link.frontend(View::of(session, &self.config, asks)))
-        };
-        let opened = open(plan, &self.config, fork_at, inputs, frontend).await?;
-        opened
-            .warnings
-            .iter()
-            .for_each(|warning| crate::warn(warning));
-        tell_notices(&opened.store).await;
-        Ok(opened)
-    }
-}
-
-/// The side that works.
-pub struct Desk {
-    workshop: Workshop,
+/// Owns the session and does the tasks of the terminal.
+pub struct SessionWorker {
+    factory: SessionFactory,
     session: Session,
     store: Arc<SessionStore>,
     tasks: UnboundedReceiver<Task>,
-    /// What was asked for while something else was on.
+    /// Tasks that came during another one.
     later: VecDeque<Task>,
-    /// What the model is told with the next prompt.
+    /// Texts for the model, sent with the next prompt.
     shared: Vec<String>,
     stop: CancellationToken,
 }
 
-impl Desk {
-    /// Takes up work. Cancelling `stop` ends it.
+impl SessionWorker {
+    /// Returns the worker of an open session. Cancelling `stop` ends it.
     pub fn new(
-        workshop: Workshop,
+        factory: SessionFactory,
         opened: Opened,
         tasks: UnboundedReceiver<Task>,
         stop: CancellationToken,
     ) -> Self {
         let Opened { session, store, .. } = opened;
         Self {
-            workshop,
+            factory,
             session,
             store,
             tasks,
@@ -125,23 +72,22 @@ impl Desk {
         }
     }
 
-    /// Does what the terminal asks for, until it wants no more; gives whether somebody has stopped it while nothing was
-    /// on.
+    /// Does tasks until the terminal quits. Returns whether it was interrupted while idle.
     ///
     /// # Errors
     ///
-    /// Where the conversation cannot be kept.
+    /// If the conversation cannot be stored.
     pub async fn work(mut self) -> Result<bool, Error> {
         self.introduce();
-        if self.workshop.link.is_drawn && self.session.transcript().last().is_some() {
-            self.tell_what_was_said();
+        if self.factory.link.is_drawn && self.session.transcript().last().is_some() {
+            self.recall();
             self.tell(Input::Written("\n".to_owned()));
         }
         let mut is_interrupted = false;
         while let Some(task) = self.next().await {
             match task {
                 Task::Quit => break,
-                Task::Interrupt if !self.workshop.link.is_drawn => {
+                Task::Interrupt if !self.factory.link.is_drawn => {
                     is_interrupted = true;
                     break;
                 }
@@ -154,19 +100,19 @@ impl Desk {
                     let listed = self.list(subject).await;
                     self.tell_failure(listed);
                 }
-                Task::Tell(about) => {
-                    let told = self.told(about);
-                    self.tell_failure(told);
+                Task::Report(about) => {
+                    let reported = self.report(about);
+                    self.tell_failure(reported);
                 }
                 Task::Export(path) => {
                     let exported = self.export(&path).await;
                     self.tell_failure(exported);
                 }
                 Task::Changes => {
-                    let told = self.changes().await;
-                    self.tell_failure(told);
+                    let changes = self.changes().await;
+                    self.tell_failure(changes);
                 }
-                Task::Rewind(way) => self.rewind(way).await?,
+                Task::Rewind(direction) => self.rewind(direction).await?,
                 Task::Resume(wanted) => self.open(SessionChoice::Find(wanted), false).await?,
                 Task::New => self.open(SessionChoice::New, false).await?,
                 Task::Fork => {
@@ -174,12 +120,12 @@ impl Desk {
                     self.open(own, true).await?;
                 }
                 Task::GoTo(message) => self.go_to(message).await?,
-                aside => self.aside(None).take(aside).await?,
+                immediate => self.side_tasks(None).perform(immediate).await?,
             }
             self.tell(Input::Done);
         }
         let Self {
-            workshop,
+            factory,
             session,
             store,
             ..
@@ -188,7 +134,7 @@ impl Desk {
         session.close("other").await?;
         tell_notices(&store).await;
         if is_empty {
-            discard(store, &workshop.config);
+            discard(store, &factory.config);
         }
         Ok(is_interrupted)
     }
@@ -201,17 +147,18 @@ impl Desk {
             tokio::select! {
                 () = self.stop.cancelled() => return None,
                 task = self.tasks.recv() => return task,
-                () = tokio::time::sleep(LOOK), if self.workshop.link.is_drawn => {
+                () = tokio::time::sleep(LOOK), if self.factory.link.is_drawn => {
                     self.look_for_mail().await;
                 }
             }
         }
     }
 
-    /// Tells the terminal that others have written. It knows what was written here, and whether something is on.
+    /// Tells the terminal that another process has queued a message. The terminal knows its own messages, and whether the
+    /// session is idle.
     async fn look_for_mail(&self) {
         for kind in [MailKind::Steer, MailKind::FollowUp] {
-            // Where it cannot be read, whoever writes next is told.
+            // If the queue cannot be read, the next write reports it.
             if self
                 .store
                 .mail(kind)
@@ -224,14 +171,14 @@ impl Desk {
     }
 
     fn tell(&self, input: Input) {
-        // Where the terminal has gone, there is nobody to tell.
-        let _ = self.workshop.link.inputs.send(input);
+        // If the terminal has gone, the program ends.
+        let _ = self.factory.link.inputs.send(input);
     }
 
     /// Tells the terminal which session is open.
     fn introduce(&self) {
         let settings = self.session.settings();
-        self.tell(Input::Opened(Box::new(app::Opened {
+        self.tell(Input::Opened(Box::new(input::Opened {
             session: self.store.id().to_string(),
             model: self.session.model().clone(),
             mode: settings.permissions.mode,
@@ -242,35 +189,30 @@ impl Desk {
         })));
     }
 
-    /// What the user's status line is told of the session, where there is one.
+    /// Returns the facts for the user's status line, if one is configured.
     fn facts(&self) -> Option<Facts> {
-        let config = &self.workshop.config;
+        let config = &self.factory.config;
         config.conversation.status_line.as_ref()?;
         let mut facts = Facts {
             session_id: self.store.uuid().to_owned(),
             transcript_path: assemble::transcript(&self.store, config),
             cwd: config.environment.cwd().to_owned(),
             project: config.project_root.clone(),
-            added: { config.directories.iter() }
+            added: config
+                .directories
+                .iter()
                 .map(|folder| folder.value.clone())
                 .collect(),
             ..Facts::default()
         };
         let messages = self.session.transcript().messages().iter();
-        facts.sums.count(messages.map(|message| &**message));
+        facts.totals.count(messages.map(|message| &**message));
         Some(facts)
     }
 
     async fn prompt(&mut self, text: &str, images: Vec<Image>) -> Result<(), Error> {
-        let workshop = &self.workshop;
-        let expanded = expand(
-            text,
-            None,
-            &workshop.skills,
-            &workshop.config,
-            &workshop.probe,
-        )
-        .await;
+        let factory = &self.factory;
+        let expanded = expand(text, None, &factory.skills, &factory.config, &factory.probe).await;
         let ending = match expanded {
             Ok(expanded) => {
                 expanded
@@ -279,7 +221,7 @@ impl Desk {
                     .for_each(|warning| crate::warn(warning));
                 let mut text = self.shared.concat();
                 text.push_str(&expanded.text);
-                let blocks = pictures::blocks(text, images, &workshop.config.environment);
+                let blocks = pictures::blocks(text, images, &factory.config.environment);
                 match blocks.map_err(Error::failure) {
                     Ok(blocks) => self.run_with(&expanded, blocks).await?,
                     Err(error) => Ending::Failed(error.message, error.hint),
@@ -310,7 +252,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Runs a prompt under what it says of its run.
+    /// Runs a prompt with the model and permissions that it brings along.
     async fn run_with(
         &mut self,
         expanded: &Expanded,
@@ -327,9 +269,9 @@ impl Desk {
         ending
     }
 
-    /// Has a prompt's own model answer, and allows what it says, for its run: a command may say so.
+    /// Applies the model and permissions that a prompt brings along, for its run.
     fn lend(&mut self, expanded: &Expanded) -> Result<Lent, Error> {
-        let Workshop { config, models, .. } = &self.workshop;
+        let SessionFactory { config, models, .. } = &self.factory;
         let (applied, warnings) = expanded.applied_to(config);
         warnings.iter().for_each(|warning| crate::warn(warning));
         let mut lent = Lent::default();
@@ -345,7 +287,7 @@ impl Desk {
         Ok(lent)
     }
 
-    /// What held before holds again, unless another model was chosen meanwhile.
+    /// Restores the model and permissions from before the run, unless another model was chosen meanwhile.
     fn take_back(&mut self, lent: Lent) {
         self.session.take_changes();
         self.session.revoke(&lent.rules);
@@ -359,13 +301,12 @@ impl Desk {
         }
     }
 
-    /// Runs a command of the user's own, which may do what they may. What the model is told of it goes with the next
-    /// prompt.
+    /// Runs a command of the user's outside of the sandbox. The model is told with the next prompt.
     async fn shell(&mut self, command: &str, is_told: bool) -> Result<(), Error> {
         let stop = self.stop.child_token();
-        let aside = self.aside(Some(stop.clone()));
-        let ran = bang::run(command, &self.workshop.config, &stop);
-        let ran = beside(ran, &mut self.tasks, &mut self.later, &aside).await?;
+        let side_tasks = self.side_tasks(Some(stop.clone()));
+        let ran = bang::run(command, &self.factory.config, &stop);
+        let ran = run_beside(ran, &mut self.tasks, &mut self.later, &side_tasks).await?;
         let ending = match ran {
             Ok(output) => {
                 self.tell(Input::Written(format!(
@@ -377,34 +318,35 @@ impl Desk {
                 }
                 Ending::Well
             }
-            Err(fault) => Ending::Failed(fault, None),
+            Err(error) => Ending::Failed(error, None),
         };
         self.tell(Input::Ended(ending));
         Ok(())
     }
 
     async fn changes(&self) -> Result<(), Error> {
-        let Workshop { config, link, .. } = &self.workshop;
+        let SessionFactory { config, link, .. } = &self.factory;
         let text = rewind::changes(&self.session.files(), config, link).await?;
         self.tell(Input::Written(text));
         Ok(())
     }
 
-    /// Gives files back as they were. The model, which may have read them since, is told with the next prompt.
-    async fn rewind(&mut self, way: Way) -> Result<(), Error> {
+    /// Undoes or redoes file changes. The model is told with the next prompt, since it may have read the files.
+    async fn rewind(&mut self, direction: Direction) -> Result<(), Error> {
         let stop = self.stop.child_token();
-        let aside = self.aside(Some(stop.clone()));
+        let side_tasks = self.side_tasks(Some(stop.clone()));
         let files = self.session.files();
-        let Workshop { config, link, .. } = &self.workshop;
-        let went = async {
+        let SessionFactory { config, link, .. } = &self.factory;
+        let rewind = async {
             tokio::select! {
                 () = stop.cancelled() => Ok(None),
-                went = rewind::go(&files, way, config, link) => went,
+                went = rewind::go(&files, direction, config, link) => went,
             }
         };
-        let ending = match beside(went, &mut self.tasks, &mut self.later, &aside).await? {
-            Ok(told) => {
-                self.shared.extend(told);
+        let ending = match run_beside(rewind, &mut self.tasks, &mut self.later, &side_tasks).await?
+        {
+            Ok(note) => {
+                self.shared.extend(note);
                 Ending::Well
             }
             Err(error) => Ending::Failed(error.message, error.hint),
@@ -420,7 +362,7 @@ impl Desk {
     }
 
     async fn list(&self, subject: Subject) -> Result<(), Error> {
-        let config = &self.workshop.config;
+        let config = &self.factory.config;
         let picker = match subject {
             Subject::History => return Ok(()),
             Subject::Session => choices::sessions(config, SystemClock::default().now())?,
@@ -431,14 +373,14 @@ impl Desk {
         Ok(())
     }
 
-    fn told(&self, about: About) -> Result<(), Error> {
-        let workshop = &self.workshop;
+    fn report(&self, about: About) -> Result<(), Error> {
+        let factory = &self.factory;
         let (prompt, _) = system_prompt(
-            &workshop.config,
+            &factory.config,
             self.session.tools().specs(),
-            &workshop.skills,
+            &factory.skills,
         )?;
-        let text = tell::text(about, &self.session, &prompt, &workshop.skills);
+        let text = report::text(about, &self.session, &prompt, &factory.skills);
         self.tell(Input::Written(text));
         Ok(())
     }
@@ -449,7 +391,7 @@ impl Desk {
             "" => format!("session-{id}.md"),
             path => path.to_owned(),
         };
-        let path = self.workshop.config.environment.cwd().join(name);
+        let path = self.factory.config.environment.cwd().join(name);
         let page = self
             .store
             .read(move |tree| {
@@ -459,7 +401,7 @@ impl Desk {
                 Ok(document::markdown(&name, &messages.unwrap_or_default()))
             })
             .await?;
-        let page = self.workshop.config.environment.redact(&page).into_owned();
+        let page = self.factory.config.environment.redact(&page).into_owned();
         let shown = path.display();
         let mut file = std::fs::File::create_new(&path)
             .map_err(|error| Error::failure(format!("cannot write `{shown}`: {error}")))?;
@@ -469,24 +411,24 @@ impl Desk {
         Ok(())
     }
 
-    /// Goes on in another session. Where it cannot be opened, the present one stays.
+    /// Opens another session. If that fails, the current one stays.
     async fn open(&mut self, choice: SessionChoice, fork: bool) -> Result<(), Error> {
         let plan = SessionPlan {
             choice,
             fork,
             ..SessionPlan::default()
         };
-        let ending = match self.workshop.open(&plan, None).await {
+        let ending = match self.factory.open(&plan, None).await {
             Ok(Opened { session, store, .. }) => {
                 let former = std::mem::replace(&mut self.session, session);
                 let kept = std::mem::replace(&mut self.store, store);
                 let is_empty = former.transcript().last().is_none();
                 former.close("other").await?;
                 if is_empty {
-                    discard(kept, &self.workshop.config);
+                    discard(kept, &self.factory.config);
                 }
                 self.introduce();
-                self.tell_what_was_said();
+                self.recall();
                 Ending::Well
             }
             Err(error) => Ending::Failed(error.message, error.hint),
@@ -495,30 +437,30 @@ impl Desk {
         Ok(())
     }
 
-    /// Tells what was said last in the session that is open now.
-    fn tell_what_was_said(&self) {
-        let form = match &self.workshop.link {
-            link if link.is_drawn => Form::Drawn(Terminal::size().0, link.palette()),
-            _ => Form::Plain,
+    /// Prints the last messages of the open session.
+    fn recall(&self) {
+        let layout = match &self.factory.link {
+            link if link.is_drawn => Layout::Drawn(Terminal::size().0, link.palette()),
+            _ => Layout::Plain,
         };
         let id = self.store.id().to_string();
-        let text = recall::text(&id, self.session.transcript().messages(), form);
+        let text = recall::text(&id, self.session.transcript().messages(), layout);
         self.tell(Input::Written(text));
     }
 
-    /// Goes on from an earlier message, on a branch of its own.
+    /// Continues from an earlier message, on a new branch.
     async fn go_to(&mut self, message: String) -> Result<(), Error> {
         self.store
             .checkout(MessageId::from(message.as_str()))
             .await?;
         self.session.reload().await?;
         self.introduce();
-        self.tell_what_was_said();
+        self.recall();
         self.tell(Input::Ended(Ending::Well));
         Ok(())
     }
 
-    /// Has the session do something that can be stopped, and takes up meanwhile what concerns it.
+    /// Runs the session until it is done or stopped, and does meanwhile the tasks that concern the run.
     async fn run(
         &mut self,
         work: impl AsyncFnOnce(&mut Session, &Stop) -> Result<Option<RunOutcome>, StoreError>,
@@ -526,9 +468,9 @@ impl Desk {
         self.session.take_changes();
         let token = self.stop.child_token();
         let stop = Stop::interrupt(token.clone());
-        let aside = self.aside(Some(token));
+        let side_tasks = self.side_tasks(Some(token));
         let run = work(&mut self.session, &stop);
-        let outcome = beside(run, &mut self.tasks, &mut self.later, &aside).await?;
+        let outcome = run_beside(run, &mut self.tasks, &mut self.later, &side_tasks).await?;
         tell_notices(&self.store).await;
         let Some(outcome) = outcome? else {
             return Ok(Ending::Well);
@@ -540,32 +482,32 @@ impl Desk {
         })
     }
 
-    /// What is done beside a run, which `run` stops.
-    fn aside(&self, run: Option<CancellationToken>) -> Aside {
-        Aside {
+    /// Returns the tasks that are possible during a run; cancelling `run` stops that.
+    fn side_tasks(&self, run: Option<CancellationToken>) -> SideTasks {
+        SideTasks {
             store: self.store.clone(),
             controls: self.session.controls(),
-            config: self.workshop.config.clone(),
-            inputs: self.workshop.link.inputs.clone(),
-            models: self.workshop.models.clone(),
+            config: self.factory.config.clone(),
+            inputs: self.factory.link.inputs.clone(),
+            models: self.factory.models.clone(),
             run,
         }
     }
 }
 
-/// What holds for the run of one prompt.
+/// Model and permissions for the run of one prompt.
 #[derive(Default)]
 struct Lent {
-    /// The model that answers, and the one that did.
+    /// The model of the run, and the one to restore.
     model: Option<(Arc<dyn Provider>, Arc<dyn Provider>)>,
-    /// Calls that are allowed.
+    /// Rules that allow calls.
     rules: Vec<Rule>,
 }
 
-/// A session to which nobody has said anything leaves nothing behind.
+/// Removes a session without messages.
 fn discard(store: Arc<SessionStore>, config: &Config) {
     let paths = ah_store::Paths::of(store.path());
     drop(store);
-    // Where it cannot be removed it is in nobody's way, and `ah gc` does it.
+    // If this fails, `ah gc` removes it.
     let _ = sessions(config).remove(&paths);
 }

@@ -1,0 +1,206 @@
+//! The driver of the terminal: it waits for inputs, applies them, carries out the effects, and draws at most 60 times a
+//! second. It runs on a thread of its own, so that typing waits for nothing.
+
+use std::io::{self, Stdout};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use ah_config::Config;
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+
+use super::app::App;
+use super::effect::{Effect, Task};
+use super::input::Input;
+use super::painter::{self, Painter};
+use super::terminal::{self, Terminal};
+use super::{external_editor, menu, status, update, view};
+use crate::print::divert;
+
+/// Shortest time between two frames.
+const FRAME: Duration = Duration::from_micros(16_667);
+/// Largest number of inputs that are applied between two frames.
+const BURST: usize = 4096;
+
+/// Environment of the driver.
+pub struct DriverSettings {
+    /// Working directory.
+    folder: PathBuf,
+    /// Command line of the user's editor.
+    editor: String,
+    /// Whether the terminal wraps its lines again when it becomes narrower.
+    reflows: bool,
+}
+
+impl DriverSettings {
+    /// Returns the settings by the configuration and the environment.
+    pub fn new(config: &Config) -> Self {
+        let environment = &config.environment;
+        let editor = ["VISUAL", "EDITOR"]
+            .into_iter()
+            .find_map(|name| environment.get(name).filter(|value| !value.is_empty()));
+        Self {
+            folder: environment.cwd().to_owned(),
+            editor: editor.unwrap_or("vi").to_owned(),
+            reflows: terminal::reflows(environment),
+        }
+    }
+}
+
+/// Driver of the terminal.
+pub struct Driver {
+    app: App,
+    terminal: Terminal,
+    painter: Painter<Stdout>,
+    tasks: UnboundedSender<Task>,
+    inputs: Sender<Input>,
+    settings: DriverSettings,
+    /// Input of the user's status line, if one is configured.
+    status: Option<watch::Sender<Value>>,
+    /// Lines to print above the live ones.
+    finished: String,
+}
+
+impl Driver {
+    /// Takes the terminal. What the program prints is shown above the live lines from now on.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal cannot be set up.
+    pub fn begin(
+        app: App,
+        settings: DriverSettings,
+        status: Option<watch::Sender<Value>>,
+        inputs: Sender<Input>,
+        tasks: UnboundedSender<Task>,
+    ) -> io::Result<Self> {
+        let lines = inputs.clone();
+        divert(Some(Box::new(move |line| {
+            let _ = lines.send(Input::Written(format!("{line}\n")));
+        })));
+        Ok(Self {
+            app,
+            terminal: Terminal::take(inputs.clone())?,
+            painter: Painter::new(io::stdout(), settings.reflows),
+            tasks,
+            inputs,
+            settings,
+            status,
+            finished: String::new(),
+        })
+    }
+
+    /// Draws and waits in turn until the user exits.
+    pub fn run(mut self, happened: &Receiver<Input>) {
+        let mut drawn: Option<Instant> = None;
+        let mut is_due = true;
+        loop {
+            let now = Instant::now();
+            let next = drawn.map_or(now, |drawn| drawn + FRAME);
+            if is_due && next <= now {
+                // Too long rows would be counted wrong, and the input that tells the size may still be queued.
+                self.app.size = Terminal::size();
+                let live = view::live(&self.app, now);
+                let finished = std::mem::take(&mut self.finished);
+                if self.painter.draw(&finished, &live).is_err() {
+                    break;
+                }
+                (drawn, is_due) = (Some(now), false);
+            }
+            let wait = match (is_due, &self.app.work) {
+                (true, _) => Some(next.saturating_duration_since(now)),
+                (false, Some(_)) => Some(Duration::from_millis(view::FRAME_MS)),
+                (false, None) => None,
+            };
+            let first = match wait {
+                Some(wait) => happened.recv_timeout(wait),
+                None => happened.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let first = match first {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => {
+                    is_due = true;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            is_due = true;
+            if !self.take(first)
+                || !happened
+                    .try_iter()
+                    .take(BURST)
+                    .all(|input| self.take(input))
+            {
+                break;
+            }
+        }
+        let _ = self.tasks.send(Task::Quit);
+        let finished = std::mem::take(&mut self.finished);
+        let _ = self.painter.clear();
+        let _ = self.painter.draw(&finished, &painter::Live::default());
+    }
+
+    /// Applies an input; returns `false` if the program ends.
+    fn take(&mut self, input: Input) -> bool {
+        let effects = update::update(&mut self.app, input, Instant::now());
+        effects.into_iter().all(|effect| self.perform(effect))
+    }
+
+    /// Opens the user's editor with the typed text.
+    fn open_editor(&mut self) {
+        let _ = self.painter.clear();
+        let text = self.app.editor.text().to_owned();
+        let written = self
+            .terminal
+            .lend(|| external_editor::edit(&self.settings.editor, &text));
+        match written {
+            Ok(Ok(text)) => self.app.editor.set(&text),
+            Ok(Err(error)) => self.app.hint = Some(error),
+            Err(error) => self.app.hint = Some(error.to_string()),
+        }
+    }
+
+    /// Lists the files of the project in the background.
+    fn list_files(&self) {
+        let (folder, inputs) = (self.settings.folder.clone(), self.inputs.clone());
+        let find = move || drop(inputs.send(Input::Files(menu::files(&folder))));
+        // Without a thread there are no completions.
+        let _ = std::thread::Builder::new().spawn(find);
+    }
+
+    fn refresh_status(&self) {
+        let (Some(status), Some(session)) = (&self.status, &self.app.session) else {
+            return;
+        };
+        let now = Instant::now();
+        let begun = self.app.begun.unwrap_or(now);
+        let vi_mode = self.app.editor.vi_mode();
+        if let Some(input) = status::input(session, begun, vi_mode, now) {
+            status.send_replace(input);
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) -> bool {
+        match effect {
+            Effect::Print(lines) => {
+                self.finished.push_str(&lines);
+                self.app.is_apart = lines == "\n" || lines.ends_with("\n\n");
+            }
+            // If the session has ended, it says so itself.
+            Effect::Task(task) => drop(self.tasks.send(task)),
+            Effect::ScrollAway => {
+                let _ = self.painter.scroll_away(self.app.size.1);
+            }
+            Effect::OpenEditor => self.open_editor(),
+            Effect::ListFiles => self.list_files(),
+            Effect::Status => self.refresh_status(),
+            Effect::Ring(sequence) => {
+                let _ = self.painter.ring(&sequence);
+            }
+            Effect::Quit => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,136 @@
+//! Effects that the terminal's state asks for; the driver carries them out.
+
+use ah_conversation::{Image, MailKind, PermissionMode};
+
+use super::attach;
+use super::input::{Queued, Then};
+use super::notify::NotificationKind;
+use super::picker::Subject;
+use crate::undo::Direction;
+
+/// An effect on the terminal or the session.
+#[derive(Debug, PartialEq)]
+pub enum Effect {
+    /// Prints lines above the live ones.
+    Print(String),
+    /// Clears the screen by scrolling its content away.
+    ScrollAway,
+    /// Gives the session a task.
+    Task(Task),
+    /// Opens the user's editor with the typed text.
+    OpenEditor,
+    /// Lists the files of the project.
+    ListFiles,
+    /// Refreshes the user's status line.
+    Status,
+    /// Writes a notification sequence to the terminal.
+    Ring(String),
+    /// Ends the program.
+    Quit,
+}
+
+impl Effect {
+    /// Returns whether it leads to output above the live lines.
+    pub fn prints(&self) -> bool {
+        match self {
+            Self::Print(_) => true,
+            Self::Task(task) => !matches!(task, Task::List(_) | Task::Send(..)),
+            Self::ScrollAway
+            | Self::OpenEditor
+            | Self::ListFiles
+            | Self::Status
+            | Self::Ring(_)
+            | Self::Quit => false,
+        }
+    }
+
+    /// Returns whether it is a prompt to the model.
+    pub fn is_prompt(&self) -> bool {
+        matches!(self, Self::Task(Task::Prompt(_) | Task::Show(..)))
+    }
+}
+
+/// A task of the session.
+#[derive(Debug, PartialEq)]
+pub enum Task {
+    /// Runs a prompt.
+    Prompt(String),
+    /// Runs a prompt with pictures.
+    Show(String, Vec<Image>),
+    /// Runs the messages that other processes have queued.
+    TakeMail,
+    /// Loads a picture.
+    Attach(attach::Source),
+    /// Queues a message for the current run.
+    Send(MailKind, String),
+    /// Takes messages from the queue.
+    Withdraw(Vec<Queued>, Then),
+    /// Stops the current task.
+    Interrupt,
+    /// Lists choices.
+    List(Subject),
+    /// Prints a report on the session.
+    Report(About),
+    /// Changes the model.
+    Model(String),
+    /// Replaces the conversation with a summary; the text says what to keep.
+    Compact(String),
+    /// Opens another session, by its id or name.
+    Resume(String),
+    /// Continues from an earlier message.
+    GoTo(String),
+    /// Continues in a copy of the session.
+    Fork,
+    /// Opens a new session.
+    New,
+    /// Writes the session to a Markdown file.
+    Export(String),
+    /// Prints the changes that tools have made to files.
+    Changes,
+    /// Undoes or redoes file changes.
+    Rewind(Direction),
+    /// Prints the full output of the last tool calls.
+    Output,
+    /// Runs a command of the user's; the flag says whether the model is told.
+    Shell(String, bool),
+    /// Changes the permission mode.
+    Mode(PermissionMode),
+    /// Runs the user's notification command.
+    Notify(NotificationKind, String),
+    /// Ends the session.
+    Quit,
+}
+
+impl Task {
+    /// Returns whether it is done at once, also during a run.
+    pub fn is_immediate(&self) -> bool {
+        matches!(
+            self,
+            Self::Send(..)
+                | Self::Withdraw(..)
+                | Self::Interrupt
+                | Self::Mode(_)
+                | Self::Model(_)
+                | Self::Notify(..)
+                | Self::Attach(_)
+                | Self::Output
+        )
+    }
+}
+
+/// Subject of a report on the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// Tokens and cost.
+    Cost,
+    /// Use of the context window.
+    Context,
+    /// Permission mode and rules.
+    Permissions,
+    /// Tools of the model.
+    Tools,
+    /// MCP servers.
+    Servers,
+    /// Skills.
+    Skills,
+}

@@ -1,0 +1,103 @@
+//! Inputs of the terminal's state: keys, events of a run, and answers of the session.
+
+use ah_conversation::{EventKind, MailKind, MessageId, Model, PermissionMode, Progress};
+use crossterm::event::Event;
+
+use super::attach::Attached;
+use super::facts::Facts;
+use super::picker::Picker;
+use super::question::QuestionUpdate;
+
+/// An input of the terminal's state.
+pub enum Input {
+    /// A key, a paste, or a change of focus.
+    Key(Event),
+    /// New size of the terminal: columns and lines.
+    Resized(usize, usize),
+    /// The terminal was closed.
+    Gone,
+    /// Output of a run, to stay in the scrollback: whole lines, or the beginning of one.
+    Written(String),
+    /// Messages for the user beside it, likewise.
+    Noted(String),
+    /// Event of a run.
+    Event(Box<EventKind>),
+    /// Progress of a tool, by its name.
+    Progress(String, Progress),
+    /// Files of the project.
+    Files(Vec<String>),
+    /// List to choose from.
+    Pick(Picker),
+    /// Change of a question.
+    Question(QuestionUpdate),
+    /// Message that was added to the session's queue.
+    Sent(Queued),
+    /// Messages that were taken from the session's queue before they were read.
+    Withdrawn(Vec<Queued>, Then),
+    /// New model of the session.
+    Model(Model),
+    /// The session that is open now.
+    Opened(Box<Opened>),
+    /// Outcome of a task.
+    Ended(Ending),
+    /// Another process has queued a message while the session was idle.
+    Mail,
+    /// Outcome of loading a picture.
+    Attached(Attached),
+    /// New text of the user's status line.
+    Status(String),
+    /// A task is done.
+    Done,
+    /// The program has to end, with this exit code.
+    Stop(u8),
+}
+
+/// A queued message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queued {
+    /// Its id in the queue.
+    pub id: MessageId,
+    /// When it is read.
+    pub kind: MailKind,
+    /// Its text.
+    pub text: String,
+}
+
+/// Use of messages that were taken from the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// They go back to the editor.
+    GiveBack,
+    /// They are the next prompt.
+    Prompt,
+}
+
+/// Outcome of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// It succeeded.
+    Well,
+    /// It was stopped.
+    Interrupted,
+    /// It failed: error and hint.
+    Failed(String, Option<String>),
+}
+
+/// The open session, as the terminal shows it.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// Its id.
+    pub session: String,
+    /// Its model.
+    pub model: Model,
+    /// Its permission mode.
+    pub mode: PermissionMode,
+    /// Whether the mode that bypasses permissions may be chosen.
+    pub may_bypass: bool,
+    /// Tokens of its last request.
+    pub context: u64,
+    /// Number of its messages.
+    pub messages: usize,
+    /// Input of the user's status line, if one is configured.
+    pub facts: Option<Box<Facts>>,
+}

@@ -1,0 +1,70 @@
+//! Slash commands and choices from lists, carried out.
+
+use std::time::Instant;
+
+use ah_conversation::MailKind;
+
+use super::super::activity::Activity;
+use super::super::app::App;
+use super::super::effect::{Effect, Task};
+use super::super::picker::Subject;
+use super::super::slash::{self, Action, Call};
+use super::prompt;
+
+/// Carries out a command.
+pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
+    let is_possible_meanwhile = matches!(
+        call.command.action,
+        Action::Help | Action::Steer | Action::Exit | Action::Model
+    );
+    if app.work.is_some() && !is_possible_meanwhile {
+        app.hint = Some(format!(
+            "/{} is available once the agent has finished; Esc interrupts it",
+            call.command.name
+        ));
+        return Vec::new();
+    }
+    let typed = app.editor.take();
+    app.history.keep(typed.trim());
+    let rest = call.rest.clone();
+    match call.command.action {
+        Action::Help => vec![Effect::Print(slash::help())],
+        Action::Model if rest.is_empty() => vec![Effect::Task(Task::List(Subject::Model))],
+        Action::Model => vec![Effect::Task(Task::Model(rest))],
+        Action::Resume if rest.is_empty() => vec![Effect::Task(Task::List(Subject::Session))],
+        Action::Resume => begin(app, "opening", Task::Resume(rest), now),
+        Action::Tree => vec![Effect::Task(Task::List(Subject::Message))],
+        Action::Fork => begin(app, "copying", Task::Fork, now),
+        Action::Compact => begin(app, "compacting", Task::Compact(rest), now),
+        Action::Clear => begin(app, "opening", Task::New, now),
+        Action::Report(about) => vec![Effect::Task(Task::Report(about))],
+        Action::Export => vec![Effect::Task(Task::Export(rest))],
+        Action::Changes => vec![Effect::Task(Task::Changes)],
+        Action::Rewind(direction) => begin(app, "looking", Task::Rewind(direction), now),
+        Action::Steer if rest.is_empty() => Vec::new(),
+        Action::Steer => match app.work {
+            Some(_) => vec![Effect::Task(Task::Send(MailKind::Steer, rest))],
+            None => prompt::prompt(app, &rest.clone(), rest, now),
+        },
+        Action::Exit => vec![Effect::Quit],
+    }
+}
+
+fn begin(app: &mut App, label: &str, task: Task, now: Instant) -> Vec<Effect> {
+    app.work = Some(Activity::begin(label, now));
+    vec![Effect::Task(task)]
+}
+
+/// Carries out a choice from a list.
+pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec<Effect> {
+    let value = value.to_owned();
+    match subject {
+        Subject::History => {
+            app.editor.set(&value);
+            Vec::new()
+        }
+        Subject::Session => begin(app, "opening", Task::Resume(value), now),
+        Subject::Message => begin(app, "opening", Task::GoTo(value), now),
+        Subject::Model => vec![Effect::Task(Task::Model(value))],
+    }
+}

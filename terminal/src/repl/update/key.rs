@@ -1,0 +1,292 @@
+//! Keys: what they do to the editor, the open list, the suggestions and the run.
+
+use std::time::Instant;
+
+use ah_conversation::MailKind;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use reedline::{EditCommand, ReedlineEvent};
+
+use super::super::app::App;
+use super::super::attach;
+use super::super::effect::{Effect, Task};
+use super::super::input::Then;
+use super::super::keys::{self, Chord, Own};
+use super::super::picker::{Entry, Picker, Subject};
+use super::command;
+use super::submit::{enter, submit};
+
+/// Applies a key, a paste, or a change of focus.
+pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
+    let event = match event {
+        Event::Paste(text) => {
+            if let Some(source) = attach::source(&text) {
+                return vec![Effect::Task(Task::Attach(source))];
+            }
+            app.pastes.insert(&text, &mut app.editor);
+            return Vec::new();
+        }
+        Event::FocusGained | Event::FocusLost => {
+            app.notifier.is_focused = Some(event == Event::FocusGained);
+            return Vec::new();
+        }
+        Event::Resize(..) | Event::Mouse(_) => return Vec::new(),
+        Event::Key(key) => key,
+    };
+    app.notifier.typed_at = Some(now);
+    app.hint = None;
+    if app.picker.is_some() {
+        return choose(app, event, now);
+    }
+    let had_prefix = std::mem::take(&mut app.has_prefix);
+    match keys::chord(had_prefix, &event) {
+        Chord::Prefix => {
+            app.has_prefix = true;
+            return Vec::new();
+        }
+        Chord::OpenEditor => return vec![Effect::OpenEditor],
+        Chord::None => {}
+    }
+    let was_leaving = std::mem::take(&mut app.is_leaving);
+    match keys::own(&event) {
+        Some(Own::Interrupt) => return interrupt(app, was_leaving),
+        Some(Own::Escape) if app.suggestions.close() => return Vec::new(),
+        Some(Own::Turn) if app.suggestions.accept(&mut app.editor) => return suggest(app),
+        Some(Own::Escape) if !app.editor.needs_esc() => return escape(app),
+        Some(Own::FollowUp) if app.work.is_some() => {
+            return submit(app, MailKind::FollowUp, now);
+        }
+        Some(Own::FollowUp) => {
+            app.editor.edit(&[EditCommand::InsertNewline]);
+            return Vec::new();
+        }
+        Some(Own::Turn) if app.questions.switch(&mut app.editor) => return Vec::new(),
+        Some(Own::Mode) => return next_mode(app),
+        Some(Own::Output) => return vec![Effect::Task(Task::Output)],
+        Some(Own::Paste) => return vec![Effect::Task(Task::Attach(attach::Source::Clipboard))],
+        Some(Own::Escape | Own::Turn) | None => {}
+    }
+    let event = plain(event);
+    let before = app.editor.text().len();
+    let meaning = app.editor.read(Event::Key(event));
+    let mut effects = apply(app, meaning, now).unwrap_or_default();
+    if app.editor.text().len() != before {
+        effects.extend(suggest(app));
+    }
+    effects
+}
+
+/// Removes Shift from a key that means the same without it.
+fn plain(event: KeyEvent) -> KeyEvent {
+    match event.code {
+        KeyCode::Backspace if event.modifiers == KeyModifiers::SHIFT => KeyEvent {
+            modifiers: KeyModifiers::NONE,
+            ..event
+        },
+        _ => event,
+    }
+}
+
+/// Applies an event of the editor; `None` if it has no meaning here.
+fn apply(app: &mut App, event: ReedlineEvent, now: Instant) -> Option<Vec<Effect>> {
+    let none = Some(Vec::new());
+    match event {
+        ReedlineEvent::Edit(commands) => {
+            app.history.settle();
+            app.editor.edit(&commands);
+            none
+        }
+        ReedlineEvent::Enter | ReedlineEvent::Submit | ReedlineEvent::SubmitOrNewline => {
+            Some(enter(app, now))
+        }
+        ReedlineEvent::CtrlD if app.editor.is_empty() => Some(leave(app)),
+        ReedlineEvent::CtrlD => {
+            app.editor.edit(&[EditCommand::Delete]);
+            none
+        }
+        ReedlineEvent::ClearScreen => Some(vec![Effect::ScrollAway]),
+        ReedlineEvent::OpenEditor => Some(vec![Effect::OpenEditor]),
+        ReedlineEvent::Up | ReedlineEvent::MenuUp if app.suggestions.step(false) => none,
+        ReedlineEvent::Down | ReedlineEvent::MenuDown if app.suggestions.step(true) => none,
+        ReedlineEvent::SearchHistory => {
+            let entries = app.history.search("").map(|line| Entry {
+                label: line.replace('\n', " "),
+                value: line.to_owned(),
+            });
+            let picker = Picker::new(Subject::History, entries.collect());
+            pick(app, picker);
+            none
+        }
+        ReedlineEvent::Up => Some(up(app)),
+        ReedlineEvent::Down => Some(down(app)),
+        ReedlineEvent::PreviousHistory => Some(earlier(app)),
+        ReedlineEvent::NextHistory => Some(later(app)),
+        ReedlineEvent::Left => moved(app, EditCommand::MoveLeft { select: false }),
+        ReedlineEvent::Right => moved(app, EditCommand::MoveRight { select: false }),
+        ReedlineEvent::ToStart => moved(app, EditCommand::MoveToStart { select: false }),
+        ReedlineEvent::ToEnd => moved(app, EditCommand::MoveToEnd { select: false }),
+        ReedlineEvent::Multiple(events) => {
+            let effects = events
+                .into_iter()
+                .filter_map(|event| apply(app, event, now));
+            Some(effects.flatten().collect())
+        }
+        ReedlineEvent::UntilFound(events) => {
+            events.into_iter().find_map(|event| apply(app, event, now))
+        }
+        ReedlineEvent::Repaint | ReedlineEvent::Esc => none,
+        _ => None,
+    }
+}
+
+/// Opens the menu of completions for the word at the cursor, if nothing else is being typed.
+pub fn suggest(app: &mut App) -> Vec<Effect> {
+    if app.questions.is_answering() || app.picker.is_some() {
+        app.suggestions.close();
+        return Vec::new();
+    }
+    app.suggestions.look(&app.editor)
+}
+
+/// Switches to the next permission mode.
+fn next_mode(app: &mut App) -> Vec<Effect> {
+    let Some(session) = &mut app.session else {
+        return Vec::new();
+    };
+    session.mode = keys::next_mode(session.mode, session.may_bypass);
+    let mut effects = vec![Effect::Task(Task::Mode(session.mode))];
+    effects.extend(app.refresh_status());
+    effects
+}
+
+/// Opens a list to choose from. The typed text is put aside.
+pub fn pick(app: &mut App, mut picker: Picker) {
+    let typed = app.editor.take();
+    if picker.subject == Subject::History {
+        app.editor.insert(typed.clone());
+        picker.narrow(&typed);
+    }
+    app.suggestions.close();
+    picker.typed_before = typed;
+    app.picker = Some(picker);
+}
+
+/// Closes the list and restores the typed text.
+fn close_picker(app: &mut App) {
+    if let Some(picker) = app.picker.take() {
+        app.editor.set(&picker.typed_before);
+    }
+}
+
+/// Applies a key while a list is open.
+fn choose(app: &mut App, event: KeyEvent, now: Instant) -> Vec<Effect> {
+    let Some(picker) = &mut app.picker else {
+        return Vec::new();
+    };
+    match (event.modifiers, event.code) {
+        (_, KeyCode::Esc) | (KeyModifiers::CONTROL, KeyCode::Char('c' | 'd')) => {
+            close_picker(app);
+        }
+        (KeyModifiers::CONTROL, KeyCode::Char('r' | 'n')) | (_, KeyCode::Down) => picker.down(),
+        (KeyModifiers::CONTROL, KeyCode::Char('p')) | (_, KeyCode::Up) => picker.up(),
+        (_, KeyCode::Enter | KeyCode::Tab) => {
+            let subject = picker.subject;
+            let Some(chosen) = picker.chosen().cloned() else {
+                return Vec::new();
+            };
+            close_picker(app);
+            return command::chosen(app, subject, &chosen.value, now);
+        }
+        _ => {
+            if let ReedlineEvent::Edit(commands) = app.editor.read(Event::Key(event)) {
+                app.editor.edit(&commands);
+                picker.narrow(app.editor.text());
+            }
+        }
+    }
+    Vec::new()
+}
+
+fn moved(app: &mut App, command: EditCommand) -> Option<Vec<Effect>> {
+    app.editor.edit(&[command]);
+    Some(Vec::new())
+}
+
+fn up(app: &mut App) -> Vec<Effect> {
+    if app.editor.is_at_first_line() {
+        return earlier(app);
+    }
+    app.editor
+        .edit(&[EditCommand::MoveLineUp { select: false }]);
+    Vec::new()
+}
+
+fn down(app: &mut App) -> Vec<Effect> {
+    if app.editor.is_at_last_line() {
+        return later(app);
+    }
+    app.editor
+        .edit(&[EditCommand::MoveLineDown { select: false }]);
+    Vec::new()
+}
+
+fn earlier(app: &mut App) -> Vec<Effect> {
+    if let Some(line) = app.history.earlier(app.editor.text()) {
+        app.editor.set(&line);
+    }
+    Vec::new()
+}
+
+fn later(app: &mut App) -> Vec<Effect> {
+    if let Some(line) = app.history.later() {
+        app.editor.set(&line);
+    }
+    Vec::new()
+}
+
+/// Applies Ctrl-C: stops the current task, else clears the typed text, else prepares to exit.
+fn interrupt(app: &mut App, was_leaving: bool) -> Vec<Effect> {
+    if was_leaving {
+        return leave(app);
+    }
+    let is_new = app.work.as_ref().is_some_and(|work| !work.is_stopping);
+    if is_new {
+        app.is_leaving = true;
+        return stop(app);
+    }
+    if app.work.is_none() && !app.editor.is_empty() {
+        app.editor.take();
+        app.pastes.clear();
+        app.pictures.clear();
+        return Vec::new();
+    }
+    app.is_leaving = true;
+    Vec::new()
+}
+
+fn stop(app: &mut App) -> Vec<Effect> {
+    if let Some(work) = &mut app.work {
+        work.is_stopping = true;
+    }
+    vec![Effect::Task(Task::Interrupt)]
+}
+
+/// Applies Esc: takes back queued messages, else stops the current task.
+fn escape(app: &mut App) -> Vec<Effect> {
+    if !app.queued.is_empty() {
+        let queued = app.queued.clone();
+        return vec![Effect::Task(Task::Withdraw(queued, Then::GiveBack))];
+    }
+    match &app.work {
+        Some(work) if !work.is_stopping => stop(app),
+        _ => Vec::new(),
+    }
+}
+
+fn leave(app: &App) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    if app.work.is_some() {
+        effects.push(Effect::Task(Task::Interrupt));
+    }
+    effects.push(Effect::Quit);
+    effects
+}

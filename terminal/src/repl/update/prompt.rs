@@ -1,0 +1,29 @@
+//! Prompts: the typed text is printed above, and the session is given its task.
+
+use std::time::Instant;
+
+use super::super::activity::Activity;
+use super::super::app::App;
+use super::super::effect::{Effect, Task};
+use crate::print::neutralise;
+
+/// Runs a prompt and prints it as it was typed.
+pub fn prompt(app: &mut App, typed: &str, text: String, now: Instant) -> Vec<Effect> {
+    run(app, typed, Task::Prompt(text), now)
+}
+
+/// Runs the task of a prompt and prints it as it was typed.
+pub fn run(app: &mut App, typed: &str, task: Task, now: Instant) -> Vec<Effect> {
+    app.work = Some(Activity::begin("starting", now));
+    vec![echo(app, typed), Effect::Task(task)]
+}
+
+/// Prints the typed text.
+pub fn echo(app: &App, typed: &str) -> Effect {
+    let shown = neutralise(typed).replace('\n', "\n  ");
+    Effect::Print(if app.colours {
+        format!("\x1b[1m> {shown}\x1b[0m\n\n")
+    } else {
+        format!("> {shown}\n\n")
+    })
+}

@@ -1,0 +1,84 @@
+//! The typed text when it is submitted: an answer, a command, a prompt, or a message to the current run.
+
+use std::time::Instant;
+
+use ah_conversation::MailKind;
+use reedline::EditCommand;
+
+use super::super::activity::Activity;
+use super::super::app::App;
+use super::super::effect::{Effect, Task};
+use super::super::{bang, slash};
+use super::command;
+use super::prompt::{self, echo};
+use crate::print::neutralise;
+
+/// Applies Enter: a line that ends with a backslash goes on, everything else is submitted.
+pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
+    if app.questions.is_answering() {
+        app.questions.answer(&mut app.editor);
+        return Vec::new();
+    }
+    let is_command = app.editor.text().starts_with('/');
+    if app.suggestions.accept(&mut app.editor) && !is_command {
+        return Vec::new();
+    }
+    let before = &app.editor.text()[..app.editor.cursor()];
+    if before.ends_with('\\') {
+        app.editor
+            .edit(&[EditCommand::Backspace, EditCommand::InsertNewline]);
+        return Vec::new();
+    }
+    let typed = app.editor.text().trim().to_owned();
+    let mut effects = submit(app, MailKind::Steer, now);
+    if slash::call(&typed).is_some()
+        && effects.iter().any(Effect::prints)
+        && !effects.iter().any(Effect::is_prompt)
+    {
+        effects.insert(0, echo(app, &typed));
+    }
+    effects
+}
+
+/// Submits a line that was typed without the editor. The terminal has echoed it already.
+pub fn submit_line(app: &mut App, now: Instant) -> Vec<Effect> {
+    let mut effects = submit(app, MailKind::Steer, now);
+    if app.work.is_some() {
+        effects.retain(|effect| !matches!(effect, Effect::Print(_)));
+    }
+    effects
+}
+
+/// Submits the typed text: as a prompt, a command of the terminal, or a message to the current run.
+pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
+    let typed = app.editor.text().trim().to_owned();
+    if typed.is_empty() {
+        return Vec::new();
+    }
+    if let Some(call) = slash::call(&typed) {
+        return command::perform(app, &call, now);
+    }
+    if app.work.is_none()
+        && let Some((command, is_told)) = bang::read(&typed)
+    {
+        app.editor.take();
+        app.history.keep(&typed);
+        app.work = Some(Activity::begin("running", now));
+        let shown = Effect::Print(format!("{}\n", neutralise(&typed)));
+        return vec![shown, Effect::Task(Task::Shell(command, is_told))];
+    }
+    if app.work.is_some() && app.pictures.has_any(&typed) {
+        app.hint = Some("pictures can be sent once the agent has finished".to_owned());
+        return Vec::new();
+    }
+    let images = app.pictures.take(&typed);
+    let text = app.pastes.unfold(&typed);
+    app.editor.take();
+    app.questions.resume();
+    app.history.keep(&text);
+    match app.work {
+        Some(_) => vec![Effect::Task(Task::Send(kind, text))],
+        None if images.is_empty() => prompt::prompt(app, &typed, text, now),
+        None => prompt::run(app, &typed, Task::Show(text, images), now),
+    }
+}
