@@ -1,5 +1,5 @@
-//! A session as a document: Markdown, a page for browsers, JSON lines. Secrets of the environment are replaced by their
-//! names in the latter two; for Markdown the caller does that.
+//! A session as a document: Markdown, HTML, JSON lines. Secrets of the environment are replaced by their names in the latter
+//! two; for Markdown the caller does that.
 
 mod html;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::message::{Keys, role};
 
-/// Returns the messages as a page for browsers, which fetches nothing and runs nothing. Secrets are replaced.
+/// Returns the messages as a self-contained HTML page. Secrets are replaced.
 pub fn html(name: &str, messages: &[Message], environment: &Environment, keys: &Keys) -> String {
     let redacted = messages
         .iter()
@@ -17,7 +17,7 @@ pub fn html(name: &str, messages: &[Message], environment: &Environment, keys: &
     html::page(&environment.redact(name), &messages, keys)
 }
 
-/// Returns the messages as JSON, one per line. Secrets are replaced. Texts are redacted before they are encoded, since encoding may change how a secret looks.
+/// Returns the messages as JSON lines. Secrets are replaced before the texts are encoded, since encoding may change them.
 pub fn jsonl(messages: &[Message], environment: &Environment) -> String {
     let line = |message: &Message| format!("{}\n", redacted(message, environment));
     messages.iter().map(line).collect()
@@ -44,7 +44,7 @@ fn redact(value: &mut Value, environment: &Environment) {
     }
 }
 
-/// The messages as a page for people.
+/// Returns the messages as Markdown.
 pub fn markdown(name: &str, messages: &[Message]) -> String {
     let mut page = format!("# {name}\n");
     for message in messages {
@@ -71,10 +71,8 @@ fn paragraph(block: &ContentBlock) -> String {
         ContentBlock::Thinking { thinking, .. } => {
             thinking.lines().map(|line| format!("> {line}\n")).collect()
         }
-        ContentBlock::RedactedThinking { .. } => {
-            "> (thinking that the vendor keeps to itself)\n".to_owned()
-        }
-        ContentBlock::Image(image) => format!("*a picture: {}*\n", image.media_type),
+        ContentBlock::RedactedThinking { .. } => "> (redacted thinking)\n".to_owned(),
+        ContentBlock::Image(image) => format!("*picture: {}*\n", image.media_type),
         ContentBlock::ToolUse(call) => {
             let input = call.input.to_value();
             format!(
@@ -95,7 +93,7 @@ fn paragraph(block: &ContentBlock) -> String {
     }
 }
 
-/// `text` as a code block, whose fence is longer than any in the text.
+/// Returns `text` as a code block whose fence is longer than any in the text.
 fn fenced(language: &str, text: &str) -> String {
     let longest = text
         .lines()
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_a_page() {
+    fn markdown_shows_messages_calls_and_results() {
         let page = markdown("Session", &conversation());
         insta::assert_snapshot!(environment().redact(&page), @r#"
 # Session
@@ -223,7 +221,7 @@ export KEY="[MY_SECRET]"
     }
 
     #[test]
-    fn browsers_get_a_page_that_needs_nothing_and_does_nothing() {
+    fn html_is_self_contained_and_inert() {
         let mut messages = conversation();
         messages[0].content = vec![
             ContentBlock::text("<script>alert(1)</script> **Look** ![x](http://a.b/c.png)"),
@@ -236,7 +234,8 @@ export KEY="[MY_SECRET]"
                 data: "\"><script>".to_owned(),
             }),
         ];
-        let messages = { messages.iter() }
+        let messages = messages
+            .iter()
             .map(|message| read_back(redacted(message, &environment())))
             .collect::<Vec<_>>();
         let page = html::page("<b>Session</b>", &messages, &Keys::none());
@@ -277,7 +276,7 @@ export KEY=&quot;[MY_SECRET]&quot;
     }
 
     #[test]
-    fn programs_get_the_messages_back_but_for_the_secrets() {
+    fn json_lines_are_the_messages_without_secrets() {
         let lines = jsonl(&conversation(), &environment());
         let read: Vec<Message> = lines
             .lines()

@@ -1,4 +1,4 @@
-//! Exit codes: why a run ended, as the program that started us learns it.
+//! Exit codes of the program.
 
 use std::io;
 
@@ -15,28 +15,28 @@ pub const OUTPUT_CLOSED: u8 = 141;
 pub const TRY_AGAIN: u8 = 75;
 /// Exit code if a required sandbox cannot be built.
 pub const NO_SANDBOX: u8 = 78;
-/// Stopped by a limit.
+/// Exit code of a run that a limit has stopped.
 const LIMIT: u8 = 3;
-/// Ended by a signal: this and the signal's number.
+/// Base of the exit code after a signal, whose number is added.
 const SIGNAL: u8 = 128;
 
-/// What ended the run from outside, where something did.
+/// Signal that ended the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupt {
     /// Ctrl-C.
     Interrupt,
-    /// The terminal has gone.
+    /// SIGHUP: the terminal was closed.
     Hangup,
-    /// Whoever rules the machine wants us gone.
+    /// SIGTERM.
     Terminate,
 }
 
-/// The exit code of a run that ended for `reason`.
+/// Returns the exit code of a run that ended for `reason`.
 pub fn code(interface: Interface, reason: &ExitReason, interrupt: Option<Interrupt>) -> u8 {
     let own = match (reason, interrupt) {
         (ExitReason::Interrupted | ExitReason::Aborted, Some(interrupt)) => match interrupt {
             Interrupt::Hangup => SIGNAL + 1,
-            // Programs that start another agent stop it so, and take it for a clean end.
+            // Hosts of the Agent SDK interrupt an agent so, and expect success.
             Interrupt::Interrupt if interface == Interface::AgentSdk => return 0,
             Interrupt::Interrupt => SIGNAL + 2,
             Interrupt::Terminate => SIGNAL + 15,
@@ -73,7 +73,7 @@ pub fn of_error(error: &Error, interface: Interface) -> u8 {
     }
 }
 
-/// Returns the error of an output that cannot be written. A reader that went away is nothing to complain of.
+/// Returns the error of an output that cannot be written. A closed output is no error to report.
 pub fn output_error(error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return Error::new(ErrorKind::OutputClosed, "");

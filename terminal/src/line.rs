@@ -2,7 +2,7 @@
 
 use ah_conversation::{Time, neutralise};
 
-/// The beginning of a text in one line.
+/// Returns the beginning of a text as one line of at most `width` characters.
 pub fn preview(text: &str, width: usize) -> String {
     let line = neutralise(text)
         .split_whitespace()
@@ -14,7 +14,7 @@ pub fn preview(text: &str, width: usize) -> String {
     }
 }
 
-/// A moment as `2026-11-20T10:00:00`, in UTC.
+/// Formats a time as `2026-11-20T10:00:00`, in UTC.
 pub fn utc(time: Time) -> String {
     match jiff::Timestamp::from_millisecond(time.0) {
         Ok(moment) => moment.strftime("%Y-%m-%dT%H:%M:%S").to_string(),

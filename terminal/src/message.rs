@@ -1,4 +1,4 @@
-//! A message in a line or two, as the commands on the conversation tree list it.
+//! Messages as one line or as JSON, for commands that list the conversation tree.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,11 @@ use ah_config::{Config, Error};
 
 use crate::line::preview;
 
-/// Which argument of a tool stands for its call.
+/// The key argument of each tool, which stands for a call in lists.
 pub struct Keys(HashMap<String, String>);
 
 impl Keys {
-    /// Those of the built-in tools, under both their names.
+    /// Returns the key arguments of the built-in tools, under the names of both interfaces.
     pub fn of(config: &Config) -> Result<Self, Error> {
         let mut keys = HashMap::new();
         for (profile, interface) in [
@@ -31,13 +31,13 @@ impl Keys {
         Ok(Self(keys))
     }
 
-    /// Those of no tool.
+    /// Returns no key arguments.
     #[cfg(test)]
     pub fn none() -> Self {
         Self(HashMap::new())
     }
 
-    /// `bash make test`: the call in at most so many characters, behind the tool's name.
+    /// Formats a call as `bash make test`, with at most `width` characters after the tool's name.
     pub fn show(&self, call: &ToolUse, width: usize) -> String {
         let key = preview(&self.key(&call.name, &call.input), width);
         format!("{} {key}", preview(&call.name, 40))
@@ -45,7 +45,7 @@ impl Keys {
             .to_owned()
     }
 
-    /// Of a tool that is not known, the first text among its arguments.
+    /// Returns the key argument of a call; for an unknown tool its first text argument.
     fn key(&self, tool: &str, input: &Input) -> String {
         if let Some(text) = self.0.get(tool).and_then(|key| input.text(key)) {
             return text.to_owned();
@@ -61,7 +61,7 @@ impl Keys {
     }
 }
 
-/// `U` or `A`.
+/// Returns `U` or `A`.
 pub fn letter(role: Role) -> char {
     match role {
         Role::User => 'U',
@@ -69,7 +69,7 @@ pub fn letter(role: Role) -> char {
     }
 }
 
-/// Who speaks, in a word.
+/// Returns the name of a role.
 pub fn role(role: Role) -> &'static str {
     match role {
         Role::User => "user",
@@ -77,12 +77,12 @@ pub fn role(role: Role) -> &'static str {
     }
 }
 
-/// Whether a message holds tool results and nothing that a person said.
+/// Returns whether a message holds only tool results.
 pub fn is_only_results(head: &Head) -> bool {
     head.message.origin == Origin::Results && head.preview.trim().is_empty()
 }
 
-/// What a message says, or asks for where it says nothing, in at most so many characters.
+/// Returns the beginning of a message's text, or its tool calls if it has none, with the id of its agent.
 pub fn summary(head: &Head, keys: &Keys, width: usize) -> String {
     match &head.agent_id {
         Some(agent_id) => format!("[{agent_id}] {}", said(head, keys, width)),
@@ -103,13 +103,13 @@ fn said(head: &Head, keys: &Keys, width: usize) -> String {
         .iter()
         .map(|call| keys.show(call, width))
         .collect();
-    match calls.is_empty() {
-        true => String::new(),
-        false => preview(&format!("→ {}", calls.join(", ")), width),
+    if calls.is_empty() {
+        return String::new();
     }
+    preview(&format!("→ {}", calls.join(", ")), width)
 }
 
-/// A message of a list, as JSON.
+/// Returns a message of a list as JSON.
 pub fn to_json(head: &Head) -> Value {
     let Message {
         id,

@@ -1,5 +1,5 @@
-//! What people and programs see of a run. Each frontend shows the same events in its own form; nothing else in the
-//! program writes to standard output while a run is on.
+//! Output of a run, for people and for programs. Each frontend shows the same events in its own format; nothing else writes
+//! to standard output during a run.
 
 mod divert;
 mod drawn;
@@ -24,15 +24,16 @@ pub use number::{count, elapsed};
 pub use screen::{Look, Outlet, Screen};
 pub use tool_block::cut;
 
-/// A text that a command prints: as it is, unless a terminal would obey it.
+/// Returns a text for standard output; on a terminal, control characters are made visible.
 pub fn shown(text: &str) -> Cow<'_, str> {
-    match stdout().is_terminal() {
-        true => neutralise(text),
-        false => Cow::Borrowed(text),
+    if stdout().is_terminal() {
+        neutralise(text)
+    } else {
+        Cow::Borrowed(text)
     }
 }
 
-/// Returns where a permission given for good is kept, if a person sits at the terminal who can be asked.
+/// Returns the place of permanent permissions, if a person at a terminal can be asked.
 pub fn asks(config: &Config) -> Option<Keeping> {
     let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if config.interface != Interface::Native || !is_terminal {

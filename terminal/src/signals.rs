@@ -1,5 +1,5 @@
-//! What stops a run from outside: Ctrl-C ends the turn cleanly and a second one leaves at once; SIGTERM and SIGHUP end
-//! the turn as cleanly. The first one decides the exit code.
+//! Signals that stop a run. Ctrl-C, SIGTERM and SIGHUP end the turn cleanly; a second Ctrl-C exits at once. The first signal
+//! decides the exit code.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use ah_conversation::{ExitReason, Interface};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The signals that have arrived.
+/// Signals received so far.
 #[derive(Debug, Clone, Default)]
 pub struct Signals {
     token: CancellationToken,
@@ -17,7 +17,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on, on the present runtime. `leave` is called at the second Ctrl-C with the exit code.
+    /// Listens from now on, on the current runtime. `leave` is called with the exit code at the second Ctrl-C.
     pub fn listen(leave: impl FnOnce(u8) + Send + 'static) -> io::Result<Self> {
         let signals = Self::listen_to_ends()?;
         let interrupts = signal(SignalKind::interrupt())?;
@@ -25,7 +25,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Listens from now on to what wants the program gone, and leaves Ctrl-C to others.
+    /// Listens to SIGTERM and SIGHUP only.
     pub fn listen_to_ends() -> io::Result<Self> {
         let signals = Self::default();
         for (kind, interrupt) in [
@@ -37,12 +37,12 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Is cancelled when the first signal arrives. Whoever notices another reason to end cancels it too.
+    /// Returns the token that the first signal cancels. Other reasons to end may cancel it too.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
 
-    /// The first signal, if one arrived.
+    /// Returns the first signal, if one arrived.
     pub fn interrupt(&self) -> Option<Interrupt> {
         self.first.get().copied()
     }
@@ -71,7 +71,7 @@ impl Signals {
     }
 }
 
-/// The second Ctrl-C: children end first, then the program, at once.
+/// Ends child processes and exits at once.
 pub fn leave(code: u8) {
     ah_process::finish_all();
     std::process::exit(code.into());

@@ -8,7 +8,7 @@ use ah_store::SessionStore;
 
 use crate::print::tell;
 
-/// Prints why the program stops, with its hint. If standard error is closed, the exit code has to say it all.
+/// Prints an error with its hint. If standard error is closed, only the exit code tells of it.
 pub fn report(error: &Error) {
     let mut stderr = anstream::stderr().lock();
     if !error.message.is_empty() {
@@ -29,7 +29,7 @@ pub fn note(text: &str) {
     tell(&neutralise(text));
 }
 
-/// Warns of what the store has to tell: damage that was found and repaired.
+/// Warns of damage that the store has found and repaired.
 pub async fn tell_notices(store: &SessionStore) {
     for notice in store.take_notices().await {
         warn(&notice.to_string());

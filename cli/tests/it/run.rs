@@ -172,7 +172,7 @@ and so on
 and so on
 stderr:
 >>> go
-stopped: the answer was too long for the model, again and again
+stopped: the answer was cut off at the output limit several times
 exit code 3
 "#);
 }

@@ -1,4 +1,4 @@
-//! A session as one page that needs nothing else: no network, no script, no file beside it.
+//! A session as a self-contained HTML page: no network, no script, no other file.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use ah_render::tool;
 use crate::line::utc;
 use crate::message::{Keys, role};
 
-/// The results of calls, by the calls' ids.
+/// Tool results by the ids of their calls.
 type Results<'a> = HashMap<&'a ToolUseId, &'a ToolResult>;
 
-/// What every page begins with: it may fetch nothing and run nothing.
+/// Head of every page, with a policy that forbids fetching and scripts.
 const HEAD: &str = include_str!("head.html");
-/// Columns of what is drawn as a terminal would show it.
+/// Width of terminal-like blocks, in columns.
 const WIDTH: usize = 120;
-/// So much of a call stands in the line that opens it.
+/// Length of a call in its summary line, in characters.
 const KEY_WIDTH: usize = 120;
 
-/// The page. The messages must not hold secrets any more.
+/// Returns the page. The messages must have been redacted.
 pub fn page(name: &str, messages: &[Message], keys: &Keys) -> String {
     let results: Results<'_> = messages
         .iter()
@@ -47,7 +47,7 @@ fn section(message: &Message, results: &Results<'_>, keys: &Keys) -> String {
         .iter()
         .map(|block| shown(block, results, keys));
     let blocks: String = blocks.collect();
-    // Results stand below their calls.
+    // Results are shown below their calls.
     if blocks.is_empty() && message.origin == Origin::Results {
         return String::new();
     }
@@ -97,9 +97,10 @@ fn called(call: &ToolUse, result: Option<&ToolResult>, keys: &Keys) -> String {
     let Some(result) = result else {
         return format!("<details><summary>… {key}</summary>\n<pre>{input}</pre></details>\n");
     };
-    let (sign, class) = match result.is_error {
-        true => ("✗", "warning"),
-        false => ("✓", "accent"),
+    let (sign, class) = if result.is_error {
+        ("✗", "warning")
+    } else {
+        ("✓", "accent")
     };
     let time = tool::duration(result.duration_ms);
     let changes = result.details.as_ref().filter(|_| !result.is_error);
@@ -121,7 +122,7 @@ fn said(content: &[ResultBlock]) -> String {
     content.iter().map(block).collect()
 }
 
-/// A picture, within the page.
+/// Returns a picture embedded in the page.
 fn picture(kind: &str, data: &str) -> String {
     let is_known = matches!(
         kind,
@@ -130,8 +131,9 @@ fn picture(kind: &str, data: &str) -> String {
     let is_base64 = data
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
-    match is_known && is_base64 {
-        true => format!("<p><img alt=\"a picture\" src=\"data:{kind};base64,{data}\"></p>\n"),
-        false => format!("<p class=\"dim\">a picture: {}</p>\n", escape(kind)),
+    if is_known && is_base64 {
+        format!("<p><img alt=\"a picture\" src=\"data:{kind};base64,{data}\"></p>\n")
+    } else {
+        format!("<p class=\"dim\">a picture: {}</p>\n", escape(kind))
     }
 }

@@ -1,25 +1,25 @@
-//! An answer on a terminal: what is final is written once and never touched again; the rest stands below it and is drawn
-//! anew until it is final too. What a terminal shows is never wiped but for those few rows.
+//! An answer on a terminal. Final rows are written once and never touched again; the rest is drawn below them and redrawn
+//! until it is final too. Nothing else on the terminal is erased.
 
 use std::mem;
 
 use ah_render::{Line, Markdown, Palette};
 
-/// The rest of an answer takes at most so many rows.
+/// Largest number of rows of the rest.
 const MOST_ROWS: usize = 12;
-/// Terminals that know these show all that comes between them at once.
+/// Start of a synchronised update: terminals that support it show the update at once.
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
-/// Between these a row ends at the edge, also where the terminal thinks that it is wider than we do.
+/// Turns line wrapping off, for rows that the terminal takes to be wider than computed here.
 const CUT: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
-/// Between these stands the rest of an answer, in the place of what stood there before, where somebody else draws it. No
-/// text that is shown holds them.
+/// Start of the rest of an answer when another part of the program draws it; it replaces the rest before. Neutralised text
+/// never contains these characters.
 pub const REST: char = '\x0e';
 /// The end of the rest of an answer.
 pub const REST_END: char = '\x0f';
 
-/// How large a terminal is.
+/// Size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Columns.
@@ -28,16 +28,16 @@ pub struct Size {
     pub height: usize,
 }
 
-/// An answer that is being drawn.
+/// An answer being drawn.
 pub struct Drawn {
     markdown: Markdown,
     palette: Palette,
-    /// The rows that are final and not written yet.
+    /// Final rows that are not written yet.
     waiting: Vec<Line>,
-    /// How wide the rows are that stand below the final ones.
+    /// Widths of the rows drawn below the final ones.
     standing: Vec<usize>,
     has_changed: bool,
-    /// Whether the rest is told apart, for somebody else to draw it.
+    /// Whether the rest is marked, for another part of the program to draw it.
     is_apart: bool,
 }
 
@@ -53,23 +53,23 @@ impl Drawn {
         }
     }
 
-    /// One whose rest is told apart, for somebody else to draw it.
+    /// Sets whether the rest is marked instead of drawn.
     pub fn apart(self, is_apart: bool) -> Self {
         Self { is_apart, ..self }
     }
 
-    /// Adds a piece of the answer, which the next frame shows; tells whether it is the first since the last frame.
+    /// Adds a piece of the answer. Returns whether it is the first since the last frame.
     pub fn feed(&mut self, piece: &str) -> bool {
         self.waiting.extend(self.markdown.feed(piece));
         !mem::replace(&mut self.has_changed, true)
     }
 
-    /// Whether there is something to be shown.
+    /// Returns whether the next frame shows something new.
     pub fn has_changed(&self) -> bool {
         self.has_changed
     }
 
-    /// What to write so that the terminal shows the answer as far as it is known; nothing if it does.
+    /// Returns the output that brings the terminal up to date; empty if it is.
     pub fn frame(&mut self, size: Size) -> String {
         if !self.has_changed {
             return String::new();
@@ -89,14 +89,14 @@ impl Drawn {
         format!("{BEGIN}{frame}{CUT}{painted}{WRAP}{END}")
     }
 
-    /// What to write so that just what is final stands there, and something else can be written below it.
+    /// Returns the output that erases the rest, so that something else can be written below the final rows.
     pub fn lift(&mut self, size: Size) -> String {
-        // What is taken away comes back with the next frame.
+        // The next frame draws the rest again.
         self.has_changed |= !self.standing.is_empty();
         self.settle(size)
     }
 
-    /// The answer is whole: what to write so that all of it stands there.
+    /// Ends the answer and returns the output that completes it.
     pub fn finish(&mut self, size: Size) -> String {
         self.waiting.extend(self.markdown.finish());
         let rest = self.settle(size);
@@ -105,9 +105,10 @@ impl Drawn {
     }
 
     fn settle(&mut self, size: Size) -> String {
-        let mut text = match self.is_apart {
-            true => format!("{REST}{REST_END}"),
-            false => erase(&self.standing, size),
+        let mut text = if self.is_apart {
+            format!("{REST}{REST_END}")
+        } else {
+            erase(&self.standing, size)
         };
         self.standing.clear();
         for row in self.waiting.drain(..) {
@@ -119,8 +120,8 @@ impl Drawn {
     }
 }
 
-/// Takes away rows that are so wide, at whose end the cursor stands. Where the terminal has become narrower, each takes
-/// more of them than when it was drawn.
+/// Returns the sequence that erases rows of these widths, with the cursor at their end. On a terminal that has become
+/// narrower, each row takes several lines.
 fn erase(rows: &[usize], size: Size) -> String {
     let taken = |width: &usize| width.div_ceil(size.width.max(1)).max(1);
     match rows.iter().map(taken).sum::<usize>() {

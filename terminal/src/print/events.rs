@@ -1,4 +1,4 @@
-//! A run for programs of ours: one event per line, as JSON.
+//! A run as JSON lines, one event per line.
 
 use ah_agent::Frontend;
 use ah_conversation::{Event, EventKind, Host};
@@ -11,7 +11,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Shows a run on `screen`.
+    /// Returns a frontend that writes to `screen`.
     pub fn new(screen: Screen) -> Self {
         Self { screen }
     }

@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Numbers and times as text.
 
 /// Formats a number of tokens: `950`, `12.3k`, `1.5m`.
 pub fn count(tokens: u64) -> String {

@@ -1,8 +1,8 @@
 //! The two output streams and the spinner, kept out of each other's way.
 //!
-//! An answer may arrive in thousands of small pieces. What comes after a pause is written at once; what follows within
-//! a few milliseconds waits for a little while, so that a burst costs a few writes and not thousands. The thread that
-//! writes what has waited also turns the spinner; it starts with the first need of it.
+//! An answer may arrive in thousands of small pieces. A piece after a pause is written at once; pieces that follow within a
+//! few milliseconds are collected, so that a burst costs a few writes. The thread that writes them also turns the spinner;
+//! it is started when it is first needed.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::drawn::{Drawn, Size};
 
-/// How long a piece of an answer may wait for the next one.
+/// Longest time that a piece of an answer waits for the next one.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long a piece of an answer waits where it is drawn: no eye sees more pictures than that.
+/// The same for an answer that is drawn: about 30 frames a second.
 const DRAWN_PAUSE: Duration = Duration::from_millis(33);
-/// More than this is written without waiting.
+/// Number of collected bytes that are written without waiting.
 const FULL: usize = 16 * 1024;
-/// One picture of the spinner.
+/// Duration of a spinner frame.
 const FRAME: Duration = Duration::from_millis(100);
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const ERASE_LINE: &str = "\r\x1b[2K";
@@ -30,30 +30,30 @@ const ERASE_LINE: &str = "\r\x1b[2K";
 pub struct Screen {
     shared: Arc<Shared>,
     ticker: Mutex<Option<JoinHandle<()>>>,
-    /// What the streams can do.
+    /// Abilities of the streams.
     pub look: Look,
 }
 
-/// What the streams can do.
+/// Abilities of the output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// Whether standard output is a terminal.
     pub out_is_terminal: bool,
     /// Whether standard error is a terminal.
     pub err_is_terminal: bool,
-    /// Whether standard error may have colours.
+    /// Whether standard error takes colours.
     pub colours: bool,
-    /// Whether there may be a spinner.
+    /// Whether a spinner is shown.
     pub spinner: bool,
-    /// Whether answers are laid out for a terminal, and tool calls in colours; otherwise all is lines of text.
+    /// Whether answers and tool calls are laid out for a terminal; otherwise they are lines of text.
     pub drawn: bool,
-    /// How large the terminal is.
+    /// Size of the terminal.
     pub size: Size,
 }
 
 impl Look {
-    /// Asks the streams of the process, and `environment` for the terminal's kind; `plain` turns off all that moves
-    /// or shines.
+    /// Returns the abilities of the process's streams and of the terminal named in `environment`; `plain` turns off
+    /// colours, animation and layout.
     pub fn of_process(plain: bool, environment: &Environment) -> Self {
         let err_is_terminal = io::stderr().is_terminal();
         let choice = anstream::AutoStream::choice(&io::stderr());
@@ -72,11 +72,12 @@ impl Look {
         }
     }
 
-    /// With what answers and tool calls are painted.
+    /// Returns the palette of answers and tool calls.
     pub fn palette(self) -> Palette {
-        match self.colours {
-            true => Palette::Ansi,
-            false => Palette::Plain,
+        if self.colours {
+            Palette::Ansi
+        } else {
+            Palette::Plain
         }
     }
 }
@@ -96,7 +97,7 @@ struct Shared {
     outlet: Outlet,
 }
 
-/// Tells whether standard output can still be written. Once it cannot, the run is to end.
+/// State of standard output. The run ends once it cannot be written.
 #[derive(Debug, Clone, Default)]
 pub struct Outlet {
     closed: CancellationToken,
@@ -104,7 +105,7 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// One that cancels `closed` when standard output cannot be written any more.
+    /// Returns an outlet that cancels `closed` when standard output cannot be written.
     pub fn new(closed: CancellationToken) -> Self {
         Self {
             closed,
@@ -112,13 +113,13 @@ impl Outlet {
         }
     }
 
-    /// Why standard output could not be written, if it could not.
+    /// Returns the error of standard output, if it could not be written.
     pub fn fault(&self) -> Option<&io::Error> {
         self.fault.get()
     }
 
     fn close(&self, fault: io::Error) {
-        // What follows the first one follows from it.
+        // Later errors follow from the first.
         let _ = self.fault.set(fault);
         self.closed.cancel();
     }
@@ -127,12 +128,12 @@ impl Outlet {
 struct State {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
-    /// What of the answer has not been written yet.
+    /// Part of the answer that is not written yet.
     waiting: Vec<u8>,
-    /// The answer that is being drawn, and how large the terminal is now.
+    /// The answer being drawn.
     drawn: Option<Drawn>,
     size: Box<dyn Fn() -> Size + Send>,
-    /// Whether somebody else draws what of an answer is not final.
+    /// Whether another part of the program draws the rest of an answer.
     is_apart: bool,
     written_at: Option<Instant>,
     /// Whether standard output is at the start of a line.
@@ -148,14 +149,14 @@ struct Spinner {
 }
 
 impl Screen {
-    /// The streams of the process. `outlet` is told when standard output cannot be written any more.
+    /// Returns the streams of the process. `outlet` is told when standard output cannot be written.
     pub fn of_process(look: Look, outlet: Outlet) -> Self {
         let screen = Self::new(Box::new(Unbuffered), Box::new(io::stderr()), look, outlet);
         screen.shared.lock().size = Box::new(move || terminal_size().unwrap_or(look.size));
         screen
     }
 
-    /// Two streams to somebody who has the terminal, and draws what of an answer is not final.
+    /// Returns streams to another part of the program, which owns the terminal and draws the rest of an answer.
     pub fn apart(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, look: Look) -> Self {
         let screen = Self::new(out, err, look, Outlet::default());
         let mut state = screen.shared.lock();
@@ -165,7 +166,7 @@ impl Screen {
         screen
     }
 
-    /// Any two streams.
+    /// Returns a screen on any two streams.
     pub fn new(
         out: Box<dyn Write + Send>,
         err: Box<dyn Write + Send>,
@@ -240,7 +241,7 @@ impl Screen {
         }
     }
 
-    /// The answer that is drawn is whole.
+    /// Ends the answer being drawn.
     pub fn end_drawing(&self) {
         let mut state = self.shared.lock();
         let size = (state.size)();
@@ -268,7 +269,7 @@ impl Screen {
         let shares_line =
             self.look.out_is_terminal && self.look.err_is_terminal && !state.at_line_start;
         let start = if shares_line { "\n" } else { "" };
-        // Where standard error is closed there is nobody left to tell.
+        // A closed standard error is ignored.
         let _ = write!(state.err, "{start}{lines}");
         let _ = state.err.flush();
         if shares_line {
@@ -276,7 +277,7 @@ impl Screen {
         }
     }
 
-    /// Shows that something goes on.
+    /// Shows a spinner with a label.
     pub fn spin(&self, label: impl Into<String>) {
         if !self.look.spinner {
             return;
@@ -300,21 +301,21 @@ impl Screen {
         self.wake();
     }
 
-    /// Says in other words what goes on, for as long as it does.
+    /// Changes the label of the spinner.
     pub fn relabel(&self, label: impl Into<String>) {
         if let Some(spinner) = &mut self.shared.lock().spinner {
             spinner.label = label.into();
         }
     }
 
-    /// Shows that nothing goes on any more.
+    /// Removes the spinner.
     pub fn rest(&self) {
         let mut state = self.shared.lock();
         state.hide_spinner();
         state.spinner = None;
     }
 
-    /// Writes all that waits.
+    /// Writes all that was collected.
     pub fn flush(&self) {
         self.shared
             .lock()
@@ -327,7 +328,7 @@ impl Screen {
             let shared = self.shared.clone();
             let width = self.look.size.width;
             let thread = std::thread::Builder::new().name("screen".to_owned());
-            // Without a thread there is no spinner, and the answer waits for its end.
+            // Without the thread there is no spinner, and the answer is written at its end.
             *ticker = thread.spawn(move || shared.tick(width)).ok();
         }
         self.shared.changed.notify_one();
@@ -360,7 +361,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what has waited long enough and turns the spinner, until all is over.
+    /// Writes collected output when it is due and turns the spinner, until the screen is dropped.
     fn tick(&self, width: usize) {
         let mut state = self.lock();
         while !state.is_over {
@@ -392,7 +393,7 @@ impl Shared {
 }
 
 impl State {
-    /// Takes away what of a drawn answer is not final, to write something else.
+    /// Erases the rest of the answer being drawn, so that something else can be written.
     fn lift(&mut self) {
         let size = (self.size)();
         if let Some(drawn) = &mut self.drawn {
@@ -401,7 +402,7 @@ impl State {
         }
     }
 
-    /// Takes what is new of a drawn answer to what waits.
+    /// Adds the next frame of the answer being drawn to the collected output.
     fn take_frame(&mut self) {
         let size = (self.size)();
         if let Some(drawn) = &mut self.drawn {
@@ -471,7 +472,7 @@ struct Unbuffered;
 impl Write for Unbuffered {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match rustix::io::write(io::stdout(), bytes) {
-            // Whoever started us made the pipe non-blocking, and the reader is slow: it is waited for.
+            // The pipe is non-blocking and its reader slow: wait for it.
             Err(rustix::io::Errno::AGAIN) => {
                 std::thread::sleep(Duration::from_millis(1));
                 Err(io::ErrorKind::Interrupted.into())

@@ -1,17 +1,17 @@
-//! Lists for people: columns, as wide as they need to be.
+//! Tables as text, with columns as wide as their cells.
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// On which side of its column a cell stands.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Left, for text.
     Left,
-    /// Numbers.
+    /// Right, for numbers.
     Right,
 }
 
-/// `rows` as lines, their columns aligned; the last column is as long as it is.
+/// Returns rows as lines with aligned columns; the last column is not padded.
 pub fn table<const N: usize>(aligns: [Align; N], rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(|column| {
         rows.iter()

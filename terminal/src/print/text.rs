@@ -1,4 +1,4 @@
-//! A run for people: the model's words on standard output, all else on standard error.
+//! A run for people: answers on standard output, everything else on standard error.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,29 +18,29 @@ use super::question;
 use super::tool_block::{Block, Paint, cut, seconds};
 use super::{Screen, count, neutralise};
 
-/// So much of a session's id is shown, here and by `ah sessions`.
+/// Length of a session's id as shown, also by `ah sessions`.
 const SESSION_WIDTH: usize = 11;
 
-/// What a run is shown by.
+/// Facts of a session that its output needs.
 pub struct View {
-    /// For people every text is shown as it arrives; as a drop-in the last one, once it is whole.
+    /// The native interface shows each text as it arrives, the Agent SDK one only the last answer.
     pub interface: Interface,
-    /// The model that is asked, for its window.
+    /// The model, for its context window.
     pub model: Model,
-    /// The tools, for what stands for their calls.
+    /// The tools, for the key arguments of their calls.
     pub tools: Arc<[ToolSpec]>,
     /// Paths are shown relative to this folder.
     pub cwd: PathBuf,
-    /// The session's id, of which the beginning is shown, to find it again.
+    /// The session's id, of which the beginning is shown.
     pub session: Option<String>,
-    /// What the run is called in the log of a GitHub workflow; `None` outside of one.
+    /// Name of the run in the log of a GitHub workflow; `None` outside of one.
     pub group: Option<String>,
-    /// Whether a person can be asked, and where an answer that is meant for good is kept.
+    /// Place of permanent permissions, if a person can be asked.
     pub asks: Option<Keeping>,
 }
 
 impl View {
-    /// Returns the view of a session; `asks` says where an answer for good is kept, if a person can be asked.
+    /// Returns the view of a session; `asks` is the place of permanent permissions, if a person can be asked.
     pub fn of(session: SessionView, config: &Config, asks: Option<Keeping>) -> Self {
         let is_on_github = config.environment.get("GITHUB_ACTIONS") == Some("true");
         let skill = config.run.prompt.skill.clone();
@@ -66,32 +66,32 @@ pub struct Text {
 
 #[derive(Default)]
 struct State {
-    /// The text of the present answer; kept only where it is shown later.
+    /// Text of the current answer, if it is shown later.
     answer: String,
-    /// Whether any text of the present answer was shown.
+    /// Whether any text of the current answer was shown.
     has_shown: bool,
-    /// Whether a blank line is owed before the next tool's block.
+    /// Whether a blank line comes before the next tool's block.
     owes_blank: bool,
-    /// The last answer that was whole.
+    /// Last complete answer.
     last: String,
-    /// An error that the end of the run may repeat.
+    /// Error that the end of the run may repeat.
     error: Option<String>,
     usage: Usage,
     cost: Option<Cost>,
-    /// Tokens of the last call.
+    /// Tokens of the last request.
     context: u64,
-    /// What stands for the call that has ended last, where it is drawn.
+    /// Key argument of the last ended call, if it is drawn.
     ended_key: String,
-    /// What stands for the calls of subagents that run.
+    /// Key arguments of running calls of subagents.
     keys_below: HashMap<ToolUseId, String>,
-    /// The number of the last answer that was stored.
+    /// Number of the last stored answer.
     answer_number: Option<u32>,
-    /// Whether something stands on the terminal, from which the next thing is to be set apart.
+    /// Whether something was printed that the next block has to be separated from.
     has_content: bool,
 }
 
 impl Text {
-    /// Shows a run on `screen`.
+    /// Returns a frontend that writes to `screen`.
     pub fn new(view: View, screen: Screen) -> Self {
         let paint = Paint {
             colours: screen.look.colours,
@@ -107,12 +107,12 @@ impl Text {
         }
     }
 
-    /// Writes all that waits.
+    /// Writes all collected output.
     pub fn flush(&self) {
         self.screen.flush();
     }
 
-    /// Sets what comes next apart from what stands there, also where it comes another way.
+    /// Separates the next output from the last, also if it comes another way.
     pub fn set_apart(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.part(&mut state);
@@ -135,10 +135,11 @@ impl Text {
     }
 
     fn write_answer(&self, text: &str) {
-        // A program that reads the answer gets it as it is.
-        match self.screen.look.out_is_terminal {
-            true => self.screen.answer(neutralise(text).as_bytes()),
-            false => self.screen.answer(text.as_bytes()),
+        // A program that reads the answer gets it unchanged.
+        if self.screen.look.out_is_terminal {
+            self.screen.answer(neutralise(text).as_bytes());
+        } else {
+            self.screen.answer(text.as_bytes());
         }
     }
 
@@ -166,13 +167,14 @@ impl Text {
     }
 
     fn end_lines(&self) {
-        match self.is_drawn() {
-            true => self.screen.end_drawing(),
-            false => self.screen.end_line(),
+        if self.is_drawn() {
+            self.screen.end_drawing();
+        } else {
+            self.screen.end_line();
         }
     }
 
-    /// Shows that something goes on; a drop-in has nobody who waits before a terminal.
+    /// Shows a spinner; hosts of the Agent SDK have nobody waiting at a terminal.
     fn spin(&self, label: &str) {
         if self.view.interface == Interface::Native {
             self.screen.spin(label);
@@ -187,7 +189,7 @@ impl Text {
         self.note(&self.paint.dim(&neutralise(text)));
     }
 
-    /// What stands for a call, as a person would write it, and what kind of thing that is.
+    /// Returns the key argument of a call, with paths relative to the working directory, and its kind.
     fn key<'a>(&self, tool: &str, key: &'a str) -> (&'a str, Option<&DisplayKey>) {
         let spec = self.view.tools.iter().find(|spec| spec.name == tool);
         let kind = spec.and_then(|spec| spec.key.as_ref());
@@ -224,9 +226,10 @@ impl Text {
         }
         if state.usage.total() > 0 {
             let summary = self.summary(state);
-            match self.is_drawn() {
-                true => self.draw_words(state, &summary),
-                false => self.dim(&summary),
+            if self.is_drawn() {
+                self.draw_words(state, &summary);
+            } else {
+                self.dim(&summary);
             }
         }
         if self.view.group.is_some() {
@@ -276,7 +279,7 @@ impl Text {
             EventKind::AgentEnd {
                 stop_reason, error, ..
             } => {
-                // The end repeats what ended the run, and the program says it last, with advice.
+                // The program reports the error that ended the run itself, with a hint.
                 state.error.take_if(|held| Some(&*held) == error.as_ref());
                 self.tell_error(state);
                 return self.end(state, stop_reason, error.as_ref());
@@ -287,7 +290,7 @@ impl Text {
         }
         match kind {
             EventKind::AgentStart { prompt, .. } => {
-                // Another run may have been shown before.
+                // A run may have been shown before.
                 (state.owes_blank, state.has_content) = (false, false);
                 (state.usage, state.cost) = (Usage::default(), None);
                 self.start(prompt);
@@ -315,7 +318,7 @@ impl Text {
                 ..
             } => {
                 if self.is_drawn() {
-                    // What came of it follows at once, with its details.
+                    // The result follows at once, with its details.
                     state.ended_key = tool_key.clone();
                     return;
                 }
@@ -342,10 +345,8 @@ impl Text {
     }
 
     fn show_block(&self, state: &mut State, block: &Block<'_>) {
-        let blank = match std::mem::take(&mut state.owes_blank) {
-            true => "\n",
-            false => "",
-        };
+        let owes_blank = std::mem::take(&mut state.owes_blank);
+        let blank = if owes_blank { "\n" } else { "" };
         let block = block.render(self.paint);
         self.screen.note(&format!("{blank}{block}"));
     }
@@ -361,7 +362,7 @@ impl Text {
         self.spin("waiting");
     }
 
-    /// The events that are no more than a line.
+    /// Prints the events that take one line.
     fn tell(&self, kind: &EventKind) {
         match kind {
             EventKind::SteeringReceived { content, .. } => {
@@ -428,7 +429,7 @@ impl Text {
         }
     }
 
-    /// Tells an error that the run survived.
+    /// Prints an error that the run survived.
     fn tell_error(&self, state: &mut State) {
         if let Some(error) = state.error.take() {
             self.note(&self.paint.warn(&neutralise(&error)));
@@ -463,17 +464,17 @@ impl Text {
     }
 }
 
-/// Which limit has stopped the run, where no event of its own has said so.
+/// Returns the limit that has stopped the run, unless an event has told it.
 fn stopped(reason: &ExitReason) -> Option<&'static str> {
     match reason {
         ExitReason::MaxTurns => Some("stopped by --max-turns"),
         ExitReason::MaxBudget => Some("stopped by --max-budget-usd"),
         ExitReason::Timeout => Some("stopped by --timeout"),
         ExitReason::MaxTokens => {
-            Some("stopped: the answer was too long for the model, again and again")
+            Some("stopped: the answer was cut off at the output limit several times")
         }
         ExitReason::MaxStructuredOutputRetries => {
-            Some("stopped: the answer did not fit the schema, again and again")
+            Some("stopped: the answer did not match the schema several times")
         }
         ExitReason::BudgetExceeded
         | ExitReason::LoopDetected
@@ -496,7 +497,7 @@ impl Host for Text {
         self.screen.flush();
         self.screen.rest();
         let asked = question.clone();
-        // Where the run is stopped meanwhile, the thread waits for a line that nobody heeds, until the program ends.
+        // If the run is stopped meanwhile, the thread waits for a line until the program ends.
         let answer = tokio::task::spawn_blocking(move || {
             let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
             question::ask(&asked, &keeping, &mut input, &mut output)
@@ -518,9 +519,10 @@ impl Host for Text {
             let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
             question::ask_host(&host, &mut input, &mut output)
         });
-        { answer.await }.map_or(HostPermission::No, |answer| {
-            answer.unwrap_or(HostPermission::No)
-        })
+        match answer.await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => HostPermission::No,
+        }
     }
 }
 
@@ -546,7 +548,7 @@ impl Frontend for Text {
     }
 }
 
-/// How far something is, in a few words.
+/// Formats the progress of a tool: `reading (3/10)`.
 pub(crate) fn measure(progress: &Progress) -> String {
     let mut words = progress.done.to_string();
     if let Some(total) = progress.total {

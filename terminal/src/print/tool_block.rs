@@ -1,64 +1,65 @@
-//! How a tool call looks once it has ended: name and time, what it was called with, the beginning of its output.
+//! The text of an ended tool call: name and time, its key argument, the beginning of its output.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::neutralise;
 
-/// So many lines of an output are shown.
+/// Number of output lines shown.
 const OUTPUT_LINES: usize = 3;
-/// So many lines of a command are shown.
+/// Number of command lines shown.
 const KEY_LINES: usize = 6;
-/// Output lines are cut here, however wide the terminal is.
+/// Longest output line, in columns, on any terminal.
 const OUTPUT_WIDTH: usize = 80;
 
-/// A tool call that has ended.
+/// An ended tool call.
 pub struct Block<'a> {
     /// The tool's name.
     pub name: &'a str,
-    /// What stands for its input.
+    /// Its key argument.
     pub key: &'a str,
-    /// Whether that is a shell command.
+    /// Whether the key argument is a shell command.
     pub is_command: bool,
-    /// What it said.
+    /// Its output.
     pub output: &'a str,
     /// Whether it failed.
     pub is_error: bool,
-    /// How long it ran.
+    /// Its duration.
     pub duration_ms: u64,
 }
 
-/// How it may look.
+/// Style of the block.
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
-    /// Whether with colours.
+    /// Whether colours are used.
     pub colours: bool,
-    /// Whether with a sign before a call that went well.
+    /// Whether a successful call has a sign.
     pub sign: bool,
-    /// How many columns there are.
+    /// Width in columns.
     pub width: usize,
 }
 
 impl Paint {
-    /// `text`, weaker than the rest.
+    /// Returns `text` dimmed.
     pub fn dim(self, text: &str) -> String {
         self.wrap("\x1b[2m", text)
     }
 
-    /// `text`, stronger than the rest; yellow can be told from blue and white by everybody.
+    /// Returns `text` in bold yellow, which also people with colour blindness can tell from the other colours.
     pub fn warn(self, text: &str) -> String {
         self.wrap("\x1b[1;33m", text)
     }
 
     fn wrap(self, start: &str, text: &str) -> String {
-        match self.colours {
-            true => format!("{start}{text}\x1b[0m"),
-            false => text.to_owned(),
+        if self.colours {
+            format!("{start}{text}\x1b[0m")
+        } else {
+            text.to_owned()
         }
     }
 }
 
 impl Block<'_> {
-    /// The block as lines, a blank one at the end.
+    /// Returns the block as lines, with a blank one at the end.
     pub fn render(&self, paint: Paint) -> String {
         let name = neutralise(self.name);
         let time = paint.dim(&format!("({})", seconds(self.duration_ms)));
@@ -88,15 +89,14 @@ impl Block<'_> {
     fn key_lines(&self, width: usize) -> Vec<String> {
         let key = neutralise(self.key);
         let width = width.saturating_sub(4).max(20);
-        let mut lines: Vec<String> = match self.is_command {
-            true => key
-                .lines()
+        let mut lines: Vec<String> = if self.is_command {
+            key.lines()
                 .flat_map(|line| wrap_command(line, width))
-                .collect(),
-            false => key
-                .lines()
+                .collect()
+        } else {
+            key.lines()
                 .map(|line| cut(line, width).to_owned())
-                .collect(),
+                .collect()
         };
         if lines.len() > KEY_LINES {
             let more = lines.len() - KEY_LINES;
@@ -112,13 +112,12 @@ impl Block<'_> {
     }
 }
 
-/// A command over several lines, as a shell would read it again: broken before an option where one stands, else at
-/// any blank.
+/// Wraps a command so that a shell reads it as one: before an option if possible, else at any blank.
 fn wrap_command(command: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = command;
     let mut indent = "";
-    // Two columns go to the sign that the line goes on.
+    // Two columns are for the backslash.
     while indent.len() + rest.width() > width {
         let room = width - indent.len() - 2;
         let start = cut(rest, room);
@@ -134,7 +133,7 @@ fn wrap_command(command: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// As much of `text` as fits into `width` columns.
+/// Returns the beginning of `text` that fits into `width` columns.
 pub fn cut(text: &str, width: usize) -> &str {
     let mut used = 0;
     for (at, c) in text.char_indices() {
@@ -146,7 +145,7 @@ pub fn cut(text: &str, width: usize) -> &str {
     text
 }
 
-/// A duration for people.
+/// Formats a duration: `1.2s`, `1m01s`.
 pub fn seconds(milliseconds: u64) -> String {
     match milliseconds {
         0..60_000 => format!("{}.{}s", milliseconds / 1000, milliseconds % 1000 / 100),

@@ -1,4 +1,4 @@
-//! What a run looks like on a terminal: answers laid out, calls with what they changed, thoughts folded.
+//! A run on a terminal: laid-out answers, calls with their changes, folded thinking.
 
 use ah_agent::SessionUpdate;
 use ah_conversation::{
@@ -10,19 +10,19 @@ use ah_render::{Line, Style, wrap};
 use super::{State, Text};
 
 impl Text {
-    /// Whether the run is drawn; otherwise it is told in lines, by the same events.
+    /// Returns whether the run is drawn; otherwise it is printed as lines, from the same events.
     pub(super) fn is_drawn(&self) -> bool {
         self.screen.look.drawn && self.view.interface == Interface::Native
     }
 
-    /// Sets the next thing apart from what stands there.
+    /// Separates the next block from the last one.
     pub(super) fn part(&self, state: &mut State) {
         if self.is_drawn() && std::mem::replace(&mut state.has_content, true) {
             self.screen.note("\n");
         }
     }
 
-    /// Draws what the events do not tell.
+    /// Draws the updates that are not events.
     pub(super) fn draw_part(&self, state: &mut State, part: SessionUpdate<'_>) {
         match part {
             SessionUpdate::Block(ContentBlock::Thinking { thinking, .. }) => {
@@ -45,7 +45,7 @@ impl Text {
         }
     }
 
-    /// A subagent that begins: its name, and what it is there for. What it does follows below it.
+    /// Draws the start of a subagent: its name and task. Its calls follow below.
     fn draw_agent(&self, state: &mut State, task: &Task) {
         let TaskKind::Agent { name, depth, .. } = &task.kind else {
             return;
@@ -59,17 +59,18 @@ impl Text {
         self.draw_rows(state, &[tool::running(&call, "◆", layout)]);
     }
 
-    /// What a subagent's calls have come to, as those of the main one, behind a line for each agent above.
+    /// Draws the results of a subagent's calls, indented by its depth.
     fn draw_below(&self, state: &mut State, task: &Task, part: SessionUpdate<'_>) {
         let TaskKind::Agent { depth, .. } = task.kind else {
             return;
         };
         match part {
             SessionUpdate::Call(call) => {
-                let spec = { self.view.tools.iter() }.find(|spec| spec.name == call.name);
-                let key = spec.and_then(|spec| call.input.get(spec.key.as_ref()?.argument()));
-                let key =
-                    key.map(|key| key.as_str().map_or_else(|| key.to_string(), str::to_owned));
+                let tools = &self.view.tools;
+                let spec = tools.iter().find(|spec| spec.name == call.name);
+                let key = spec
+                    .and_then(|spec| call.input.get(spec.key.as_ref()?.argument()))
+                    .map(|key| key.as_str().map_or_else(|| key.to_string(), str::to_owned));
                 state
                     .keys_below
                     .insert(call.id.clone(), key.unwrap_or_default());
@@ -108,7 +109,7 @@ impl Text {
         self.draw_rows(state, &rows);
     }
 
-    /// Draws what is said besides.
+    /// Draws a dim line.
     pub(super) fn draw_words(&self, state: &mut State, words: &str) {
         let none = Line::default();
         let rows = wrap(&Line::of(words, Style::DIM), self.paint.width, &none, &none);
@@ -125,7 +126,7 @@ impl Text {
         self.screen.note(&rows);
     }
 
-    /// Below so many agents.
+    /// Returns the layout at this depth of subagents.
     fn layout(&self, depth: usize) -> Layout {
         Layout {
             depth,

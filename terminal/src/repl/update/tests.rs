@@ -10,7 +10,7 @@ use super::super::picker::{Entry, Picker, Subject};
 use super::*;
 use ah_config::settings::conversation::EditorMode;
 
-/// The terminal of a session that is open and idle.
+/// Returns the state of an open, idle session.
 fn idle() -> App {
     let history = ["first", "second\nof two lines"].map(str::to_owned);
     let mut app = App::new(EditorMode::Emacs, History::default(), (80, 24), false);
@@ -45,7 +45,7 @@ fn queued(words: &str, kind: MailKind) -> Queued {
     }
 }
 
-/// Takes a step: what has happened in a word and what it is about, a key by its name, or `'` and what is typed.
+/// Applies a step: an input by its name and argument, a key by its name, or `'` and typed text.
 fn take(app: &mut App, step: &str) -> Vec<Effect> {
     let now = Instant::now();
     let (word, about) = step.split_once(' ').unwrap_or((step, ""));
@@ -95,7 +95,7 @@ fn key(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     update(app, Input::Key(Event::Key(key)), Instant::now())
 }
 
-/// A key by the name that people know it by.
+/// Returns a key by its usual name.
 fn named(name: &str) -> KeyEvent {
     let (modifiers, name) = match name.split_once('-').or_else(|| name.split_once('+')) {
         Some(("Ctrl", name)) => (KeyModifiers::CONTROL, name),
@@ -115,7 +115,7 @@ fn named(name: &str) -> KeyEvent {
     KeyEvent::new(code, modifiers)
 }
 
-/// What is to be done, in short.
+/// Formats effects.
 fn done(effects: &[Effect]) -> String {
     let short = |effect: &Effect| match effect {
         Effect::Print(lines) => format!("print {:?}", lines.trim_end()),
@@ -135,7 +135,7 @@ fn done(effects: &[Effect]) -> String {
     effects.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-/// What the terminal knows, in short: the line with its cursor, and what else is not as at rest.
+/// Formats the state: the text with its cursor, and what differs from the idle state.
 fn known(app: &App) -> String {
     let (before, after) = app.editor.text().split_at(app.editor.cursor());
     let mut words = vec![format!("{before}_{after}").replace('\n', "⏎")];
@@ -168,7 +168,7 @@ fn known(app: &App) -> String {
     words.join(" ")
 }
 
-/// Fails unless these steps, separated by bars, come to that.
+/// Fails unless these steps, separated by bars, have the expected outcome.
 #[track_caller]
 fn check(steps: &str, expected: &str) {
     let mut app = idle();
@@ -185,7 +185,7 @@ fn check(steps: &str, expected: &str) {
 }
 
 #[test]
-fn enter_says_what_is_typed() {
+fn enter_submits_the_typed_text() {
     for (steps, expected) in [
         ("Enter", "_"),
         ("'  | Enter", " _"),
@@ -203,7 +203,7 @@ fn enter_says_what_is_typed() {
         ("work | 'hi | Enter | sent hi", "_ working waits:hi"),
         ("work | sent hi | heard hi", "_ working"),
         ("work | sent hi | heard other", "_ working waits:hi"),
-        // What the terminal does itself is not said.
+        // Commands of the terminal are no prompts.
         (
             "'!ls | Enter",
             r#"_ working  →  print "!ls", Shell("ls", true)"#,
@@ -289,7 +289,7 @@ fn ctrl_c_stops_then_clears_then_leaves() {
 }
 
 #[test]
-fn words_that_were_not_read_are_said_next_or_typed_again() {
+fn unread_messages_are_the_next_prompt_or_go_back_to_the_editor() {
     for (steps, expected) in [
         ("work | well", r#"_  →  print """#),
         (
@@ -309,7 +309,7 @@ fn words_that_were_not_read_are_said_next_or_typed_again() {
             "work | sent a | failed",
             r#"_ waits:a  →  print "error: no", print "", withdraw ["a"] to GiveBack"#,
         ),
-        // What was begun of a line is not lost.
+        // An unfinished line is printed.
         (
             "work | shown half a line | well",
             r#"_  →  print "half a line", print """#,
@@ -324,7 +324,7 @@ fn words_that_were_not_read_are_said_next_or_typed_again() {
 }
 
 #[test]
-fn a_question_waits_for_who_is_typing() {
+fn a_question_waits_while_text_is_typed() {
     for (steps, expected) in [
         ("work | asks", "_ working asked answering"),
         ("work | 'half | asks", "half_ working asked"),
@@ -366,7 +366,7 @@ fn a_question_waits_for_who_is_typing() {
 }
 
 #[test]
-fn what_is_chosen_from_leaves_what_was_typed_alone() {
+fn lists_leave_the_typed_text_alone() {
     for (steps, expected) in [
         ("'half | pick one two", "_ choosing"),
         ("'half | pick one two | Esc", "half_"),
@@ -402,7 +402,7 @@ fn what_is_chosen_from_leaves_what_was_typed_alone() {
 }
 
 #[test]
-fn up_and_down_go_through_lines_and_then_through_what_was_typed() {
+fn up_and_down_move_through_lines_and_then_the_history() {
     for (steps, expected) in [
         ("Up", "second⏎of two lines_"),
         ("'half | Up", "second⏎of two lines_"),
@@ -421,13 +421,13 @@ fn up_and_down_go_through_lines_and_then_through_what_was_typed() {
 }
 
 #[test]
-fn outputs_are_shown_whole_at_any_time() {
+fn full_outputs_are_available_at_any_time() {
     check("Ctrl-O", "_  →  Output");
     check("'half | work | Ctrl-O", "half_ working  →  Output");
 }
 
 #[test]
-fn modes_go_around() {
+fn modes_cycle() {
     for (steps, expected) in [
         ("Shift+Tab", "_ AcceptEdits  →  mode AcceptEdits"),
         ("Shift+Tab | Shift+Tab", "_ Plan  →  mode Plan"),
@@ -442,7 +442,7 @@ fn modes_go_around() {
 }
 
 #[test]
-fn pastes_are_typed_or_folded() {
+fn pastes_are_inserted_or_folded() {
     let many = "line\n".repeat(9);
     for (steps, expected) in [
         ("paste a\r\nb", "a⏎b_".to_owned()),
@@ -454,7 +454,7 @@ fn pastes_are_typed_or_folded() {
             &format!("paste {many} | Enter"),
             format!("_ working  →  print \"> [pasted #1, 9 lines]\", run {many:?}"),
         ),
-        // A paste that is taken away is gone, also for the next one's number.
+        // A cleared paste frees its number.
         (
             &format!("paste {many} | Ctrl-C | paste {many}"),
             "[pasted #1, 9 lines]_".to_owned(),
