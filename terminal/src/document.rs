@@ -1,5 +1,5 @@
-//! A session as a document: Markdown, HTML, JSON lines. Secrets of the environment are replaced by their names in the latter
-//! two; for Markdown the caller does that.
+//! A session as a document: Markdown, HTML, JSON lines. Secrets of the environment are replaced by their names in the
+//! latter two; for Markdown the caller does that.
 
 mod html;
 
@@ -17,7 +17,8 @@ pub fn html(name: &str, messages: &[Message], environment: &Environment, keys: &
     html::page(&environment.redact(name), &messages, keys)
 }
 
-/// Returns the messages as JSON lines. Secrets are replaced before the texts are encoded, since encoding may change them.
+/// Returns the messages as JSON lines. Secrets are replaced before the texts are encoded, since encoding may change
+/// them.
 pub fn jsonl(messages: &[Message], environment: &Environment) -> String {
     let line = |message: &Message| format!("{}\n", redacted(message, environment));
     messages.iter().map(line).collect()

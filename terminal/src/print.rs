@@ -1,5 +1,5 @@
-//! Output of a run, for people and for programs. Each frontend shows the same events in its own format; nothing else writes
-//! to standard output during a run.
+//! Output of a run, for people and for programs. Each frontend shows the same events in its own format; nothing else
+//! writes to standard output during a run.
 
 mod divert;
 mod drawn;

@@ -1,8 +1,8 @@
 //! The conversation at a terminal: opened by `ah` without a prompt.
 //!
-//! Two sides with a queue each way. The [`driver`] owns the terminal: it reads keys, applies them with [`update`], and draws
-//! the result of [`view`]. The [`worker`] owns the session. Runs are shown by the same code as without a conversation
-//! (`print`).
+//! Two sides with a queue each way. The [`driver`] owns the terminal: it reads keys, applies them with [`update`], and
+//! draws the result of [`view`]. The [`worker`] owns the session. Runs are shown by the same code as without a
+//! conversation (`print`).
 
 mod activity;
 mod answer;
@@ -116,8 +116,8 @@ pub async fn perform(
         Display::Drawn => open_history(config),
         Display::Plain(_) => History::default(),
     };
-    let keys = config.conversation.editor_mode.as_ref();
-    let keys = keys.map(|keys| keys.value).unwrap_or_default();
+    let mode = config.conversation.editor_mode.as_ref();
+    let keys = mode.map(|mode| mode.value).unwrap_or_default();
     let mut app = App::new(keys, history, Terminal::size(), colours);
     app.suggestions.named = named(config);
     app.notifier = Notifier::new(config);

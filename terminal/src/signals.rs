@@ -1,5 +1,5 @@
-//! Signals that stop a run. Ctrl-C, SIGTERM and SIGHUP end the turn cleanly; a second Ctrl-C exits at once. The first signal
-//! decides the exit code.
+//! Signals that stop a run. Ctrl-C, SIGTERM and SIGHUP end the turn cleanly; a second Ctrl-C exits at once. The first
+//! signal decides the exit code.
 
 use std::io;
 use std::sync::{Arc, OnceLock};

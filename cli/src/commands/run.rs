@@ -199,7 +199,7 @@ async fn finish(
         // An output that is closed is told below.
         let _ = writeln!(std::io::stdout(), "{answer}");
     }
-    if let Some(error) = outlet.fault() {
+    if let Some(error) = outlet.error() {
         return Err(exit::output_error(error));
     }
     if let Some(failure) = &outcome.failure {

@@ -103,8 +103,11 @@ fn called(call: &ToolUse, result: Option<&ToolResult>, keys: &Keys) -> String {
         ("✓", "accent")
     };
     let time = tool::duration(result.duration_ms);
-    let changes = result.details.as_ref().filter(|_| !result.is_error);
-    let changes = changes.and_then(|details| tool::changes(details, WIDTH));
+    let changes = result
+        .details
+        .as_ref()
+        .filter(|_| !result.is_error)
+        .and_then(|details| tool::changes(details, WIDTH));
     let body = match changes {
         Some(rows) => format!("<pre>{}</pre>\n", lines(&rows)),
         None => format!("<pre>{input}</pre>\n{}", said(&result.content)),

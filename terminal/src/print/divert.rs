@@ -1,4 +1,5 @@
-//! Lines for the user besides the answer. They go to standard error, or to the conversation while that owns the terminal.
+//! Lines for the user besides the answer. They go to standard error, or to the conversation while that owns the
+//! terminal.
 
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};

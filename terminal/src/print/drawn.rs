@@ -1,5 +1,5 @@
-//! An answer on a terminal. Final rows are written once and never touched again; the rest is drawn below them and redrawn
-//! until it is final too. Nothing else on the terminal is erased.
+//! An answer on a terminal. Final rows are written once and never touched again; the rest is drawn below them and
+//! redrawn until it is final too. Nothing else on the terminal is erased.
 
 use std::mem;
 
@@ -13,8 +13,8 @@ const END: &str = "\x1b[?2026l";
 /// Turns line wrapping off, for rows that the terminal takes to be wider than computed here.
 const CUT: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
-/// Start of the rest of an answer when another part of the program draws it; it replaces the rest before. Neutralised text
-/// never contains these characters.
+/// Start of the rest of an answer when another part of the program draws it; it replaces the rest before. Neutralised
+/// text never contains these characters.
 pub const REST: char = '\x0e';
 /// The end of the rest of an answer.
 pub const REST_END: char = '\x0f';
@@ -79,8 +79,11 @@ impl Drawn {
         let tail = self.markdown.tail();
         let most = MOST_ROWS.min(size.height.saturating_sub(1));
         let rows = &tail[tail.len().saturating_sub(most)..];
-        let painted: Vec<_> = rows.iter().map(|row| row.paint(self.palette)).collect();
-        let painted = painted.join("\n");
+        let painted = rows
+            .iter()
+            .map(|row| row.paint(self.palette))
+            .collect::<Vec<_>>()
+            .join("\n");
         self.standing = rows.iter().map(Line::width).collect();
         if self.is_apart {
             frame.push_str(&format!("{REST}{painted}{REST_END}"));

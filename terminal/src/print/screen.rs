@@ -1,8 +1,8 @@
 //! The two output streams and the spinner, kept out of each other's way.
 //!
-//! An answer may arrive in thousands of small pieces. A piece after a pause is written at once; pieces that follow within a
-//! few milliseconds are collected, so that a burst costs a few writes. The thread that writes them also turns the spinner;
-//! it is started when it is first needed.
+//! An answer may arrive in thousands of small pieces. A piece after a pause is written at once; pieces that follow
+//! within a few milliseconds are collected, so that a burst costs a few writes. The thread that writes them also turns
+//! the spinner; it is started when it is first needed.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -101,7 +101,7 @@ struct Shared {
 #[derive(Debug, Clone, Default)]
 pub struct Outlet {
     closed: CancellationToken,
-    fault: Arc<OnceLock<io::Error>>,
+    error: Arc<OnceLock<io::Error>>,
 }
 
 impl Outlet {
@@ -109,18 +109,18 @@ impl Outlet {
     pub fn new(closed: CancellationToken) -> Self {
         Self {
             closed,
-            fault: Arc::default(),
+            error: Arc::default(),
         }
     }
 
     /// Returns the error of standard output, if it could not be written.
-    pub fn fault(&self) -> Option<&io::Error> {
-        self.fault.get()
+    pub fn error(&self) -> Option<&io::Error> {
+        self.error.get()
     }
 
-    fn close(&self, fault: io::Error) {
+    fn close(&self, error: io::Error) {
         // Later errors follow from the first.
-        let _ = self.fault.set(fault);
+        let _ = self.error.set(error);
         self.closed.cancel();
     }
 }
@@ -419,8 +419,8 @@ impl State {
             .out
             .write_all(&self.waiting)
             .and_then(|()| self.out.flush());
-        if let Err(fault) = result {
-            outlet.close(fault);
+        if let Err(error) = result {
+            outlet.close(error);
         }
         self.waiting.clear();
         self.written_at = Some(now);
@@ -533,7 +533,7 @@ mod tests {
         io::BufRead::read_line(&mut io::BufReader::new(reader), &mut line).unwrap();
         assert_eq!(line, "one two three\n");
         drop(screen);
-        assert!(outlet.fault().is_none());
+        assert!(outlet.error().is_none());
     }
 
     #[test]
@@ -547,6 +547,6 @@ mod tests {
         );
         screen.answer(b"text");
         assert!(outlet.closed.is_cancelled());
-        assert_eq!(outlet.fault().unwrap().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(outlet.error().unwrap().kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -1,5 +1,5 @@
-//! The asking side of a question in the conversation: a writer for its text and a reader for the answers, so that the same
-//! code asks as without a conversation (`print/question.rs`).
+//! The asking side of a question in the conversation: a writer for its text and a reader for the answers, so that the
+//! same code asks as without a conversation (`print/question.rs`).
 
 use std::io::{self, BufRead, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};

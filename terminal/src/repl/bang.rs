@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 100_000;
 /// Largest picture, in bytes.
 const MAX_PICTURE: usize = 64 * 1024 * 1024;
 
-/// Returns the command of a line that starts with `!`, and whether the model is told.
+/// Returns the command of a line that starts with `!`, and whether its output is sent to the model.
 pub fn read(typed: &str) -> Option<(String, bool)> {
     let rest = typed.strip_prefix('!')?;
     let (rest, is_told) = match rest.strip_prefix('!') {
@@ -125,8 +125,8 @@ fn output(outcome: &CommandOutcome) -> String {
     text
 }
 
-/// Returns the text that the model is told.
-pub fn told(line: &str, output: &str) -> String {
+/// Returns the text that the model is sent.
+pub fn report(line: &str, output: &str) -> String {
     format!(
         "I have run `{line}`:\n\n```\n{}\n```\n\n",
         output.trim_end()

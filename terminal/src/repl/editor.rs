@@ -1,8 +1,8 @@
 //! The typed text: editing, keys and undo of reedline, without its painting.
 //!
-//! Reedline paints a prompt of one line and nothing around it; this terminal has several live lines. So the engine is driven
-//! by hand: an edit mode reads the keys, the engine changes the buffer, and the remaining events (history, lists, submit)
-//! are left to [`update`](super::update).
+//! Reedline paints a prompt of one line and nothing around it; this terminal has several live lines. So the engine is
+//! driven by hand: an edit mode reads the keys, the engine changes the buffer, and the remaining events (history,
+//! lists, submit) are left to [`update`](super::update).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Facts of a session that the user's status line is told, and running totals of its usage.
+//! Facts of a session for the user's status line, and totals of its usage.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use ah_render::diff;
 /// Facts of a session besides its model and mode.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Its id, as hooks are told it.
+    /// Its id, as in the input of hooks.
     pub session_id: String,
     /// File that mirrors its transcript.
     pub transcript_path: Option<PathBuf>,

@@ -87,7 +87,7 @@ pub struct ReplFrontend {
     /// Place of permanent permissions, if a person can be asked.
     asks: Option<Keeping>,
     inputs: Sender<Input>,
-    /// Whether the terminal knows that the model answers; it is told once, not with each piece.
+    /// Whether the terminal knows that the model answers; it is sent once, not with each piece.
     is_answering: AtomicBool,
 }
 

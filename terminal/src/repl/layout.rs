@@ -6,8 +6,8 @@ use unicode_width::UnicodeWidthStr as _;
 use super::painter::width;
 use crate::print::cut;
 
-/// Returns a text as rows of at most `columns`, and the column after its last character. After a row that is just full, the
-/// cursor is in the next one.
+/// Returns a text as rows of at most `columns`, and the column after its last character. After a row that is just full,
+/// the cursor is in the next one.
 pub fn wrap(text: &str, columns: usize, first: &str, further: &str) -> (Vec<String>, usize) {
     let mut rows = vec![first.to_owned()];
     let mut at = width(first);

@@ -88,8 +88,10 @@ impl Notifier {
     /// Returns the notifier that the settings ask for and the terminal supports.
     pub fn new(config: &Config) -> Self {
         let environment = &config.environment;
-        let notify = config.conversation.notify.as_ref();
-        let notify = notify
+        let notify = config
+            .conversation
+            .notify
+            .as_ref()
             .map(|notify| notify.value.clone())
             .unwrap_or_default();
         let folder = environment.cwd().file_name().unwrap_or_default();
@@ -111,8 +113,10 @@ impl Notifier {
 
     /// Returns the notification of a question, whose text is given.
     pub fn waiting(&self, question: &str, now: Instant) -> Option<Notification> {
-        let first = question.lines().find(|line| !line.trim().is_empty());
-        let first = first.unwrap_or("there is a question");
+        let first = question
+            .lines()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or("there is a question");
         let folder = &self.settings.folder;
         let text = format!("waits for you in {folder}: {first}");
         self.notification(NotificationKind::Waiting, &text, now)
@@ -181,8 +185,10 @@ fn channel(environment: &Environment) -> Channel {
 
 /// Returns a text without control characters and semicolons, which would end the sequence it stands in.
 fn plain(text: &str) -> String {
-    let words = text.split(|c: char| c.is_control() || c.is_whitespace());
-    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    let words: Vec<_> = text
+        .split(|c: char| c.is_control() || c.is_whitespace())
+        .filter(|word| !word.is_empty())
+        .collect();
     let text = words.join(" ").replace(';', ",");
     text.chars().take(MOST).collect()
 }

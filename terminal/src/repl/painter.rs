@@ -1,7 +1,8 @@
 //! Draws on the terminal: finished lines go into the scrollback once, the live lines below are redrawn as they change.
 //!
-//! It queries nothing from the terminal and erases only its own lines: it knows how many it has drawn, and where it has left
-//! the cursor. Each frame is one synchronised update (DEC 2026), so that terminals that support it show no partial frame.
+//! It queries nothing from the terminal and erases only its own lines: it knows how many it has drawn, and where it has
+//! left the cursor. Each frame is one synchronised update (DEC 2026), so that terminals that support it show no partial
+//! frame.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! The conversation line by line, for screen readers and for terminals that cannot move their cursor: nothing is redrawn,
-//! and no key has a meaning of its own. The profile `plain-repl` has the prompts of a plain loop.
+//! The conversation line by line, for screen readers and for terminals that cannot move their cursor: nothing is
+//! redrawn, and no key has a meaning of its own. The profile `plain-repl` has the prompts of a plain loop.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::mpsc::{Receiver, Sender};

@@ -1,7 +1,7 @@
 //! Questions of a run, shown above the typed text. The asking side is in `asker.rs`.
 //!
-//! The user may be in the middle of a sentence when a question comes. The typed text then stays, and the question waits for
-//! Tab; if nothing is typed, the next line is the answer.
+//! The user may be in the middle of a sentence when a question comes. The typed text then stays, and the question waits
+//! for Tab; if nothing is typed, the next line is the answer.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;

@@ -1,5 +1,5 @@
-//! Tasks that are done at once, also during a run: messages to it, stopping it, a change of mode or model, full outputs,
-//! pictures and notifications.
+//! Tasks that are done at once, also during a run: messages to it, stopping it, a change of mode or model, full
+//! outputs, pictures and notifications.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

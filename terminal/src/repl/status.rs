@@ -1,5 +1,5 @@
-//! The user's status line: the input of its command, and the part of its output that is shown. The fields are those that
-//! status lines of other agents read, so that a script for one serves here.
+//! The user's status line: the input of its command, and the part of its output that is shown. The fields are those
+//! that status lines of other agents read, so that a script for one serves here.
 
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -121,8 +121,8 @@ pub async fn refresh(
     }
 }
 
-/// Returns the first lines of a command's output, each at most `columns` wide. Of all terminal sequences only colours are
-/// kept, and only if `colours`; others are made visible.
+/// Returns the first lines of a command's output, each at most `columns` wide. Of all terminal sequences only colours
+/// are kept, and only if `colours`; others are made visible.
 pub fn rows(said: &str, padding: usize, columns: usize, colours: bool) -> Vec<String> {
     said.lines()
         .filter(|line| !line.trim().is_empty())

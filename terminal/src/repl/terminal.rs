@@ -17,8 +17,8 @@ use super::input::Input;
 const ENTER: &str = "\x1b[?2004h\x1b[?1004h\x1b[>1u";
 /// Time to wait for further bytes of a key. Crossterm polls in a loop meanwhile, at each key.
 const MOMENT: Duration = Duration::from_micros(100);
-/// Time after which crossterm is polled once more: it may have read keys already and not report them if [`MOMENT`] was over
-/// before it began.
+/// Time after which crossterm is polled once more: it may have read keys already and not report them if [`MOMENT`] was
+/// over before it began.
 const AGAIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
@@ -80,8 +80,8 @@ impl Drop for Terminal {
     }
 }
 
-/// Returns whether the terminal wraps its lines again when it becomes narrower, as most do. Those that do not are recognised
-/// by their environment variables.
+/// Returns whether the terminal wraps its lines again when it becomes narrower, as most do. Those that do not are
+/// recognised by their environment variables.
 pub fn reflows(environment: &Environment) -> bool {
     let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
     let is_console = matches!(environment.get("TERM"), Some("linux" | "vt100" | "vt220"));

@@ -1,5 +1,5 @@
-//! The live lines at the bottom, made from the state: the open line of the answer, the current task, queued messages, and
-//! the typed text.
+//! The live lines at the bottom, made from the state: the open line of the answer, the current task, queued messages,
+//! and the typed text.
 
 use std::time::Instant;
 

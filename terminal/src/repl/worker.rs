@@ -1,5 +1,5 @@
-//! Owns the session and does the tasks of the terminal, one after the other. During a run, tasks that concern it are done
-//! at once (`side_tasks.rs`).
+//! Owns the session and does the tasks of the terminal, one after the other. During a run, tasks that concern it are
+//! done at once (`side_tasks.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl SessionWorker {
                 Task::Show(text, images) => self.prompt(&text, images).await?,
                 Task::TakeMail => self.take_mail().await?,
                 Task::Compact(wanted) => self.compact(&wanted).await?,
-                Task::Shell(command, is_told) => self.shell(&command, is_told).await?,
+                Task::Shell(command, is_shared) => self.shell(&command, is_shared).await?,
                 Task::List(subject) => {
                     let listed = self.list(subject).await;
                     self.tell_failure(listed);
@@ -154,8 +154,8 @@ impl SessionWorker {
         }
     }
 
-    /// Tells the terminal that another process has queued a message. The terminal knows its own messages, and whether the
-    /// session is idle.
+    /// Tells the terminal that another process has queued a message. The terminal knows its own messages, and whether
+    /// the session is idle.
     async fn look_for_mail(&self) {
         for kind in [MailKind::Steer, MailKind::FollowUp] {
             // If the queue cannot be read, the next write reports it.
@@ -302,7 +302,7 @@ impl SessionWorker {
     }
 
     /// Runs a command of the user's outside of the sandbox. The model is told with the next prompt.
-    async fn shell(&mut self, command: &str, is_told: bool) -> Result<(), Error> {
+    async fn shell(&mut self, command: &str, is_shared: bool) -> Result<(), Error> {
         let stop = self.stop.child_token();
         let side_tasks = self.side_tasks(Some(stop.clone()));
         let ran = bang::run(command, &self.factory.config, &stop);
@@ -313,8 +313,8 @@ impl SessionWorker {
                     "{}\n",
                     crate::print::neutralise(&output).trim_end()
                 )));
-                if is_told {
-                    self.shared.push(bang::told(command, &output));
+                if is_shared {
+                    self.shared.push(bang::report(command, &output));
                 }
                 Ending::Well
             }

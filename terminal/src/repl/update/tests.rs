@@ -1,5 +1,5 @@
-//! Keys and events, state by state. A case is a list of steps and its outcome: the effects of the last step, and the state
-//! after it.
+//! Keys and events, state by state. A case is a list of steps and its outcome: the effects of the last step, and the
+//! state after it.
 
 use ah_conversation::{MailKind, Model, PermissionMode};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
