@@ -11,6 +11,11 @@
 //!
 //! This is the only crate with `unsafe`. It does not decide which commands are confined.
 
+#![cfg_attr(
+    not(all(target_os = "linux", feature = "enforcement")),
+    allow(dead_code, reason = "the plan of a sandbox is drawn for its layers alone")
+)]
+
 mod access;
 mod allowlist;
 mod command;
@@ -18,13 +23,13 @@ mod confinement;
 mod environment;
 mod git;
 mod host_policy;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "enforcement"))]
 mod linux;
 mod plan;
 mod protected;
 mod proxy;
 mod survey;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", feature = "enforcement")))]
 mod unsupported;
 
 pub use access::{Access, Grant, Tier};
@@ -33,12 +38,12 @@ pub use command::{SetupError, Terminal};
 pub use confinement::Confinement;
 pub use environment::{PROXY_PORT, variables};
 pub use host_policy::{AskHost, ConnectionPermit, HostDecision};
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "enforcement"))]
 pub use linux::{
     Child, ChildGuard, Guarantee, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
 };
 pub use proxy::Proxy;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", feature = "enforcement")))]
 pub use unsupported::{
     Child, ChildGuard, Guarantee, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
 };

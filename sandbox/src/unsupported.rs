@@ -1,4 +1,4 @@
-//! Stub for platforms without a sandbox: the same interface, but no command starts.
+//! Stub for builds and platforms without a sandbox: the same interface, but no command starts.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -28,13 +28,25 @@ pub struct Guarantee {
 ///
 /// Always.
 pub fn check(_tier: Tier, _launcher: &Path) -> Result<Vec<Guarantee>, SetupError> {
-    let system = std::env::consts::OS;
-    Err(SetupError::Sandbox(format!("not supported on {system}")))
+    Err(no_sandbox())
+}
+
+fn no_sandbox() -> SetupError {
+    let text = if cfg!(target_os = "linux") {
+        "not part of this build".to_owned()
+    } else {
+        format!("not supported on {}", std::env::consts::OS)
+    };
+    SetupError::Sandbox(text)
 }
 
 /// Returns advice for the user.
 pub fn remedy() -> String {
-    "the sandbox requires Linux".to_owned()
+    if cfg!(target_os = "linux") {
+        "the sandbox requires a build with the feature `sandbox`".to_owned()
+    } else {
+        "the sandbox requires Linux".to_owned()
+    }
 }
 
 /// Returns `false`: cannot be detected on this platform.
@@ -119,8 +131,7 @@ impl Sandbox {
     ///
     /// Always.
     pub fn probe(&self) -> Result<(), SetupError> {
-        let system = std::env::consts::OS;
-        Err(SetupError::Sandbox(format!("not supported on {system}")))
+        Err(no_sandbox())
     }
 
     /// Returns the policy.
@@ -140,8 +151,7 @@ impl Sandbox {
         _cwd: &Path,
         _terminal: Terminal,
     ) -> Result<Prepared, SetupError> {
-        let system = std::env::consts::OS;
-        Err(SetupError::Sandbox(format!("not supported on {system}")))
+        Err(no_sandbox())
     }
 }
 
@@ -152,9 +162,7 @@ impl Prepared {
     ///
     /// Always.
     pub fn spawn(self) -> Result<Child, SetupError> {
-        Err(SetupError::Sandbox(
-            "not supported on this platform".to_owned(),
-        ))
+        Err(no_sandbox())
     }
 }
 

@@ -7,7 +7,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use image::codecs::jpeg::JpegEncoder;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, ImageResult, Limits};
+pub(crate) use image::ImageFormat;
+use image::{DynamicImage, ImageDecoder as _, ImageReader, ImageResult, Limits};
 
 /// The longest edge in pixels from which the model still gains anything; the API scales larger ones down itself.
 const USEFUL_EDGE: u32 = 1568;

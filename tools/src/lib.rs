@@ -22,15 +22,18 @@ mod folder;
 mod glob;
 mod grep;
 mod held;
+#[cfg_attr(not(feature = "image"), path = "absent/image.rs")]
 mod image;
 mod jobs;
 mod layered;
+#[cfg_attr(not(feature = "lua"), path = "absent/lua.rs")]
 mod lua;
 mod missing;
 mod naming;
 mod notebook;
 mod notebook_edit;
 mod patch;
+#[cfg_attr(not(feature = "pdf"), path = "absent/pdf.rs")]
 mod pdf;
 mod plan;
 mod read;
@@ -39,7 +42,9 @@ mod stored;
 mod tasks;
 mod todo;
 mod walk;
+#[cfg_attr(not(feature = "web"), path = "absent/web.rs")]
 mod web;
+mod web_options;
 mod workspace;
 mod write;
 
@@ -59,7 +64,9 @@ pub use read::Read;
 pub use stored::Stored;
 pub use tasks::{TaskOutput, TaskStop};
 pub use todo::Todo;
-pub use web::{BRAVE, Search, SearchTool, Web, WebFetch};
+#[cfg(feature = "web")]
+pub use web::{SearchTool, WebFetch};
+pub use web_options::{BRAVE, Search, Web};
 pub use workspace::Workspace;
 pub use write::Write;
 
@@ -132,12 +139,7 @@ pub fn builtin(profile: Profile, interface: Interface, deps: ToolDeps) -> Vec<Ar
     }
     tools.push(Arc::new(Todo::new(interface)));
     tools.push(Arc::new(Stored::new(store)));
-    let search = web
-        .search
-        .clone()
-        .map(|search| SearchTool::new(search, web.clone(), interface));
-    tools.push(Arc::new(WebFetch::new(web, interface)));
-    tools.extend(search.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+    tools.extend(web::tools(web, interface));
     if has_person {
         tools.push(Arc::new(Ask::new(interface)));
         tools.push(Arc::new(EnterPlan::new(interface)));

@@ -192,7 +192,7 @@ fn whole(source: impl io::Read, typed: &str) -> Result<Vec<u8>, String> {
 fn picture(
     target: &Target<'_>,
     content: &[u8],
-    format: ::image::ImageFormat,
+    format: image::ImageFormat,
 ) -> Result<Output, String> {
     let picture = image::fit(content, format).map_err(|error| {
         format!(

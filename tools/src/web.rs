@@ -15,24 +15,17 @@ mod search;
 
 use std::sync::Arc;
 
-use ah_conversation::Provider;
-use ah_process::Allowlist;
+use ah_conversation::{Interface, Tool};
 
+use crate::web_options::{Search, Web};
 pub use fetch::WebFetch;
-pub use search::{BRAVE, Search, SearchTool};
+pub use search::SearchTool;
 
-/// Access to the web.
-#[derive(Clone, Default)]
-pub struct Web {
-    /// Proxies and certificates.
-    pub http: ah_http::Options,
-    /// Hosts that may be reached at private addresses and by plain HTTP, as the user has named them: `host`, `host:port`
-    /// or `*.domain`.
-    pub private_hosts: Vec<String>,
-    /// Hosts that may be reached; `None` if the run is not confined.
-    pub reach: Option<Allowlist>,
-    /// Model that reads pages; without one, the main model gets the pages themselves.
-    pub reader: Option<Arc<dyn Provider>>,
-    /// Search engine; without one, there is no `web_search`.
-    pub search: Option<Search>,
+/// Returns `web_fetch`, and `web_search` if there is a search engine.
+pub(crate) fn tools(web: Web, interface: Interface) -> Vec<Arc<dyn Tool>> {
+    let search = web.search.clone();
+    let search = search.map(|search| SearchTool::new(search, web.clone(), interface));
+    let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(WebFetch::new(web, interface))];
+    tools.extend(search.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+    tools
 }

@@ -13,33 +13,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Web;
 use super::get::{LONGEST, explain};
 use super::quote::introduced;
+use super::{Search, Web};
 use crate::arguments;
 
 /// Limit for the pages in a result.
 const PAGES: usize = 20;
 /// Time limit for a search engine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Address of Brave's API.
-pub const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
-
-/// The search engine.
-#[derive(Clone)]
-pub enum Search {
-    /// The server of a model that can search.
-    Model(Arc<dyn Provider>),
-    /// A server with the API of SearXNG, at this address.
-    Searxng(String),
-    /// Brave's API.
-    Brave {
-        /// The address.
-        address: String,
-        /// The key.
-        key: String,
-    },
-}
 
 /// The `web_search` tool.
 pub struct SearchTool {
