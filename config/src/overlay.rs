@@ -3,7 +3,9 @@
 //! The archive is an ordinary zip file whose comment says how long it is, so that the end of the executable tells at
 //! once whether there is one, and other programs can list it too. A copy without one is read no further than that.
 
+#[cfg_attr(not(feature = "overlay"), path = "overlay/absent.rs")]
 mod archive;
+mod entry;
 mod executable;
 mod seal;
 mod unpacked;
@@ -11,7 +13,8 @@ mod variables;
 
 use ah_conversation::{Embedded, EmbeddedError, EmbeddedFile};
 
-pub use archive::{Entry, MAX_BYTES, MAX_FILES, pack};
+pub use archive::pack;
+pub use entry::{Entry, MAX_BYTES, MAX_FILES};
 pub use executable::Executable;
 pub use unpacked::Unpacked;
 pub use variables::unquoted;

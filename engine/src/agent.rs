@@ -17,12 +17,14 @@ use ah_conversation::{
     PermissionRequest, PermissionUpdate, Permissions, Provider, Rulebook, Sampling, Store,
     Thinking, Tool, Transcript,
 };
-use ah_store::{SessionStore, SystemClock};
+#[cfg(feature = "sqlite")]
+use ah_store::SessionStore;
+use ah_store::SystemClock;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::assemble::model::model;
 use crate::instructions::milliseconds;
+use crate::model::model;
 
 /// Is asked about calls that the permissions leave open.
 type Ask = Arc<
@@ -144,7 +146,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Keeps the conversation here; one that is there goes on. The default is a database in memory.
+    /// Keeps the conversation here; one that is there goes on. The default is a database in memory; without the feature
+    /// `sqlite` there is none.
     pub fn store(self, store: Arc<dyn Store>) -> Self {
         Self {
             store: Some(store),
@@ -222,7 +225,7 @@ impl AgentBuilder {
     ///
     /// # Errors
     ///
-    /// If there is no model or no key for it, or the store fails.
+    /// If there is no model or no key for it, or there is no store or it fails.
     pub async fn build(self) -> Result<Agent, Error> {
         let provider = match self.model {
             Some(Model::Own(provider)) => provider,
@@ -234,7 +237,7 @@ impl AgentBuilder {
         };
         let store = match self.store {
             Some(store) => store,
-            None => Arc::new(SessionStore::in_memory(&std::env::temp_dir())?),
+            None => default_store()?,
         };
         let limits = Limits {
             context_window: provider.model().context_window,
@@ -277,6 +280,19 @@ impl AgentBuilder {
             stop: self.stop,
         })
     }
+}
+
+/// Returns a database in memory.
+#[cfg(feature = "sqlite")]
+fn default_store() -> Result<Arc<dyn Store>, Error> {
+    Ok(Arc::new(SessionStore::in_memory(&std::env::temp_dir())?))
+}
+
+/// Returns an error: this build has no store of its own.
+#[cfg(not(feature = "sqlite"))]
+fn default_store() -> Result<Arc<dyn Store>, Error> {
+    Err(Error::usage("the agent has no store")
+        .hint("give one with `store`, or build with the feature `sqlite`"))
 }
 
 /// Connects the model of this name, with keys of the environment and without settings files.

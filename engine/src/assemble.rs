@@ -3,7 +3,6 @@
 mod agents;
 mod hooks;
 pub mod mcp;
-pub mod model;
 pub mod safety;
 pub mod tools;
 pub mod web;
@@ -23,11 +22,11 @@ use ah_store::{SessionStore, SystemClock};
 
 use crate::confinement::SandboxStatus;
 use crate::instructions::{milliseconds, system_prompt};
+use crate::model::{connect, sampling, thinking};
 use crate::place::transcript_path;
 use crate::warn::Warn;
 pub use agents::{Main, as_main, subagents};
 use mcp::mcp_options;
-use model::{connect, sampling, thinking};
 use tools::Sources;
 
 /// How long a request for a host waits for MCP servers that have just been started.

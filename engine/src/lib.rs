@@ -10,21 +10,34 @@
 //! to standard output. A program that wants the sandbox calls [`enter`] first thing in its `main`.
 
 mod agent;
+#[cfg(feature = "sqlite")]
 pub mod assemble;
 pub mod confinement;
+#[cfg(feature = "sqlite")]
 pub mod expand;
+#[cfg(feature = "sqlite")]
 mod host;
 pub mod instructions;
 mod key_command;
+#[cfg_attr(not(feature = "log"), path = "no_log.rs")]
 mod log;
+#[cfg(feature = "sqlite")]
 mod message;
+pub mod model;
+#[cfg(feature = "sqlite")]
 mod open;
+#[cfg(feature = "sqlite")]
 mod options;
 pub mod pictures;
+#[cfg(feature = "sqlite")]
 pub mod place;
+#[cfg(feature = "sqlite")]
 pub mod plan;
+#[cfg(feature = "sqlite")]
 mod query;
+#[cfg(feature = "sqlite")]
 pub mod serve;
+#[cfg(feature = "sqlite")]
 pub mod specs;
 pub mod warn;
 
@@ -37,15 +50,20 @@ pub use ah_config::{Error, ErrorKind};
 /// The words and the ports: what a tool, a model or a store of one's own implements.
 pub use ah_conversation as conversation;
 /// A conversation in SQLite.
+#[cfg(feature = "sqlite")]
 pub use ah_store::SessionStore;
 pub use log::log_of;
+#[cfg(feature = "sqlite")]
 pub use message::{
     AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,
 };
+#[cfg(feature = "sqlite")]
 pub use open::{Opened, open};
+#[cfg(feature = "sqlite")]
 pub use options::{
     BoxFuture, CanUseTool, Decision, HookCallback, HookInput, Options, SystemPrompt, ToolRequest,
 };
+#[cfg(feature = "sqlite")]
 pub use query::{Query, query};
 
 /// Whether this process has shown that it can be the launcher of its commands.

@@ -7,6 +7,7 @@ use ah_config::{Config, Error, ErrorKind};
 use ah_store::{Holder, OpenError, SessionStore};
 
 use crate::assemble::{self, SessionInputs, SessionView};
+use crate::model;
 use crate::place::Place;
 use crate::plan::SessionPlan;
 
@@ -37,7 +38,7 @@ pub async fn open(
     // A model that cannot be asked must not leave an empty session behind, so it comes first.
     let model = match &inputs.extensions.provider {
         Some(own) => own.clone(),
-        None => assemble::model::model(config, &mut warnings)?,
+        None => model::model(config, &mut warnings)?,
     };
     let place = Place::find(plan, config)?;
     let store = match place.open() {

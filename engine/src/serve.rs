@@ -19,9 +19,10 @@ use futures_util::SinkExt as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::assemble::{self, HostExtensions, SessionInputs, model::Catalogued};
+use crate::assemble::{self, HostExtensions, SessionInputs};
 use crate::confinement::SandboxProbe;
 use crate::expand::expand;
+use crate::model::{self, Catalogued};
 use crate::open::{Opened, open};
 use crate::place::sessions;
 use crate::plan::{SessionChoice, SessionPlan};
@@ -206,7 +207,7 @@ impl Workshop {
         skills: &Skills,
         config: Config,
     ) -> Engaged {
-        let source = assemble::model::credentials(&config).ok().flatten();
+        let source = model::credentials(&config).ok().flatten();
         let subagents = session.tools().subagents();
         let agents = subagents.map(|subagents| told(subagents.agents()));
         let agents = agents.unwrap_or_default();
@@ -259,7 +260,7 @@ impl Engine for Workshop {
             agents: extensions::agents(config)
                 .map_or_else(|_| Vec::new(), |(agents, _)| told(&agents)),
             account: json!({
-                "apiKeySource": assemble::model::credentials(config).ok().flatten(),
+                "apiKeySource": model::credentials(config).ok().flatten(),
             }),
         }
     }

@@ -49,13 +49,6 @@ pub struct ServerConfig {
     pub as_written: Value,
 }
 
-impl ServerConfig {
-    /// Returns whether `other` connects to the same server in the same way.
-    pub(crate) fn is_same_connection(&self, other: &Self) -> bool {
-        (&self.transport, self.call_timeout) == (&other.transport, other.call_timeout)
-    }
-}
-
 /// Transport to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {

@@ -5,30 +5,13 @@
 //! it. The protocol is the official SDK's; `process` starts child processes and `http` makes clients. Which servers
 //! are configured, and whether they are trusted, is decided by the caller.
 
-mod client;
 mod config;
-mod connection;
-mod error;
-mod link;
-mod listing;
-mod lock;
-mod name;
-mod notifications;
 mod options;
-mod overview;
-mod program;
-mod remote_tool;
-mod resources;
-mod result;
+#[cfg_attr(not(feature = "client"), path = "absent.rs")]
+mod remote;
 mod sdk;
-mod server;
-mod servers;
-mod sse;
-mod stdio;
 
 pub use config::{Address, Program, ServerConfig, ServerEntry, Transport};
-pub use name::plain_name;
-pub use options::Options;
-pub use program::Confined;
+pub use options::{Confined, Options};
+pub use remote::RemoteServers;
 pub use sdk::{SdkHost, SdkPipe};
-pub use servers::RemoteServers;

@@ -1,10 +1,11 @@
 //! Options shared by all servers of a session.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Environment, Interface, Rule};
+use ah_process::Sandbox;
 
-use crate::program::Confined;
 use crate::sdk::SdkHost;
 
 /// Options shared by all servers of a session.
@@ -26,4 +27,15 @@ pub struct Options {
     pub denied: Vec<Rule>,
     /// Naming of the built-in tools about servers.
     pub interface: Interface,
+}
+
+/// Sandbox for servers that are child processes.
+#[derive(Debug, Clone)]
+pub struct Confined {
+    /// Sandbox they run in.
+    pub sandbox: Arc<Sandbox>,
+    /// Environment variables, besides those of the server's configuration.
+    pub environment: Vec<(String, String)>,
+    /// Names of servers that run outside the sandbox.
+    pub free: Vec<String>,
 }

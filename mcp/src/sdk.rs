@@ -5,8 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures_util::{Sink, SinkExt, Stream, StreamExt, future};
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use futures_util::{Sink, Stream};
 use serde_json::Value;
 
 /// JSON-RPC messages to and from one server of the host.
@@ -27,27 +26,15 @@ impl SdkHost {
     pub fn new(pipe: impl Fn(&str) -> SdkPipe + Send + Sync + 'static) -> Self {
         Self(Arc::new(pipe))
     }
+
+    /// Opens a pipe to the server `name`.
+    pub fn pipe(&self, name: &str) -> SdkPipe {
+        (self.0)(name)
+    }
 }
 
 impl fmt::Debug for SdkHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SdkHost")
     }
-}
-
-/// Opens the streams of messages to and from the host's server `name`.
-pub(crate) fn messages(
-    host: &SdkHost,
-    name: &str,
-) -> (
-    impl Sink<ClientJsonRpcMessage, Error = io::Error> + Send + use<>,
-    impl Stream<Item = ServerJsonRpcMessage> + Send + use<>,
-) {
-    let SdkPipe { to_host, from_host } = (host.0)(name);
-    let to_value = |message: ClientJsonRpcMessage| {
-        future::ready(serde_json::to_value(message).map_err(io::Error::from))
-    };
-    let stream =
-        from_host.filter_map(|message| future::ready(serde_json::from_value(message).ok()));
-    (to_host.with(to_value), stream)
 }

@@ -13,7 +13,10 @@
 
 #![cfg_attr(
     not(all(target_os = "linux", feature = "enforcement")),
-    allow(dead_code, reason = "the plan of a sandbox is drawn for its layers alone")
+    allow(
+        dead_code,
+        reason = "the plan of a sandbox is drawn for its layers alone"
+    )
 )]
 
 mod access;

@@ -7,18 +7,32 @@
 //!
 //! No other crate knows SQL. What messages mean and what happens next is decided elsewhere.
 
+#[cfg_attr(
+    not(feature = "sqlite"),
+    allow(
+        dead_code,
+        reason = "the ids of sessions are for those that are stored"
+    )
+)]
 mod id;
+#[cfg(feature = "sqlite")]
 mod notice;
+#[cfg(feature = "sqlite")]
 mod open_error;
+#[cfg(feature = "sqlite")]
 mod paths;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use id::{SystemClock, message_of, uuid_of};
-pub use notice::Notice;
-pub use open_error::OpenError;
-pub use paths::Paths;
-pub use sqlite::lock::Holder;
-pub use sqlite::queue::Queue;
-pub use sqlite::session::SessionStore;
-pub use sqlite::sessions::{Collected, SessionHead, Sessions};
-pub use sqlite::tree::{ApiCall, Diff, Head, Tree};
+#[cfg(feature = "sqlite")]
+pub use {
+    notice::Notice,
+    open_error::OpenError,
+    paths::Paths,
+    sqlite::lock::Holder,
+    sqlite::queue::Queue,
+    sqlite::session::SessionStore,
+    sqlite::sessions::{Collected, SessionHead, Sessions},
+    sqlite::tree::{ApiCall, Diff, Head, Tree},
+};

@@ -5,9 +5,9 @@ use std::io::Cursor;
 use ah_conversation::Image;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+pub(crate) use image::ImageFormat;
 use image::codecs::jpeg::JpegEncoder;
 use image::metadata::Orientation;
-pub(crate) use image::ImageFormat;
 use image::{DynamicImage, ImageDecoder as _, ImageReader, ImageResult, Limits};
 
 /// The longest edge in pixels from which the model still gains anything; the API scales larger ones down itself.

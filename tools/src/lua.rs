@@ -23,6 +23,7 @@ mod module;
 mod places;
 mod registry;
 mod spawn;
+#[cfg_attr(not(feature = "sqlite"), path = "absent/lua_sqlite.rs")]
 mod sqlite;
 mod state;
 mod surroundings;

@@ -3,6 +3,7 @@
 //! `cargo test --workspace` alone is hermetic. The other suites need something that not every machine has.
 
 mod cache;
+mod features;
 pub mod github;
 pub mod litellm;
 pub mod mcp;
@@ -42,6 +43,7 @@ pub enum Wanted {
 pub fn test(wanted: Wanted) -> Result<()> {
     check()?;
     run(cargo().args(["test", "--workspace"]))?;
+    features::test()?;
 
     let mut left_out: Vec<String> = SUITES
         .iter()

@@ -6,23 +6,8 @@ use ah_conversation::Embedded;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-use super::seal::seal;
-
-/// How many files can be embedded, and how many bytes they may have together.
-pub const MAX_FILES: usize = 10_000;
-/// See [`MAX_FILES`].
-pub const MAX_BYTES: u64 = 256 << 20;
-
-/// A file that is embedded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Its path below the embedded folder, with `/` between the parts.
-    pub path: String,
-    /// Its permissions.
-    pub mode: u32,
-    /// What it holds.
-    pub content: Vec<u8>,
-}
+use super::entry::{Entry, MAX_BYTES, MAX_FILES};
+use super::seal::{FOOTER, MAGIC};
 
 /// The archive of these files, as it is appended to an executable. The same files give the same bytes.
 ///
@@ -49,6 +34,14 @@ pub fn pack(entries: &[Entry]) -> Result<Vec<u8>, String> {
     let start = bytes.len() - seal.len();
     bytes[start..].copy_from_slice(&seal);
     Ok(bytes)
+}
+
+/// What the comment of an archive has to be for it to be found: `length` is that of the whole archive.
+fn seal(length: u64) -> [u8; FOOTER as usize] {
+    let mut footer = [0; FOOTER as usize];
+    footer[..8].copy_from_slice(&length.to_le_bytes());
+    footer[8..].copy_from_slice(&MAGIC);
+    footer
 }
 
 /// The files of an archive.

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use super::archive::{self, Entry, MAX_BYTES};
+use super::archive;
+use super::entry::{Entry, MAX_BYTES};
 use super::seal::{FOOTER, MAGIC};
 
 /// An executable of this program.

@@ -13,10 +13,10 @@ use ah_conversation::{PermissionMode, Servers};
 use ah_mcp::RemoteServers;
 
 use super::mcp::mcp_options;
-use super::model::Catalogued;
 use super::tools::subagent_tool;
 use crate::confinement::SandboxStatus;
 use crate::instructions::surroundings;
+use crate::model::Catalogued;
 use crate::warn::{Warn, no_warnings};
 
 /// The model of whoever starts a subagent.

@@ -6,7 +6,7 @@ use ah_conversation::{PermissionMode, Provider, WebSearch};
 use ah_sandbox::Allowlist;
 use ah_tools::{BRAVE, Search, Web};
 
-use super::model::{asking, connect};
+use crate::model::{asking, connect};
 use ah_config::{Config, Error};
 
 use crate::confinement::Confined;

@@ -1,6 +1,5 @@
 //! The `web_search` tool. It is assembled with the model's own server or with a search engine that the user has set.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{

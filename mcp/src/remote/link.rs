@@ -9,8 +9,8 @@ use rmcp::RoleClient;
 use rmcp::service::Peer;
 use tokio::sync::watch;
 
-use crate::error::ServerError;
-use crate::notifications::Notifications;
+use crate::remote::error::ServerError;
+use crate::remote::notifications::Notifications;
 
 /// Connection state of a server.
 #[derive(Clone)]

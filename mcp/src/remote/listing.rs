@@ -10,8 +10,8 @@ use rmcp::model::{PaginatedRequestParams, Tool};
 use rmcp::service::Peer;
 use serde_json::{Map, Value};
 
-use crate::error::ServerError;
-use crate::name::{clean, clean_line, tool_name};
+use crate::remote::error::ServerError;
+use crate::remote::name::{clean, clean_line, tool_name};
 
 /// Maximum number of tools of one server.
 const MOST_TOOLS: usize = 256;

@@ -11,7 +11,7 @@ use reqwest::header::{ACCEPT, HeaderMap};
 use reqwest::{Client, Response, Url};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 
-use crate::error::{ErrorTail, ServerError};
+use crate::remote::error::{ErrorTail, ServerError};
 
 /// Maximum length of a message in bytes.
 const LONGEST_EVENT: usize = 32 << 20;

@@ -25,7 +25,7 @@ pub(crate) fn prefix(server: &str) -> String {
 }
 
 /// Replaces everything but ASCII letters, digits, `_` and `-` in a name by `_`, as permission rules spell it.
-pub fn plain_name(name: &str) -> String {
+pub(crate) fn plain_name(name: &str) -> String {
     let plain = |c: char| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
         _ => '_',

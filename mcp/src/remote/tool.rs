@@ -11,10 +11,10 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 
-use crate::link::{ConnectedServer, ServerLink};
-use crate::listing::ToolDefinition;
-use crate::name::clean;
-use crate::result::output;
+use crate::remote::link::{ConnectedServer, ServerLink};
+use crate::remote::listing::ToolDefinition;
+use crate::remote::name::clean;
+use crate::remote::result::output;
 
 /// Metadata key of the model's tool use id; hosts of the Agent SDK look for it.
 const CALL_ID: &str = "claudecode/toolUseId";

@@ -9,9 +9,9 @@ use ah_conversation::{
 use async_trait::async_trait;
 use serde_json::json;
 
-use crate::name::clean_line;
-use crate::resources::spec;
-use crate::server::{Server, settled};
+use crate::remote::name::clean_line;
+use crate::remote::resources::spec;
+use crate::remote::server::{Server, settled};
 
 /// Tool that lists the servers with their state. It waits for those that are starting, so a model that needs their
 /// tools can call it first.

@@ -12,13 +12,13 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{ServerConfig, ServerEntry, Transport};
-use crate::error::ServerError;
-use crate::lock::lock;
-use crate::name::{clean_line, prefix};
 use crate::options::Options;
-use crate::overview::{PendingTool, ServersTool};
-use crate::resources::{self, Resources, resource_tools};
-use crate::server::{Server, Shared, settled, supervise};
+use crate::remote::error::ServerError;
+use crate::remote::lock::lock;
+use crate::remote::name::{clean_line, prefix};
+use crate::remote::overview::{PendingTool, ServersTool};
+use crate::remote::resources::{self, Resources, resource_tools};
+use crate::remote::server::{Server, Shared, settled, supervise};
 
 /// The servers of a session. Dropping it ends them.
 pub struct RemoteServers {
@@ -51,7 +51,7 @@ impl SupervisedServer {
     fn is_replaced_by(&self, config: Option<&ServerConfig>) -> bool {
         let own = &self.server.config;
         match config {
-            Some(config) => !own.is_same_connection(config),
+            Some(config) => !is_same_connection(own, config),
             None => self.is_set || own.transport == Transport::Sdk,
         }
     }
@@ -62,6 +62,11 @@ impl SupervisedServer {
         self.server
             .give_up(ServerError::permanent("it was removed"), shared);
     }
+}
+
+/// Returns whether both connect to the same server in the same way.
+fn is_same_connection(one: &ServerConfig, other: &ServerConfig) -> bool {
+    (&one.transport, one.call_timeout) == (&other.transport, other.call_timeout)
 }
 
 impl RemoteServers {

@@ -10,14 +10,14 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::config::ServerConfig;
-use crate::connection::{ConnectOptions, Connection};
-use crate::error::ServerError;
-use crate::link::{ConnectedServer, LinkState, ServerLink};
-use crate::listing::{self, ToolListing};
-use crate::lock::lock;
-use crate::name::{clean, clean_line};
 use crate::options::Options;
-use crate::remote_tool::RemoteTool;
+use crate::remote::connection::{ConnectOptions, Connection};
+use crate::remote::error::ServerError;
+use crate::remote::link::{ConnectedServer, LinkState, ServerLink};
+use crate::remote::listing::{self, ToolListing};
+use crate::remote::lock::lock;
+use crate::remote::name::{clean, clean_line};
+use crate::remote::tool::RemoteTool;
 
 /// Delays before reconnecting, by the number of failures; the first only applies to a server that was connected.
 const RECONNECT_DELAYS: [Duration; 7] = [

@@ -14,8 +14,8 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
-use crate::name::clean_line;
-use crate::notifications::Notifications;
+use crate::remote::name::clean_line;
+use crate::remote::notifications::Notifications;
 
 /// The client side of a connection.
 pub(crate) struct Client {

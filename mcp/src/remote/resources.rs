@@ -13,10 +13,10 @@ use rmcp::service::{Peer, ServiceError};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use crate::name::{clean, clean_line};
-use crate::remote_tool::explain;
-use crate::result;
-use crate::server::{Server, Shared};
+use crate::remote::name::{clean, clean_line};
+use crate::remote::result;
+use crate::remote::server::{Server, Shared};
+use crate::remote::tool::explain;
 
 const MOST_PAGES: usize = 64;
 const MOST_RESOURCES: usize = 1_000;

@@ -2,17 +2,17 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::Environment;
-use ah_process::{Child, Command, Keep, Pipes, Sandbox};
+use ah_process::{Child, Command, Keep, Pipes};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::config::Program;
-use crate::error::ServerError;
-use crate::name::clean_line;
+use crate::options::Confined;
+use crate::remote::error::ServerError;
+use crate::remote::name::clean_line;
 
 /// Time a child has to exit once it has closed its output.
 const EXIT_GRACE: Duration = Duration::from_millis(500);
@@ -37,17 +37,6 @@ impl ServerProcess {
         let _ = timeout(EXIT_GRACE, self.stderr_reader).await;
         cause
     }
-}
-
-/// Sandbox for servers that are child processes.
-#[derive(Debug, Clone)]
-pub struct Confined {
-    /// Sandbox they run in.
-    pub sandbox: Arc<Sandbox>,
-    /// Environment variables, besides those of the server's configuration.
-    pub environment: Vec<(String, String)>,
-    /// Names of servers that run outside the sandbox.
-    pub free: Vec<String>,
 }
 
 impl Confined {

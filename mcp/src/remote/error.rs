@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use rmcp::service::ClientInitializeError;
 
-use crate::lock::lock;
-use crate::name::{clean, clean_line};
+use crate::remote::lock::lock;
+use crate::remote::name::{clean, clean_line};
 
 /// Lines of a server's standard error that are kept to explain its end.
 const LAST_LINES: usize = 3;

@@ -9,8 +9,8 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::lock::lock;
-use crate::name::clean_line;
+use crate::remote::lock::lock;
+use crate::remote::name::clean_line;
 
 /// Minimum time between two progress reports of one call.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);

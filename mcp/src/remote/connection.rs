@@ -8,14 +8,16 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{RoleClient, ServiceExt};
 
-use crate::client::Client;
 use crate::config::{Address, ServerConfig, Transport};
-use crate::error::{ErrorTail, ServerError};
-use crate::name::clean_line;
-use crate::notifications::Notifications;
-use crate::program::{self, Confined, ServerProcess};
-use crate::sdk::{self, SdkHost};
-use crate::{sse, stdio};
+use crate::options::Confined;
+use crate::remote::client::Client;
+use crate::remote::error::{ErrorTail, ServerError};
+use crate::remote::name::clean_line;
+use crate::remote::notifications::Notifications;
+use crate::remote::program::{self, ServerProcess};
+use crate::remote::sdk_messages;
+use crate::remote::{sse, stdio};
+use crate::sdk::SdkHost;
 
 /// Options for connecting to servers.
 #[derive(Debug, Clone)]
@@ -90,7 +92,7 @@ impl Connection {
                         "a server of type `sdk` needs a host program, and none drives this session",
                     )
                 })?;
-                let (sink, stream) = sdk::messages(host, name);
+                let (sink, stream) = sdk_messages::messages(host, name);
                 client.serve((Box::pin(sink), Box::pin(stream))).await
             }
         };

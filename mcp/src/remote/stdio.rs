@@ -10,8 +10,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::task::JoinHandle;
 
-use crate::error::ErrorTail;
-use crate::name::clean_line;
+use crate::remote::error::ErrorTail;
+use crate::remote::name::clean_line;
 
 /// Maximum length of a message in bytes, so that a server that never ends its line cannot exhaust memory.
 const LONGEST_LINE: usize = 32 << 20;

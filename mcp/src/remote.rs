@@ -1,0 +1,22 @@
+//! Servers that are connected to.
+
+mod client;
+mod connection;
+mod error;
+mod link;
+mod listing;
+mod lock;
+mod name;
+mod notifications;
+mod overview;
+mod program;
+mod resources;
+mod result;
+mod sdk_messages;
+mod server;
+mod servers;
+mod sse;
+mod stdio;
+mod tool;
+
+pub use servers::RemoteServers;
