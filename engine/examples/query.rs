@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use ah::Error;
 use ah::conversation::{Access, Context, Input, Output, Tool, ToolSpec, ToolUse, Truncation};
-use ah::{Decision, HookCallback, HookEvent, HookInput, Message, Options, ToolRequest, query};
+use ah::{Decision, HookCallback, HookEvent, Message, Options, ToolRequest, query};
 use async_trait::async_trait;
 use serde_json::json;
 
@@ -62,10 +62,7 @@ impl Tool for Weather {
 /// Allows what is about a city that there is.
 async fn decide(request: ToolRequest) -> Decision {
     match request.input["city"].as_str() {
-        Some("Atlantis") => Decision::Deny {
-            message: "there is no such city".to_owned(),
-            interrupt: false,
-        },
+        Some("Atlantis") => Decision::deny("there is no such city"),
         _ => Decision::Allow,
     }
 }
@@ -85,33 +82,25 @@ pub async fn run(folder: &Path) -> Result<Vec<String>, Error> {
         }
     };
     let watched = lines.clone();
-    let watch = HookCallback {
-        event: HookEvent::PostToolUse,
-        matcher: None,
-        ask: Arc::new(move |input: HookInput| {
-            let watched = watched.clone();
-            Box::pin(async move {
-                let response = &input.payload["tool_response"];
-                if let Ok(mut lines) = watched.lock() {
-                    lines.push(format!("hook: {response}"));
-                }
-                json!({})
-            })
-        }),
-    };
-    let mut query = query(
-        "How is the weather?",
-        Options {
-            model: Some("script:weather.json".to_owned()),
-            own_tools: vec![Arc::new(Weather::new())],
-            can_use_tool: Some(Arc::new(|request| Box::pin(decide(request)))),
-            hooks: vec![watch],
-            cwd: Some(folder.to_owned()),
-            ephemeral: true,
-            setting_sources: Some(Vec::new()),
-            ..Options::default()
-        },
-    );
+    let watch = HookCallback::new(HookEvent::PostToolUse, move |input| {
+        let watched = watched.clone();
+        async move {
+            let response = &input.payload["tool_response"];
+            if let Ok(mut lines) = watched.lock() {
+                lines.push(format!("hook: {response}"));
+            }
+            json!({})
+        }
+    });
+    let options = Options::new()
+        .model("script:weather.json")
+        .tool(Weather::new())
+        .can_use_tool(decide)
+        .hook(watch)
+        .cwd(folder)
+        .ephemeral(true)
+        .setting_sources([""; 0]);
+    let mut query = query("How is the weather?", options);
     while let Some(message) = query.next().await {
         match message? {
             Message::Assistant(said) if !said.text().is_empty() => {

@@ -1,13 +1,14 @@
 //! The engine in a program of one's own.
 //!
-//! [`query`] runs a prompt as the official Agent SDKs do, and gives their messages as a stream: the settings, tools, hooks,
-//! permissions and sessions of `ah` all hold. It is a host of the same protocol that other programs speak over standard
-//! input and output, so whatever works there works here, with closures in the place of control requests.
+//! [`query`] runs a prompt as the official Agent SDKs do and returns their messages as a stream. The settings, tools,
+//! hooks, permissions and sessions of `ah` apply. It takes the same path through the engine as a program that drives `ah`
+//! over standard input and output, with values in place of lines.
 //!
-//! [`Agent`] is the level below: a store, a model and tools of one's own, and our own events. It reads no settings.
+//! [`Agent`] is the level below: a model, tools and a store of the caller's choice, and the engine's own events. It reads
+//! no settings.
 //!
-//! Every query has a thread and a runtime of its own, and no state is shared between two of them. Nothing is written
-//! to standard output. A program that wants the sandbox calls [`enter`] first thing in its `main`.
+//! Every query has a thread of its own and shares no state with others. Nothing is written to standard output. A program
+//! that uses the sandbox calls [`enter`] first thing in its `main`.
 
 mod agent;
 #[cfg(feature = "sqlite")]
@@ -21,8 +22,6 @@ pub mod instructions;
 mod key_command;
 #[cfg_attr(not(feature = "log"), path = "no_log.rs")]
 mod log;
-#[cfg(feature = "sqlite")]
-mod message;
 pub mod model;
 #[cfg(feature = "sqlite")]
 mod open;
@@ -44,19 +43,20 @@ pub mod warn;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use agent::{Agent, AgentBuilder};
-/// When hooks are asked, and how a run ended.
+/// Events of hooks, and the outcome of a run.
 pub use ah_agent::{RunOutcome, hooks::HookEvent};
 pub use ah_config::{Error, ErrorKind};
-/// The words and the ports: what a tool, a model or a store of one's own implements.
+/// Messages, limits, permissions and events, and the traits of tools, models and stores.
 pub use ah_conversation as conversation;
+/// Messages of a query.
+#[cfg(feature = "sqlite")]
+pub use ah_protocol::{
+    AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,
+};
 /// A conversation in SQLite.
 #[cfg(feature = "sqlite")]
 pub use ah_store::SessionStore;
 pub use log::log_of;
-#[cfg(feature = "sqlite")]
-pub use message::{
-    AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,
-};
 #[cfg(feature = "sqlite")]
 pub use open::{Opened, open};
 #[cfg(feature = "sqlite")]
@@ -66,11 +66,18 @@ pub use options::{
 #[cfg(feature = "sqlite")]
 pub use query::{Query, query};
 
-/// Whether this process has shown that it can be the launcher of its commands.
+/// Whether `enter` was called, so that this program can launch confined commands.
 static HAS_ENTERED: AtomicBool = AtomicBool::new(false);
 
-/// Does the work of a process that the sandbox has started, if this process is one, and never returns then. It has
-/// to come before all else in the `main` of a program whose commands are to be confined.
+/// Launches a confined command if the sandbox has started this process for that, and never returns then. Otherwise
+/// returns at once. A program that uses the sandbox calls it first thing in `main`.
+///
+/// ```
+/// fn main() {
+///     ah::enter();
+///     // The program itself.
+/// }
+/// ```
 pub fn enter() {
     HAS_ENTERED.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);

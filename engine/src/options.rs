@@ -1,4 +1,4 @@
-//! How a query is to run: what the official SDKs call their options, under our spelling.
+//! Options of a query, named after those of the official SDKs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,128 +10,144 @@ use ah_config::layers::{SettingsSource, Sources};
 use ah_config::overrides::{McpSource, SystemPromptSource};
 use ah_config::trust::Reason;
 use ah_config::{Error, Overrides, parse_rules};
-use ah_conversation::{PermissionMode, PermissionUpdate, Provider, Tool};
-use serde_json::{Map, Value, json};
+use ah_conversation::{PermissionAnswer, PermissionMode, PermissionUpdate, Provider, Tool};
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::plan::{SessionChoice, SessionPlan};
 
-/// A future that a callback gives.
+/// Future that a callback returns.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Decides whether a call may happen that no rule decides.
+/// Callback for tool calls that no rule covers.
 pub type CanUseTool = Arc<dyn Fn(ToolRequest) -> BoxFuture<Decision> + Send + Sync>;
 
-/// How a query is to run. What is left out is as the settings say, and else as for `ah -p`.
+/// Options of a [`query`](crate::query()). An option that is not set comes from the settings, and otherwise has the
+/// default of `ah -p`.
+///
+/// ```
+/// use ah::Options;
+///
+/// let options = Options::new()
+///     .model("sonnet")
+///     .allow("Read")
+///     .allow("Bash(git log:*)")
+///     .max_budget_usd(0.5);
+/// assert_eq!(options.allowed_tools, ["Read", "Bash(git log:*)"]);
+/// ```
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct Options {
-    /// The model, by any name that `--model` takes.
+    /// Model, by any name that `--model` takes.
     pub model: Option<String>,
-    /// The model that answers where the other cannot.
+    /// Model that answers if the main one stays overloaded or fails.
     pub fallback_model: Option<String>,
-    /// What the model is told of its task.
+    /// System prompt.
     pub system_prompt: SystemPrompt,
-    /// How many model calls there are at most.
+    /// Maximum number of model calls.
     pub max_turns: Option<u32>,
-    /// How many US dollars it may cost.
+    /// Maximum cost in US dollars.
     pub max_budget_usd: Option<f64>,
-    /// How many tokens of thought there are at most; 0 turns thinking off.
+    /// Maximum number of thinking tokens per answer; 0 turns thinking off.
     pub max_thinking_tokens: Option<u32>,
-    /// The only tools there are, of those built in.
+    /// The only built-in tools that are available.
     pub tools: Option<Vec<String>>,
-    /// Rules for calls that need no question.
+    /// Permission rules for calls that are allowed without a question.
     pub allowed_tools: Vec<String>,
-    /// Rules for calls that are denied.
+    /// Permission rules for calls that are denied.
     pub disallowed_tools: Vec<String>,
-    /// Tools of one's own; they take the place of others of their name.
+    /// Tools of the program; they replace others of the same name.
     pub own_tools: Vec<Arc<dyn Tool>>,
-    /// A model of one's own, in the place of `model`.
+    /// Model of the program, in place of `model`.
     pub provider: Option<Arc<dyn Provider>>,
-    /// The subagent, by name, as which the conversation itself runs.
+    /// Name of the subagent definition with which the conversation itself runs.
     pub agent: Option<String>,
-    /// Subagents by name, as the official SDKs define them.
+    /// Subagent definitions by name, in the form of the official SDKs.
     pub agents: Map<String, Value>,
-    /// The working directory, if not that of the process.
+    /// Working directory, if not that of the process.
     pub cwd: Option<PathBuf>,
-    /// Other directories to work in.
+    /// Additional working directories.
     pub additional_directories: Vec<PathBuf>,
-    /// The UUID that a new session gets.
+    /// UUID of the new session.
     pub session_id: Option<String>,
-    /// The session to go on with.
+    /// Id or name of the session to resume.
     pub resume: Option<String>,
-    /// Go on in a copy of it.
+    /// Whether a resumed session is copied first.
     pub fork_session: bool,
-    /// Go on with the session that was used last.
+    /// Whether to resume the session that was used last.
     pub continue_last: bool,
-    /// Whether nothing is kept on disk.
+    /// Whether the session is kept in memory only.
     pub ephemeral: bool,
-    /// What is allowed where no rule says otherwise.
+    /// Permission mode for calls that no rule covers.
     pub permission_mode: Option<PermissionMode>,
-    /// Who is asked about other calls; where nobody is, they are denied.
+    /// Callback for calls that neither a rule nor the mode covers; without one they are denied.
     pub can_use_tool: Option<CanUseTool>,
-    /// Who is told of what happens, and may have a say in it.
+    /// Callbacks for events of the run, called after the hooks of the settings.
     pub hooks: Vec<HookCallback>,
     /// MCP servers by name, as in `.mcp.json`.
     pub mcp_servers: Map<String, Value>,
-    /// Whether answers are shown as they arrive.
+    /// Whether answers are also sent in pieces, as [`Message::StreamEvent`](crate::Message::StreamEvent).
     pub include_partial_messages: bool,
-    /// Which settings files count: `user`, `project`, `local`. None of them, where it is an empty list.
+    /// Settings files to read: `user`, `project`, `local`; none of them if the list is empty.
     pub setting_sources: Option<Vec<String>>,
-    /// More settings, an object as in a settings file.
+    /// Additional settings, an object as in a settings file.
     pub settings: Option<Value>,
-    /// Features of the API to ask for.
+    /// Beta features of the model's API to ask for.
     pub betas: Vec<String>,
-    /// Variables on top of those of the process: keys, base addresses.
+    /// Environment variables in addition to those of the process: keys, base addresses.
     pub env: BTreeMap<String, String>,
-    /// Whether the query has a log of its own, with all that is worth knowing where something goes wrong. Without one, what
-    /// happens goes to the subscriber of `tracing` that the program has set.
+    /// Whether the query writes a log of its own, at level `debug`. Without one, events go to the subscriber of
+    /// `tracing` that the program has set.
     pub debug: bool,
-    /// The file at whose end that log is written, in the place of standard error; with it there is a log.
+    /// File to which that log is appended, in place of standard error; turns the log on.
     pub debug_file: Option<PathBuf>,
-    /// Ends the run when it is cancelled; [`Query::exit_reason`](super::Query::exit_reason) is `aborted` then.
+    /// Token that aborts the run when cancelled; [`Query::exit_reason`](super::Query::exit_reason) is `Aborted` then.
     pub abort: CancellationToken,
 }
 
-/// The system prompt.
+/// System prompt of a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SystemPrompt {
-    /// The one that `ah` has.
+    /// The built-in one.
     #[default]
     BuiltIn,
-    /// The one that `ah` has, and this behind it.
+    /// The built-in one with this text appended.
     Appended(String),
-    /// This one.
+    /// This text.
     Own(String),
 }
 
-/// A call that somebody is asked about.
+/// A tool call that needs permission.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ToolRequest {
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// What it is called with.
+    /// Input of the call.
     pub input: Map<String, Value>,
-    /// The id of the call.
+    /// Id of the call.
     pub tool_use_id: String,
-    /// What the user could save so as not to be asked again.
+    /// Permission updates that would avoid this question in future.
     pub suggestions: Vec<PermissionUpdate>,
 }
 
-/// What is said of it.
+/// Decision about a tool call.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Decision {
-    /// It may happen.
+    /// The call is allowed.
     Allow,
-    /// It may happen with another input, and the permissions change.
+    /// The call is allowed with changes.
     AllowWith {
-        /// The input, if another one.
+        /// Input that replaces the call's own.
         input: Option<Map<String, Value>>,
-        /// What changes.
+        /// Changes of the permissions.
         updates: Vec<PermissionUpdate>,
     },
-    /// It may not happen, and the model is told why.
+    /// The call is denied.
     Deny {
-        /// Why.
+        /// Message for the model.
         message: String,
         /// Whether the run ends.
         interrupt: bool,
@@ -139,44 +155,348 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// In the words of the protocol.
-    pub(super) fn told(self, asked: Map<String, Value>) -> Value {
-        match self {
-            Self::Allow => json!({"behavior": "allow", "updatedInput": asked}),
-            Self::AllowWith { input, updates } => json!({
-                "behavior": "allow",
-                "updatedInput": input.unwrap_or(asked),
-                "updatedPermissions": updates,
-            }),
-            Self::Deny { message, interrupt } => {
-                json!({"behavior": "deny", "message": message, "interrupt": interrupt})
-            }
+    /// Returns a denial with a message for the model, after which the run goes on.
+    pub fn deny(message: impl Into<String>) -> Self {
+        Self::Deny {
+            message: message.into(),
+            interrupt: false,
         }
     }
 }
 
-/// Somebody who is asked when something happens.
+impl From<Decision> for PermissionAnswer {
+    fn from(decision: Decision) -> Self {
+        match decision {
+            Decision::Allow => Self::Allow {
+                input: None,
+                updates: Vec::new(),
+            },
+            Decision::AllowWith { input, updates } => Self::Allow {
+                input: input.map(|input| Value::Object(input).into()),
+                updates,
+            },
+            Decision::Deny { message, interrupt } => Self::Deny { message, interrupt },
+        }
+    }
+}
+
+/// Callback for an event of the run.
+///
+/// ```
+/// use ah::{HookCallback, HookEvent, Options};
+/// use serde_json::json;
+///
+/// let hook = HookCallback::new(HookEvent::PreToolUse, |input| async move {
+///     eprintln!("{}", input.payload["tool_name"]);
+///     json!({})
+/// });
+/// let options = Options::new().hook(hook.matching("Bash|Write"));
+/// assert_eq!(options.hooks.len(), 1);
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct HookCallback {
-    /// When.
+    /// Event at which it is called.
     pub event: HookEvent,
-    /// Which tools, or which kinds of the event: a name, several with `|`, a pattern; all, where it is `None`.
+    /// Filter for tools, or kinds of the event: a name, several separated by `|`, or a pattern; `None` matches all.
     pub matcher: Option<String>,
-    /// What is asked; it answers with the object that a hook command would print.
+    /// Closure to call; it returns the object that a hook command would print.
     pub ask: Arc<dyn Fn(HookInput) -> BoxFuture<Value> + Send + Sync>,
 }
 
-/// What a hook is told.
+impl HookCallback {
+    /// Creates a hook that is called at every `event`. `ask` returns the object that a hook command would print; `{}`
+    /// is no opinion.
+    pub fn new<F>(event: HookEvent, ask: impl Fn(HookInput) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Value> + Send + 'static,
+    {
+        Self {
+            event,
+            matcher: None,
+            ask: Arc::new(move |input| Box::pin(ask(input))),
+        }
+    }
+
+    /// Restricts the hook to tools, or kinds of the event, that match.
+    #[must_use]
+    pub fn matching(self, matcher: impl Into<String>) -> Self {
+        Self {
+            matcher: Some(matcher.into()),
+            ..self
+        }
+    }
+}
+
+/// Input of a hook.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct HookInput {
-    /// The payload that a hook command reads.
+    /// Payload that a hook command would read.
     pub payload: Value,
-    /// The call it is about, if it is about one.
+    /// Id of the tool call that the event is about, if any.
     pub tool_use_id: Option<String>,
 }
 
+/// Setters. Each returns the options, so that calls can be chained.
 impl Options {
-    /// Returns the overrides that they mean.
+    /// Creates the options with nothing set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the model, by any name that `--model` takes.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model = Some(name.into());
+        self
+    }
+
+    /// Sets the model that answers if the main one stays overloaded or fails.
+    #[must_use]
+    pub fn fallback_model(mut self, name: impl Into<String>) -> Self {
+        self.fallback_model = Some(name.into());
+        self
+    }
+
+    /// Replaces the built-in system prompt.
+    #[must_use]
+    pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.system_prompt = SystemPrompt::Own(text.into());
+        self
+    }
+
+    /// Appends to the built-in system prompt.
+    #[must_use]
+    pub fn append_system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.system_prompt = SystemPrompt::Appended(text.into());
+        self
+    }
+
+    /// Limits the number of model calls.
+    #[must_use]
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = Some(turns);
+        self
+    }
+
+    /// Limits the cost in US dollars.
+    #[must_use]
+    pub fn max_budget_usd(mut self, dollars: f64) -> Self {
+        self.max_budget_usd = Some(dollars);
+        self
+    }
+
+    /// Limits the thinking tokens of an answer; 0 turns thinking off.
+    #[must_use]
+    pub fn max_thinking_tokens(mut self, tokens: u32) -> Self {
+        self.max_thinking_tokens = Some(tokens);
+        self
+    }
+
+    /// Restricts the built-in tools to these.
+    #[must_use]
+    pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tools = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Allows calls that match this permission rule.
+    #[must_use]
+    pub fn allow(mut self, rule: impl Into<String>) -> Self {
+        self.allowed_tools.push(rule.into());
+        self
+    }
+
+    /// Denies calls that match this permission rule.
+    #[must_use]
+    pub fn deny(mut self, rule: impl Into<String>) -> Self {
+        self.disallowed_tools.push(rule.into());
+        self
+    }
+
+    /// Adds a tool of the program; it replaces another of the same name.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.own_tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Sets a model of the program, in place of `model`.
+    #[must_use]
+    pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Runs the conversation itself with this subagent definition.
+    #[must_use]
+    pub fn agent(mut self, name: impl Into<String>) -> Self {
+        self.agent = Some(name.into());
+        self
+    }
+
+    /// Adds a subagent definition, in the form of the official SDKs.
+    #[must_use]
+    pub fn define_agent(mut self, name: impl Into<String>, definition: Value) -> Self {
+        self.agents.insert(name.into(), definition);
+        self
+    }
+
+    /// Sets the working directory.
+    #[must_use]
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(folder.into());
+        self
+    }
+
+    /// Adds a working directory.
+    #[must_use]
+    pub fn directory(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.additional_directories.push(folder.into());
+        self
+    }
+
+    /// Sets the UUID of the new session.
+    #[must_use]
+    pub fn session_id(mut self, uuid: impl Into<String>) -> Self {
+        self.session_id = Some(uuid.into());
+        self
+    }
+
+    /// Resumes a session, by id or name.
+    #[must_use]
+    pub fn resume(mut self, session: impl Into<String>) -> Self {
+        self.resume = Some(session.into());
+        self
+    }
+
+    /// Sets whether a resumed session is copied first.
+    #[must_use]
+    pub fn fork_session(mut self, forks: bool) -> Self {
+        self.fork_session = forks;
+        self
+    }
+
+    /// Sets whether to resume the session that was used last.
+    #[must_use]
+    pub fn continue_last(mut self, continues: bool) -> Self {
+        self.continue_last = continues;
+        self
+    }
+
+    /// Sets whether the session is kept in memory only.
+    #[must_use]
+    pub fn ephemeral(mut self, is_ephemeral: bool) -> Self {
+        self.ephemeral = is_ephemeral;
+        self
+    }
+
+    /// Sets the permission mode for calls that no rule covers.
+    #[must_use]
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.permission_mode = Some(mode);
+        self
+    }
+
+    /// Adds a callback for an event of the run.
+    #[must_use]
+    pub fn hook(mut self, hook: HookCallback) -> Self {
+        self.hooks.push(hook);
+        self
+    }
+
+    /// Adds an MCP server, as in `.mcp.json`.
+    #[must_use]
+    pub fn mcp_server(mut self, name: impl Into<String>, server: Value) -> Self {
+        self.mcp_servers.insert(name.into(), server);
+        self
+    }
+
+    /// Sets whether answers are also sent in pieces.
+    #[must_use]
+    pub fn include_partial_messages(mut self, includes: bool) -> Self {
+        self.include_partial_messages = includes;
+        self
+    }
+
+    /// Restricts the settings files to these: `user`, `project`, `local`.
+    #[must_use]
+    pub fn setting_sources(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.setting_sources = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets additional settings, an object as in a settings file.
+    #[must_use]
+    pub fn settings(mut self, settings: Value) -> Self {
+        self.settings = Some(settings);
+        self
+    }
+
+    /// Asks for a beta feature of the model's API.
+    #[must_use]
+    pub fn beta(mut self, name: impl Into<String>) -> Self {
+        self.betas.push(name.into());
+        self
+    }
+
+    /// Sets an environment variable of the query.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets whether the query writes a log of its own.
+    #[must_use]
+    pub fn debug(mut self, is_on: bool) -> Self {
+        self.debug = is_on;
+        self
+    }
+
+    /// Appends the log of the query to this file.
+    #[must_use]
+    pub fn debug_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.debug_file = Some(file.into());
+        self
+    }
+
+    /// Sets the token that aborts the run when cancelled.
+    #[must_use]
+    pub fn abort(mut self, token: CancellationToken) -> Self {
+        self.abort = token;
+        self
+    }
+
+    /// Sets the callback for calls that neither a rule nor the permission mode covers.
+    ///
+    /// ```
+    /// use ah::{Decision, Options};
+    ///
+    /// let options = Options::new().can_use_tool(|request| async move {
+    ///     match &*request.tool_name {
+    ///         "Write" => Decision::deny("nothing is written today"),
+    ///         _ => Decision::Allow,
+    ///     }
+    /// });
+    /// assert!(options.can_use_tool.is_some());
+    /// ```
+    #[must_use]
+    pub fn can_use_tool<F>(
+        mut self,
+        decide: impl Fn(ToolRequest) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Decision> + Send + 'static,
+    {
+        self.can_use_tool = Some(Arc::new(move |request| Box::pin(decide(request))));
+        self
+    }
+}
+
+impl Options {
+    /// Returns the configuration overrides for these options.
     pub(super) fn overrides(&self) -> Result<Overrides, Error> {
         let mut overrides = Overrides {
             model: self.model.clone(),
@@ -220,7 +540,7 @@ impl Options {
         Ok(overrides)
     }
 
-    /// Returns the session that they choose.
+    /// Returns the session for these options.
     pub(super) fn plan(&self) -> Result<SessionPlan, Error> {
         let resumed = self.resume.clone().filter(|id| !id.is_empty());
         let choice = match resumed {

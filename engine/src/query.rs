@@ -1,173 +1,233 @@
-//! A prompt on its way: a stream of messages, and what can be asked for meanwhile.
+//! A prompt run by the engine: a stream of messages, and requests to the run meanwhile.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::thread;
 
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error};
-use ah_conversation::{Environment, ExitReason, Interface, PermissionMode, Usage};
-use ah_protocol::stream_json::{Served, Source, Streams};
+use ah_conversation::{
+    ContentBlock, Environment, ExitReason, Host, Interface, PermissionMode, Usage,
+};
+use ah_protocol::stream_json::{Messages, Program, Requests, Served};
+use ah_protocol::{Message, ResultMessage};
 use futures_util::Stream;
-use serde_json::{Value, json};
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc;
+use serde_json::Value;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::host::{self, Ends, Host};
-use super::message::{Message, ResultMessage};
+use super::host::{ClosureHook, PermissionCallback};
 use super::options::Options;
 use crate::assemble::HostExtensions;
 use crate::log::log_of;
-use crate::serve::{ServeRequest, serve_host};
+use crate::serve::{ServeRequest, serve_program};
 
-/// What a query tells, or why it could not go on.
-type Told = Result<Message, Error>;
-
-/// Runs `prompt`. The work begins at once, on a thread of its own, and waits where the messages are not read.
+/// Runs `prompt`. The work begins at once, on a thread of its own, and waits while messages are not read.
 ///
-/// What keeps it from beginning (no key, no such session, a setting that cannot be read) is the first item of the
-/// stream; how it ended is the last: a [`Message::Result`].
+/// An error that prevents the run (no key, no such session, an invalid setting) is an item of the stream, and the only
+/// one. Otherwise the last item is a [`Message::Result`].
+///
+/// ```
+/// use ah::{Message, Options, query};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// // The scripted model `demo` needs no key and no network.
+/// let options = Options::new().model("script:demo").ephemeral(true).max_turns(1);
+/// # let folder = tempfile::tempdir()?;
+/// # let options = options.cwd(folder.path()).setting_sources([""; 0]);
+/// let mut query = query("Hello", options);
+/// while let Some(message) = query.next().await {
+///     if let Message::Assistant(answer) = message? {
+///         println!("{}", answer.text());
+///     }
+/// }
+/// assert!(query.result().is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn query(prompt: impl Into<String>, options: Options) -> Query {
     let abort = options.abort.clone();
     let stop = abort.child_token();
-    let (tell, told) = mpsc::channel(1);
-    let (host, ends) = Host::begin(options.clone(), &prompt.into());
+    let (mut program, requests, messages) = Program::new();
+    if let Some(decide) = options.can_use_tool.clone() {
+        let host: Arc<dyn Host> = Arc::new(PermissionCallback(decide));
+        program.host = Some(host);
+    }
+    program.hooks = ClosureHook::all(&options.hooks);
+    requests.prompt(vec![ContentBlock::text(prompt.into())]);
+    let (failed, failure) = oneshot::channel();
     let task = Task {
         options,
-        host: host.clone(),
         stop: stop.clone(),
-        tell: tell.clone(),
     };
     let spawned = thread::Builder::new()
         .name("query".to_owned())
-        .spawn(move || task.perform(ends));
-    if let Err(error) = spawned {
-        let _ = tell.try_send(Err(Error::failure(format!("cannot begin: {error}"))));
-    }
+        .spawn(move || {
+            if let Err(error) = task.perform(program) {
+                // The query may have been dropped.
+                let _ = failed.send(error);
+            }
+        });
+    let failure = match spawned {
+        Ok(_) => failure,
+        Err(error) => {
+            let (failed, failure) = oneshot::channel();
+            let _ = failed.send(Error::failure(format!("cannot begin: {error}")));
+            failure
+        }
+    };
     Query {
-        host,
+        requests: Some(requests),
+        messages,
+        failure: Some(failure),
         stop,
         abort,
-        told,
-        backlog: VecDeque::new(),
         session_id: None,
         usage: Usage::default(),
         result: None,
     }
 }
 
-/// A prompt on its way. Dropped, it ends; what was said is stored.
+/// A run of a prompt: a stream of its messages. Dropping it ends the run; all messages so far are stored.
+///
+/// ```
+/// # use ah::{Options, query};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let folder = tempfile::tempdir()?;
+/// # let options = Options::new().model("script:demo").ephemeral(true).cwd(folder.path());
+/// # let options = options.setting_sources([""; 0]).max_turns(1);
+/// let mut query = query("Hello", options);
+/// while let Some(message) = query.next().await {
+///     message?;
+/// }
+/// println!("session {:?}", query.session_id());
+/// println!("ended with {:?}", query.exit_reason());
+/// println!("{} tokens of output", query.total_usage().output_tokens);
+/// assert!(query.interrupt().await.is_err(), "it has ended");
+/// query.close().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Query {
-    host: Arc<Host>,
+    /// `None` once the result was read; the session ends then.
+    requests: Option<Requests>,
+    messages: Messages,
+    /// Closed when the thread has ended; `None` once it was read.
+    failure: Option<oneshot::Receiver<Error>>,
     stop: CancellationToken,
     abort: CancellationToken,
-    told: mpsc::Receiver<Told>,
-    /// What came while an answer was waited for.
-    backlog: VecDeque<Told>,
     session_id: Option<String>,
     usage: Usage,
     result: Option<Box<ResultMessage>>,
 }
 
 impl Query {
-    /// The next message; `None` when all is said.
-    pub async fn next(&mut self) -> Option<Told> {
+    /// Returns the next message; `None` after the last one.
+    pub async fn next(&mut self) -> Option<Result<Message, Error>> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
-    /// Ends the run that is on; its result still comes.
+    /// Interrupts the current run; its result still comes.
+    ///
+    /// ```no_run
+    /// # async fn interrupt(query: ah::Query) -> Result<(), ah::Error> {
+    /// query.interrupt().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Where the query has ended.
-    pub async fn interrupt(&mut self) -> Result<(), Error> {
-        self.ask(json!({"subtype": "interrupt"})).await
+    /// If the query has ended.
+    pub async fn interrupt(&self) -> Result<(), Error> {
+        granted(self.requests()?.interrupt().await)
     }
 
-    /// Changes what is allowed from the next call on.
+    /// Changes the permission mode from the next call on.
+    ///
+    /// ```no_run
+    /// # async fn plan(query: ah::Query) -> Result<(), ah::Error> {
+    /// query.set_permission_mode(ah::conversation::PermissionMode::Plan).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Where that mode may not be chosen, or the query has ended.
-    pub async fn set_permission_mode(&mut self, mode: PermissionMode) -> Result<(), Error> {
-        self.ask(json!({"subtype": "set_permission_mode", "mode": mode.as_str()}))
-            .await
+    /// If the mode may not be chosen, or the query has ended.
+    pub async fn set_permission_mode(&self, mode: PermissionMode) -> Result<(), Error> {
+        granted(self.requests()?.set_permission_mode(mode).await)
     }
 
-    /// Asks another model from the next step on; `None` means the one of the settings.
+    /// Changes the model from the next step on; `None` restores the configured one.
+    ///
+    /// ```no_run
+    /// # async fn change(query: ah::Query) -> Result<(), ah::Error> {
+    /// query.set_model(Some("haiku")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Where there is no such model or no key for it, or the query has ended.
-    pub async fn set_model(&mut self, model: Option<&str>) -> Result<(), Error> {
-        self.ask(json!({"subtype": "set_model", "model": model}))
-            .await
+    /// If there is no such model or no key for it, or the query has ended.
+    pub async fn set_model(&self, model: Option<&str>) -> Result<(), Error> {
+        granted(self.requests()?.set_model(model).await)
     }
 
-    /// Changes how many tokens of thought there are at most from the next step on; `None` means as at the start.
+    /// Changes the thinking budget in tokens from the next step on; `None` restores the configured one.
+    ///
+    /// ```no_run
+    /// # async fn change(query: ah::Query) -> Result<(), ah::Error> {
+    /// query.set_max_thinking_tokens(Some(4096)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Where the query has ended.
-    pub async fn set_max_thinking_tokens(&mut self, tokens: Option<u32>) -> Result<(), Error> {
-        self.ask(json!({"subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens}))
-            .await
+    /// If the query has ended.
+    pub async fn set_max_thinking_tokens(&self, tokens: Option<u32>) -> Result<(), Error> {
+        granted(self.requests()?.set_max_thinking_tokens(tokens).await)
     }
 
-    /// Ends the query, and returns when what was said is stored. What its tools have started was asked to end then, and
-    /// is killed a second later.
+    /// Ends the query, and returns when all messages are stored. Processes of tools have been asked to end by then, and
+    /// are killed a second later.
     pub async fn close(mut self) {
         self.stop.cancel();
-        while self.told.recv().await.is_some() {}
+        self.requests = None;
+        while self.next().await.is_some() {}
     }
 
-    /// The session, once a message has named it: what [`Options::resume`] takes.
+    /// Returns the session's id, once a message has named it, for [`Options::resume`].
     pub fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 
-    /// All tokens, once the result has come.
+    /// Returns the tokens of all model calls, once the result was read.
     pub fn total_usage(&self) -> Usage {
         self.usage
     }
 
-    /// The result, once it has come.
+    /// Returns the result, once it was read.
     pub fn result(&self) -> Option<&ResultMessage> {
         self.result.as_deref()
     }
 
-    /// Why it ended, once the result has come.
+    /// Returns the reason why the run ended, once the result was read.
     pub fn exit_reason(&self) -> Option<ExitReason> {
         let result = self.result.as_deref()?;
-        let ending = result.data.get("terminal_reason").and_then(Value::as_str);
-        Some(match (&*result.subtype, ending) {
-            _ if self.abort.is_cancelled() => ExitReason::Aborted,
-            ("error_max_turns", _) => ExitReason::MaxTurns,
-            ("error_max_budget_usd", _) => ExitReason::MaxBudget,
-            (_, Some("aborted_streaming" | "aborted_tools")) => ExitReason::Interrupted,
-            ("success", _) if !result.is_error => match result.stop_reason.as_deref() {
-                Some("stop_sequence") => ExitReason::StopSequence,
-                Some("end_turn") | None => ExitReason::EndTurn,
-                Some(other) => ExitReason::Other(other.to_owned()),
-            },
-            _ => ExitReason::Error,
-        })
+        if self.abort.is_cancelled() {
+            return Some(ExitReason::Aborted);
+        }
+        Some(result.exit_reason.clone().unwrap_or(ExitReason::Error))
     }
 
-    /// Asks the engine for something, and keeps what it tells meanwhile.
-    async fn ask(&mut self, request: Value) -> Result<(), Error> {
-        let mut answer = self.host.ask(&request);
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut answer => return host::granted(answer),
-                told = self.told.recv() => match told {
-                    Some(told) => self.backlog.push_back(told),
-                    None => return Err(Error::failure("the query has ended")),
-                },
-            }
-        }
+    fn requests(&self) -> Result<&Requests, Error> {
+        let requests = self.requests.as_ref();
+        requests.ok_or_else(|| Error::failure("the query has ended"))
     }
 
     fn note(&mut self, message: &Message) {
@@ -177,9 +237,10 @@ impl Query {
             Message::Result(result) => {
                 self.usage = result.usage;
                 self.result = Some(result.clone());
+                self.requests = None;
                 &result.data
             }
-            Message::User(_) | Message::StreamEvent(_) | Message::Other(_) => return,
+            _ => return,
         };
         if let Some(id) = named.get("session_id").and_then(Value::as_str)
             && !id.is_empty()
@@ -190,17 +251,23 @@ impl Query {
 }
 
 impl Stream for Query {
-    type Item = Told;
+    type Item = Result<Message, Error>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Told>> {
-        let told = match self.backlog.pop_front() {
-            Some(told) => Some(told),
-            None => std::task::ready!(self.told.poll_recv(context)),
-        };
-        if let Some(Ok(message)) = &told {
-            self.note(message);
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Message, Error>>> {
+        if let Some(message) = ready!(Pin::new(&mut self.messages).poll_next(context)) {
+            self.note(&message);
+            return Poll::Ready(Some(Ok(message)));
         }
-        Poll::Ready(told)
+        let Some(failure) = &mut self.failure else {
+            return Poll::Ready(None);
+        };
+        let failure = ready!(Pin::new(failure).poll(context));
+        self.failure = None;
+        self.requests = None;
+        Poll::Ready(failure.ok().map(Err))
     }
 }
 
@@ -210,25 +277,19 @@ impl Drop for Query {
     }
 }
 
-/// The work of a query.
+fn granted(answer: Result<(), String>) -> Result<(), Error> {
+    answer.map_err(Error::failure)
+}
+
+/// Work of a query, on its thread.
 struct Task {
     options: Options,
-    host: Arc<Host>,
     stop: CancellationToken,
-    tell: mpsc::Sender<Told>,
 }
 
 impl Task {
-    fn perform(self, ends: Ends) {
-        let tell = self.tell.clone();
-        if let Err(error) = self.logged(ends) {
-            // Nobody may be there to hear it.
-            let _ = tell.blocking_send(Err(error));
-        }
-    }
-
-    /// Runs with the log that the options ask for; nobody else's is touched.
-    fn logged(self, ends: Ends) -> Result<(), Error> {
+    /// Runs with the log of the options, if there is one; only this thread writes to it.
+    fn perform(self, program: Program) -> Result<(), Error> {
         let environment = environment(&self.options)?;
         let file = self.options.debug_file.clone();
         let filter = self.options.debug.then_some("debug");
@@ -238,12 +299,12 @@ impl Task {
             None
         };
         match log {
-            Some(log) => tracing::dispatcher::with_default(&log, || self.run(ends, environment)),
-            None => self.run(ends, environment),
+            Some(log) => tracing::dispatcher::with_default(&log, || self.run(program, environment)),
+            None => self.run(program, environment),
         }
     }
 
-    fn run(self, ends: Ends, environment: Environment) -> Result<(), Error> {
+    fn run(self, program: Program, environment: Environment) -> Result<(), Error> {
         let config = Config::resolve(
             self.options.overrides()?,
             Interface::AgentSdk,
@@ -260,12 +321,7 @@ impl Task {
             let error = Error::failure("this program cannot confine its commands");
             return Err(error.hint("call `ah::enter()` first thing in its `main`"));
         }
-        let runtime = runtime()?;
         let request = ServeRequest {
-            streams: Streams {
-                source: Source::Lines(Box::new(ends.input)),
-                output: Box::new(ends.output),
-            },
             plan: self.options.plan()?,
             fork_at: None,
             config: &config,
@@ -276,18 +332,9 @@ impl Task {
             },
             warn: Arc::new(|text| tracing::warn!("{text}")),
         };
-        // On a thread of its own, since the engine waits at its end until its last line is taken.
-        let (host, lines, tell) = (self.host, ends.lines, self.tell);
-        let callbacks = self::runtime()?;
-        let relay = thread::Builder::new()
-            .name("host".to_owned())
-            .spawn(move || callbacks.block_on(relay(host, lines, tell)));
-        let relay = relay.map_err(|error| Error::failure(format!("cannot begin: {error}")))?;
-        let engaged = runtime.block_on(serve_host(request));
-        drop(runtime);
-        // It ends with the engine's last line. A panic of a callback is its owner's, and was told.
-        let _ = relay.join();
-        match engaged? {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Error::failure(format!("cannot begin: {error}")))?;
+        match runtime.block_on(serve_program(program, request))? {
             (Served::Ended { .. } | Served::Closed(_), _) => Ok(()),
             (Served::Refused, refusal) => Err(refusal),
             (Served::Lost(error), _) => Err(error.into()),
@@ -295,27 +342,7 @@ impl Task {
     }
 }
 
-fn runtime() -> Result<Runtime, Error> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Error::failure(format!("cannot begin: {error}")))
-}
-
-/// Hands on what the engine says, until it has said all.
-async fn relay(host: Arc<Host>, mut lines: mpsc::Receiver<Vec<u8>>, tell: mpsc::Sender<Told>) {
-    while let Some(line) = lines.recv().await {
-        let Some(message) = host.take(&line) else {
-            continue;
-        };
-        let is_last = matches!(message, Message::Result(_));
-        // Where nobody listens any more, the engine is at its end too, and is heard out.
-        let _ = tell.send(Ok(message)).await;
-        if is_last {
-            host.end();
-        }
-    }
-}
-
-/// The variables of the process and those of the options, in the folder that they name.
+/// Returns the variables of the process and those of the options, in the working directory of the options.
 fn environment(options: &Options) -> Result<Environment, Error> {
     let process = ah_config::environment::read(None)?;
     let cwd = match &options.cwd {

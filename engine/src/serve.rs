@@ -11,7 +11,9 @@ use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
 use ah_conversation::{Clock, MessageId, SessionId, Time};
 use ah_mcp::{SdkHost, SdkPipe};
-use ah_protocol::stream_json::{Asks, Initialize, Pipe, Pipes, Served, Streams, Wanted, serve};
+use ah_protocol::stream_json::{
+    self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
+};
 use ah_protocol::{AgentInfo, Engaged, Engine, Ids, Introduction, Refusal, Setting};
 use ah_store::{Paths, SessionStore, SystemClock, uuid_of};
 use async_trait::async_trait;
@@ -31,10 +33,8 @@ use crate::warn::Warn;
 /// The version of the program that the official SDKs know: what it does is what we do, and they read the digits.
 const STANDS_IN_FOR: &str = "2.1.329";
 
-/// A conversation with a host.
+/// Session to serve, and the settings it starts with.
 pub struct ServeRequest<'a> {
-    /// Both directions of it.
-    pub streams: Streams,
     /// The session that the host wants.
     pub plan: SessionPlan,
     /// The number of the message at which the session is forked.
@@ -49,33 +49,51 @@ pub struct ServeRequest<'a> {
     pub warn: Warn,
 }
 
-/// Serves a host to the end. Returns how it ended, and why there was no session if there was none.
+/// Serves another process over `streams` until it ends. Returns how it ended, and the reason if no session was opened.
 ///
 /// # Errors
 ///
 /// If the required sandbox is unavailable.
-pub async fn serve_host(request: ServeRequest<'_>) -> Result<(Served, Error), Error> {
-    let config = request.config;
-    if let Some(warning) = SandboxProbe::warning(config) {
-        (request.warn)(&warning);
-    }
-    let workshop = Arc::new(Workshop {
-        probe: SandboxProbe::begin(config)?,
-        config: config.clone(),
-        plan: request.plan,
-        fork_at: request.fork_at,
-        extensions: request.extensions,
-        warn: request.warn,
-        refusal: OnceLock::new(),
-        first_words: Mutex::new(None),
-        held: OnceLock::new(),
-        begun: Mutex::new(None),
-    });
+pub async fn serve_host(
+    streams: Streams,
+    request: ServeRequest<'_>,
+) -> Result<(Served, Error), Error> {
+    let (stop, wanted) = (request.stop.clone(), wanted(request.config));
+    let opener = SessionOpener::new(request)?;
+    let ids = Arc::new(SystemIds::default());
+    let served = serve(streams, opener.clone(), ids, wanted, &stop).await;
+    Ok(opener.finish(served).await)
+}
+
+/// Serves this program, with values in place of lines, until its requests end. Returns how it ended, and the reason if
+/// no session was opened.
+///
+/// # Errors
+///
+/// If the required sandbox is unavailable.
+pub async fn serve_program(
+    program: Program,
+    request: ServeRequest<'_>,
+) -> Result<(Served, Error), Error> {
+    let (stop, wanted) = (request.stop.clone(), wanted(request.config));
+    let wanted = Wanted {
+        // The program's own host is asked, if it has one.
+        asks: Asks::Nobody,
+        ..wanted
+    };
+    let opener = SessionOpener::new(request)?;
+    let ids = Arc::new(SystemIds::default());
+    let served = stream_json::serve_program(program, opener.clone(), ids, wanted, &stop).await;
+    Ok(opener.finish(served).await)
+}
+
+/// Returns the additional messages that the configuration asks for.
+fn wanted(config: &Config) -> Wanted {
     let reads_state = config
         .environment
         .get("CLAUDE_CODE_SDK_READS_SESSION_STATE");
     let host = config.run.host;
-    let wanted = Wanted {
+    Wanted {
         partial_messages: host.partial_messages,
         replays: host.replays,
         hooks: host.hook_events,
@@ -86,16 +104,11 @@ pub async fn serve_host(request: ServeRequest<'_>) -> Result<(Served, Error), Er
         } else {
             Asks::Nobody
         },
-    };
-    let ids = Arc::new(SystemIds::default());
-    let served = serve(request.streams, workshop.clone(), ids, wanted, request.stop);
-    let served = served.await;
-    workshop.clear_away().await;
-    Ok((served, workshop.refusal()))
+    }
 }
 
-/// Puts the session together once the program has said what it wants.
-struct Workshop {
+/// Opens the session once the host has said what it wants.
+struct SessionOpener {
     probe: SandboxProbe,
     config: Config,
     plan: SessionPlan,
@@ -112,7 +125,32 @@ struct Workshop {
     begun: Mutex<Option<Arc<SessionStore>>>,
 }
 
-impl Workshop {
+impl SessionOpener {
+    fn new(request: ServeRequest<'_>) -> Result<Arc<Self>, Error> {
+        let config = request.config;
+        if let Some(warning) = SandboxProbe::warning(config) {
+            (request.warn)(&warning);
+        }
+        Ok(Arc::new(Self {
+            probe: SandboxProbe::begin(config)?,
+            config: config.clone(),
+            plan: request.plan,
+            fork_at: request.fork_at,
+            extensions: request.extensions,
+            warn: request.warn,
+            refusal: OnceLock::new(),
+            first_words: Mutex::new(None),
+            held: OnceLock::new(),
+            begun: Mutex::new(None),
+        }))
+    }
+
+    /// Removes what is empty; returns how it ended with the reason why no session was opened.
+    async fn finish(&self, served: Served) -> (Served, Error) {
+        self.clear_away().await;
+        (served, self.refusal())
+    }
+
     fn config(&self) -> &Config {
         self.held.get().unwrap_or(&self.config)
     }
@@ -232,7 +270,7 @@ impl Workshop {
 }
 
 #[async_trait]
-impl Engine for Workshop {
+impl Engine for SessionOpener {
     fn introduction(&self) -> Introduction {
         let config = self.config();
         let (commands, _) = extensions::commands(config);

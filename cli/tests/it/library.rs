@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ah::conversation::{ExitReason, PermissionMode, Usage};
-use ah::{Message, Options, Query, SystemPrompt, query};
+use ah::{Message, Options, Query, query};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
@@ -28,16 +28,13 @@ fn options(world: &World, server: &Server) -> Options {
         ("ANTHROPIC_API_KEY", "key-of-a-test".to_owned()),
         ("IS_SANDBOX", "1".to_owned()),
     ];
-    Options {
-        model: Some("sonnet".to_owned()),
-        cwd: Some(world.project()),
-        env: variables
-            .map(|(name, value)| (name.to_owned(), value))
-            .into(),
-        permission_mode: Some(PermissionMode::BypassPermissions),
-        setting_sources: Some(Vec::new()),
-        ..Options::default()
-    }
+    let options = Options::new()
+        .model("sonnet")
+        .cwd(world.project())
+        .permission_mode(PermissionMode::BypassPermissions)
+        .setting_sources([""; 0]);
+    let variables = variables.into_iter();
+    variables.fold(options, |options, (name, value)| options.env(name, value))
 }
 
 /// The kinds of all messages to the end.
@@ -100,10 +97,7 @@ async fn a_query_is_a_stream_of_messages() {
     assert_eq!(texts(&connection, "assistant"), ["Done."]);
     let id = query.session_id().unwrap().to_owned();
     let server = Server::new([says("Again.")]);
-    let resumed = Options {
-        resume: Some(id.clone()),
-        ..options(&world, &server)
-    };
+    let resumed = options(&world, &server).resume(id.clone());
     let mut query = ah::query("more", resumed);
     while let Some(message) = query.next().await {
         message.unwrap();
@@ -145,11 +139,9 @@ async fn an_abort_token_ends_the_run_as_aborted() {
     let abort = CancellationToken::new();
     let mut query = query(
         "go",
-        Options {
-            abort: abort.clone(),
-            include_partial_messages: true,
-            ..options(&world, &server)
-        },
+        options(&world, &server)
+            .abort(abort.clone())
+            .include_partial_messages(true),
     );
     while let Some(message) = query.next().await {
         if let Message::StreamEvent(piece) = message.unwrap()
@@ -239,20 +231,14 @@ async fn model_mode_and_thinking_change_while_it_runs() {
 #[tokio::test]
 async fn what_keeps_a_query_from_beginning_is_its_first_item() {
     let (world, server) = (World::new(), Server::new([says("Never.")]));
-    let nowhere = Options {
-        cwd: Some(world.file("nowhere")),
-        ..options(&world, &server)
-    };
+    let nowhere = options(&world, &server).cwd(world.file("nowhere"));
     let mut refused = query("go", nowhere);
     let error = refused.next().await.unwrap().unwrap_err();
     assert!(
         error.message.contains("there is no such folder"),
         "{error:?}"
     );
-    let unknown = Options {
-        resume: Some("0e0c8ee9-9f3d-4e1f-8d3b-2c1c3b8f6d51".to_owned()),
-        ..options(&world, &server)
-    };
+    let unknown = options(&world, &server).resume("0e0c8ee9-9f3d-4e1f-8d3b-2c1c3b8f6d51");
     let mut refused = query("go", unknown);
     let mut errors = Vec::new();
     while let Some(message) = refused.next().await {
@@ -265,10 +251,7 @@ async fn what_keeps_a_query_from_beginning_is_its_first_item() {
 #[tokio::test]
 async fn the_sandbox_needs_a_program_that_can_launch() {
     let (world, server) = (World::new(), Server::new([says("Never.")]));
-    let confined = Options {
-        settings: Some(json!({"sandbox": {"enabled": true}})),
-        ..options(&world, &server)
-    };
+    let confined = options(&world, &server).settings(json!({"sandbox": {"enabled": true}}));
     let error = query("go", confined).next().await.unwrap().unwrap_err();
     assert!(error.hint.unwrap().contains("enter()"));
     assert_eq!(server.requests().len(), 0);
@@ -283,10 +266,7 @@ async fn two_queries_at_once_do_not_disturb_each_other() {
         let server = Server::new([uses("Bash", json!({"command": command})), says(name)]);
         let mut query = query(
             name,
-            Options {
-                system_prompt: SystemPrompt::Own(format!("You are {name}.")),
-                ..options(&world, &server)
-            },
+            options(&world, &server).system_prompt(format!("You are {name}.")),
         );
         let mut last = String::new();
         while let Some(message) = query.next().await {
@@ -338,12 +318,10 @@ async fn a_query_runs_as_a_definition_and_has_a_log_of_its_own() {
     let log = world.file("query.log");
     let mut query = query(
         "go",
-        Options {
-            agent: Some("digger".to_owned()),
-            agents: [("digger".to_owned(), digger)].into_iter().collect(),
-            debug_file: Some(log.clone()),
-            ..options(&world, &server)
-        },
+        options(&world, &server)
+            .agent("digger")
+            .define_agent("digger", digger)
+            .debug_file(log.clone()),
     );
     while let Some(message) = query.next().await {
         message.unwrap();

@@ -38,7 +38,6 @@ pub async fn perform(
         }),
     };
     let request = ServeRequest {
-        streams: Streams { source, output },
         plan: plan(options, config.interface)?,
         fork_at,
         config,
@@ -46,7 +45,7 @@ pub async fn perform(
         extensions: HostExtensions::default(),
         warn: Arc::new(ah_terminal::warn),
     };
-    let (served, refusal) = serve_host(request).await?;
+    let (served, refusal) = serve_host(Streams { source, output }, request).await?;
     if format == OutputFormat::Json && !matches!(served, Served::Refused) {
         let printed = kept.print(options.output.verbose);
         printed.map_err(|error| output_error(&error))?;
