@@ -5,10 +5,19 @@ use std::sync::Arc;
 
 use ah_conversation::StoreError;
 
-/// Why something could not be done, in words for the user.
+/// Error with a message for the user.
 ///
-/// The message says what failed and on what; the hint, where there is one, what to try. [`kind`](Error::kind) is for
+/// The message says what failed and on what; the hint, if there is one, what to try. [`kind`](Error::kind) is for
 /// programs that react to it, [`source`](std::error::Error::source) for logs.
+///
+/// ```
+/// use ah_config::{Error, ErrorKind};
+///
+/// let error = Error::usage("the agent has no model").hint("name one");
+/// assert_eq!(error.kind, ErrorKind::Usage);
+/// assert_eq!(error.to_string(), "the agent has no model");
+/// assert_eq!(error.hint.as_deref(), Some("name one"));
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Error {

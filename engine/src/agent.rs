@@ -1,6 +1,7 @@
-//! An agent on ports of one's own, without settings files, sessions on disk or a protocol.
+//! An agent with a model, tools and a store of the caller's choice; it reads no settings files.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,21 +19,23 @@ use ah_conversation::{
     Thinking, Tool, Transcript,
 };
 #[cfg(feature = "sqlite")]
-use ah_store::SessionStore;
+use ah_store::{OpenError, Paths, SessionStore};
 use ah_store::SystemClock;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::instructions::milliseconds;
 use crate::model::model;
+#[cfg(feature = "sqlite")]
+use crate::open::busy;
 
-/// Is asked about calls that the permissions leave open.
+/// Callback for calls that the permissions leave open.
 type Ask = Arc<
     dyn Fn(PermissionRequest) -> Pin<Box<dyn Future<Output = PermissionAnswer> + Send>>
         + Send
         + Sync,
 >;
-/// Is shown each event.
+/// Callback for events.
 type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// A conversation with a model, tools and a store of the caller's choice.
@@ -69,11 +72,11 @@ impl Agent {
     }
 
     /// Runs `prompt` until the model is done, a limit is reached or the agent is stopped. Dropping the future ends the
-    /// run as a crash would: the next one goes on.
+    /// run like a crash; the next run resumes the conversation.
     ///
     /// # Errors
     ///
-    /// If the store fails. Everything else is told by the [`RunOutcome`].
+    /// If the store fails. Every other failure is in the [`RunOutcome`].
     pub async fn run(&mut self, prompt: impl Into<String>) -> Result<RunOutcome, Error> {
         let prompt = vec![ContentBlock::text(prompt.into())];
         let stop = Stop::abort(self.stop.child_token());
@@ -85,7 +88,7 @@ impl Agent {
         self.session.transcript()
     }
 
-    /// Ends the conversation: what tools have started ends too.
+    /// Ends the conversation and all processes that tools have started.
     ///
     /// # Errors
     ///
@@ -96,13 +99,32 @@ impl Agent {
 }
 
 /// Builds an [`Agent`].
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use ah::Agent;
+///
+/// # async fn build() -> Result<(), ah::Error> {
+/// let mut agent = Agent::builder()
+///     .model("sonnet")
+///     .store_file("chat.db")
+///     .timeout(Duration::from_secs(60))
+///     .on_event(|event| eprintln!("{}", event.kind.name()))
+///     .build()
+///     .await?;
+/// println!("{}", agent.run("Hello").await?.answer);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Default)]
 #[must_use]
 pub struct AgentBuilder {
     model: Option<Model>,
     tools: Vec<Arc<dyn Tool>>,
-    store: Option<Arc<dyn Store>>,
+    store: Option<StoreChoice>,
     system_prompt: String,
+    thinking: Thinking,
     limits: Limits,
     timeout: Option<Duration>,
     permissions: Option<Permissions>,
@@ -116,8 +138,14 @@ enum Model {
     Own(Arc<dyn Provider>),
 }
 
+enum StoreChoice {
+    #[cfg(feature = "sqlite")]
+    File(PathBuf),
+    Own(Arc<dyn Store>),
+}
+
 impl AgentBuilder {
-    /// Asks the model of this name: `sonnet`, `PROVIDER/NAME`, `script:FILE`. Its key and address come from the
+    /// Sets the model by name: `sonnet`, `PROVIDER/NAME`, `script:FILE`. Its key and address come from the
     /// environment of the process, as for `ah -m NAME`.
     pub fn model(self, name: impl Into<String>) -> Self {
         Self {
@@ -126,7 +154,7 @@ impl AgentBuilder {
         }
     }
 
-    /// Asks this model.
+    /// Sets a model of the program.
     pub fn provider(self, provider: Arc<dyn Provider>) -> Self {
         Self {
             model: Some(Model::Own(provider)),
@@ -146,13 +174,28 @@ impl AgentBuilder {
         self
     }
 
-    /// Keeps the conversation here; one that is there goes on. The default is a database in memory; without the feature
-    /// `sqlite` there is none.
+    /// Keeps the conversation in this store, and resumes one that is already there. The default is a database in memory;
+    /// without the feature `sqlite` there is none.
     pub fn store(self, store: Arc<dyn Store>) -> Self {
         Self {
-            store: Some(store),
+            store: Some(StoreChoice::Own(store)),
             ..self
         }
+    }
+
+    #[cfg(feature = "sqlite")]
+    /// Keeps the conversation in the database in this file, such as `chat.db`, and resumes one that is already there.
+    /// Only one agent can have it open.
+    pub fn store_file(self, path: impl Into<PathBuf>) -> Self {
+        Self {
+            store: Some(StoreChoice::File(path.into())),
+            ..self
+        }
+    }
+
+    /// Sets the thinking budget and effort. The default is up to the server.
+    pub fn thinking(self, thinking: Thinking) -> Self {
+        Self { thinking, ..self }
     }
 
     /// Sets the system prompt. The default is none.
@@ -189,7 +232,7 @@ impl AgentBuilder {
         }
     }
 
-    /// Sets what is allowed. The default allows all calls.
+    /// Sets the permission mode and rules. The default allows all calls.
     pub fn permissions(self, permissions: Permissions) -> Self {
         Self {
             permissions: Some(permissions),
@@ -208,7 +251,7 @@ impl AgentBuilder {
         }
     }
 
-    /// Shows each event to `on_event` as it happens.
+    /// Calls `on_event` with each event as it happens.
     pub fn on_event(self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         Self {
             on_event: Some(Arc::new(on_event)),
@@ -216,7 +259,7 @@ impl AgentBuilder {
         }
     }
 
-    /// Ends the run that is on, and all later ones, when `stop` is cancelled.
+    /// Aborts the current run and all later ones when `stop` is cancelled.
     pub fn stop(self, stop: CancellationToken) -> Self {
         Self { stop, ..self }
     }
@@ -225,7 +268,9 @@ impl AgentBuilder {
     ///
     /// # Errors
     ///
-    /// If there is no model or no key for it, or there is no store or it fails.
+    /// If there is no model ([`Usage`](crate::ErrorKind::Usage)) or it cannot be asked
+    /// ([`Provider`](crate::ErrorKind::Provider)), or there is no store, it fails ([`Store`](crate::ErrorKind::Store)) or is
+    /// open in another process ([`SessionBusy`](crate::ErrorKind::SessionBusy)).
     pub async fn build(self) -> Result<Agent, Error> {
         let provider = match self.model {
             Some(Model::Own(provider)) => provider,
@@ -236,7 +281,9 @@ impl AgentBuilder {
             }
         };
         let store = match self.store {
-            Some(store) => store,
+            Some(StoreChoice::Own(store)) => store,
+            #[cfg(feature = "sqlite")]
+            Some(StoreChoice::File(path)) => open_file(path)?,
             None => default_store()?,
         };
         let limits = Limits {
@@ -259,7 +306,7 @@ impl AgentBuilder {
             max_result_chars: None,
             must_produce: None,
             answer_form: None,
-            thinking: Thinking::default(),
+            thinking: self.thinking,
             sampling: Sampling::default(),
         };
         let ports = Ports {
@@ -271,7 +318,7 @@ impl AgentBuilder {
                 on_event: self.on_event,
                 ask: self.ask,
             }),
-            rules: Arc::new(Forgotten),
+            rules: Arc::new(NoRules),
             hooks: Hooks::default(),
         };
         let session = Session::open(ports, Toolbox::new(self.tools), settings).await?;
@@ -279,6 +326,16 @@ impl AgentBuilder {
             session,
             stop: self.stop,
         })
+    }
+}
+
+/// Opens the database in this file.
+#[cfg(feature = "sqlite")]
+fn open_file(path: PathBuf) -> Result<Arc<dyn Store>, Error> {
+    match SessionStore::open(&Paths::of(&path)) {
+        Ok(store) => Ok(Arc::new(store)),
+        Err(OpenError::Busy(holder)) => Err(busy(&holder)),
+        Err(OpenError::Store(error)) => Err(error.into()),
     }
 }
 
@@ -317,7 +374,7 @@ fn connect(name: String) -> Result<Arc<dyn Provider>, Error> {
     Ok(provider)
 }
 
-/// Shows events to closures, and asks them.
+/// Frontend of closures.
 struct Callbacks {
     on_event: Option<OnEvent>,
     ask: Option<Ask>,
@@ -345,11 +402,11 @@ impl Frontend for Callbacks {
     }
 }
 
-/// Keeps no rules.
-struct Forgotten;
+/// Rulebook that saves nothing.
+struct NoRules;
 
-impl Rulebook for Forgotten {
+impl Rulebook for NoRules {
     fn save(&self, _: &PermissionUpdate) -> Result<(), String> {
-        Err("rules are not kept here".to_owned())
+        Err("an agent saves no rules".to_owned())
     }
 }

@@ -57,8 +57,8 @@ pub async fn open(
     })
 }
 
-/// Another process holds the session.
-fn busy(holder: &Holder) -> Error {
+/// Returns the error for a session that another process has open.
+pub(crate) fn busy(holder: &Holder) -> Error {
     let holder = match holder.pid {
         Some(pid) => format!("this session is open in another ah (process {pid})"),
         None => "this session is open in another ah".to_owned(),
