@@ -140,6 +140,7 @@ enum Model {
 
 enum StoreChoice {
     #[cfg(feature = "sqlite")]
+    #[cfg(feature = "sqlite")]
     File(PathBuf),
     Own(Arc<dyn Store>),
 }
