@@ -5,6 +5,7 @@
 mod cache;
 mod features;
 pub mod github;
+pub mod library;
 pub mod litellm;
 pub mod mcp;
 pub mod sdk;
@@ -66,6 +67,10 @@ pub fn test(wanted: Wanted) -> Result<()> {
         None => left_out.push("litellm (a download of 750 MB; use `--all`)".to_owned()),
         Some(Err(missing)) => left_out.push(format!("litellm ({missing:#})")),
         Some(Ok(python)) => litellm::test(&python)?,
+    }
+    match is_fetched.then(library::build) {
+        None => left_out.push("library (a build of minutes; use `--all`)".to_owned()),
+        Some(program) => library::test(&program?)?,
     }
     if left_out.is_empty() {
         println!("every suite ran");
