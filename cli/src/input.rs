@@ -20,7 +20,7 @@ const PATIENCE: Timespec = Timespec {
 ///
 /// # Errors
 ///
-/// Where standard input cannot be read.
+/// If standard input cannot be read.
 pub fn prompt(typed: Option<&str>, interface: Interface) -> Result<Option<String>, Error> {
     let stdin = io::stdin();
     let piped = match (typed, interface) {

@@ -1,16 +1,16 @@
-//! How tool calls run together.
+//! Concurrency of tool calls.
 
 use serde::{Deserialize, Serialize};
 
-/// Whether the tool calls of one answer run together.
+/// Concurrency of the tool calls of one answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Concurrency {
-    /// Calls that only read run together, the others alone.
+    /// Calls that only read run in parallel, others one by one.
     #[default]
     Auto,
     /// One after the other.
     Serial,
-    /// All together.
+    /// All in parallel.
     Parallel,
 }

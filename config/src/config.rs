@@ -1,4 +1,4 @@
-//! The configuration of a run: every value that holds, with its origin.
+//! The resolved configuration of a run: each value with its origin.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -23,97 +23,97 @@ use crate::sandboxing::Sandboxing;
 use crate::trust::Trust;
 use crate::web::WebConfig;
 
-/// What holds in this process.
+/// The resolved configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Variables, with those that the settings and `.env` add; working directory.
+    /// Environment variables, including those of the settings and `.env`, and the working directory.
     pub environment: Environment,
-    /// Whom the program behaves for.
+    /// The interface to present.
     pub interface: Interface,
     /// The user's folder: `AH_HOME` or `~/.ah`.
     pub home: Option<PathBuf>,
     /// The user's folder of the other agent: `CLAUDE_CONFIG_DIR` or `~/.claude`.
     pub foreign_home: Option<PathBuf>,
-    /// The top of the project: of the git repository, or the working directory.
+    /// The project's root: that of the git repository, or the working directory.
     pub project_root: PathBuf,
-    /// Whether the project's files (settings, instructions) count, and the user's.
+    /// The settings files and instructions that count.
     pub sources: Sources,
     /// The model's name.
     pub model: Sourced<String>,
-    /// The model that answers where the model cannot.
+    /// The fallback model.
     pub fallback_model: Option<Sourced<String>>,
-    /// The model that summarises older messages, where it is another one.
+    /// The model for summaries, if it is another one.
     pub compaction_model: Option<Sourced<String>>,
-    /// The servers that settings name.
+    /// The model servers of the settings.
     pub servers: BTreeMap<String, Sourced<NamedServer>>,
     /// The MCP servers.
     pub mcp_servers: BTreeMap<String, Sourced<ServerEntry>>,
-    /// How many messages the model is shown at most.
+    /// Maximum number of messages sent to the model.
     pub max_conversation_messages: Option<Sourced<usize>>,
-    /// Whether tool calls run together.
+    /// Concurrency of tool calls.
     pub tool_concurrency: Sourced<Concurrency>,
-    /// How many characters of one tool's output the model is shown, where not as many as the tool says.
+    /// Maximum number of characters of one tool result for the model; `None` for the tool's own limit.
     pub max_tool_result_chars: Option<Sourced<usize>>,
-    /// How much of one tool's output is kept.
+    /// Maximum size of a stored tool output in bytes.
     pub max_tool_output_bytes: Sourced<u64>,
-    /// How hard the model tries.
+    /// Reasoning effort of the model.
     pub effort: Option<Sourced<Effort>>,
-    /// How much it may think.
+    /// Thinking budget in tokens.
     pub max_thinking_tokens: Option<Sourced<u32>>,
-    /// How much it may write at once.
+    /// Maximum length of a response in tokens.
     pub max_output_tokens: Option<Sourced<NonZero<u64>>>,
     /// The sampling temperature.
     pub temperature: Option<Sourced<f64>>,
-    /// The share of the likeliest words that it takes.
+    /// Nucleus sampling: the cumulative probability of the tokens to sample from.
     pub top_p: Option<Sourced<f64>>,
-    /// Words at which it stops.
+    /// Stop sequences.
     pub stop: Option<Sourced<Vec<String>>>,
-    /// How the web is reached.
+    /// Access to the web.
     pub web: WebConfig,
-    /// How the conversation at a terminal is had.
+    /// The terminal conversation.
     pub conversation: ConversationConfig,
-    /// How far `ah work` goes.
+    /// Settings of `ah work`.
     pub work: Option<Sourced<WorkSettings>>,
-    /// What is allowed where no rule says otherwise.
+    /// Permission mode for calls that no rule covers.
     pub permission_mode: Sourced<PermissionMode>,
-    /// Whether the mode that allows everything holds, or may be chosen by a host later.
+    /// Whether `bypassPermissions` is in force, or a host may choose it later.
     pub may_bypass: bool,
-    /// Calls that are allowed.
+    /// Rules for allowed calls.
     pub allow: Vec<Sourced<Rule>>,
-    /// Calls that are asked about.
+    /// Rules for calls that need a question.
     pub ask: Vec<Sourced<Rule>>,
-    /// Calls that are denied.
+    /// Rules for denied calls.
     pub deny: Vec<Sourced<Rule>>,
-    /// What is told of a run: the user's hooks first, then the project's.
+    /// Hooks: the user's first, then the project's.
     pub hooks: Vec<Sourced<HookSetting>>,
     /// Working directories besides the first.
     pub directories: Vec<Sourced<PathBuf>>,
-    /// What the settings say of the sandbox.
+    /// Sandbox settings.
     pub sandbox: Sandboxing,
-    /// Whether the key is the one that `.env` holds.
+    /// Whether the API key is from `.env`.
     pub key_from_dot_env: bool,
-    /// How often and how soon a failed request is sent again.
+    /// Retries of failed requests.
     pub retry: Policy,
-    /// The plugins, which bring commands and the like along.
+    /// The plugins.
     pub plugins: Vec<Plugin>,
-    /// The settings files in force, the first one counting most.
+    /// The settings files in force, highest precedence first.
     pub files: Vec<PathBuf>,
-    /// What the user should know of the settings.
+    /// Warnings about the settings for the user.
     pub warnings: Vec<String>,
-    /// The files that the program carries: built in and embedded.
+    /// The files within the executable: built in and embedded.
     pub embedded: Arc<Embedded>,
-    /// Where those of the embedded files lie that may have to run, laid out as the folder that was embedded.
+    /// The folder with a copy of the embedded files that may have to run, laid out as the embedded folder.
     pub unpacked: Option<PathBuf>,
-    /// Whether the project's code counts, and what does not because it is not trusted.
+    /// Trust in the project, and the files that are ignored without it.
     pub trust: Trust,
-    /// Why some settings could not be read. Only what looks for faults goes on in spite of them.
+    /// Errors in settings files. Only diagnostic commands continue in spite of them.
     pub faults: Vec<Error>,
-    /// Choices for this run that no settings file makes.
+    /// Choices for this run that no setting makes.
     pub run: RunOptions,
 }
 
 impl Config {
-    /// The user's folders, the other agent's first: what is found in a later one counts more.
+    /// Returns the user's folders, the other agent's first: later ones take precedence.
     pub fn user_folders(&self) -> Vec<PathBuf> {
         [&self.foreign_home, &self.home]
             .into_iter()
@@ -122,7 +122,7 @@ impl Config {
             .collect()
     }
 
-    /// Whether nobody has said what may happen, so that it depends on whether commands are confined.
+    /// Returns whether no permission mode is set, so that it depends on the sandbox.
     pub fn leaves_mode_open(&self) -> bool {
         self.interface == Interface::Native && self.permission_mode.origin == Origin::BuiltIn
     }

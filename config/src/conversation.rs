@@ -1,4 +1,4 @@
-//! How the conversation at a terminal is had.
+//! Configuration of the terminal conversation.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use crate::first::First;
 use crate::origin::{Origin, Sourced};
 use crate::settings::conversation::{EditorMode, Notify, StatusLine};
 
-/// What holds of the conversation.
+/// Configuration of the terminal conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ConversationConfig {
-    /// Which keys edit, where that was said.
+    /// Key bindings of the editor, if set.
     pub editor_mode: Option<Sourced<EditorMode>>,
-    /// Whose words stand at the bottom, where they are not ours.
+    /// The status line, if it is not the built-in one.
     pub status_line: Option<Sourced<StatusLine>>,
-    /// How somebody is told who is away, where that was said.
+    /// Notifications for an absent user, if set.
     pub notify: Option<Sourced<Notify>>,
 }
 
@@ -26,7 +26,7 @@ impl ConversationConfig {
         }
     }
 
-    /// The settings in force: key, value and where it comes from.
+    /// Returns key, value and origin of the settings in force.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, Value, &Origin)> {
         let editor_mode =
             { self.editor_mode.iter() }.map(|set| ("editorMode", json!(set.value), &set.origin));

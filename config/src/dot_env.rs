@@ -1,5 +1,5 @@
-//! The key in the `.env` file of the working directory. The file is a project's own: nothing else in it is for us, and
-//! whose key it is sees in their account what was asked, so it counts only where the project is trusted.
+//! The API key in the `.env` file of the working directory. The file is the project's: no other variable of it is used,
+//! and the key's owner can see the requests, so it counts only in a trusted project.
 
 use ah_conversation::Environment;
 
@@ -9,7 +9,7 @@ use crate::trust::Trust;
 
 const KEY: &str = "ANTHROPIC_API_KEY";
 
-/// Adds the key of `.env` where the environment has none, and tells whether it did.
+/// Adds the key of `.env` if the environment has none; returns whether it did.
 pub fn add_key(environment: &mut Environment, trust: &mut Trust) -> bool {
     if environment.get(KEY).is_some() {
         return false;
@@ -27,8 +27,8 @@ pub fn add_key(environment: &mut Environment, trust: &mut Trust) -> bool {
     true
 }
 
-/// The value of `name` in lines of `NAME=value`, with one layer of quotes around the value, `#` before a comment and
-/// `export` before the name. The last line that sets it counts.
+/// Returns the value of `name` in lines of `NAME=value`, with optional quotes around the value, `#` before a comment
+/// and `export` before the name. The last assignment counts.
 fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut values = text.lines().rev().filter_map(|line| {
         let line = line.trim();

@@ -1,11 +1,11 @@
-//! The files that the program carries within itself.
+//! The files built into the executable.
 
 use std::borrow::Cow;
 
 use ah_agent::prompt::{CONDUCT, SYSTEM};
 use ah_conversation::{Embedded, EmbeddedFile};
 
-/// The files that are built in, below the folder for them.
+/// The built-in files, with their paths below the folder for them.
 const BUILT_IN: [(&str, &str); 16] = [
     ("system.md", SYSTEM),
     ("claude.md", CONDUCT),
@@ -31,7 +31,7 @@ const BUILT_IN: [(&str, &str); 16] = [
     ("skills/ah-tools.md", include_str!("sys/skills/ah-tools.md")),
 ];
 
-/// What is built in.
+/// Returns the built-in files.
 pub fn built_in() -> Embedded {
     let mut embedded = Embedded::default();
     for (path, text) in BUILT_IN {

@@ -1,4 +1,4 @@
-//! The settings in force as a list, for who wants to know which holds and who set it.
+//! The settings in force as a list with origins.
 
 use serde::Serialize;
 use serde_json::json;
@@ -12,7 +12,7 @@ fn entry<'a, T: Serialize>(key: &'static str, set: Option<&'a Sourced<T>>) -> Op
 }
 
 impl Config {
-    /// The settings in force, as `ah config show` lists them: key, value and where it comes from.
+    /// Returns key, value and origin of the settings in force, as `ah config show` lists them.
     pub fn entries(&self) -> Vec<Entry<'_>> {
         let mut entries = vec![("model", json!(self.model.value), &self.model.origin)];
         entries.extend(entry("fallbackModel", self.fallback_model.as_ref()));

@@ -1,4 +1,4 @@
-//! Reads the environment of the process: once, here, and nowhere else in the program.
+//! Reads the environment of the process; the only place that does.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use ah_conversation::Environment;
 
 use crate::error::Error;
 
-/// The variables of the process and its working directory, which `--cd` changes first.
+/// Returns the variables of the process and its working directory, after changing to `cd`.
 ///
 /// # Errors
 ///
-/// Where the folder is not there, or the working directory was deleted.
+/// If the folder does not exist, or the working directory was deleted.
 pub fn read(cd: Option<&Path>) -> Result<Environment, Error> {
     if let Some(folder) = cd {
         std::env::set_current_dir(folder).map_err(|error| {
@@ -21,7 +21,7 @@ pub fn read(cd: Option<&Path>) -> Result<Environment, Error> {
         Error::failure(format!("cannot find the working directory: {error}"))
             .hint("change into a folder that exists")
     })?;
-    // What isn't text can be no setting of ours; children would have to do without it.
+    // Variables that are not text cannot be settings; commands do not get them.
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     Ok(Environment::new(variables, cwd))

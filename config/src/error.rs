@@ -21,7 +21,7 @@ use ah_conversation::StoreError;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Error {
-    /// What to react to.
+    /// The kind, for programs.
     pub kind: ErrorKind,
     /// What failed, and on what. Empty if there is nothing to say.
     pub message: String,

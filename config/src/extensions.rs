@@ -1,5 +1,4 @@
-//! Skills, commands and definitions of subagents: finds and reads their files in all layers. `ah-agent` says what they
-//! mean.
+//! Finds and reads the files of skills, commands and subagents in all layers. `ah-agent` interprets them.
 
 mod agents;
 
@@ -16,26 +15,26 @@ use ah_agent::commands::{SlashCommand, SlashCommands};
 use ah_agent::skills::{self, Skill, Skills};
 use ah_conversation::{Embedded, Interface, Layer};
 
-/// How deep folders of commands may lie in one another.
+/// Maximum depth of nested command folders.
 const MAX_DEPTH: usize = 4;
 
-/// A text of one of the layers.
+/// A text file of a layer.
 struct Text {
     layer: Layer,
-    /// The plugin that brings it, by which its name begins.
+    /// The plugin that it is from; prefix of its name.
     plugin: Option<String>,
     location: PathBuf,
-    /// From the folder on that it was sought in.
+    /// Path relative to the folder that was searched.
     path: PathBuf,
     text: String,
 }
 
-/// The skills of all layers, and what was wrong with some, a line each.
+/// Returns the skills of all layers, and one-line warnings about invalid ones.
 pub fn skills(config: &Config) -> (Skills, Vec<String>) {
     let mut skills = Skills::default();
     let mut warnings = Vec::new();
     for file in texts(config, "skills", 2, &mut warnings) {
-        // A folder is a skill; what else lies in it belongs to it.
+        // A folder is a skill; all other files in it belong to it.
         let is_in_folder = file.path.iter().count() > 1;
         if is_in_folder && !file.path.ends_with(skills::FILE) {
             continue;
@@ -51,8 +50,8 @@ pub fn skills(config: &Config) -> (Skills, Vec<String>) {
     (skills, warnings)
 }
 
-/// The commands of all layers, and what was wrong with some, a line each. A host that chooses where settings come from
-/// gets those of its choice alone: it knows nothing of what this program brings.
+/// Returns the commands of all layers, and one-line warnings about invalid ones. A host that chooses the setting
+/// sources gets no others, because it does not know the built-in commands.
 pub fn commands(config: &Config) -> (SlashCommands, Vec<String>) {
     let mut commands = SlashCommands::default();
     let mut warnings = Vec::new();
@@ -70,7 +69,7 @@ pub fn commands(config: &Config) -> (SlashCommands, Vec<String>) {
     (commands, warnings)
 }
 
-/// The Markdown files in the folder `kind` of each layer, those that count more last.
+/// Returns the Markdown files in the folder `kind` of each layer, lowest precedence first.
 fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) -> Vec<Text> {
     let mut texts = Vec::new();
     for (layer, below) in [(Layer::BuiltIn, Embedded::BUILT_IN), (Layer::Embedded, "")] {
@@ -106,7 +105,7 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
     texts
 }
 
-/// The texts in a folder, or the one in a file.
+/// Returns the texts in a folder, or the one in a file.
 fn found(
     place: &Path,
     depth: usize,
@@ -148,7 +147,7 @@ fn found(
 }
 
 impl Text {
-    /// What is called `name` in its file.
+    /// Returns the name of the file for an entry called `name`.
     fn named(&self, name: &str) -> String {
         match &self.plugin {
             Some(plugin) => format!("{plugin}:{name}"),
@@ -157,14 +156,14 @@ impl Text {
     }
 }
 
-/// Where an embedded file lies on a disk, if it does: what a skill brings along can run only from there.
+/// Returns the path of an embedded file's copy on disk, if it has one: programs of a skill can run only from there.
 fn unpacked(config: &Config, location: &Path) -> Option<PathBuf> {
     let below = location.strip_prefix(Embedded::ROOT).ok()?;
     let unpacked = config.unpacked.as_ref()?.join(below);
     unpacked.exists().then_some(unpacked)
 }
 
-/// The Markdown files at most `depth` levels below `folder`.
+/// Collects the Markdown files at most `depth` levels below `folder`.
 fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>, warnings: &mut Vec<String>) {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

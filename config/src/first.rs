@@ -1,10 +1,10 @@
-//! The value that counts of those in all layers of settings.
+//! Lookup of a setting in the layers, by precedence.
 
 use crate::layers::Layer;
 use crate::origin::Sourced;
 use crate::settings::Settings;
 
-/// Layers of which the first that says something counts.
+/// Layers of settings; the first one that sets a value counts.
 pub(crate) struct First<'a> {
     pub(crate) layers: &'a [Layer],
 }

@@ -1,44 +1,43 @@
-//! Files that are looked for in folders which may be anybody's: behind the name may be a device that never ends, or a
-//! pipe that nobody fills.
+//! Reads files of unknown origin: the path may lead to an endless device, or a pipe without a writer.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Longer files hold no settings.
+/// Maximum size of a settings file in bytes.
 const MAX_SETTINGS: u64 = 16 << 20;
 
-/// The bytes of a regular file of up to `limit` bytes.
+/// Returns the content of a regular file of up to `limit` bytes.
 ///
 /// # Errors
 ///
-/// Where it cannot be read, or is none.
+/// If it cannot be read, is larger, or is not a regular file.
 pub fn bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    // Asked before it is opened: opening a pipe waits for whoever writes.
+    // Checked before opening: opening a pipe waits for a writer.
     let metadata = fs::metadata(path)?;
     match metadata.is_file() && metadata.len() <= limit {
         true => fs::read(path),
         false => Err(io::Error::other(format!(
-            "it is no file of up to {limit} bytes"
+            "not a regular file of up to {limit} bytes"
         ))),
     }
 }
 
-/// The text of a file with settings of any kind.
+/// Returns the text of a file with settings of any kind.
 ///
 /// # Errors
 ///
-/// Where it cannot be read, or is none.
+/// If it cannot be read, or is not a regular text file.
 pub fn text(path: &Path) -> io::Result<String> {
     let bytes = bytes(path, MAX_SETTINGS)?;
     String::from_utf8(bytes).map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))
 }
 
-/// Longer files are no instructions.
+/// Maximum size of a file with instructions in bytes.
 const MAX_INSTRUCTIONS: u64 = 1_000_000;
 
-/// Returns the text of a file with instructions: a skill, a command, the definition of a subagent. Whether it runs
-/// commands is judged by the same text.
+/// Returns the text of a file with instructions: a skill, a command, the definition of a subagent. The check for
+/// commands to run reads the same text.
 ///
 /// # Errors
 ///

@@ -1,11 +1,11 @@
-//! Where a permission that a person gives for good is kept.
+//! The destination of lasting permissions.
 
 use ah_conversation::Destination;
 
 use crate::config::Config;
 use crate::rulebook::SettingsFiles;
 
-/// The settings file that a lasting permission is written to, and its path as people are shown it.
+/// Settings file for a lasting permission, and its path for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keeping {
     /// The file: the project's own counts only in a trusted folder.
@@ -15,8 +15,8 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    /// Returns the file for `config`, if there is one. A permission in a project that is not trusted does not count, so
-    /// there it is kept with the user's own settings.
+    /// Returns the file for `config`, if there is one. A permission in an untrusted project would not count, so it is
+    /// stored in the user's settings.
     pub fn of(config: &Config) -> Option<Self> {
         let destination = if config.trust.is_given() {
             Destination::LocalSettings

@@ -1,4 +1,4 @@
-//! Where settings come from, in the order in which they count.
+//! Layers of settings, by precedence.
 
 use std::fs;
 use std::io;
@@ -11,23 +11,23 @@ use crate::found_file;
 use crate::origin::Origin;
 use crate::settings::{self, Settings};
 
-/// The settings of one place.
+/// The settings of one source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// Which place.
+    /// The source.
     pub origin: Origin,
-    /// Whether it came with the project.
+    /// Whether it is part of the project.
     pub is_of_project: bool,
-    /// What it says.
+    /// The settings.
     pub settings: Settings,
 }
 
-/// Settings that whoever starts the run gives.
+/// Settings given by the caller of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SettingsSource {
     /// A file.
     File(PathBuf),
-    /// These settings, and warnings about keys without a meaning.
+    /// Parsed settings, with warnings about unknown keys.
     Inline(Box<Settings>, Vec<String>),
 }
 
@@ -42,18 +42,18 @@ impl SettingsSource {
         Ok(Self::Inline(Box::new(settings), warnings))
     }
 
-    /// Reads the settings in `value`, as a program gives them; `source` names it in errors.
+    /// Reads the settings in `value`; `source` names it in errors.
     ///
     /// # Errors
     ///
     /// If it is not an object of settings.
     pub fn of_value(source: &str, value: &Value) -> Result<Self, Error> {
-        // The reader of settings tells places in a text.
+        // The parser reports positions in a text.
         Self::parse(source, &value.to_string())
     }
 }
 
-/// Which settings files count.
+/// The settings files that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sources {
     /// Those of the user's folders.
@@ -79,7 +79,7 @@ impl Sources {
         local: true,
     };
 
-    /// Reads the value of `--setting-sources`; without one, all count.
+    /// Parses the value of `--setting-sources`; without one, all count.
     pub fn parse(list: Option<&str>) -> Result<Self, Error> {
         let all = list.is_none();
         let mut sources = Self {
@@ -95,7 +95,7 @@ impl Sources {
                 "local" => sources.local = true,
                 _ => {
                     let error = Error::usage(format!("unknown setting source `{word}`"));
-                    return Err(error.hint("known are user, project and local"));
+                    return Err(error.hint("use user, project or local"));
                 }
             }
         }
@@ -103,26 +103,26 @@ impl Sources {
     }
 }
 
-/// The folders that settings are sought in.
+/// The folders that settings files are searched in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
-    /// The working directory and those above it up to the top of the project, nearest first. The home directory is
-    /// none of them: its settings are the user's.
+    /// The working directory and its parents up to the project's root, nearest first. Without the home directory: its
+    /// settings are the user's.
     pub project: Vec<PathBuf>,
-    /// The user's folder of ours.
+    /// The user's folder of this program.
     pub home: Option<PathBuf>,
     /// The user's folder of the other agent.
     pub foreign_home: Option<PathBuf>,
 }
 
-/// What all places together gave.
+/// Result of reading all sources.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
-    /// Those that could be read, the first one counting most.
+    /// The layers, highest precedence first.
     pub layers: Vec<Layer>,
-    /// What means nothing.
+    /// Warnings about unknown keys.
     pub warnings: Vec<String>,
-    /// Why others could not be read, and whether they came with the project.
+    /// Errors of unreadable files, each with whether the file is part of the project.
     pub faults: Vec<(bool, Error)>,
 }
 
@@ -142,21 +142,21 @@ impl Found {
     }
 }
 
-/// To whom a settings file belongs.
+/// The owner of a settings file.
 #[derive(Debug, Clone, Copy)]
 struct Whose {
     is_project: bool,
-    /// It may have keys for another agent alone.
+    /// Whether it may have keys for another agent only.
     is_foreign: bool,
 }
 
-/// What the user has typed, or has put into the program.
+/// Settings typed by the user, or embedded in the executable.
 const OWN: Whose = Whose {
     is_project: false,
     is_foreign: false,
 };
 
-/// Reads all places; `given` is the value of `--settings`, `embedded` what was put into the program.
+/// Reads all sources; `given` is the value of `--settings`, `embedded` the settings in the executable.
 pub fn read(
     folders: &Folders,
     sources: Sources,
@@ -183,7 +183,7 @@ pub fn read(
         },
         None => {}
     }
-    // What is wrong with the value of an option is a usage error.
+    // An invalid value of an option is a usage error.
     for (_, fault) in &mut found.faults {
         fault.kind = ErrorKind::Usage;
     }
@@ -202,7 +202,7 @@ pub fn read(
     found
 }
 
-/// The files that may be there, the first one counting most.
+/// Returns the paths of possible files, highest precedence first.
 fn files(folders: &Folders, sources: Sources) -> Vec<(PathBuf, Whose)> {
     let mut files = Vec::new();
     for (name, counts) in [
@@ -250,7 +250,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
     ))
 }
 
-/// The files that the layers come from.
+/// Returns the files of the layers.
 pub fn files_of(layers: &[Layer]) -> Vec<PathBuf> {
     let paths = layers.iter().filter_map(|layer| match &layer.origin {
         Origin::File(path) => Some(path.clone()),

@@ -1,11 +1,11 @@
-//! Which settings hold for a run, where each is from, and whether the project may say so.
+//! Configuration: the settings in force, the origin of each, and the trust in a project's settings.
 //!
-//! [`Overrides`] (the choices of whoever starts the run), environment and settings files are resolved once into a
-//! [`Config`], which is handed down. Files that a project brings along count as far as it is trusted ([`trust`]);
-//! skills, commands and definitions of subagents are found here ([`extensions`]) and understood in `ah-agent`. What a
-//! configuration becomes (a model, a sandbox, a session) is left to the crate above.
+//! [`Overrides`] (the caller's choices), environment and settings files are resolved once into a [`Config`], which is
+//! handed down. A project's files count as far as it is trusted ([`trust`]); skills, commands and subagents are found
+//! here ([`extensions`]) and interpreted in `ah-agent`. The crate above makes a model, a sandbox and a session of the
+//! configuration.
 //!
-//! Nothing here prints: what the user should know is in [`Config::warnings`] and in return values.
+//! Nothing here prints: warnings are in [`Config::warnings`] and in return values.
 
 mod concurrency;
 mod config;

@@ -1,4 +1,4 @@
-//! Where MCP servers are set: `--mcp-config`, the settings, and a project's `.mcp.json`.
+//! Sources of MCP servers: `--mcp-config`, the settings, and a project's `.mcp.json`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,19 +16,19 @@ use crate::origin::{Origin, Sourced};
 use crate::overrides::{McpSource, Overrides};
 use crate::settings;
 
-/// A project's own file of servers.
+/// File with a project's servers.
 const FILE: &str = ".mcp.json";
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const CALL_TIMEOUT: Duration = Duration::from_secs(600);
 
 type Found = BTreeMap<String, Sourced<ServerEntry>>;
 
-/// The servers of all places; of those of one name, the first place counts: the command line, the project's settings,
-/// its `.mcp.json`, all other settings. `project` are the folders whose files count, the nearest first.
+/// Returns the servers of all sources. Of servers with the same name, the first counts: command line, project settings,
+/// `.mcp.json`, other settings. `project` holds the folders whose files count, nearest first.
 ///
 /// # Errors
 ///
-/// Where what the command line names cannot be read.
+/// If a file named on the command line cannot be read.
 pub(crate) fn find(
     overrides: &Overrides,
     layers: &[Layer],
@@ -98,7 +98,7 @@ pub fn parse_servers(text: &str) -> Result<McpSource, Error> {
     Ok(McpSource::Servers(servers, faults))
 }
 
-/// Whose settings these are, of those that count more than `.mcp.json`.
+/// Returns the scope of a layer that takes precedence over `.mcp.json`.
 fn scope(layer: &Layer) -> ServerScope {
     let is_local = match &layer.origin {
         Origin::File(path) => path.ends_with("settings.local.json"),
@@ -111,13 +111,13 @@ fn scope(layer: &Layer) -> ServerScope {
     }
 }
 
-/// What cannot be read of a layer was warned of when its file was read.
+/// Adds a layer's servers. Warnings about them were issued when its file was read.
 fn add_layer(found: &mut Found, layer: &Layer, scope: ServerScope) {
     let servers = (layer.settings.mcp_servers.clone(), Vec::new());
     add(found, (&layer.origin, scope), servers, &mut Vec::new());
 }
 
-/// A file that nobody has named may be absent; one that cannot be read costs its servers, not the run.
+/// Adds the servers of a file that may be absent; an unreadable one is left out with a warning.
 fn add_file(found: &mut Found, path: &Path, warnings: &mut Vec<String>) {
     let text = match found_file::text(path) {
         Ok(text) => text,
@@ -153,7 +153,7 @@ fn add(
 }
 
 impl Config {
-    /// Adds servers that the host has named; they count more than others of their names.
+    /// Adds the host's servers; they take precedence over others of the same name.
     pub(crate) fn add_servers(&mut self, source: McpSource) {
         let McpSource::Servers(servers, faults) = source else {
             return;
@@ -168,7 +168,7 @@ impl Config {
         }
     }
 
-    /// The MCP servers that can be had, with the variables in them replaced, and why others cannot.
+    /// Returns the usable MCP servers with variables expanded, and one-line errors about the others.
     pub fn mcp_servers(&self) -> (BTreeMap<String, ServerConfig>, Vec<String>) {
         let variable = |name: &str| self.environment.get(name).map(str::to_owned);
         let (mut servers, mut faults) = (BTreeMap::new(), Vec::new());
@@ -186,12 +186,12 @@ impl Config {
         (servers, faults)
     }
 
-    /// How long an MCP server may take to start.
+    /// Returns the start timeout of MCP servers.
     pub fn server_patience(&self) -> Duration {
         self.milliseconds("MCP_TIMEOUT", START_TIMEOUT)
     }
 
-    /// How long a call of an MCP server's tool may take.
+    /// Returns the timeout of an MCP tool call.
     pub fn call_timeout(&self) -> Duration {
         self.milliseconds("MCP_TOOL_TIMEOUT", CALL_TIMEOUT)
     }

@@ -1,4 +1,4 @@
-//! The catalogue of models: what is built in, and what the user's and the project's files say.
+//! The catalogue of models: built in, extended by the user's and the project's files.
 
 use ah_provider::catalog::Catalog;
 
@@ -8,12 +8,12 @@ use crate::found_file;
 use crate::places::{self, SESSIONS};
 
 impl Config {
-    /// What is known of models: built in, then `models.json` of the user's folder, then `.ah/models.json` of the
-    /// project where it is trusted (a price can lift a limit, an alias can lead elsewhere), the nearest last.
+    /// Returns the catalogue: built in, then `models.json` of the user's folder, then `.ah/models.json` of a trusted
+    /// project (a price can lift a limit, an alias can redirect requests), nearest last.
     ///
     /// # Errors
     ///
-    /// Where such a file cannot be read.
+    /// If such a file cannot be read.
     pub fn catalog(&self) -> Result<Catalog, Error> {
         let mut catalog = Catalog::built_in();
         let mut folders = Vec::new();

@@ -1,16 +1,16 @@
-//! Where a value comes from.
+//! Origin of a value.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// The place that a value was set in.
+/// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// An option of the command line, of the library or of a host.
     CommandLine,
     /// The environment variable of this name.
     Environment(&'static str),
-    /// `--settings` with JSON in the place of a file.
+    /// JSON given to `--settings`.
     Inline,
     /// A settings file.
     File(PathBuf),
@@ -33,17 +33,17 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value and the place it was set in.
+/// A value and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sourced<T> {
     /// The value.
     pub value: T,
-    /// The place.
+    /// The origin.
     pub origin: Origin,
 }
 
 impl<T> Sourced<T> {
-    /// Returns a value set by an option.
+    /// Returns a value set by the caller.
     pub fn typed(value: T) -> Self {
         Self {
             value,
@@ -51,7 +51,7 @@ impl<T> Sourced<T> {
         }
     }
 
-    /// Returns a value that holds if nobody sets another.
+    /// Returns a default value.
     pub fn built_in(value: T) -> Self {
         Self {
             value,

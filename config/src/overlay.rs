@@ -1,7 +1,7 @@
-//! What the owner of this copy of the program has put into it: an archive behind the end of the executable.
+//! Files embedded in this copy of the program: an archive at the end of the executable.
 //!
-//! The archive is an ordinary zip file whose comment says how long it is, so that the end of the executable tells at
-//! once whether there is one, and other programs can list it too. A copy without one is read no further than that.
+//! The archive is an ordinary zip file whose comment holds its length, so the end of the executable shows whether there
+//! is one, and other programs can list it. A copy without one is read no further.
 
 #[cfg_attr(not(feature = "overlay"), path = "overlay/absent.rs")]
 mod archive;
@@ -24,36 +24,36 @@ const VARIABLES: &str = "env.d";
 /// The settings.
 const SETTINGS: &str = "settings.json";
 
-/// What was embedded, as the program uses it.
+/// The embedded files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overlay {
-    /// The files, less those with variables: these may be secrets, and what a model reads must not be.
+    /// The files without those of variables, which may be secrets that no model may read.
     pub files: Embedded,
-    /// Variables for the environment, where it has none of the name.
+    /// Default values of environment variables.
     pub variables: Vec<(String, String)>,
     /// The settings.
     pub settings: Option<String>,
 }
 
 impl Overlay {
-    /// What is embedded in the running program.
+    /// Returns the files embedded in the running program.
     ///
     /// # Errors
     ///
-    /// Says what is wrong where the archive is damaged.
+    /// If the archive is damaged; the text says how.
     pub fn of_process() -> Result<Self, String> {
         match Executable::running() {
             Ok(executable) => Self::of(executable.entries()?),
-            // Who cannot read the executable has embedded nothing in it.
+            // An executable that its user cannot read has nothing embedded.
             Err(_) => Ok(Self::default()),
         }
     }
 
-    /// What these files mean, their paths beginning at the embedded folder.
+    /// Interprets files with paths relative to the embedded folder.
     ///
     /// # Errors
     ///
-    /// Says which file cannot be embedded.
+    /// If a file cannot be embedded; the text names it.
     pub fn of(entries: Vec<Entry>) -> Result<Self, String> {
         let mut files = Embedded::default();
         let mut variables = Vec::new();
@@ -71,7 +71,7 @@ impl Overlay {
             } else if path == SETTINGS {
                 settings = Some(String::from_utf8_lossy(&content).into_owned());
             } else if below(&path, Embedded::BUILT_IN) {
-                return Err(format!("`{path}` is in the folder of built-in files"));
+                return Err(format!("`{path}` is in the folder reserved for built-in files"));
             }
             let file = EmbeddedFile {
                 content: content.into(),

@@ -1,4 +1,4 @@
-//! The choices of whoever starts a run, which count before settings and environment.
+//! Choices of the caller for a run, which take precedence over settings and environment.
 //!
 //! The command line, the library's options and a host's `initialize` request each build an [`Overrides`] of typed
 //! values; [`Config::resolve`](crate::Config::resolve) consumes it. Nothing below it sees an option as it was typed.
@@ -18,23 +18,23 @@ use crate::layers::{SettingsSource, Sources};
 use crate::tier::SandboxTier;
 use crate::trust::Reason;
 
-/// The choices for one run. Those in [`run`](Overrides::run) concern no settings file; each of the others counts more
-/// than the setting of the same meaning.
+/// Choices for one run. Those in [`run`](Overrides::run) have no setting; each of the others overrides the setting of
+/// the same meaning.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overrides {
     /// The model's name.
     pub model: Option<String>,
-    /// The model that is asked if the first stays overloaded or fails.
+    /// The fallback model if the first stays overloaded or fails.
     pub fallback_model: Option<String>,
-    /// How hard the model tries.
+    /// Reasoning effort of the model.
     pub effort: Option<Effort>,
     /// The thinking budget in tokens; 0 turns thinking off.
     pub max_thinking_tokens: Option<u32>,
-    /// Whether tool calls of one answer run together.
+    /// Concurrency of the tool calls of one answer.
     pub tool_concurrency: Option<Concurrency>,
-    /// Calls that are allowed without a question.
+    /// Rules for allowed calls.
     pub allow: Vec<Rule>,
-    /// Calls that are denied.
+    /// Rules for denied calls.
     pub deny: Vec<Rule>,
     /// The permission mode.
     pub permission_mode: Option<PermissionMode>,
@@ -42,9 +42,9 @@ pub struct Overrides {
     pub may_bypass: bool,
     /// Working directories besides the first, relative ones below it.
     pub directories: Vec<PathBuf>,
-    /// Why the project is trusted, if whoever starts the run says so.
+    /// Reason to trust the project, if the caller does.
     pub trust: Option<Reason>,
-    /// MCP servers, the ones that count more last.
+    /// MCP servers, highest precedence last.
     pub mcp_servers: Vec<McpSource>,
     /// More settings, above all files.
     pub settings: Option<SettingsSource>,
@@ -52,34 +52,34 @@ pub struct Overrides {
     pub setting_sources: Option<Sources>,
     /// Plugins.
     pub plugins: Vec<PluginFolder>,
-    /// Choices that no settings file makes.
+    /// Choices that have no setting.
     pub run: RunOptions,
 }
 
-/// Choices for one run that no settings file makes. They are part of the [`Config`](crate::Config) as they are.
+/// Choices for one run that have no setting. They become part of the [`Config`](crate::Config) unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunOptions {
-    /// What ends the run early.
+    /// Limits of the run.
     pub limits: RunLimits,
-    /// What the model is told besides the prompt.
+    /// Parts of the system prompt, and other inputs of the model.
     pub prompt: PromptOptions,
-    /// Which tools there are.
+    /// The available tools.
     pub tools: ToolOptions,
-    /// The sandbox, and what is granted in it.
+    /// The sandbox and its grants.
     pub sandbox: SandboxOptions,
-    /// What a host is told and asked.
+    /// Options of a host.
     pub host: HostOptions,
-    /// Whether no MCP servers count but those of [`Overrides::mcp_servers`].
+    /// Whether only [`Overrides::mcp_servers`] are used.
     pub only_named_mcp_servers: bool,
     /// Features of the model's API to ask for.
     pub betas: Vec<String>,
-    /// The scenario file that the run is recorded to.
+    /// The scenario file to record the run to.
     pub record: Option<PathBuf>,
     /// Whether nothing of the session is kept on disk.
     pub is_ephemeral: bool,
 }
 
-/// What ends a run early.
+/// Limits of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunLimits {
     /// Model calls.
@@ -94,16 +94,16 @@ pub struct RunLimits {
     pub timeout: Option<Duration>,
 }
 
-/// What the model is told besides the prompt.
+/// Parts of the system prompt, and other inputs of the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PromptOptions {
-    /// The system prompt in the place of the built-in one.
+    /// Replaces the built-in system prompt.
     pub system_prompt: Option<SystemPromptSource>,
-    /// Text behind the system prompt.
+    /// Text appended to the system prompt.
     pub append_system_prompt: Option<String>,
     /// The skill to use.
     pub skill: Option<String>,
-    /// Definitions of subagents by name, as the Agent SDKs write them.
+    /// Definitions of subagents by name, in the format of the Agent SDKs.
     pub agents: Map<String, Value>,
     /// The definition that the main agent runs as.
     pub agent: Option<String>,
@@ -113,7 +113,7 @@ pub struct PromptOptions {
     pub answer_schema: Option<Value>,
 }
 
-/// A system prompt in the place of the built-in one.
+/// Source of a system prompt that replaces the built-in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SystemPromptSource {
     /// This text.
@@ -122,7 +122,7 @@ pub enum SystemPromptSource {
     File(PathBuf),
 }
 
-/// Which tools there are.
+/// The available tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolOptions {
     /// The set of tools.
@@ -133,18 +133,18 @@ pub struct ToolOptions {
     pub commands: Vec<String>,
 }
 
-/// The sandbox, and what is granted in it.
+/// The sandbox and its grants.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SandboxOptions {
-    /// Whether commands run in it, if that was said.
+    /// Whether commands run in it, if chosen.
     pub wanted: Option<SandboxChoice>,
-    /// Hosts that may be reached by a tunnel.
+    /// Hosts reachable through a tunnel.
     pub allow_hosts: Vec<Authority>,
-    /// Hosts that may be reached by plain HTTP.
+    /// Hosts reachable by plain HTTP.
     pub allow_http: Vec<Authority>,
-    /// Paths that are seen besides.
+    /// Additional visible paths.
     pub unveil: Vec<Grant>,
-    /// Variables that are seen besides.
+    /// Additional visible variables.
     pub env: Vec<String>,
 }
 
@@ -153,22 +153,22 @@ pub struct SandboxOptions {
 pub enum SandboxChoice {
     /// No.
     Off,
-    /// Yes, or there is no run.
+    /// Yes; without a sandbox there is no run.
     Required(SandboxTier),
 }
 
-/// What a host, a program that drives the session, is told and asked.
+/// Options of a host, a program that drives the session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostOptions {
-    /// Whether the host is asked for permissions.
+    /// Whether the host answers permission questions.
     pub decides_permissions: bool,
-    /// Whether it is told the answer as it arrives.
+    /// Whether it receives partial messages.
     pub partial_messages: bool,
-    /// Whether it is told the prompts too.
+    /// Whether it receives the prompts.
     pub replays: bool,
-    /// Whether it is told of hooks.
+    /// Whether it receives hook events.
     pub hook_events: bool,
-    /// Whether it is told each row of the transcript.
+    /// Whether it receives each row of the transcript.
     pub mirror: bool,
 }
 
@@ -185,17 +185,17 @@ pub enum Profile {
     PlainRepl,
 }
 
-/// MCP servers that whoever starts the run names.
+/// MCP servers named by the caller.
 #[derive(Debug, Clone, PartialEq)]
 pub enum McpSource {
     /// The servers in this file.
     File(PathBuf),
-    /// These servers, and warnings about others that could not be read.
+    /// These servers, and warnings about unreadable ones.
     Servers(BTreeMap<String, ServerEntry>, Vec<String>),
 }
 
 impl McpSource {
-    /// Reads servers by name, as a host or a program gives them; `source` names it in warnings.
+    /// Reads servers by name; `source` names their origin in warnings.
     pub fn of_values(source: &str, values: &Map<String, Value>) -> Self {
         let (mut servers, mut warnings) = (BTreeMap::new(), Vec::new());
         for (name, value) in values {

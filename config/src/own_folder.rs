@@ -1,5 +1,4 @@
-//! Temporary folders of ours, which only the user can enter. A run that is killed leaves them behind; a later one removes
-//! them.
+//! Private temporary folders. A killed run leaves them behind; a later one removes them.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -8,10 +7,10 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// The file in the folder that its run holds locked. Where nobody does, the run was killed.
+/// File in the folder that its run keeps locked. If it is not locked, the run was killed.
 const LOCK: &str = ".lock";
 
-/// A folder that is there as long as this value is.
+/// A private temporary folder; removed when this value is dropped.
 #[derive(Debug)]
 pub struct OwnFolder {
     folder: TempDir,
@@ -19,11 +18,11 @@ pub struct OwnFolder {
 }
 
 impl OwnFolder {
-    /// A new folder whose name begins with `prefix`. Others of that beginning are removed if nobody needs them.
+    /// Creates a folder whose name begins with `prefix`. Abandoned folders with that prefix are removed.
     ///
     /// # Errors
     ///
-    /// Where it cannot be made.
+    /// If it cannot be made.
     pub fn make(prefix: &str) -> io::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix(prefix)
@@ -37,14 +36,14 @@ impl OwnFolder {
         })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// Locks the folder. The lock has its name only once it is held, so nobody takes a folder that begins for one that was
-/// left.
+/// Locks the folder. The lock file gets its name only once it is locked, so a new folder is never taken for an
+/// abandoned one.
 fn lock(folder: &Path) -> io::Result<File> {
     let unnamed = folder.join(".locking");
     let lock = File::create_new(&unnamed)?;
@@ -53,7 +52,7 @@ fn lock(folder: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-/// Removes the folders beside `own` that runs of the same user have left which could not clean up.
+/// Removes the user's abandoned folders beside `own`.
 fn sweep(own: &Path, prefix: &str) {
     let Some((beside, user)) = own.parent().zip(user(own)) else {
         return;
@@ -64,7 +63,8 @@ fn sweep(own: &Path, prefix: &str) {
         if !name.to_string_lossy().starts_with(prefix) || self::user(&folder) != Some(user) {
             continue;
         }
-        // Held until the folder is gone, so that of two runs one removes it. What cannot be removed does no harm.
+        // Locked until the folder is removed, so that only one of two runs removes it. Failing to remove it does no
+        // harm.
         let lock = File::open(folder.join(LOCK));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok() && fs::remove_dir_all(&folder).is_ok()) {
             tracing::debug!(folder = %folder.display(), "left by a run that was killed, and removed");
@@ -72,7 +72,7 @@ fn sweep(own: &Path, prefix: &str) {
     }
 }
 
-/// Whose folder it is, if it is one: a link leads to what nobody has left.
+/// Returns the owner of a folder; `None` for anything else, links included.
 fn user(folder: &Path) -> Option<u32> {
     let metadata = fs::symlink_metadata(folder).ok()?;
     metadata.is_dir().then(|| metadata.uid())

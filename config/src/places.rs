@@ -1,4 +1,4 @@
-//! Where things are: sessions, the folders of the user and of the project, folders that are not written.
+//! Paths of sessions, of the user's and the project's folders, and of protected folders.
 
 use std::path::{Path, PathBuf};
 
@@ -6,22 +6,22 @@ use ah_conversation::{Environment, Layer};
 
 use crate::config::Config;
 
-/// The folder of a project's sessions, below the working directory; also of its settings, tools and skills.
+/// Folder of a project's sessions, settings, tools and skills, below the working directory.
 pub const SESSIONS: &str = ".ah";
-/// The folders of other agents whose files count as well, the one that counts more last.
+/// Folders of other agents whose files count too, highest precedence last.
 const FOREIGN: [&str; 2] = [".agents", ".claude"];
 
-/// A folder with tools, skills, commands …, each kind in a folder of its own below it.
+/// A folder with a subfolder each for tools, skills, commands ….
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerFolder {
-    /// How much it counts.
+    /// Its precedence.
     pub layer: Layer,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
 }
 
 impl Config {
-    /// What `AH_PROTECT_DIRS` names, separated by colons.
+    /// Returns the folders in `AH_PROTECT_DIRS`, separated by colons.
     pub fn protected_folders(&self) -> Vec<PathBuf> {
         let list = self.environment.get("AH_PROTECT_DIRS").unwrap_or_default();
         list.split(':')
@@ -30,8 +30,8 @@ impl Config {
             .collect()
     }
 
-    /// The folders that are there with tools, skills, commands …: what is found in a later one counts more. Which
-    /// there may be is said by `--setting-sources`.
+    /// Returns the existing folders with tools, skills, commands …: later ones take precedence. `--setting-sources`
+    /// restricts them.
     pub fn layer_folders(&self) -> Vec<LayerFolder> {
         let environment = &self.environment;
         let mut folders = Vec::new();
@@ -67,8 +67,8 @@ impl Config {
     }
 }
 
-/// The working directory and those above it up to `root`, nearest first. The home directory is none of them: what
-/// lies there is the user's.
+/// Returns the working directory and its parents up to `root`, nearest first. Without the home directory: its files are
+/// the user's.
 pub(crate) fn of_project<'a>(
     environment: &'a Environment,
     root: &'a Path,

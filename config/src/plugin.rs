@@ -1,19 +1,19 @@
-//! A plugin, as the configuration lists it.
+//! A plugin of the configuration.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ah_conversation::Layer;
 
-/// A plugin whose files count.
+/// A plugin in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plugin {
-    /// What all that it brings begins with.
+    /// Prefix of the names of its commands, skills and agents.
     pub name: String,
-    /// Where it is.
+    /// Its folder.
     pub root: PathBuf,
-    /// How much it counts, and whether it came with the project.
+    /// Its precedence, and whether it is part of the project.
     pub layer: Layer,
-    /// The files and folders that it has besides the usual ones, by kind: `commands`, `skills`, `agents`.
+    /// Files and folders besides the usual ones, by kind: `commands`, `skills`, `agents`.
     pub more: BTreeMap<&'static str, Vec<PathBuf>>,
 }

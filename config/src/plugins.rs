@@ -1,7 +1,7 @@
-//! Plugins: folders that bring commands, skills, subagents, hooks and MCP servers along, all under the name of the plugin.
+//! Plugins: folders with commands, skills, subagents, hooks and MCP servers, all prefixed with the plugin's name.
 //!
-//! They are named on the command line or by a host. One that lies in the project came with it: what of it is code counts
-//! where the project is trusted, as with the project's own files.
+//! They are named on the command line or by a host. Code of a plugin within the project counts only if the project is
+//! trusted, like the project's own files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ use crate::overrides::PluginFolder;
 use crate::plugin::Plugin;
 use crate::{found_file, settings};
 
-/// What a plugin says of itself, where it does.
+/// Optional manifest of a plugin.
 const MANIFEST: &str = ".claude-plugin/plugin.json";
-/// How its files name the folder that it lies in.
+/// Placeholder for the plugin's folder in its files.
 const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
 
-/// What the manifest says.
+/// Content of the manifest.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Manifest {
@@ -36,7 +36,7 @@ struct Manifest {
     mcp_servers: Option<Value>,
 }
 
-/// One path or several, from the plugin's folder on.
+/// One path or several, relative to the plugin's folder.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Paths {
@@ -45,7 +45,7 @@ enum Paths {
 }
 
 impl Config {
-    /// Adds what plugins bring along. What cannot be read is left out with a warning.
+    /// Adds the content of plugins. Unreadable parts are left out with a warning.
     pub(crate) fn add_plugins(&mut self, folders: &[PluginFolder]) {
         let is_strict = self.run.only_named_mcp_servers;
         for folder in folders {
@@ -63,7 +63,7 @@ impl Config {
     fn plugin(&mut self, root: &Path, has_servers: bool) -> Result<Plugin, String> {
         let root = fs::canonicalize(root).map_err(|error| error.to_string())?;
         if !root.is_dir() {
-            return Err("it is no folder".to_owned());
+            return Err("not a folder".to_owned());
         }
         let manifest = manifest(&root)?;
         let of_folder = || root.file_name().unwrap_or_default().to_string_lossy();
@@ -71,11 +71,11 @@ impl Config {
         let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if name.is_empty() || !name.chars().all(is_known) {
             return Err(format!(
-                "`{name}` is no name for a plugin: letters, digits, `-` and `_` are"
+                "`{name}` is not a valid plugin name; use letters, digits, `-` and `_`"
             ));
         }
         if self.plugins.iter().any(|other| other.name == name) {
-            return Err(format!("there is another one that is called `{name}`"));
+            return Err(format!("another plugin has the name `{name}`"));
         }
         let project = fs::canonicalize(&self.project_root);
         let is_of_project = project.is_ok_and(|project| root.starts_with(project));
@@ -102,7 +102,7 @@ impl Config {
         Ok(plugin)
     }
 
-    /// The folder of the plugin that something comes from, if it does.
+    /// Returns the folder of the plugin with this origin.
     pub fn plugin_of(&self, origin: &Origin) -> Option<&Path> {
         let Origin::File(path) = origin else {
             return None;
@@ -111,7 +111,7 @@ impl Config {
         roots.find(|root| path.starts_with(root))
     }
 
-    /// Whether what is code of a plugin counts; where it does not, the file is noted.
+    /// Returns whether code of a plugin counts; if not, notes the file.
     fn counts(&mut self, plugin: &Plugin, path: &Path) -> bool {
         let counts = !plugin.layer.is_of_project() || self.trust.is_given();
         if !counts {
@@ -168,7 +168,7 @@ impl Config {
         }
     }
 
-    /// What the usual file and the manifest say under `key`, where they count: the file may also hold it without.
+    /// Returns the content of the usual file and of the manifest under `key`, if they count; the file may omit the key.
     fn files(
         &mut self,
         plugin: &Plugin,
@@ -219,7 +219,7 @@ fn manifest(root: &Path) -> Result<Manifest, String> {
     }
 }
 
-/// The paths that a plugin names, as far as they lie in it.
+/// Returns the paths of a plugin that are inside its folder.
 fn inside(root: &Path, paths: Option<Paths>) -> Vec<PathBuf> {
     let paths = match paths {
         None => Vec::new(),

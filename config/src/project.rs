@@ -1,4 +1,4 @@
-//! How far the project has a say: whether it is trusted, and what counts of its settings where it is not.
+//! Influence of a project: whether it is trusted, and the settings of an untrusted one that count.
 
 use ah_conversation::{Environment, Interface, PermissionMode};
 
@@ -8,7 +8,7 @@ use crate::origin::{Origin, Sourced};
 use crate::trust::{Grounds, Memory, Reason, Trust};
 use crate::untrusted;
 
-/// The mode that holds. A project that is not trusted may ask for a stricter one, unless the user has typed one.
+/// Returns the permission mode. An untrusted project may choose a stricter one, unless the user has typed a mode.
 pub(crate) fn permission_mode(
     typed: Option<PermissionMode>,
     interface: Interface,
@@ -29,7 +29,7 @@ pub(crate) fn permission_mode(
     let held = held.into_iter().map(|(_, mode)| mode).next();
     let mut held = held.unwrap_or_else(|| Sourced::built_in(PermissionMode::Default));
     for (_, wanted) in wanted {
-        // What is built in asks about less where commands are confined.
+        // The default mode asks less if commands are confined.
         let is_open = interface == Interface::Native && held.origin == Origin::BuiltIn;
         match (
             untrusted::stricter(held.value, wanted.value),
@@ -46,7 +46,7 @@ pub(crate) fn permission_mode(
     held
 }
 
-/// Whether the project is trusted, as far as options, the user's settings and what they have answered say.
+/// Returns the trust in the project by options, the user's settings and remembered answers.
 pub(crate) fn trust(
     given: Option<Reason>,
     folders: &Folders,
@@ -74,7 +74,7 @@ pub(crate) fn trust(
     })
 }
 
-/// The faults that keep the program from working; those of a project that is not trusted do not, and are told.
+/// Returns the errors that end the program; those of an untrusted project become warnings.
 pub(crate) fn counting(
     faults: Vec<(bool, Error)>,
     trust: &Trust,
@@ -83,13 +83,13 @@ pub(crate) fn counting(
     let (left_out, faults): (Vec<_>, Vec<_>) = faults
         .into_iter()
         .partition(|(is_of_project, _)| *is_of_project && !trust.is_given());
-    let told = |(_, fault): (_, Error)| format!("{}; the file does not count", fault.message);
+    let told = |(_, fault): (_, Error)| format!("{}; the file is ignored", fault.message);
     warnings.extend(left_out.into_iter().map(told));
     faults.into_iter().map(|(_, fault)| fault).collect()
 }
 
-/// Leaves of what a project says of the sandbox what makes a run safer, also where it is trusted, and warns of the rest;
-/// of one that is not trusted, what counts all the same.
+/// Keeps only the sandbox settings of a project that make a run safer, even if it is trusted, and warns of the rest. Of
+/// an untrusted project, other harmless settings stay too.
 pub(crate) fn tighten(
     layers: &mut [Layer],
     trust: &mut Trust,
@@ -101,14 +101,14 @@ pub(crate) fn tighten(
         let loose = layer.settings.sandbox.keep_what_tightens().into_iter();
         let origin = &layer.origin;
         warnings.extend(loose.map(|key| {
-            format!("{origin}: `{key}` counts only in your own settings, or where it tightens")
+            format!("{origin}: `{key}` has an effect only in your own settings, or if it is stricter")
         }));
     }
     restrict(layers, trust, sources, folders);
     warnings
 }
 
-/// Leaves of the project's settings what counts though it is not trusted, if it is not.
+/// Removes the settings of an untrusted project that need trust.
 fn restrict(layers: &mut [Layer], trust: &mut Trust, sources: Sources, folders: &Folders) {
     if trust.is_given() {
         return;

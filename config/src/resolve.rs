@@ -26,17 +26,17 @@ use crate::trust::Trust;
 use crate::web::WebConfig;
 use crate::{dot_env, mcp, places};
 
-/// The model if nobody names one.
+/// Default model.
 const DEFAULT_MODEL: &str = "opus";
-/// How many bytes of one tool's output are kept if no setting says otherwise.
+/// Default maximum size of a stored tool output in bytes.
 const MAX_TOOL_OUTPUT: u64 = 64 * 1024 * 1024;
 
 impl Config {
-    /// Resolves what holds for `options` in `environment`.
+    /// Resolves the configuration for `overrides` in `environment`.
     ///
     /// # Errors
     ///
-    /// Where a settings file cannot be read, or a value in one of these places is none.
+    /// If a settings file cannot be read, or a value is invalid.
     pub fn resolve(
         overrides: Overrides,
         interface: Interface,
@@ -53,8 +53,8 @@ impl Config {
         }
     }
 
-    /// Applies what a host asks for when it introduces itself: prompts, the answer's schema, definitions of subagents,
-    /// denied calls, MCP servers and plugins. They count more than what was chosen before.
+    /// Applies a host's `initialize` options: prompts, the answer's schema, subagents, denied calls, MCP servers and
+    /// plugins. They take precedence over earlier choices.
     pub fn apply(&mut self, overrides: Overrides) {
         let (prompt, given) = (&mut self.run.prompt, overrides.run.prompt);
         prompt.system_prompt = given.system_prompt.or(prompt.system_prompt.take());
@@ -70,11 +70,11 @@ impl Config {
         self.add_plugins(&overrides.plugins);
     }
 
-    /// Resolves what holds as far as the settings can be read.
+    /// Resolves the configuration as far as the settings can be read.
     ///
     /// # Errors
     ///
-    /// Where an option or a variable has a value that is none.
+    /// If an option or a variable has an invalid value.
     pub fn survey(
         overrides: Overrides,
         interface: Interface,
@@ -156,7 +156,7 @@ impl Config {
     }
 }
 
-/// All layers of settings, as far as the project may say so.
+/// All layers of settings, restricted by trust in the project.
 struct Weighed {
     layers: Vec<Layer>,
     trust: Trust,
@@ -164,7 +164,7 @@ struct Weighed {
     faults: Vec<Error>,
 }
 
-/// Reads all layers, and leaves of the project's what counts.
+/// Reads all layers, and restricts those of the project.
 fn weigh(
     overrides: &Overrides,
     folders: &Folders,
@@ -239,7 +239,7 @@ fn tool_concurrency(typed: Option<Concurrency>, first: &First<'_>) -> Sourced<Co
         .unwrap_or_else(|| Sourced::built_in(Concurrency::default()))
 }
 
-/// Sets the variables of all layers, and marks those that hold the servers' keys.
+/// Sets the variables of all layers, and marks those with the servers' keys.
 fn add_variables(
     environment: &mut Environment,
     layers: &[Layer],
@@ -256,7 +256,7 @@ fn add_variables(
     }
 }
 
-/// The servers of all layers; of those of one name, the first counts.
+/// Returns the servers of all layers; of servers with the same name, the first counts.
 fn servers(layers: &[Layer]) -> BTreeMap<String, Sourced<NamedServer>> {
     let named = layers.iter().rev().flat_map(|layer| {
         let servers = layer.settings.providers.iter();
@@ -271,7 +271,7 @@ fn servers(layers: &[Layer]) -> BTreeMap<String, Sourced<NamedServer>> {
     named.collect()
 }
 
-/// What a plain loop has where nobody says otherwise.
+/// Returns the defaults of a plain loop.
 fn plain() -> Layer {
     Layer {
         origin: Origin::BuiltIn,

@@ -1,5 +1,5 @@
-//! Keeps what is to outlive a session in a settings file: the rules of an answer, a mode, a directory. Of the file all
-//! else stays as it is, in its order; it is replaced as a whole or not at all.
+//! Stores lasting permissions in a settings file: rules, a mode, a directory. Everything else in the file keeps its
+//! content and order; the file is replaced atomically.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write as _};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::Config;
 
-/// The settings files that rules are kept in.
+/// The settings files for rules.
 #[derive(Debug, Clone)]
 pub struct SettingsFiles {
     user: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub struct SettingsFiles {
 }
 
 impl SettingsFiles {
-    /// Those of the interface: ours, or those of the agent whose place the program takes.
+    /// Returns those of the interface: our own, or those of the agent that the program replaces.
     pub fn of(config: &Config) -> Self {
         let (user, folder) = match config.interface {
             Interface::Native => (&config.home, ".ah"),
@@ -34,7 +34,7 @@ impl SettingsFiles {
         }
     }
 
-    /// The file for `destination`; none for a session's end or where there is no home.
+    /// Returns the file for `destination`; `None` for the session, or without a home directory.
     pub fn path(&self, destination: Destination) -> Option<&Path> {
         match destination {
             Destination::UserSettings => self.user.as_deref(),
@@ -44,7 +44,7 @@ impl SettingsFiles {
         }
     }
 
-    /// What is kept in the file `path`.
+    /// Returns the destination that the file `path` is for.
     pub fn destination(&self, path: &Path) -> Option<Destination> {
         let settings = [
             Destination::UserSettings,
@@ -58,11 +58,11 @@ impl SettingsFiles {
 }
 
 impl SettingsFiles {
-    /// Keeps with the user's own settings that what is confined may reach a host; `key` is `allowHosts` or `allowHttp`.
+    /// Allows a host for confined commands in the user's settings; `key` is `allowHosts` or `allowHttp`.
     ///
     /// # Errors
     ///
-    /// Where it cannot be kept; the text says why.
+    /// If the file cannot be written; the text says why.
     pub fn allow_host(&self, key: &str, host: &str) -> Result<(), String> {
         let Some(path) = &self.user else {
             return Err("there is no home directory".to_owned());
@@ -112,7 +112,7 @@ fn rewrite(
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
-    // A link stays one: what it leads to is replaced.
+    // A link is kept: its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mode = fs::metadata(&target).map_or(0o600, |file| file.permissions().mode() & 0o7777);
     let mut file = tempfile::Builder::new()

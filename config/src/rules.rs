@@ -1,4 +1,4 @@
-//! What may happen and who has a say in it, gathered from options and settings.
+//! Permissions from options and settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::overrides::{Overrides, SandboxChoice};
 use crate::rulebook::SettingsFiles;
 use crate::settings::Settings;
 
-/// The variable by which a machine says that it is there to be experimented on.
+/// Variable that marks a disposable machine.
 const IS_SANDBOX: &str = "IS_SANDBOX";
 
 impl Config {
-    /// What a session allows.
+    /// Returns the permissions of a session.
     pub fn permissions(&self) -> Permissions {
         let files = SettingsFiles::of(self);
         let kept = |rule: &Sourced<Rule>| match &rule.origin {
@@ -33,7 +33,7 @@ impl Config {
             project: real(&self.project_root),
             home: self.environment.home().map(|home| real(&home)),
         };
-        // What forbids or asks holds for a file under all its names.
+        // Denying and asking rules match a file under all its names.
         let with_targets = |rule: &Sourced<Rule>| {
             let rule = kept(rule);
             let target = rule.behind_links(&places, |path| fs::canonicalize(path).ok());
@@ -56,12 +56,12 @@ impl Config {
     }
 }
 
-/// Whether the mode that allows everything holds, or may be chosen later. What takes the place of other agents keeps to
-/// their rule for root: that is for machines which say of themselves that nothing of worth is on them.
+/// Returns whether `bypassPermissions` is in force, or may be chosen later. Like other agents, the program refuses it
+/// to root unless the machine is marked as disposable.
 ///
 /// # Errors
 ///
-/// Where root wants it on any other.
+/// If root wants it elsewhere.
 pub(crate) fn may_bypass(
     mode: PermissionMode,
     overrides: &Overrides,
@@ -77,20 +77,20 @@ pub(crate) fn may_bypass(
     let is_refused = is_wanted && interface == Interface::AgentSdk && !is_contained;
     if is_refused && rustix::process::geteuid().is_root() {
         let message =
-            "root cannot skip the permissions: what a model gets wrong would have no bounds";
+            "permissions cannot be bypassed as root: a model's mistakes would have no limits";
         return Err(Error::failure(message).hint(format!(
-            "run it as another user, with --sandbox, or with {IS_SANDBOX}=1 on a machine that holds nothing else"
+            "run it as another user, with --sandbox, or with {IS_SANDBOX}=1 on a disposable machine"
         )));
     }
     Ok(is_wanted)
 }
 
-/// The path without symbolic links, as the tools resolve those of their calls.
+/// Returns the path without symbolic links, as tools resolve the paths of their calls.
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The working directories that an option and all layers add.
+/// Returns the additional working directories of options and all layers.
 pub(crate) fn directories(
     typed: &[PathBuf],
     layers: &[Layer],
@@ -111,7 +111,7 @@ pub(crate) fn directories(
     typed.chain(set).collect()
 }
 
-/// The hooks of all layers: they add up, and those of the user are asked first.
+/// Returns the hooks of all layers; the user's run first.
 pub(crate) fn hooks(layers: &[Layer]) -> Vec<Sourced<HookSetting>> {
     let of_layer = |layer: &Layer| {
         let origin = layer.origin.clone();
@@ -126,7 +126,7 @@ pub(crate) fn hooks(layers: &[Layer]) -> Vec<Sourced<HookSetting>> {
     layers.iter().rev().flat_map(of_layer).collect()
 }
 
-/// The rules of an option and of all layers: lists add up.
+/// Returns the rules of options and all layers.
 pub(crate) fn rules(
     typed: &[Rule],
     layers: &[Layer],
@@ -157,7 +157,7 @@ pub fn parse_rules(lists: &[String]) -> Result<Vec<Rule>, Error> {
         .collect()
 }
 
-/// The rules of a list: commas and blanks separate them, but not within parentheses.
+/// Splits a list of rules at commas and blanks outside of parentheses.
 fn split_rules(list: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let pieces = list.split(move |c: char| {

@@ -1,4 +1,4 @@
-//! What all layers of settings say of the sandbox together.
+//! Sandbox settings of all layers together.
 
 use std::path::{Path, PathBuf};
 
@@ -14,41 +14,41 @@ use crate::overlay::Overlay;
 use crate::settings::SandboxSettings;
 use crate::tier::SandboxTier;
 
-/// What all layers say of the sandbox: lists add up. What a project says tightens, and counts whoever says otherwise.
+/// Sandbox settings of all layers: lists add up. A project's settings can only make it stricter, and always do.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sandboxing {
-    /// Whether commands run in it.
+    /// Whether commands run in the sandbox.
     pub enabled: Option<Sourced<bool>>,
-    /// How much of it must hold.
+    /// Required tier.
     pub tier: Option<Sourced<SandboxTier>>,
-    /// Whether a run does not begin where there is none.
+    /// Whether a run without a sandbox is an error.
     pub must_hold: bool,
-    /// Whether commands in it need no permission though the mode would ask.
+    /// Whether confined commands need no permission.
     pub spares_questions: bool,
-    /// Hosts that may be reached by a tunnel.
+    /// Hosts reachable through a tunnel.
     pub allow_hosts: Vec<Sourced<Authority>>,
-    /// Hosts that may be reached by plain HTTP.
+    /// Hosts reachable by plain HTTP.
     pub allow_http: Vec<Sourced<Authority>>,
-    /// Domains whose hosts may be reached by the usual ports.
+    /// Domains whose hosts are reachable on the usual ports.
     pub allow_domains: Vec<Sourced<Domain>>,
-    /// Hosts and domains that may not be reached, whatever else is said.
+    /// Hosts and domains that are never reachable.
     pub deny_domains: Vec<Sourced<Domain>>,
-    /// Whether nobody is asked about other hosts.
+    /// Whether other hosts are refused without a question.
     pub is_strict: bool,
-    /// What is seen besides, as absolute paths.
+    /// Additional visible paths, absolute.
     pub unveil: Vec<Sourced<Grant>>,
-    /// Absolute paths that are not seen.
+    /// Hidden paths, absolute.
     pub hide: Vec<Sourced<PathBuf>>,
-    /// Variables that are seen besides.
+    /// Additional visible variables.
     pub env: Vec<Sourced<String>>,
-    /// Absolute paths that are not written.
+    /// Read-only paths, absolute.
     pub protect: Vec<Sourced<PathBuf>>,
-    /// MCP servers that run outside of it.
+    /// MCP servers that run outside of the sandbox.
     pub unconfined_servers: Vec<Sourced<String>>,
 }
 
 impl Sandboxing {
-    /// What `layers` say, of which those of a project say only what tightens.
+    /// Merges the sandbox settings of `layers`; a project's ones can only make it stricter.
     pub(crate) fn of(layers: &[Layer], overlay: &Overlay, environment: &Environment) -> Self {
         let of_project = || layers.iter().filter(|layer| layer.is_of_project);
         let first = |of: fn(&SandboxSettings) -> Option<bool>| {
@@ -56,7 +56,7 @@ impl Sandboxing {
             layers.find_map(|layer| Some((of(&layer.settings.sandbox)?, layer)))
         };
         let enabled = first(|sandbox| sandbox.enabled);
-        // Nothing that a project says may spare a question.
+        // A project cannot skip questions.
         let is_users_wish = enabled.is_none_or(|(_, layer)| !layer.is_of_project);
         let place = |path: &Path| match (path.strip_prefix("~"), environment.home()) {
             (Ok(below), Some(home)) => home.join(below),
@@ -92,7 +92,7 @@ impl Sandboxing {
         }
     }
 
-    /// What is in force, as `ah config show` lists it.
+    /// Returns the settings in force, as `ah config show` lists them.
     pub(crate) fn entries(&self) -> Vec<Entry<'_>> {
         let mut entries: Vec<Entry<'_>> = Vec::new();
         let enabled = self.enabled.as_ref();
@@ -134,7 +134,7 @@ fn shown<'a, T, S: Serialize>(
     items.map(move |item| (key, json!(show(&item.value)), &item.origin))
 }
 
-/// The variables that are named, and those that the user, or who has made the program, has set for the session.
+/// Returns the named variables, and those that the user or the embedded settings set for the session.
 fn variables(layers: &[Layer], overlay: &Overlay) -> Vec<Sourced<String>> {
     let mut named = list(layers, |sandbox| sandbox.env.clone());
     for layer in layers.iter().filter(|layer| !layer.is_of_project) {

@@ -1,4 +1,4 @@
-//! One settings file: JSON whose keys are known, with the place of every fault.
+//! One settings file: JSON with known keys; errors name line and column.
 
 pub mod conversation;
 mod file;
@@ -23,77 +23,77 @@ use file::File;
 pub use sandbox::SandboxSettings;
 use web::WebSettings;
 
-/// What one settings file says.
+/// Content of one settings file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
     /// The model.
     pub model: Option<String>,
-    /// The model that answers where the model cannot.
+    /// The fallback model.
     pub fallback_model: Option<String>,
-    /// The model that summarises older messages.
+    /// The model for summaries.
     pub compaction_model: Option<String>,
-    /// How many messages the model is shown at most.
+    /// Maximum number of messages sent to the model.
     pub max_conversation_messages: Option<usize>,
-    /// Whether tool calls run together.
+    /// Concurrency of tool calls.
     pub tool_concurrency: Option<Concurrency>,
-    /// How many characters of one tool's output the model is shown; 0: as many as the tool says.
+    /// Maximum number of characters of one tool result for the model; 0 for the tool's own limit.
     pub max_tool_result_chars: Option<usize>,
-    /// How much of one tool's output is kept.
+    /// Maximum size of a stored tool output in bytes.
     pub max_tool_output_bytes: Option<u64>,
-    /// How hard the model tries.
+    /// Reasoning effort of the model.
     pub effort: Option<Effort>,
-    /// How much it may think.
+    /// Thinking budget in tokens.
     pub max_thinking_tokens: Option<u32>,
-    /// How much it may write at once.
+    /// Maximum length of a response in tokens.
     pub max_output_tokens: Option<NonZero<u64>>,
     /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// The share of the likeliest words that it takes.
+    /// Nucleus sampling: the cumulative probability of the tokens to sample from.
     pub top_p: Option<f64>,
-    /// Words at which it stops.
+    /// Stop sequences.
     pub stop: Option<Vec<String>>,
     /// Servers by name.
     pub providers: BTreeMap<String, NamedServer>,
     /// MCP servers by name.
     pub mcp_servers: BTreeMap<String, ServerEntry>,
-    /// What may happen.
+    /// Permission rules and mode.
     pub permissions: PermissionSettings,
-    /// Where commands run, and what they may do there.
+    /// The sandbox.
     pub sandbox: SandboxSettings,
-    /// What is told of a run, and may have a say in it.
+    /// Hooks.
     pub hooks: Vec<HookSetting>,
-    /// Variables for the session, where the environment has none of the name.
+    /// Default values of environment variables.
     pub env: BTreeMap<String, String>,
-    /// Folders whose projects are trusted.
+    /// Trusted folders.
     pub trusted_folders: Vec<PathBuf>,
-    /// How the web is reached.
+    /// Access to the web.
     pub web: WebSettings,
-    /// How far `ah work` goes.
+    /// Settings of `ah work`.
     pub work: Option<WorkSettings>,
-    /// Which keys edit a line of the conversation.
+    /// Key bindings of the editor.
     pub editor_mode: Option<EditorMode>,
-    /// Whose words stand at its bottom.
+    /// The status line.
     pub status_line: Option<StatusLine>,
-    /// How somebody is told who has turned to something else.
+    /// Notifications for an absent user.
     pub notify: Option<Notify>,
 }
 
-/// What a settings file says of permissions.
+/// Permission settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PermissionSettings {
-    /// Calls that are allowed.
+    /// Rules for allowed calls.
     pub allow: Vec<Rule>,
-    /// Calls that are asked about, whatever else allows them.
+    /// Rules for calls that need a question, even if another rule allows them.
     pub ask: Vec<Rule>,
-    /// Calls that are denied.
+    /// Rules for denied calls.
     pub deny: Vec<Rule>,
     /// Working directories besides the first.
     pub additional_directories: Vec<PathBuf>,
-    /// What is allowed where no rule says otherwise.
+    /// Permission mode for calls that no rule covers.
     pub default_mode: Option<PermissionMode>,
 }
 
-/// Keys that other agents' settings have and whose absence changes nothing that a user could miss here.
+/// Keys of other agents' settings that have no effect here and that no user would miss.
 const FOREIGN: [&str; 7] = [
     "cleanupPeriodDays",
     "enabledPlugins",
@@ -104,8 +104,8 @@ const FOREIGN: [&str; 7] = [
     "theme",
 ];
 
-/// Reads the settings in `text`; the second value warns of keys that mean nothing. `source` names the text in
-/// messages. Where `is_foreign`, the file belongs to another agent and may have keys for it alone.
+/// Reads the settings in `text`; the second value warns of unknown keys. `source` names the text in messages. If
+/// `is_foreign`, the file may have keys for another agent only.
 pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec<String>), Error> {
     let mut settings = Settings::default();
     let text = text.trim_start_matches('\u{FEFF}');
@@ -130,7 +130,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "toolConcurrency" => settings.tool_concurrency = Some(file.value(value)?),
             "maxToolResultChars" => settings.max_tool_result_chars = Some(file.value(value)?),
             "maxToolOutputBytes" => settings.max_tool_output_bytes = Some(file.value(value)?),
-            // The second is the other agent's name for it.
+            // The second is the other agent's key.
             "effort" | "effortLevel" => settings.effort = Some(file.value(value)?),
             "maxThinkingTokens" => settings.max_thinking_tokens = Some(file.value(value)?),
             "maxOutputTokens" => settings.max_output_tokens = Some(file.value(value)?),
@@ -164,7 +164,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
     Ok((settings, file.warnings))
 }
 
-/// Reads a file of MCP servers, as `.mcp.json` is one; the second value warns of what cannot be read.
+/// Reads a file of MCP servers such as `.mcp.json`; the second value warns of unreadable ones.
 pub fn read_mcp(
     source: &str,
     text: &str,
@@ -186,7 +186,7 @@ pub fn read_mcp(
 }
 
 impl<'a> File<'a> {
-    /// The servers that can be read; of the others the user is warned.
+    /// Returns the readable servers, and warns about the others.
     fn mcp_servers(&mut self, value: &'a RawValue) -> Result<BTreeMap<String, ServerEntry>, Error> {
         let mut servers = BTreeMap::new();
         for (name, value) in self.object(value)? {

@@ -1,9 +1,9 @@
-//! How much of the sandbox must hold.
+//! Tiers of the sandbox.
 
 use ah_sandbox::Tier;
 use serde::Deserialize;
 
-/// How much of the sandbox must hold.
+/// Required tier of the sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxTier {

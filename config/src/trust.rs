@@ -1,9 +1,9 @@
-//! Whether the files of a project that are code, or that steer where secrets go, count.
+//! Trust: whether a project's files that are code, or decide where secrets are sent, count.
 //!
-//! A folder that was cloned or unpacked may hold anything, and looking at it with an agent must not run it. So such
-//! files count only where the user trusts the folder: by `--trust`, by the setting `trustedFolders` of their own, or by
-//! an answer that is remembered. What makes a run safer always counts. Settings are weighed in [`crate::config`];
-//! whoever loads other files that are code asks [`Trust::is_given`] first, and `code.rs` finds and names them.
+//! A cloned or unpacked folder may hold anything, and looking at it with an agent must not run it. So such files count
+//! only in a folder that the user trusts: by `--trust`, by `trustedFolders` in their own settings, or by a remembered
+//! answer. Files that make a run safer always count. Settings are restricted in `untrusted.rs`; loaders of other
+//! code check [`Trust::is_given`] first, and `code.rs` finds and names them.
 
 mod code;
 mod memory;
@@ -16,42 +16,42 @@ use std::path::{Path, PathBuf};
 use ah_conversation::neutralise;
 pub use memory::Memory;
 
-/// How a folder comes to be trusted.
+/// The ways to trust a folder.
 pub const HINT: &str =
-    "--trust makes it count for once, `trustedFolders` in your own settings for good";
+    "use --trust for one run, or add it to `trustedFolders` in your own settings";
 
-/// Whether a project's code counts, and what was left out because it does not.
+/// Trust in a project, and the files that are ignored without it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trust {
-    /// The topmost folder whose files are the project's: all of it is trusted, or nothing.
+    /// The project's topmost folder: all of it is trusted, or nothing.
     folder: PathBuf,
     verdict: Verdict,
-    /// Files that do not count, with the parts of them where the rest does.
+    /// Ignored files, with the ignored parts if the rest counts.
     skipped: BTreeMap<PathBuf, Vec<String>>,
 }
 
-/// Whether the project is trusted.
+/// State of trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Given(Reason),
-    /// The user has said that it is not.
+    /// The user does not trust it.
     Refused,
-    /// Nobody has said anything.
+    /// Not decided.
     Open,
 }
 
-/// Why a project is trusted.
+/// Reason to trust a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// There is none: in the home directory all files are the user's.
+    /// No project: in the home directory all files are the user's.
     NoProject,
     /// `--trust`.
     Option,
-    /// The program that started this one has looked after that.
+    /// The program that started this one vouches for it.
     Host,
     /// `trustedFolders` in the user's settings.
     Setting,
-    /// The user was asked once.
+    /// The user's remembered answer.
     Answer,
 }
 
@@ -62,20 +62,20 @@ impl fmt::Display for Reason {
             Self::Option => "--trust",
             Self::Host => "the program that started this one vouches for it",
             Self::Setting => "trustedFolders",
-            Self::Answer => "as you have answered",
+            Self::Answer => "by your earlier answer",
         })
     }
 }
 
-/// What is known of a project's trust besides what is remembered.
+/// Evidence for the trust in a project.
 pub struct Grounds<'a> {
-    /// The folders whose files are the project's, the topmost last; none in the home directory.
+    /// The project's folders, topmost last; empty in the home directory.
     pub project: &'a [PathBuf],
-    /// The option, or the program that started this one, says so.
+    /// The reason given by an option or by the program that started this one.
     pub given: Option<Reason>,
-    /// The folders that the user's settings name.
+    /// Trusted folders of the user's settings.
     pub folders: &'a [PathBuf],
-    /// What the user has answered before.
+    /// Remembered answers.
     pub memory: &'a Memory,
 }
 
@@ -106,17 +106,17 @@ impl Trust {
         }
     }
 
-    /// Notes all files of the project that are code, its settings apart.
+    /// Notes all code files of the project except its settings.
     pub fn skip_code(&mut self, project: &[PathBuf]) {
         code::find(project, |path| self.skip(path, None));
     }
 
-    /// Whether the project's code counts.
+    /// Returns whether the project's code counts.
     pub fn is_given(&self) -> bool {
         self.reason().is_some()
     }
 
-    /// Why the project's code counts, if it does.
+    /// Returns the reason for trust, if the project is trusted.
     pub fn reason(&self) -> Option<Reason> {
         match self.verdict {
             Verdict::Given(reason) => Some(reason),
@@ -124,23 +124,23 @@ impl Trust {
         }
     }
 
-    /// The folder that is trusted, or is not.
+    /// Returns the folder that the decision is about.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Notes that a file does not count, or this part of it.
+    /// Notes an ignored file, or an ignored part of it.
     pub fn skip(&mut self, path: PathBuf, part: Option<&str>) {
         let parts = self.skipped.entry(path).or_default();
         parts.extend(part.map(str::to_owned));
     }
 
-    /// Whether the user is to be asked: there is something to trust, and nobody has said whether to.
+    /// Returns whether to ask the user: there is something to trust, and no decision.
     pub fn is_open(&self) -> bool {
         self.verdict == Verdict::Open && !self.skipped.is_empty()
     }
 
-    /// What does not count, one line each: paths from the folder on.
+    /// Returns the ignored files, one line each, relative to the folder.
     pub fn skipped(&self) -> Vec<String> {
         let line = |(path, parts): (&PathBuf, &Vec<String>)| {
             let path = path.strip_prefix(&self.folder).unwrap_or(path);
@@ -152,7 +152,7 @@ impl Trust {
         self.skipped.iter().map(line).collect()
     }
 
-    /// What the user is told of what does not count, if there is anything.
+    /// Returns the warning about ignored files, if there are any.
     pub fn notice(&self) -> Option<String> {
         let skipped = self.skipped();
         (!skipped.is_empty()).then(|| {
@@ -166,12 +166,12 @@ impl Trust {
     }
 }
 
-/// A path as it is shown: whoever has named the file has no say in what the terminal does.
+/// Returns a path for display, without control characters: its author may be hostile.
 pub fn shown(path: &Path) -> String {
     neutralise(&path.to_string_lossy()).replace(['\n', '\t'], " ")
 }
 
-/// The path without symbolic links, so that a folder has one name.
+/// Returns the path without symbolic links, so that a folder has one name.
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

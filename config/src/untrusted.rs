@@ -1,19 +1,19 @@
-//! What the settings of a project may say that is not trusted: what makes a run safer, and what is harmless.
+//! The settings of an untrusted project that count: those that make a run safer, and harmless ones.
 
 use ah_conversation::PermissionMode;
 
 use crate::settings::web::WebSettings;
 use crate::settings::{PermissionSettings, Settings};
 
-/// What begins the name of a model that is a file, whose words would be the file's.
+/// Prefix of a model's name that stands for a scenario file.
 const SCRIPT: &str = "script:";
 
-/// Whether a model of this name is a file.
+/// Returns whether a model of this name is a file.
 pub fn is_file(model: &str) -> bool {
     model.starts_with(SCRIPT)
 }
 
-/// Takes out of `settings` what counts only where the project is trusted; gives the keys.
+/// Removes from `settings` the values that need trust; returns their keys.
 pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     // Each setting is named here, so that a new one cannot be forgotten.
     let Settings {
@@ -38,10 +38,10 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
                 ask: _,
                 deny: _,
                 additional_directories,
-                // It counts where it is the stricter one.
+                // It counts if it is stricter.
                 default_mode: _,
             },
-        // Of a project, trusted or not, it holds only what tightens.
+        // A project, trusted or not, keeps only stricter values here.
         sandbox: _,
         hooks,
         env,
@@ -83,7 +83,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     taken
 }
 
-/// The mode that holds where a project that is not trusted asks for `wanted`: none that allows more.
+/// Returns the mode if an untrusted project asks for `wanted`; `None` if it would allow more.
 pub fn stricter(held: PermissionMode, wanted: PermissionMode) -> Option<PermissionMode> {
     (strictness(wanted) > strictness(held)).then_some(wanted)
 }

@@ -1,17 +1,17 @@
-//! How the web is reached, as settings say it.
+//! Configuration of web access.
 
 use crate::first::First;
 use crate::layers::Layer;
 use crate::origin::{Origin, Sourced};
 
-/// What holds of the web.
+/// Configuration of web access.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WebConfig {
-    /// The model that reads pages, where one was named.
+    /// The model that reads pages, if set.
     pub reader: Option<Sourced<String>>,
-    /// Hosts whose private addresses may be reached, and by plain HTTP; the lists of all files add up.
+    /// Hosts whose private addresses are reachable, also by plain HTTP; the lists of all files add up.
     pub private_hosts: Vec<Sourced<String>>,
-    /// Who searches, where that was said: `model`, `brave`, `none`, or the address of a server like SearXNG.
+    /// The search, if set: `model`, `brave`, `none`, or the address of a server like SearXNG.
     pub search: Option<Sourced<String>>,
 }
 
@@ -31,7 +31,7 @@ impl WebConfig {
         }
     }
 
-    /// The settings in force: key, value and where it comes from.
+    /// Returns key, value and origin of the settings in force.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, &str, &Origin)> {
         let reader = { self.reader.iter() }.map(|set| ("web.reader", set));
         let hosts = { self.private_hosts.iter() }.map(|set| ("web.privateHosts", set));

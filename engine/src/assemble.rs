@@ -1,4 +1,4 @@
-//! Puts an engine together: the one place that names concrete providers, stores and tools.
+//! Assembly of a session: the only place that names concrete providers, stores and tools.
 
 mod agents;
 mod hooks;
@@ -29,16 +29,16 @@ pub use agents::{Main, as_main, subagents};
 use mcp::mcp_options;
 use tools::Sources;
 
-/// How long a request for a host waits for MCP servers that have just been started.
+/// Maximum time that a host's request waits for MCP servers that were just started.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a session is given besides its model, its store and its configuration.
+/// Inputs of a session besides its model, its store and its configuration.
 pub struct SessionInputs<'a> {
     /// All skills.
     pub skills: &'a Arc<Skills>,
-    /// The skill that is in use.
+    /// The skill in use.
     pub active: Option<&'a Skill>,
-    /// Where commands run.
+    /// Sandbox status of the run.
     pub sandbox: &'a SandboxStatus,
     /// Whether a person can be asked.
     pub has_person: bool,
@@ -48,35 +48,35 @@ pub struct SessionInputs<'a> {
     pub hooks: Vec<Arc<dyn Hook>>,
     /// The model and the tools of the program that embeds the engine.
     pub extensions: HostExtensions,
-    /// Is told what the user should know once the session is at work.
+    /// Callback for warnings while the session runs.
     pub warn: Warn,
 }
 
 /// The model and the tools of a program that embeds the engine.
 #[derive(Clone, Default)]
 pub struct HostExtensions {
-    /// Its model, in the place of that of the settings.
+    /// Its model; overrides that of the settings.
     pub provider: Option<Arc<dyn Provider>>,
-    /// Its tools, in the place of others of their names.
+    /// Its tools; each overrides another tool of the same name.
     pub tools: Vec<Arc<dyn Tool>>,
 }
 
-/// What a frontend is made for: the session as far as it is shown.
+/// Properties of a session that its frontend needs.
 #[derive(Debug, Clone)]
 pub struct SessionView {
-    /// For whom it is shown.
+    /// The interface that the output is for.
     pub interface: Interface,
-    /// The model that is asked, for its window.
+    /// The session's model; its context window is displayed.
     pub model: Model,
-    /// The tools, for what stands for their calls.
+    /// The tools, for the display of their calls.
     pub tools: Arc<[ToolSpec]>,
-    /// Paths are shown relative to this folder.
+    /// The folder that displayed paths are relative to.
     pub cwd: PathBuf,
     /// The session's id.
     pub session: String,
 }
 
-/// All that a session on `store` needs, and what the user should know. `make_frontend` makes what shows it.
+/// Returns the parts of a session on `store`, and warnings for the user. `make_frontend` creates the frontend.
 ///
 /// # Errors
 ///
@@ -158,8 +158,8 @@ pub async fn session(
     Ok((ports, tools, settings))
 }
 
-/// The tools, and those of the MCP servers, which are started here. On the command line nobody waits for them; programs
-/// expect the tools in the first request.
+/// Returns the tools including those of MCP servers, which are started here. The command line does not wait for the
+/// servers; programs expect their tools in the first request.
 fn with_servers(
     tools: Toolbox,
     config: &Config,
@@ -174,7 +174,7 @@ fn with_servers(
             let is_reached = server.transport != Transport::Sdk;
             if !is_reached {
                 warnings.push(format!(
-                    "the MCP server `{name}` is left out: its type is `sdk`, and no program that has it drives this one"
+                    "the MCP server `{name}` is left out: it has type `sdk`, but the program that drives this session does not provide it"
                 ));
             }
             is_reached
@@ -217,10 +217,10 @@ fn settings(
     let estimated = system.iter().map(|text| estimate_text(text)).sum::<u64>();
     if let Some(most) = wanted.max_context_tokens.filter(|most| estimated > *most) {
         let message = format!(
-            "the system prompt alone has about {estimated} tokens, and --max-context-tokens allows {most}"
+            "the system prompt alone takes about {estimated} tokens, more than the {most} that --max-context-tokens allows"
         );
         return Err(
-            Error::usage(message).hint("`ah prompt` shows it, and where its parts come from")
+            Error::usage(message).hint("`ah prompt` shows the prompt and the sources of its parts")
         );
     }
     Ok(SessionSettings {
@@ -268,7 +268,7 @@ pub fn transcript(store: &SessionStore, config: &Config) -> Option<PathBuf> {
     (!config.run.is_ephemeral).then_some(path)
 }
 
-/// The form that the answer must have.
+/// Returns the required form of the answer.
 fn answer_form(config: &Config) -> Result<Option<AnswerForm>, Error> {
     let Some(schema) = &config.run.prompt.answer_schema else {
         return Ok(None);
@@ -279,7 +279,7 @@ fn answer_form(config: &Config) -> Result<Option<AnswerForm>, Error> {
     }
 }
 
-/// Returns the error of a JSON Schema for the answer that cannot be used.
+/// Returns the error for an unusable JSON Schema of the answer.
 pub fn bad_schema(fault: &str) -> Error {
     Error::usage(format!("the schema of the answer cannot be used: {fault}"))
         .hint("give a JSON Schema whose `type` is `object`")

@@ -1,4 +1,4 @@
-//! The policy for commands: from the command line and the user's settings, never from the project.
+//! The sandbox policy for commands: from the command line and the user's settings, never from the project.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,32 +12,32 @@ use ah_config::{Config, Error, ErrorKind, SandboxTier, Sourced};
 use ah_conversation::{Environment, Interface};
 use ah_sandbox::{Access, Allowlist, Authority, Confinement, Domain, Grant, Proxy, Sandbox, Tier};
 
-/// This program, also where its file was replaced meanwhile.
+/// This executable; valid even after its file was replaced.
 pub const LAUNCHER: &str = "/proc/self/exe";
-/// The variable that names further hosts, separated by commas.
+/// Variable with further hosts, separated by commas.
 const ALLOW_HOSTS: &str = "AH_ALLOW_HOSTS";
-/// What the names of folders begin with that commands find in the place of `/tmp` and of the home.
+/// Prefix of the temporary folders that replace `/tmp` and the home directory for commands.
 const SCRATCH: &str = "ah-scratch-";
 
 /// Grants for confined commands beyond what every command has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// How much of the sandbox must hold.
+    /// Required tier of the sandbox.
     pub tier: Tier,
     /// The workspace, if it is not the project.
     pub workspace: Option<PathBuf>,
-    /// Paths, relative ones to the working directory.
+    /// Paths; relative ones resolve against the working directory.
     pub paths: Vec<Grant>,
-    /// Programs that the user has named.
+    /// Programs named by the user.
     pub programs: Vec<PathBuf>,
-    /// Names of variables.
+    /// Names of environment variables.
     pub variables: Vec<String>,
     /// Hosts.
     pub hosts: Allowlist,
 }
 
 impl Granted {
-    /// What the options of a run grant, and the settings of its user.
+    /// Returns the grants of a run's options and of the user's settings.
     fn of(config: &Config, tier: Tier) -> Self {
         let (typed, set) = (&config.run.sandbox, &config.sandbox);
         let folders = config.directories.iter().map(|folder| Grant {
@@ -67,7 +67,7 @@ impl Granted {
         Self {
             tier,
             workspace: None,
-            // A folder that a setting names may not be there any more.
+            // A configured folder may not exist any more.
             paths: folders
                 .chain(unveiled)
                 .filter(|grant| config.environment.cwd().join(&grant.path).exists())
@@ -82,14 +82,14 @@ impl Granted {
     }
 }
 
-/// Whether a sandbox is wanted.
+/// Whether the sandbox is required, preferred or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// None.
+    /// Off.
     No,
-    /// One of this tier, if it can be built.
+    /// Of this tier, if it can be built.
     IfPossible(Tier),
-    /// One of this tier, or there is no run.
+    /// Of this tier; without it there is no run.
     Required(Tier),
 }
 
@@ -105,7 +105,7 @@ impl Wanted {
             .tier
             .as_ref()
             .map_or_else(SandboxTier::default, |tier| tier.value);
-        // In another agent's place, what its settings say holds, and they are silent as a rule.
+        // For the Agent SDKs' users, the sandbox is off unless the settings enable it.
         let is_enabled = set.enabled.as_ref().map(|enabled| enabled.value);
         if !is_enabled.unwrap_or(config.interface == Interface::Native) {
             Self::No
@@ -160,9 +160,9 @@ impl SandboxStatus {
 pub struct Confined {
     /// The sandbox.
     pub sandbox: Arc<Sandbox>,
-    /// All variables that commands see.
+    /// All variables visible to commands.
     pub variables: Vec<(String, String)>,
-    /// Whether it is inside another sandbox, and of the lesser tier therefore.
+    /// Whether it runs inside another sandbox, and has the lesser tier for that reason.
     pub is_inner: bool,
 }
 
@@ -180,7 +180,7 @@ impl SandboxProbe {
     /// If a required sandbox cannot be built here, or a grant makes no sense.
     pub fn begin(config: &Config) -> Result<Self, Error> {
         let no_sandbox = |obstacle: Obstacle| {
-            let further = "`ah sandbox check` says more; `--no-sandbox` goes on without";
+            let further = "`ah sandbox check` shows details; `--no-sandbox` runs without it";
             Error::failure(obstacle.reason)
                 .hint(format!("{}; {further}", obstacle.remedy))
                 .with_kind(ErrorKind::SandboxUnavailable)
@@ -197,7 +197,7 @@ impl SandboxProbe {
                 let lesser = built(Tier::Landlock)?;
                 let probe = move || match (wanted.finish(), tier) {
                     (Ok(confined), _) => SandboxStatus::Inside(confined),
-                    // Around us is one already, in which no other can be built.
+                    // We run inside a sandbox, in which no other can be built.
                     (Err(obstacle), Tier::Full) if ah_sandbox::is_confined() => {
                         match lesser.finish() {
                             Ok(confined) => SandboxStatus::Inside(Confined {
@@ -249,7 +249,7 @@ impl From<SandboxStatus> for SandboxProbe {
     }
 }
 
-/// A sandbox that was not tried yet.
+/// A sandbox that is not yet built.
 struct Building {
     confinement: Confinement,
     hosts: Allowlist,
@@ -268,10 +268,10 @@ impl Building {
         })
     }
 
-    /// Builds it.
+    /// Builds the sandbox.
     fn finish(self) -> Result<Confined, Obstacle> {
         if let Err(reason) = self.confinement.validate() {
-            let remedy = "work in a folder of its own for the project".to_owned();
+            let remedy = "use a separate folder for the project".to_owned();
             return Err(Obstacle { reason, remedy });
         }
         let sandbox = look_around(self.confinement, self.hosts);
@@ -293,23 +293,23 @@ impl Building {
     }
 }
 
-/// A sandbox by this policy, in which this program starts commands.
+/// Returns a sandbox with this policy; this program launches the commands in it.
 ///
 /// # Errors
 ///
-/// Where the workspace is no folder, or `AH_ALLOW_HOSTS` names no hosts.
+/// If the workspace is no folder, or `AH_ALLOW_HOSTS` names no hosts.
 pub fn sandbox(config: &Config, granted: &Granted) -> Result<Sandbox, Error> {
     let (confinement, hosts) = policy(config, granted)?;
     Ok(look_around(confinement, hosts))
 }
 
-/// Builds it when the project was looked through, which may take a while.
+/// Builds the sandbox after scanning the project, which may take a while.
 fn look_around(mut confinement: Confinement, hosts: Allowlist) -> Sandbox {
     confinement.protect_repositories();
     Sandbox::new(confinement, Proxy::new(hosts), LAUNCHER.into())
 }
 
-/// What is confined how, and which hosts may be reached.
+/// Returns the confinement and the hosts that may be reached.
 fn policy(config: &Config, granted: &Granted) -> Result<(Confinement, Allowlist), Error> {
     let environment = &config.environment;
     let cwd = environment.cwd();
@@ -356,13 +356,13 @@ fn policy(config: &Config, granted: &Granted) -> Result<(Confinement, Allowlist)
         .map(|path| cwd.join(path));
     let set = config.sandbox.protect.iter().map(|path| path.value.clone());
     for path in named.chain(set) {
-        // What lies elsewhere is not written anyway.
+        // Paths outside of the workspace are not writable anyway.
         if let Ok(name) = real(&path).strip_prefix(&confinement.workspace) {
             confinement.protected.push(name.to_owned());
         }
     }
     let hidden = config.sandbox.hide.iter().map(|path| &path.value);
-    // What is not there needs not be hidden.
+    // A path that does not exist needs no hiding.
     confinement.hidden = hidden
         .filter_map(|path| fs::canonicalize(path).ok())
         .collect();
@@ -380,7 +380,7 @@ fn policy(config: &Config, granted: &Granted) -> Result<(Confinement, Allowlist)
     Ok((confinement, hosts))
 }
 
-/// The path without links on the way to its last name, which need not be there.
+/// Returns the path with the links of its parents resolved; the last component need not exist.
 fn real(path: &Path) -> PathBuf {
     let Some((folder, name)) = path.parent().zip(path.file_name()) else {
         return path.to_owned();
@@ -390,8 +390,8 @@ fn real(path: &Path) -> PathBuf {
         .join(name)
 }
 
-/// The project, for a commit writes to its top also where the work is done below; but never what is somebody else's,
-/// or holds the home directory.
+/// Returns the workspace: the project's top, because a commit writes there also from a subfolder; but never a folder of
+/// another user, or one that contains the home directory.
 fn project(config: &Config) -> PathBuf {
     let cwd = config.environment.cwd();
     let owner = |folder: &Path| fs::metadata(folder).ok().map(|metadata| metadata.uid());
@@ -404,7 +404,7 @@ fn project(config: &Config) -> PathBuf {
     fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// The variables that a command sees in the sandbox.
+/// Returns the variables visible to a command in the sandbox.
 pub fn variables(
     environment: &Environment,
     granted: &Granted,
@@ -431,7 +431,7 @@ pub fn variables(
     variables
 }
 
-/// Who commits, as the user has told git: its own settings are in the home, which commands do not see.
+/// Returns git's user name and e-mail address. Git's own settings are in the home directory, which commands do not see.
 fn git_identity(home: &Path) -> Option<(String, String)> {
     let places = [".gitconfig", ".config/git/config"];
     let text = places

@@ -1,4 +1,4 @@
-//! From a prompt as it was typed to what the model is asked.
+//! Expansion of a typed prompt: skills, commands and their templates.
 
 mod ruled;
 
@@ -20,29 +20,29 @@ use ah_config::{Config, Error, Origin, Sourced, extensions, untrusted};
 use crate::confinement::SandboxProbe;
 use ruled::Ruled;
 
-/// How long a command of a template may take.
+/// Timeout of a template's command.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How much of its output, or of a file, comes into the prompt.
+/// Maximum number of bytes of its output, or of a file, in the prompt.
 const MAX_BYTES: usize = 100_000;
 
-/// A prompt with what it calls by name in its place.
+/// A prompt with its skill or command expanded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expanded {
-    /// What the model is asked.
+    /// The text for the model.
     pub text: String,
-    /// The skill that is in use.
+    /// The skill in use.
     pub skill: Option<Arc<Skill>>,
-    /// Calls that need no permission, as rules, and the file that says so.
+    /// Permission rules for calls without a question, each with the file it is from.
     pub allowed_tools: Vec<(String, PathBuf)>,
-    /// The model that is to be asked.
+    /// The model to use, with the file that names it.
     pub model: Option<(String, PathBuf)>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
 impl Expanded {
-    /// Returns the configuration for this prompt, and warnings about rules that cannot be read. The command line still
-    /// counts before what a file says.
+    /// Returns the configuration for this prompt, and warnings about invalid rules. The command line takes precedence
+    /// over a file.
     pub fn applied_to<'a>(&self, config: &'a Config) -> (Cow<'a, Config>, Vec<String>) {
         let mut warnings = Vec::new();
         let mut applied = Cow::Borrowed(config);
@@ -67,12 +67,12 @@ impl Expanded {
     }
 }
 
-/// Puts what `prompt` calls by name (`/name`, `/skill:name`), or the skill `given` by an option, in its place. What is
-/// no name stays as it is.
+/// Expands the skill or command that `prompt` names (`/name`, `/skill:name`), or the skill `given` by an option. An
+/// unknown name stays as it is.
 ///
 /// # Errors
 ///
-/// Where there is no such skill as the option names.
+/// If there is no such skill as the option names.
 pub async fn expand(
     prompt: &str,
     given: Option<&str>,
@@ -142,7 +142,7 @@ async fn with_command(
         match is_trusted || !untrusted::is_file(model) {
             true => expanded.model = Some((model.clone(), location)),
             false => expanded.warnings.push(format!(
-                "{}: the model `{model}` does not answer: the project is not trusted",
+                "{}: the model `{model}` is ignored: the project is not trusted",
                 location.display()
             )),
         }
@@ -184,7 +184,7 @@ async fn with_command(
     expanded
 }
 
-/// What the places of a command are filled from.
+/// Inputs of a command's placeholders.
 struct Filling<'a> {
     command: &'a SlashCommand,
     arguments: &'a str,
@@ -195,7 +195,7 @@ struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// The output of a command line. What was typed reaches it as arguments of the shell, never as a part of the line.
+    /// Returns the output of a command line. Typed arguments are passed as shell arguments, never as part of the line.
     async fn run(&self, line: &str, warnings: &mut Vec<String>) -> String {
         let location = self.command.location.display();
         let why_not = match self.is_trusted {
@@ -216,7 +216,7 @@ impl Filling<'_> {
             None => shell.environment,
         };
         variables.push(("ARGUMENTS".to_owned(), self.arguments.trim().to_owned()));
-        // The folder, with what is too long for a prompt in it, is gone afterwards.
+        // The folder, and a spooled output in it, is deleted afterwards.
         let folder = tempfile::tempdir();
         let spool = folder.as_ref().map(|folder| folder.path().join("output"));
         let child = ah_process::Command {
@@ -248,7 +248,7 @@ impl Filling<'_> {
         }
     }
 
-    /// What is in the file, or the names in the folder; nothing, where there is none.
+    /// Returns the text of the file, or the names in the folder; `None` if neither exists.
     fn file(&self, path: &str, warnings: &mut Vec<String>) -> Option<String> {
         let environment = &self.config.environment;
         let location = self.command.location.display();
@@ -271,7 +271,7 @@ impl Filling<'_> {
         let root = fs::canonicalize(root).unwrap_or_else(|_| root.clone());
         if !self.is_trusted && !real.starts_with(root) {
             warnings.push(format!(
-                "{location}: `{path}` is not read: it lies outside of a project that is not trusted"
+                "{location}: `{path}` is not read: it is outside of an untrusted project"
             ));
             return None;
         }
@@ -295,19 +295,19 @@ fn read(path: &Path) -> std::io::Result<String> {
         return Ok(names.join("\n"));
     }
     if !path.is_file() {
-        return Err(std::io::Error::other("it is no file"));
+        return Err(std::io::Error::other("not a regular file"));
     }
     let file = fs::File::open(path)?;
     let all = file.metadata()?.len();
     let mut bytes = Vec::new();
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.contains(&0) {
-        return Err(std::io::Error::other("it is no text"));
+        return Err(std::io::Error::other("not a text file"));
     }
     Ok(shown(&bytes, all))
 }
 
-/// As text, and no more than fits. The bytes are the first of `all`.
+/// Returns the bytes as text, with a note if they are only the first of `all`.
 fn shown(bytes: &[u8], all: u64) -> String {
     let text = String::from_utf8_lossy(bytes);
     match text.len() <= MAX_BYTES {

@@ -1,4 +1,4 @@
-//! The system prompt of a run, from options, files and the place it runs in.
+//! The system prompt of a run, from options, files and working directory.
 
 use std::borrow::Cow;
 use std::fs;
@@ -13,15 +13,15 @@ use ah_config::overrides::{PromptOptions, SystemPromptSource};
 use ah_config::{Config, Error};
 use ah_conversation::{Embedded, Interface, ToolSpec};
 
-/// The system prompt of a host that gives an empty one.
+/// System prompt for a host that passes an empty one.
 const SHORTEST: &str = "You are an agent that works with the tools it is given.";
 
-/// The system prompt, block by block and part by part, and what the user should know of the files that it is made
-/// from. A prompt given on the command line replaces all of it; what is to be appended still comes last.
+/// Returns the blocks of the system prompt with their parts, and warnings about the files used. A prompt given on the
+/// command line replaces all of it; appended text comes last in any case.
 ///
 /// # Errors
 ///
-/// Where the file that is to replace it cannot be read.
+/// If the file that is to replace it cannot be read.
 pub fn system_prompt(
     config: &Config,
     tools: &[ToolSpec],
@@ -38,11 +38,11 @@ pub fn system_prompt(
             .into_iter()
             .filter(|(_, text)| !text.trim().is_empty())
             .collect();
-        // Hosts give an empty one where their user has said nothing.
+        // Hosts pass an empty prompt if their user has set none.
         if parts.is_empty() && config.interface == Interface::AgentSdk {
             parts.push(("built in", SHORTEST));
         }
-        // Each is sent as it was given.
+        // Text given by an option is sent unchanged.
         let block = |(source, text): (&str, &str)| {
             vec![PromptPart {
                 source: source.to_owned(),
@@ -74,8 +74,8 @@ pub fn system_prompt(
     Ok((prompt.assemble(), warnings))
 }
 
-/// The project's instructions, and where and when the run is: what a subagent is told besides its own prompt. Who is
-/// given a system prompt of their own has no instructions of a project.
+/// Returns the project's instructions, and the description of place and time: a subagent's context besides its own
+/// prompt. A run with its own system prompt has no project instructions.
 pub fn surroundings(config: &Config) -> (String, String) {
     let is_given = config.run.prompt.system_prompt.is_some();
     let files = match is_given {
@@ -100,7 +100,7 @@ pub fn surroundings(config: &Config) -> (String, String) {
     (text(&instructions), text(&place))
 }
 
-/// The project's instructions, and what the user should know of them.
+/// Returns the project's instruction files, and warnings about them.
 fn project_files(config: &Config) -> (Vec<ProjectFile>, Vec<String>) {
     let environment = &config.environment;
     let user_folders = match config.sources.user {
@@ -118,7 +118,7 @@ fn project_files(config: &Config) -> (Vec<ProjectFile>, Vec<String>) {
     })
 }
 
-/// Where and when a run is.
+/// Date, folders and repository of a run.
 struct Place<'a> {
     repository: git::Repository,
     cwd: Cow<'a, str>,
@@ -146,12 +146,12 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Returns a span of time in whole milliseconds.
+/// Returns a duration in whole milliseconds.
 pub(crate) fn milliseconds(time: Duration) -> u64 {
     time.as_millis().try_into().unwrap_or(u64::MAX)
 }
 
-/// The text of an embedded file.
+/// Returns the text of an embedded file.
 fn embedded<'a>(config: &'a Config, name: &str) -> Option<Cow<'a, str>> {
     let file = config
         .embedded

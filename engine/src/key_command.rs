@@ -1,4 +1,4 @@
-//! Keys that a command prints: the one way for a key that is not in the environment. It is kept in memory alone.
+//! Keys printed by a command: the alternative to a key in the environment. They are kept in memory only.
 
 use std::time::Duration;
 
@@ -8,19 +8,20 @@ use ah_provider::auth::KeySource;
 use ah_tools::Shell;
 use async_trait::async_trait;
 
-/// How long a command may take, which may ask its user for something.
+/// Timeout of the command, which may ask the user for something.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A command of the settings that prints a key.
+/// A configured command that prints a key.
 pub struct KeyCommand {
     command: String,
-    /// The setting that it stands in.
+    /// Name of the setting with the command.
     setting: String,
     environment: Environment,
 }
 
 impl KeyCommand {
-    /// The command of `setting`. It runs when the key is asked for, and sees all variables: it is the user's own.
+    /// Returns the command of `setting`. It runs when the key is requested, and sees all variables: it is the user's
+    /// own.
     pub fn new(command: &str, setting: &str, environment: &Environment) -> Self {
         Self {
             command: command.to_owned(),
@@ -43,14 +44,14 @@ impl KeyCommand {
 #[async_trait]
 impl KeySource for KeyCommand {
     async fn key(&self) -> Result<String, ProviderError> {
-        // What is as long as to need a file is no key, and goes with the folder.
+        // Output so long that it needs a file is not a key, and is deleted with the folder.
         let folder = tempfile::tempdir().map_err(|error| {
             self.failed(&format!("cannot run without a temporary folder: {error}"))
         })?;
         let variables = self.environment.all();
         let command = Command {
             program: Shell::new(&self.environment).program,
-            // What it says on standard error is no part of the key.
+            // Standard error is not part of the key.
             arguments: vec![
                 "-c".into(),
                 format!("exec 2>/dev/null\n{}", self.command).into(),

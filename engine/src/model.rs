@@ -1,4 +1,4 @@
-//! The models of a configuration, ready to be asked.
+//! The models of a configuration, ready for requests.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use ah_store::SystemClock;
 use crate::key_command::KeyCommand;
 use crate::warn::Warn;
 
-/// How often a model is asked again at most where another one stands behind it.
+/// Maximum number of retries of a model that has a fallback.
 const RETRIES_BEFORE_FALLBACK: u32 = 3;
 
-/// The model that the configuration names, ready to be asked.
+/// Returns the configured model, ready for requests.
 ///
 /// # Errors
 ///
-/// Where there is no such model, or no key for it.
+/// If there is no such model, or no key for it.
 pub fn model(config: &Config, warnings: &mut Vec<String>) -> Result<Arc<dyn Provider>, Error> {
     let provider = match &config.fallback_model {
         None => connect(config, &config.model.value, warnings)?,
@@ -38,7 +38,7 @@ pub fn model(config: &Config, warnings: &mut Vec<String>) -> Result<Arc<dyn Prov
     Ok(Arc::new(recording.of(provider)))
 }
 
-/// The model, and behind it another one, for which the first is not waited long.
+/// Adds the fallback model, which shortens the retries of the first.
 fn with_fallback(
     config: &Config,
     name: &str,
@@ -50,7 +50,7 @@ fn with_fallback(
     let second = connect(config, name, warnings)?;
     let (asked, other) = (first.model(), second.model());
     if (&asked.provider, &asked.name) == (&other.provider, &other.name) {
-        let message = format!("the fallback model is the model itself, {}", other.name);
+        let message = format!("the fallback model is the same as the model, {}", other.name);
         return Err(Error::failure(message).hint("name another one with --fallback-model"));
     }
     Ok(Arc::new(Fallback::new(first, second)))
@@ -71,13 +71,13 @@ pub(super) fn connect(
     if !left_out.is_empty() {
         let names = left_out.join("`, `");
         warnings.push(format!(
-            "{name} is asked without `{names}`, which it does not take"
+            "{name} does not support `{names}`; ignored"
         ));
     }
     match provider.model() {
         model if model.price.is_none() && config.run.limits.max_budget_usd.is_some() => {
             let message = format!(
-                "the price of {} is not known, so `--max-budget-usd` cannot hold",
+                "the price of {} is unknown, so `--max-budget-usd` cannot be enforced",
                 model.name
             );
             Err(Error::failure(message).hint(format!(
@@ -90,11 +90,11 @@ pub(super) fn connect(
     }
 }
 
-/// Where the key for the model that the configuration names is set, if there is one.
+/// Returns the source of the key for the configured model, if a key is set.
 ///
 /// # Errors
 ///
-/// Where there is no such model, or it has no key though it needs one.
+/// If there is no such model, or it has no key though it needs one.
 pub fn credentials(config: &Config) -> Result<Option<String>, Error> {
     asking(config, &[], |options| {
         ah_provider::credentials(&config.model.value, options)
@@ -131,14 +131,14 @@ pub(super) fn asking<T>(
     })
 }
 
-/// The models that the settings and the catalogue know.
+/// The models known from settings and catalogue.
 pub struct Catalogued {
     config: Config,
     warn: Warn,
 }
 
 impl Catalogued {
-    /// Returns the models that `config` gives access to. `warn` is told what a model connected later does not take.
+    /// Returns the models that `config` gives access to. `warn` receives warnings about models connected later.
     pub fn new(config: Config, warn: Warn) -> Self {
         Self { config, warn }
     }

@@ -1,4 +1,4 @@
-//! Opens a session: finds it, takes it, puts all together that it needs.
+//! Opens a session: finds it, locks it and assembles its parts.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct Opened {
     pub session: Session,
     /// Its store.
     pub store: Arc<SessionStore>,
-    /// Warnings about what was left out, one line each.
+    /// Warnings, one line each.
     pub warnings: Vec<String>,
 }
 

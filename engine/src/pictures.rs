@@ -1,4 +1,4 @@
-//! Pictures that a person shows the model: files that a prompt names, and what is pasted or dropped into the conversation.
+//! Pictures for the model: files named in a prompt, and files pasted or dropped into the conversation.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +6,13 @@ use ah_conversation::{ContentBlock, Environment, Image};
 
 use ah_config::found_file;
 
-/// The ends of the names of files that are pictures.
+/// File extensions of pictures.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
-/// A larger file is not read.
+/// Maximum size of a picture file in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The file that a pasted or dropped text names, if it looks like that of a picture and nothing else: as a terminal quotes
-/// what is dropped on it, or as a file manager names what is copied there.
+/// Returns the path in a pasted or dropped text that consists of nothing but a picture's path, quoted as by a terminal
+/// or escaped as by a file manager.
 pub fn path_in(text: &str) -> Option<PathBuf> {
     let text = text.trim();
     if text.contains('\n') {
@@ -38,7 +38,7 @@ pub fn path_in(text: &str) -> Option<PathBuf> {
     (path.components().count() > 1 && is_picture(&path)).then_some(path)
 }
 
-/// The text with what stands behind each `sign` in the place of the byte that it means.
+/// Returns the text with each escape sequence that begins with `sign` replaced by its byte.
 fn unescaped(text: &str, sign: char, byte: impl Fn(&str) -> Option<(u8, usize)>) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -57,11 +57,11 @@ fn is_picture(path: &Path) -> bool {
     end.is_some_and(|end| ENDS.iter().any(|known| known.eq_ignore_ascii_case(end)))
 }
 
-/// A picture file, as the model takes it.
+/// Reads a picture file in a form that models accept.
 ///
 /// # Errors
 ///
-/// Where it cannot be read, or is no picture that a model takes; the text says what to do.
+/// If it cannot be read, or models do not accept it; the text says what to do.
 pub fn read(path: &Path, environment: &Environment) -> Result<Image, String> {
     let full = match (path.strip_prefix("~"), environment.home()) {
         (Ok(below), Some(home)) => home.join(below),
@@ -73,12 +73,12 @@ pub fn read(path: &Path, environment: &Environment) -> Result<Image, String> {
     ah_tools::picture(&content).map_err(|fault| format!("`{shown}` {fault}"))
 }
 
-/// What a prompt shows the model: the pictures that it names as `@PATH`, behind those that are given, and its words. A name
-/// that no file has stays a word.
+/// Returns the content of a prompt: the `given` pictures, then those that it names as `@PATH`, then its text. An `@`
+/// name without a file stays a word.
 ///
 /// # Errors
 ///
-/// Where a file is no picture that a model takes.
+/// If a file is no picture that a model takes.
 pub fn blocks(
     text: String,
     mut images: Vec<Image>,
@@ -93,7 +93,7 @@ pub fn blocks(
     Ok(images.chain([ContentBlock::Text { text }]).collect())
 }
 
-/// The pictures that a text names behind an `@`.
+/// Returns the paths of pictures named behind an `@`.
 fn mentioned(text: &str) -> impl Iterator<Item = &Path> {
     let words = text.split_whitespace().filter_map(|word| {
         let word = word

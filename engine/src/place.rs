@@ -1,4 +1,4 @@
-//! Where a run's session is, and what is done with it before the run.
+//! Location of a run's session, and its preparation before the run.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,16 +15,16 @@ use ah_config::{Config, Error};
 
 use crate::plan::{At, SessionChoice, SessionPlan, is_uuid};
 
-/// Where a session is.
+/// Location of a session.
 #[derive(Debug)]
 pub struct Place {
     paths: Paths,
     is_ephemeral: bool,
-    /// The transcript that the session is made of, where it stands nowhere else.
+    /// The transcript that the session is created from, if it is not in a database.
     transcript: Option<Transcript>,
 }
 
-/// A session that only the SDKs know.
+/// A session that exists only as a transcript of the Agent SDKs.
 #[derive(Debug)]
 struct Transcript {
     path: PathBuf,
@@ -32,11 +32,11 @@ struct Transcript {
 }
 
 impl Place {
-    /// The session that `plan` chooses; where it is to be copied, the copy.
+    /// Returns the session that `plan` chooses, or its copy if it is forked.
     ///
     /// # Errors
     ///
-    /// Where there is no such session, several are meant, or the copy cannot be made.
+    /// If there is no such session, several are meant, or the copy cannot be made.
     pub fn find(plan: &SessionPlan, config: &Config) -> Result<Self, Error> {
         let sessions = sessions(config);
         let fresh = || sessions.fresh();
@@ -48,8 +48,8 @@ impl Place {
                 None => fresh()?,
             },
             SessionChoice::LastUsed => sessions.last_written()?.ok_or_else(|| {
-                Error::failure("there is no session to go on with")
-                    .hint("leave `-c` or `-r` out to begin one")
+                Error::failure("no session to resume")
+                    .hint("omit `-c` or `-r` to start one")
             })?,
             SessionChoice::Find(wanted) => match sessions.find(wanted) {
                 Ok(paths) => paths,
@@ -78,12 +78,12 @@ impl Place {
         })
     }
 
-    /// Its files.
+    /// Returns the paths of its files.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// Takes the session for writing.
+    /// Opens the session for writing.
     pub fn open(&self) -> Result<SessionStore, OpenError> {
         match self.is_ephemeral {
             true => Ok(SessionStore::in_memory(&std::env::temp_dir())?),
@@ -91,11 +91,11 @@ impl Place {
         }
     }
 
-    /// Names the session, and goes to the message that the run forks at.
+    /// Names the session, and checks out the message that the run forks at.
     ///
     /// # Errors
     ///
-    /// Where there is no such message, or the session cannot be written.
+    /// If there is no such message, or the session cannot be written.
     pub async fn prepare(
         &self,
         session: &SessionStore,
@@ -137,7 +137,7 @@ impl Transcript {
         Some(Self { path, uuid })
     }
 
-    /// Writes what it says into a session that is empty.
+    /// Writes the transcript into an empty session.
     async fn write_to(&self, session: &SessionStore) -> Result<(), Error> {
         let text = fs::read(&self.path).map_err(|error| {
             Error::failure(format!("cannot read `{}`: {error}", self.path.display()))
@@ -150,7 +150,7 @@ impl Transcript {
     }
 }
 
-/// The message that a host means, on the current branch or elsewhere in the tree.
+/// Returns the message that a host names, on the current branch or elsewhere in the tree.
 fn found(tree: &Tree, at: &At) -> Result<Result<MessageId, Error>, StoreError> {
     let is = |id: &MessageId, name: &str| is_of(&uuid_of(&SessionId::from(id.as_str())), name);
     let branch = match tree.current()? {
@@ -177,8 +177,8 @@ fn found(tree: &Tree, at: &At) -> Result<Result<MessageId, Error>, StoreError> {
     Ok(Ok(branch[kept].id.clone()))
 }
 
-/// Whether all that a branch has behind its message `kept` is of the turn whose prompt `is_meant`. What the calls of
-/// that message gave stays with it.
+/// Returns whether all messages of a branch behind message `kept` belong to the turn whose prompt `is_meant`. The
+/// results of the message's calls stay with it.
 fn is_all_of(branch: &[Message], kept: usize, is_meant: impl Fn(&MessageId) -> bool) -> bool {
     let mut turn = None;
     let is_behind = |at: usize, message: &Message| {
@@ -187,7 +187,7 @@ fn is_all_of(branch: &[Message], kept: usize, is_meant: impl Fn(&MessageId) -> b
     branch.iter().enumerate().all(|(at, message)| {
         match message.origin {
             Origin::Prompt | Origin::FollowUp => turn = Some(&message.id),
-            // Words of somebody who did not know of that.
+            // Messages of senders who did not know of that turn.
             Origin::Steering | Origin::Task if at > kept => return false,
             _ => {}
         }
@@ -212,7 +212,7 @@ pub fn transcript_path(config: &Config, uuid: &str) -> Option<PathBuf> {
     Some(ah_protocol::transcript_path(home, &cwd, uuid))
 }
 
-/// Takes a session for writing. Commands that a killed holder has left running are ended first.
+/// Opens a session for writing. Commands that a killed holder has left running are ended first.
 ///
 /// # Errors
 ///

@@ -1,48 +1,48 @@
-//! Which session the options mean.
+//! The choice of a session.
 
 use std::path::PathBuf;
 
 use ah_config::Error;
 
-/// Which session, and what becomes of it.
+/// The chosen session, and its use in the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionPlan {
-    /// Which.
+    /// The choice.
     pub choice: SessionChoice,
-    /// Whether the run goes on in a copy of it.
+    /// Whether the run continues in a copy.
     pub fork: bool,
-    /// The UUID that a new session (or the copy) gets.
+    /// UUID of a new session or of the copy.
     pub uuid: Option<String>,
-    /// Behind which message the run goes on, where it is not the last.
+    /// The message to continue after, if it is not the last.
     pub at: Option<At>,
-    /// Whether nothing of it stays on disk.
+    /// Whether nothing is stored on disk.
     pub ephemeral: bool,
 }
 
-/// A message behind which a run goes on, as a host knows it.
+/// A message to continue after, as a host names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct At {
-    /// The name of one of its lines.
+    /// Name of one of its lines.
     pub name: String,
-    /// The prompt whose turn is all that may be left out.
+    /// The only prompt whose turn may be dropped.
     pub drops: Option<String>,
 }
 
-/// A session, as it was asked for.
+/// A session, as it was requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SessionChoice {
-    /// The one with the highest id; a new one where there is none.
+    /// The session with the highest id, or a new one.
     #[default]
     Newest,
-    /// The one that was written last; an error where there is none.
+    /// The session last written to; an error if there is none.
     LastUsed,
-    /// A new one.
+    /// A new session.
     New,
-    /// An id in either form, the beginning of one, or a name; an error where there is none.
+    /// An id in either form, a prefix of one, or a name; an error if there is no match.
     Find(String),
-    /// The one of this name; a new one where there is none.
+    /// The session of this name, or a new one.
     Named(String),
-    /// The database in this file, made where it is missing.
+    /// The database in this file, created if missing.
     File(PathBuf),
 }
 
@@ -65,21 +65,21 @@ impl SessionPlan {
             }
             Some(_) if !is_new && !self.fork => {
                 let error =
-                    Error::usage("`--session-id` names a new session, and another one was chosen");
-                return Err(error.hint("add `--fork-session` to go on in a copy of that name"));
+                    Error::usage("`--session-id` names a new session, but an existing one was chosen");
+                return Err(error.hint("add `--fork-session` to continue in a copy with that id"));
             }
             _ => {}
         }
         let is_chosen = !matches!(self.choice, SessionChoice::New | SessionChoice::Newest);
         if self.ephemeral && is_chosen {
             return Err(Error::usage(
-                "`--no-session-persistence` keeps nothing, and a session was chosen to be kept",
+                "`--no-session-persistence` stores nothing, but a stored session was chosen",
             )
-            .hint("leave one of them out"));
+            .hint("omit one of them"));
         }
         if self.at.is_some() && is_new {
             return Err(
-                Error::usage("`--resume-session-at` needs a session to go on with")
+                Error::usage("`--resume-session-at` needs a session to resume")
                     .hint("add `-c`, or `-r ID`"),
             );
         }
@@ -91,7 +91,7 @@ impl SessionPlan {
     }
 }
 
-/// Whether `text` is a UUID, in any case.
+/// Returns whether `text` is a UUID, in any case.
 pub fn is_uuid(text: &str) -> bool {
     text.len() == 36
         && text.char_indices().all(|(at, c)| match at {

@@ -1,4 +1,4 @@
-//! Runs for programs: they get the messages of the Agent SDK, all of them or the result alone, and may drive the
+//! Sessions for programs, which get the messages of the Agent SDK (all of them or only the result) and may drive the
 //! session by its protocol.
 
 use std::io;
@@ -30,7 +30,7 @@ use crate::place::sessions;
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::warn::Warn;
 
-/// The version of the program that the official SDKs know: what it does is what we do, and they read the digits.
+/// Version of the official program that this one is compatible with; the SDKs read the digits.
 const STANDS_IN_FOR: &str = "2.1.329";
 
 /// Session to serve, and the settings it starts with.
@@ -39,13 +39,13 @@ pub struct ServeRequest<'a> {
     pub plan: SessionPlan,
     /// The number of the message at which the session is forked.
     pub fork_at: Option<u32>,
-    /// What holds until the host says more.
+    /// The configuration until the host sends its own.
     pub config: &'a Config,
-    /// Ends it when it is cancelled.
+    /// Ends the conversation when cancelled.
     pub stop: &'a CancellationToken,
     /// The model and the tools of the program that embeds the engine.
     pub extensions: HostExtensions,
-    /// Is told what the user should know.
+    /// Callback for warnings.
     pub warn: Warn,
 }
 
@@ -115,13 +115,13 @@ struct SessionOpener {
     fork_at: Option<u32>,
     extensions: HostExtensions,
     warn: Warn,
-    /// Why there is no session, with its exit code.
+    /// The error that prevented the session.
     refusal: OnceLock<Error>,
-    /// What the first prompt begins with, until it has come.
+    /// Text that the first prompt begins with, until it has come.
     first_words: Mutex<Option<String>>,
-    /// What holds once the host has said what it wants.
+    /// The configuration with the host's options applied.
     held: OnceLock<Config>,
-    /// A session that is new.
+    /// The store, if the session is new.
     begun: Mutex<Option<Arc<SessionStore>>>,
 }
 
@@ -155,17 +155,17 @@ impl SessionOpener {
         self.held.get().unwrap_or(&self.config)
     }
 
-    /// Removes a new session in which nobody has said anything.
+    /// Removes a new session without messages.
     async fn clear_away(&self) {
         let Some(store) = lock(&self.begun).take() else {
             return;
         };
         let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
         let paths = Paths::of(store.path());
-        // It is still held, so nobody else has begun to use it.
+        // It is still locked, so nobody else has started to use it.
         drop(store);
         if is_empty.is_ok_and(|is_empty| is_empty) {
-            // What cannot be removed now is cleared away by `ah gc`.
+            // `ah gc` removes what cannot be removed now.
             let _ = sessions(&self.config).remove(&paths);
         }
     }
@@ -180,7 +180,7 @@ impl SessionOpener {
             Some(hint) => format!("{} ({hint})", error.message),
             None => error.message.clone(),
         };
-        // The first one is told.
+        // Only the first error is reported.
         let _ = self.refusal.set(error);
         Refusal { text }
     }
@@ -189,7 +189,7 @@ impl SessionOpener {
         let mut config = self.config.clone();
         let wishes = setting.wishes;
         config.apply(overrides(wishes)?);
-        // It is opened once.
+        // The session is opened only once.
         let _ = self.held.set(config.clone());
         if let Some(main) = assemble::as_main(&config)? {
             config = main.config;
@@ -278,8 +278,8 @@ impl Engine for SessionOpener {
         let skills = skills.iter().filter(|skill| skill.is_command);
         let compact = (
             "compact".to_owned(),
-            "Put a summary in the place of all that was said".to_owned(),
-            "[what it is to heed]".to_owned(),
+            "Replace the conversation with a summary".to_owned(),
+            "[what to keep]".to_owned(),
         );
         let commands = { commands.iter() }
             .map(|command| {
@@ -351,7 +351,7 @@ fn overrides(wishes: &Initialize) -> Result<Overrides, Error> {
     Ok(overrides)
 }
 
-/// The definitions, as hosts are told of them.
+/// Returns the definitions in the form for hosts.
 fn told(agents: &Agents) -> Vec<AgentInfo> {
     let agents = agents.iter().map(|agent| AgentInfo {
         name: agent.name.clone(),
@@ -361,7 +361,7 @@ fn told(agents: &Agents) -> Vec<AgentInfo> {
     agents.collect()
 }
 
-/// The MCP servers that live in the program that drives this one.
+/// Returns the MCP servers provided by the program that drives this one.
 fn host(pipes: Pipes) -> SdkHost {
     SdkHost::new(move |name| {
         let Pipe { outbound, inbound } = pipes.pipe(name);
@@ -372,7 +372,7 @@ fn host(pipes: Pipes) -> SdkHost {
     })
 }
 
-/// The models that have a short name, and what they stand for.
+/// Returns the models that have a short name: name, title and description.
 fn models(config: &Config) -> Vec<(String, String, String)> {
     let default = config.model.value.clone();
     let mut models = vec![(
@@ -390,7 +390,7 @@ fn models(config: &Config) -> Vec<(String, String, String)> {
     models
 }
 
-/// Time and ids of the system.
+/// Clock and ids of the system.
 #[derive(Default)]
 struct SystemIds(SystemClock);
 

@@ -1,4 +1,4 @@
-//! The built-in tools' descriptions, without a session.
+//! Descriptions of the built-in tools, without a session.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use ah_tools::{Profile, Shell, ToolDeps, Web, Workspace};
 ///
 /// # Errors
 ///
-/// If no store in memory can be made for them.
+/// If no in-memory store can be created for them.
 pub fn specs(
     environment: &Environment,
     profile: Profile,

@@ -1,11 +1,11 @@
-//! Warnings of a session at work.
+//! Callback for warnings while a session runs.
 
 use std::sync::Arc;
 
-/// Is told what the user should know once a session is at work.
+/// Callback for warnings while a session runs.
 pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Returns a [`Warn`] that tells nobody.
+/// Returns a [`Warn`] that ignores warnings.
 pub fn no_warnings() -> Warn {
     Arc::new(|_| {})
 }

@@ -11,7 +11,7 @@ use ah_config::{Error, ErrorKind};
 ///
 /// # Errors
 ///
-/// Where there is none.
+/// If there is none.
 pub fn existing(plan: &SessionPlan, config: &Config) -> Result<Paths, Error> {
     let sessions = sessions(config);
     let found = match &plan.choice {

@@ -18,7 +18,7 @@ use ah_config::Error;
 ///
 /// # Errors
 ///
-/// Where the socket cannot be made.
+/// If the socket cannot be made.
 pub fn run(socket: &Path, hosts: &Hosts) -> Result<u8, Error> {
     let fault = |error: io::Error| {
         Error::failure(format!("cannot serve on `{}`: {error}", socket.display()))

@@ -32,7 +32,7 @@ use crate::input;
 ///
 /// # Errors
 ///
-/// Where the run cannot begin, or could not go on.
+/// If the run cannot begin, or could not go on.
 pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, Error> {
     let form = conversation(prompt, options, config);
     let source = match form {

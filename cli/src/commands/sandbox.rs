@@ -23,7 +23,7 @@ const NO_PROGRAM: u8 = 127;
 ///
 /// # Errors
 ///
-/// Where there is no sandbox, or no such program.
+/// If there is no sandbox, or no such program.
 pub fn run(config: &Config, action: &SandboxAction) -> Result<u8, Error> {
     match action {
         SandboxAction::Exec(exec) => execute(config, exec),

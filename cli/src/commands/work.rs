@@ -29,7 +29,7 @@ use place::Place;
 ///
 /// # Errors
 ///
-/// Where there is no repository, or the work cannot go on.
+/// If there is no repository, or the work cannot go on.
 pub fn run(
     config: &Config,
     options: &Options,

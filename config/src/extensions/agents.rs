@@ -1,4 +1,4 @@
-//! The definitions of subagents of all layers, and those of the command line.
+//! Definitions of subagents from all layers and the command line.
 
 use ah_agent::Subagents;
 use ah_agent::agents::{Agent, Agents};
@@ -9,14 +9,14 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::untrusted;
 
-/// How deep folders of definitions may lie in one another.
+/// Maximum depth of nested folders of definitions.
 const MAX_DEPTH: usize = 3;
 
-/// The definitions that the configuration leaves, and what was wrong with some, a line each.
+/// Returns the definitions in force, and one-line warnings about invalid ones.
 ///
 /// # Errors
 ///
-/// Where those of the command line cannot be read.
+/// If a definition of the command line is invalid.
 pub fn agents(config: &Config) -> Result<(Agents, Vec<String>), Error> {
     let mut agents = Agents::default();
     let mut warnings = Vec::new();
@@ -38,7 +38,7 @@ pub fn agents(config: &Config) -> Result<(Agents, Vec<String>), Error> {
     Ok((agents, warnings))
 }
 
-/// What came with a project that is not trusted neither widens what may happen, nor runs anything, nor names a file as its
+/// Restricts a definition of an untrusted project: it neither allows more, nor runs anything, nor names a file as its
 /// model.
 fn as_trusted(agent: Agent, config: &Config) -> Agent {
     if !agent.layer.is_of_project() || config.trust.is_given() {
@@ -56,7 +56,7 @@ fn as_trusted(agent: Agent, config: &Config) -> Agent {
     }
 }
 
-/// Whether a rule such as `Task(name)` forbids it.
+/// Returns whether a rule such as `Task(name)` denies it.
 fn is_denied(name: &str, config: &Config) -> bool {
     config.deny.iter().any(|rule| {
         let rule = &rule.value;

@@ -1,4 +1,4 @@
-//! The archive: files to bytes, and back again with distrust, since the bytes may come from anybody.
+//! The archive: packs files, and unpacks bytes that may come from anybody.
 
 use std::io::{Cursor, Read as _, Write as _};
 
@@ -9,11 +9,11 @@ use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 use super::entry::{Entry, MAX_BYTES, MAX_FILES};
 use super::seal::{FOOTER, MAGIC};
 
-/// The archive of these files, as it is appended to an executable. The same files give the same bytes.
+/// Returns the archive of these files, as appended to an executable. The same files give the same bytes.
 ///
 /// # Errors
 ///
-/// Says which file cannot be packed.
+/// If a file cannot be packed; the text names it.
 pub fn pack(entries: &[Entry]) -> Result<Vec<u8>, String> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for entry in entries {
@@ -48,7 +48,7 @@ fn seal(length: u64) -> [u8; FOOTER as usize] {
 ///
 /// # Errors
 ///
-/// Says what is wrong with it: it is damaged, too large, or holds what is no plain file in its folder.
+/// If it is damaged, too large, or holds anything but plain files in its folder; the text says what.
 pub fn unpack(archive: &[u8]) -> Result<Vec<Entry>, String> {
     unpack_within(archive, MAX_FILES, MAX_BYTES)
 }
@@ -72,7 +72,7 @@ fn unpack_within(archive: &[u8], max_files: usize, max_bytes: u64) -> Result<Vec
         check(&path)?;
         let mode = file.unix_mode().unwrap_or(0o644) & 0o777;
         let mut content = Vec::new();
-        // What a header says of the size is nothing to rely on.
+        // The size in a header is not trustworthy.
         file.take(left + 1)
             .read_to_end(&mut content)
             .map_err(|error| format!("`{path}`: {error}"))?;
@@ -88,7 +88,7 @@ fn unpack_within(archive: &[u8], max_files: usize, max_bytes: u64) -> Result<Vec
     Ok(entries)
 }
 
-/// Refuses a path that leads out of the folder, as one that is written to a disk would.
+/// Rejects a path that leads out of the folder.
 fn check(path: &str) -> Result<(), String> {
     let file = ah_conversation::EmbeddedFile {
         content: Vec::new().into(),

@@ -1,4 +1,4 @@
-//! The program's own file: the plain program, and the archive behind it if there is one.
+//! The executable: the plain program and the archive at its end, if there is one.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,16 +11,16 @@ use super::seal::{FOOTER, MAGIC};
 pub struct Executable {
     file: File,
     len: u64,
-    /// How long the archive at its end is.
+    /// Length of the archive in bytes; 0 if there is none.
     archive: u64,
 }
 
 impl Executable {
-    /// The file of the running program, even where another one has taken its place meanwhile.
+    /// Opens the file of the running program, even if it has been replaced since.
     ///
     /// # Errors
     ///
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub fn running() -> io::Result<Self> {
         let file = File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?));
         Self::of(file?)
@@ -41,11 +41,11 @@ impl Executable {
         Ok(Self { file, len, archive })
     }
 
-    /// The files that are embedded; none where there is no archive.
+    /// Returns the embedded files; none without an archive.
     ///
     /// # Errors
     ///
-    /// Says what is wrong where the archive is damaged.
+    /// If the archive is damaged; the text says how.
     pub fn entries(&self) -> Result<Vec<Entry>, String> {
         if self.archive == 0 {
             return Ok(Vec::new());
@@ -58,11 +58,11 @@ impl Executable {
         archive::unpack(&archive)
     }
 
-    /// Writes the plain program, without what is embedded.
+    /// Writes the plain program, without the archive.
     ///
     /// # Errors
     ///
-    /// Says what went wrong.
+    /// If reading or writing fails; the text says why.
     pub fn copy_plain(&self, to: &mut impl Write) -> Result<(), String> {
         let plain = self.plain()?;
         let mut file = &self.file;
@@ -76,16 +76,16 @@ impl Executable {
         }
     }
 
-    /// The permissions of the file.
+    /// Returns the permissions of the file.
     ///
     /// # Errors
     ///
-    /// Where they cannot be read.
+    /// If they cannot be read.
     pub fn permissions(&self) -> io::Result<std::fs::Permissions> {
         Ok(self.file.metadata()?.permissions())
     }
 
-    /// How long the plain program is.
+    /// Returns the length of the plain program in bytes.
     fn plain(&self) -> Result<u64, String> {
         let plain = self.len.checked_sub(self.archive);
         plain

@@ -1,6 +1,6 @@
 //! The end of an executable that holds an archive: the length of the archive and a mark.
 
-/// What the file ends with where an archive is in it; the archive's length stands before.
+/// Last bytes of a file with an archive; the archive's length precedes them.
 pub const MAGIC: [u8; 8] = *b"ah-embed";
-/// The length and the magic: the comment of the archive.
+/// Size of length and magic, the archive's comment, in bytes.
 pub const FOOTER: u64 = 16;

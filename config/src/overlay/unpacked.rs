@@ -1,4 +1,4 @@
-//! Embedded programs on a disk, where alone they can run: in a folder that only the user can enter, gone at the end.
+//! Copies of embedded programs on disk, since they cannot run otherwise: in a private folder, removed at the end.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -9,24 +9,24 @@ use ah_conversation::{Embedded, EmbeddedFile};
 
 use crate::own_folder::OwnFolder;
 
-/// The folders whose files are tools.
+/// Folders whose files are tools.
 const TOOLS: [&str; 2] = ["tools", "bin"];
-/// The folder whose folders are skills.
+/// Folder whose subfolders are skills.
 const SKILLS: &str = "skills";
 
-/// What the names of the folders begin with.
+/// Prefix of the folder names.
 const PREFIX: &str = "ah-embedded-";
 
-/// The folder, which is there as long as this value is.
+/// The folder; removed when this value is dropped.
 #[derive(Debug)]
 pub struct Unpacked(OwnFolder);
 
 impl Unpacked {
-    /// Unpacks the tools, and the skills that bring programs along; nothing, where there are none.
+    /// Unpacks the tools, and the skills with programs; `None` if there are neither.
     ///
     /// # Errors
     ///
-    /// Where they cannot be written.
+    /// If they cannot be written.
     pub fn of(embedded: &Embedded) -> io::Result<Option<Self>> {
         let mut folders: Vec<_> = TOOLS.map(place).to_vec();
         folders.extend(skills_with_programs(embedded));
@@ -42,7 +42,7 @@ impl Unpacked {
         Ok(Some(Self(folder)))
     }
 
-    /// The folder, in which the files lie as in the one that was embedded.
+    /// Returns the folder, laid out as the embedded one.
     pub fn folder(&self) -> &Path {
         self.0.path()
     }
@@ -60,7 +60,7 @@ fn skills_with_programs(embedded: &Embedded) -> Vec<PathBuf> {
         .filter_map(|(path, _)| {
             let mut below = path.strip_prefix(&skills).ok()?.iter();
             let skill = below.next()?;
-            // What lies beside the skills belongs to none of them.
+            // Files beside the skills' folders belong to no skill.
             below.next().map(|_| skills.join(skill))
         })
         .collect();
@@ -68,7 +68,7 @@ fn skills_with_programs(embedded: &Embedded) -> Vec<PathBuf> {
     found
 }
 
-/// Whether it may have to run: it says so itself, or a skill's folder for programs and tools holds it.
+/// Returns whether the file may have to run: by its mode, or as part of a skill's folder of programs or tools.
 fn is_program(path: &Path, file: &EmbeddedFile) -> bool {
     let mut folders = path.iter().rev().skip(1);
     file.is_executable

@@ -1,10 +1,10 @@
 //! Files of variables: lines of `NAME=value`, as in an `.env` file.
 
-/// The variables of the file at `path`.
+/// Returns the variables of the file at `path`.
 ///
 /// # Errors
 ///
-/// Names the line that sets none.
+/// If a line sets no variable; the text names the line.
 pub fn parse(path: &str, text: &str) -> Result<Vec<(String, String)>, String> {
     let mut variables = Vec::new();
     for (number, line) in text.trim_start_matches('\u{FEFF}').lines().enumerate() {
@@ -20,7 +20,7 @@ pub fn parse(path: &str, text: &str) -> Result<Vec<(String, String)>, String> {
             Some((name, value)) if is_name(name) && !value.contains('\0') => {
                 variables.push((name.to_owned(), unquoted(value).to_owned()));
             }
-            // The line may hold a secret, so it is not repeated.
+            // The line may hold a secret, so the message does not repeat it.
             _ => {
                 return Err(format!(
                     "`{path}` line {}: expected `NAME=value`",
@@ -37,7 +37,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(is_word) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The value without one layer of quotes around it.
+/// Returns the value without one layer of quotes.
 pub fn unquoted(value: &str) -> &str {
     let in_quotes = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
     in_quotes('"').or_else(|| in_quotes('\'')).unwrap_or(value)

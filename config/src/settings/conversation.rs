@@ -1,38 +1,38 @@
-//! What a settings file says of the conversation at a terminal.
+//! Settings of the terminal conversation.
 
 use serde::{Deserialize, Serialize};
 
-/// Which keys edit a line.
+/// Key bindings of the editor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EditorMode {
-    /// Those of emacs and of most shells.
+    /// As in emacs and most shells.
     #[default]
     #[serde(alias = "normal")]
     Emacs,
-    /// Those of vi.
+    /// As in vi.
     #[serde(alias = "vim")]
     Vi,
 }
 
-/// Whose words stand at the bottom.
+/// A status line made by a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusLine {
-    /// Always `command`; what else there may be is somebody else's.
+    /// Always `command`; other agents know more.
     #[serde(rename = "type")]
     pub kind: Kind,
-    /// The command line. It reads what is known of the session, as JSON, and prints the lines.
+    /// The command line. It reads the state of the session as JSON, and prints the lines.
     pub command: String,
-    /// So many blanks stand before them.
+    /// Number of blanks before each line.
     #[serde(default)]
     pub padding: usize,
-    /// After so many seconds it is asked again, though nothing has happened.
+    /// Interval in seconds to run the command again without an event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_interval: Option<u64>,
 }
 
-/// What kind of thing makes the status line.
+/// Source of the status line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
@@ -40,32 +40,32 @@ pub enum Kind {
     Command,
 }
 
-/// How somebody is told who has turned to something else.
+/// Notifications for an absent user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Notify {
-    /// In which of the terminal's ways.
+    /// The terminal's way to notify.
     pub channel: Channel,
-    /// A command line, which reads what there is to tell as JSON; besides.
+    /// Additional command line, which reads the notification as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// After so many seconds without a key somebody is taken to be away, where the terminal does not tell.
+    /// Seconds without a key after which the user counts as absent, if the terminal does not report focus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
 }
 
-/// A way in which terminals tell something.
+/// A terminal's way to notify.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
-    /// The one that this terminal is known to have, else the bell.
+    /// The one this terminal supports, else the bell.
     #[default]
     Auto,
     /// The bell.
     Bell,
-    /// The way of iTerm2.
+    /// The sequence of iTerm2.
     Osc9,
-    /// The way of rxvt-unicode.
+    /// The sequence of rxvt-unicode.
     Osc777,
     /// None.
     None,

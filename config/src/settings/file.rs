@@ -1,4 +1,4 @@
-//! A settings file being read: its values, with the place of every fault.
+//! Parser of a settings file that reports the position of each error.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::error::Error;
 
-/// A settings file being read.
+/// A settings file being parsed.
 pub struct File<'a> {
     pub source: &'a str,
     pub text: &'a str,
@@ -15,7 +15,7 @@ pub struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    /// The entries of an object, in their order.
+    /// Returns the entries of an object, in order.
     pub fn object(&self, value: &'a RawValue) -> Result<Vec<(String, &'a RawValue)>, Error> {
         let entries: BTreeMap<String, &'a RawValue> = self.value_of(value)?;
         let mut entries: Vec<_> = entries.into_iter().collect();
@@ -31,13 +31,13 @@ impl<'a> File<'a> {
         serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
     }
 
-    /// Where a value begins in the text that it borrows from.
+    /// Returns the byte offset of a value in the text that it borrows from.
     pub fn offset(&self, value: &RawValue) -> usize {
         let start = value.get().as_ptr() as usize;
         start.saturating_sub(self.text.as_ptr() as usize)
     }
 
-    /// Line and column of a byte, both from 1.
+    /// Returns line and column of a byte, both 1-based.
     pub fn place(&self, offset: usize) -> (usize, usize) {
         let before = &self.text[..self.text.floor_char_boundary(offset)];
         let line = before.matches('\n').count() + 1;
@@ -57,8 +57,8 @@ impl<'a> File<'a> {
         self.warnings.push(warning);
     }
 
-    /// What the JSON parser found in the text from `start` on. It says where a value ends that it cannot use; the
-    /// user looks for where it begins, which for a plain value is `start`.
+    /// Returns the error for JSON at `start` that cannot be parsed. The parser reports the end of an unusable value;
+    /// users look for its beginning, which for a plain value is `start`.
     pub fn fault(&self, error: &serde_json::Error, start: usize) -> Error {
         let text = error.to_string();
         let message = text.split(" at line ").next().unwrap_or_default();
@@ -80,6 +80,6 @@ impl<'a> File<'a> {
 
     pub fn fault_in(&self, message: &str, line: usize, column: usize) -> Error {
         Error::failure(format!("{}:{line}:{column}: {message}", self.source))
-            .hint("correct it there; `--setting-sources` says which settings files are read")
+            .hint("correct the file, or choose the settings files to read with `--setting-sources`")
     }
 }

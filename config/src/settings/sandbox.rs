@@ -1,4 +1,4 @@
-//! What a settings file says of the sandbox: ours, and what the Agent SDKs send that means something here.
+//! Sandbox settings: our own keys, and those of the Agent SDKs that apply here.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,40 +11,40 @@ use super::file::File;
 use crate::error::Error;
 use crate::tier::SandboxTier;
 
-/// What a settings file says of the sandbox.
+/// Sandbox settings of one file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SandboxSettings {
-    /// Whether commands run in it.
+    /// Whether commands run in the sandbox.
     pub enabled: Option<bool>,
-    /// How much of it must hold.
+    /// Required tier.
     pub tier: Option<SandboxTier>,
-    /// Whether a run does not begin where there is none.
+    /// Whether a run without a sandbox is an error.
     pub fail_if_unavailable: Option<bool>,
-    /// Whether commands in it need no permission though the mode would ask.
+    /// Whether confined commands need no permission.
     pub auto_allow: Option<bool>,
-    /// Hosts that may be reached by a tunnel.
+    /// Hosts reachable through a tunnel.
     pub allow_hosts: Vec<Authority>,
-    /// Hosts that may be reached by plain HTTP.
+    /// Hosts reachable by plain HTTP.
     pub allow_http: Vec<Authority>,
-    /// Domains whose hosts may be reached by the usual ports.
+    /// Domains whose hosts are reachable on the usual ports.
     pub allow_domains: Vec<Domain>,
-    /// Hosts and domains that may not be reached, whatever else is said.
+    /// Hosts and domains that are never reachable.
     pub deny_domains: Vec<Domain>,
-    /// Whether nobody is asked about other hosts.
+    /// Whether other hosts are refused without a question.
     pub is_strict: Option<bool>,
-    /// What is seen besides.
+    /// Additional visible paths.
     pub unveil: Vec<Grant>,
-    /// What is not seen.
+    /// Hidden paths.
     pub hide: Vec<PathBuf>,
-    /// Variables that are seen besides.
+    /// Additional visible variables.
     pub env: Vec<String>,
-    /// Paths of the project that are not written.
+    /// Read-only paths of the project.
     pub protect: Vec<PathBuf>,
-    /// MCP servers that run outside of it.
+    /// MCP servers that run outside of the sandbox.
     pub unconfined_servers: Vec<String>,
 }
 
-/// What others' settings have that would only loosen what we do not loosen, or is about their way of doing it.
+/// Keys of the Agent SDKs that would only loosen the sandbox, or concern another implementation.
 const WITHOUT_MEANING: [&str; 11] = [
     "allowUnsandboxedCommands",
     "enableWeakerNestedSandbox",
@@ -60,7 +60,7 @@ const WITHOUT_MEANING: [&str; 11] = [
 ];
 
 impl SandboxSettings {
-    /// Leaves what makes a run safer, as all that a project may say of it; gives the keys of the rest.
+    /// Keeps only the settings that make a run safer, which a project may set; returns the keys of the rest.
     pub fn keep_what_tightens(&mut self) -> Vec<&'static str> {
         let Self {
             enabled,
@@ -133,7 +133,7 @@ impl<'a> File<'a> {
         Ok(sandbox)
     }
 
-    /// Others name domains; by which port is as good as said.
+    /// Other agents name domains, without ports.
     fn network(&mut self, value: &'a RawValue, to: &mut SandboxSettings) -> Result<(), Error> {
         for (key, value) in self.object(value)? {
             match key.as_str() {
@@ -158,7 +158,7 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    /// Those that are domains; the others are named.
+    /// Returns the valid domains, and warns about the others.
     fn domains(&mut self, value: &'a RawValue) -> Result<Vec<Domain>, Error> {
         let mut domains = Vec::new();
         for domain in self.list::<String>(value)? {
@@ -199,7 +199,7 @@ impl<'a> File<'a> {
         self.value(value)
     }
 
-    /// A list of words that mean something.
+    /// Parses a list of words.
     fn parsed<T: FromStr<Err: std::fmt::Display>>(
         &self,
         value: &'a RawValue,

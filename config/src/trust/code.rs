@@ -1,5 +1,5 @@
-//! Finds what of a project is code, or steers where things are sent, besides its settings: to be named where it does
-//! not count. A kind of file that is added to what is loaded has its place here.
+//! Finds the project's files that are code, or decide where data is sent, except its settings, to name them when they
+//! are ignored. New kinds of loaded files must be added here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use ah_conversation::Layer;
 use crate::found_file;
 use crate::untrusted;
 
-/// The folders with tools, skills and commands, below any folder of a project.
+/// Folders with tools, skills and commands, in any folder of a project.
 const LAYERS: [&str; 3] = [".ah", ".claude", ".agents"];
-/// Folders whose every file is code, below those.
+/// Subfolders of those in which each file is code.
 const CODE: [&str; 2] = ["tools", "bin"];
-/// Files that name servers, prices or programs, below any folder of a project.
+/// Files that name servers, prices or programs, in any folder of a project.
 const FILES: [&str; 2] = [".mcp.json", ".ah/models.json"];
-/// A command that begins so runs when its file is used as a prompt.
+/// Start of a line in a command file that runs when the file is used as a prompt.
 const COMMAND: &str = "!`";
-/// How many files are looked at: more are nobody's commands.
+/// Maximum number of files to look at.
 const LOOKED_AT: usize = 1000;
 
-/// Calls `found` with each such file or folder of the project.
+/// Calls `found` with each code file or folder of the project.
 pub fn find(project: &[PathBuf], mut found: impl FnMut(PathBuf)) {
     for folder in project {
         let files = FILES.iter().map(|name| folder.join(name));
@@ -56,7 +56,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// The Markdown files of a folder and of those in it.
+/// Returns the Markdown files in a folder and its subfolders.
 fn texts(folder: &Path) -> Vec<PathBuf> {
     let mut texts = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -78,7 +78,7 @@ fn texts(folder: &Path) -> Vec<PathBuf> {
     texts
 }
 
-/// Whether a text runs commands, or names a file as its model.
+/// Returns whether a text runs commands, or names a file as its model.
 fn is_code(path: &Path) -> bool {
     let Ok(text) = found_file::instructions(path) else {
         return false;
@@ -89,7 +89,7 @@ fn is_code(path: &Path) -> bool {
     text.contains(COMMAND) || model().is_some_and(|model| untrusted::is_file(&model))
 }
 
-/// Whether the definition of a subagent says what needs no permission, or names a file as its model.
+/// Returns whether a subagent's definition allows calls, or names a file as its model.
 fn widens(path: &Path) -> bool {
     let agent = || Agent::parse(&found_file::instructions(path).ok()?, path, Layer::Project).ok();
     agent().is_some_and(|agent| {

@@ -1,4 +1,4 @@
-//! What the user has answered: which folders they trust and which they do not, in a file of the user's folder.
+//! The user's remembered answers about trust, in a file of the user's folder.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, Permissions};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The file, below the user's folder.
 const FILE: &str = "trust.json";
 
-/// The answers that are remembered.
+/// Remembered answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
     /// The user's folder, if there is one.
@@ -21,12 +21,13 @@ pub struct Memory {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 struct Answers {
-    /// Whether each folder is trusted. No other folder is meant, not even one below.
+    /// Trusted or not, by folder. An answer does not apply to subfolders.
     folders: BTreeMap<PathBuf, bool>,
 }
 
 impl Memory {
-    /// What is remembered in the user's folder `home`. The second value says why it cannot be read; then nothing is.
+    /// Reads the answers in the user's folder `home`. If they cannot be read, the second value says why, and there are
+    /// none.
     pub fn read(home: Option<&Path>) -> (Self, Option<String>) {
         let mut memory = Self {
             home: home.map(Path::to_owned),
@@ -45,7 +46,7 @@ impl Memory {
                 return (
                     memory,
                     Some(format!(
-                        "`{path}` cannot be read, so no folder is trusted by it: {error}"
+                        "`{path}` cannot be read, so its folders are not trusted: {error}"
                     )),
                 );
             }
@@ -53,16 +54,16 @@ impl Memory {
         (memory, None)
     }
 
-    /// What the user has answered for `folder`.
+    /// Returns the user's answer for `folder`.
     pub fn answer(&self, folder: &Path) -> Option<bool> {
         self.answers.folders.get(folder).copied()
     }
 
-    /// Keeps an answer.
+    /// Stores an answer.
     ///
     /// # Errors
     ///
-    /// Where it cannot be kept.
+    /// If it cannot be written.
     pub fn keep(&mut self, folder: &Path, is_trusted: bool) -> io::Result<()> {
         self.answers.folders.insert(folder.to_owned(), is_trusted);
         let (Some(home), Some(path)) = (&self.home, self.path()) else {

@@ -1,4 +1,4 @@
-//! The subagents that a session may start, and the one that it may itself run as.
+//! The subagents that a session may start, and the definition that the session itself may run as.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,11 +26,11 @@ const ALIASES: [&str; 3] = ["sonnet", "opus", "haiku"];
 /// The variable with which other agents' users keep subagents from running beside the conversation.
 const NONE_BESIDE: &str = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS";
 
-/// The tool that starts subagents, where the profile has it.
+/// Returns the tool that starts subagents, if the profile has it.
 ///
 /// # Errors
 ///
-/// Where the definitions of the command line cannot be read.
+/// If the definitions of the command line cannot be read.
 pub fn subagents(
     skills: &Arc<Skills>,
     config: &Config,
@@ -60,7 +60,7 @@ pub fn subagents(
     Ok(Some(Arc::new(Subagents::new(kinds, name, allowed))))
 }
 
-/// Gives servers of a subagent's own, which end with it.
+/// Returns a factory of MCP server sets that belong to one subagent and end with it.
 fn servers(
     config: &Config,
     sandbox_status: &SandboxStatus,
@@ -69,12 +69,12 @@ fn servers(
     Box::new(move || Arc::new(RemoteServers::start(BTreeMap::new(), options.clone())))
 }
 
-/// The options and the configuration of a session whose main agent is the one that `--agent` names, and what its first
-/// prompt begins with. What was typed counts more than its definition.
+/// Returns the configuration of a session that runs as the agent named by `--agent`, and the start of its first prompt.
+/// Command-line options take precedence over the definition.
 ///
 /// # Errors
 ///
-/// Where there is no such definition.
+/// If there is no such definition.
 pub fn as_main(config: &Config) -> Result<Option<Main>, Error> {
     let Some(name) = &config.run.prompt.agent else {
         return Ok(None);
@@ -82,7 +82,7 @@ pub fn as_main(config: &Config) -> Result<Option<Main>, Error> {
     let (agents, _) = extensions::agents(config)?;
     let Some(agent) = agents.get(name).cloned() else {
         let known: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
-        let hint = format!("there are {}", known.join(", "));
+        let hint = format!("known agents: {}", known.join(", "));
         return Err(Error::usage(format!("there is no agent `{name}`")).hint(hint));
     };
     let (skills, _) = extensions::skills(config);
@@ -103,7 +103,7 @@ pub fn as_main(config: &Config) -> Result<Option<Main>, Error> {
             allow_background: true,
             servers: None,
         };
-        // To go without the project's instructions is for those who are told what they need.
+        // Only subagents, whose prompt tells them all they need, go without the project's instructions.
         let with_instructions = Agent {
             omits_instructions: false,
             ..(*agent).clone()
@@ -118,15 +118,15 @@ pub fn as_main(config: &Config) -> Result<Option<Main>, Error> {
     }))
 }
 
-/// A session whose main agent has a definition.
+/// A session that runs as a defined agent.
 pub struct Main {
-    /// What its first prompt begins with.
+    /// Text that its first prompt begins with.
     pub first_words: Option<String>,
-    /// The configuration with what the definition says.
+    /// The configuration with the definition applied.
     pub config: Config,
 }
 
-/// Takes from a definition what was not typed.
+/// Applies the values of a definition that no option sets.
 fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
     let is_other_vendors = |name: &str| name.contains('/') || name.starts_with("script:");
     if let Some(model) = agent.model.clone().filter(|model| model != INHERIT)
@@ -139,9 +139,9 @@ fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
         && config.permission_mode.origin != Origin::CommandLine
     {
         if value == PermissionMode::BypassPermissions && !config.may_bypass {
-            let message = format!("the agent `{}` wants mode `bypassPermissions`", agent.name);
+            let message = format!("the agent `{}` requires permission mode `bypassPermissions`", agent.name);
             return Err(Error::failure(message)
-                .hint("agree to it with --allow-dangerously-skip-permissions"));
+                .hint("allow it with --allow-dangerously-skip-permissions"));
         }
         config.permission_mode = Sourced::typed(value);
     }
@@ -173,7 +173,7 @@ fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where subagents keep what they have learned; the folders are those of the other agent, so that both know the same.
+/// Returns the folders of the subagents' memory. They are those of the other agent, so that both share it.
 fn memory(config: &Config) -> Vec<(MemoryScope, PathBuf)> {
     let project = config.project_root.join(".claude");
     let user = config.foreign_home.as_ref();

@@ -1,4 +1,4 @@
-//! The hooks of the settings, as the engine asks them.
+//! The hooks of the settings, ready to run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use ah_config::Config;
 
 use crate::confinement::SandboxStatus;
 
-/// How long a hook may take where its settings say nothing.
+/// Default timeout of a hook.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The hooks of the settings, and `more` behind them; `transcript_path` is what they are told of the conversation. One
-/// that is to be confined runs so, or not at all where that cannot be.
+/// Returns the hooks of the settings, followed by `more`; `transcript_path` is passed to them. A hook that must be
+/// confined is left out if there is no sandbox.
 pub fn of(
     store: &SessionStore,
     transcript_path: PathBuf,
@@ -40,23 +40,23 @@ pub fn of(
     Hooks::new(hooks, subject).with_factory(move |setting| maker.make(setting, None))
 }
 
-/// What hooks are made with.
+/// Shared state to create hooks from.
 struct Maker {
     shell: PathBuf,
     cwd: PathBuf,
     variables: Vec<(String, String)>,
     sandbox: Room,
-    /// Is told of a hook that is left out.
+    /// Receives a notice for each hook that is left out.
     frontend: Arc<dyn Frontend>,
 }
 
-/// Where a hook runs that is to be confined.
+/// Where a hook that must be confined runs.
 enum Room {
     /// In a sandbox, with these variables.
     Sandbox(Arc<Sandbox>, Vec<(String, String)>),
-    /// Nowhere: there is none.
+    /// Nowhere: the sandbox is unavailable.
     Missing,
-    /// Where all hooks run.
+    /// Outside of the sandbox, like all hooks.
     Outside,
 }
 
@@ -83,7 +83,7 @@ impl Maker {
         }
     }
 
-    /// A hook; `plugin` is the folder of the plugin that brings it.
+    /// Returns the hook of a setting; `plugin` is the folder of its plugin.
     fn make(&self, setting: &HookSetting, plugin: Option<&Path>) -> Option<Arc<dyn Hook>> {
         let (sandbox, variables) = match &self.sandbox {
             _ if !setting.is_confined => (None, &self.variables),
@@ -92,7 +92,7 @@ impl Maker {
             Room::Missing => {
                 let command = &setting.command;
                 self.frontend.notice(&format!(
-                    "the hook `{command}` is left out: there is no sandbox for it"
+                    "the hook `{command}` is left out: it must be confined, and the sandbox is unavailable"
                 ));
                 return None;
             }

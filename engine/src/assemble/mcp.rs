@@ -1,11 +1,11 @@
-//! How a session reaches its MCP servers.
+//! Connection options of a session's MCP servers.
 
 use ah_config::Config;
 use ah_mcp::Confined;
 
 use crate::confinement::SandboxStatus;
 
-/// How the MCP servers are reached, and how long they are waited for.
+/// Returns the connection options and timeouts of MCP servers.
 pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::Options {
     let environment = &config.environment;
     ah_mcp::Options {

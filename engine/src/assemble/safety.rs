@@ -1,4 +1,4 @@
-//! What a session allows, given where its commands run; who is asked, and what the user is told of it.
+//! The permissions of a session, given its sandbox status; questions about hosts; notices about both.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use ah_sandbox::{Egress, HostDecision};
 
 use crate::confinement::{Obstacle, SandboxStatus};
 
-/// What is allowed. Where nobody has said it, commands that are confined need no question; others are asked about, and
-/// where nobody can be asked, only what reads happens.
+/// Returns the permissions. Unless a mode is set, confined commands need no question; other commands are asked about,
+/// and without a person to ask, only reading is allowed.
 pub fn permissions(
     sandbox_status: &SandboxStatus,
     has_person: bool,
@@ -40,7 +40,7 @@ pub fn permissions(
     permissions
 }
 
-/// What the user should know of it, in a line.
+/// Returns a one-line notice about restrictions that the user should know.
 pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config) -> Option<String> {
     let is_open = config.leaves_mode_open();
     let is_unasked = config.permission_mode.value == PermissionMode::BypassPermissions;
@@ -70,7 +70,7 @@ pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config)
     }
 }
 
-/// Has whoever can be asked say whether commands may reach a host that is not allowed.
+/// Lets the frontend decide whether commands may reach a host that is not allowed.
 pub fn ask_about_hosts(
     sandbox_status: &SandboxStatus,
     frontend: &Arc<dyn Frontend>,
@@ -79,7 +79,7 @@ pub fn ask_about_hosts(
     let Some(confined) = sandbox_status.confined() else {
         return;
     };
-    // The sandbox outlives no session, and holds none.
+    // Weak, because the sandbox must not keep the session alive.
     let (frontend, files) = (Arc::downgrade(frontend), SettingsFiles::of(config));
     confined
         .sandbox
@@ -101,7 +101,7 @@ pub fn ask_about_hosts(
                             Egress::Http => "allowHttp",
                         };
                         if let Err(fault) = files.allow_host(key, &host) {
-                            frontend.notice(&format!("it holds for this session only: {fault}"));
+                            frontend.notice(&format!("allowed for this session only: {fault}"));
                         }
                         HostDecision::Allow
                     }

@@ -14,28 +14,28 @@ use ah_tools::{
 
 use crate::confinement::Confined;
 
-/// The folders of one layer that tools lie in, those that count more last.
+/// The tool folders of a layer; later ones take precedence.
 const FOLDERS: [&str; 2] = ["tools", "bin"];
 
-/// What the tools of a session come from.
+/// Inputs of a session's tools.
 pub struct Sources<'a> {
-    /// Where commands run, if not with our rights.
+    /// The sandbox of commands; `None` if they run with the user's permissions.
     pub confined: Option<&'a Confined>,
-    /// Where whole outputs are found again.
+    /// The store that keeps whole outputs.
     pub store: Arc<dyn Store>,
     /// All skills.
     pub skills: &'a Arc<Skills>,
-    /// The skill that is in use.
+    /// The skill in use.
     pub active: Option<&'a Skill>,
-    /// Whether there is somebody who can be asked.
+    /// Whether a person can be asked.
     pub has_person: bool,
-    /// How the web is reached.
+    /// Access to the web.
     pub web: Web,
-    /// What starts subagents, where there is such a tool.
+    /// The subagents, if the profile has a tool for them.
     pub subagents: Option<Arc<Subagents>>,
 }
 
-/// The tools of all layers that the options leave, and what is wrong with others, a line each.
+/// Returns the tools of all layers that the options leave, and one-line warnings about others.
 pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<String>) {
     let environment = &config.environment;
     let protected = config.protected_folders();
@@ -91,7 +91,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
     (tools, warnings)
 }
 
-/// The tools that the program has by itself.
+/// Returns the built-in tools.
 fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layered {
     let deps = ToolDeps {
         workspace: loader.workspace.clone(),
@@ -117,7 +117,7 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     tools
 }
 
-/// Which built-in tools there are, and under which names.
+/// Returns the set of built-in tools and the interface that names them.
 fn profile(config: &Config) -> (Profile, Interface) {
     let interface = config.interface;
     let profile = match (config.run.tools.profile, interface) {
@@ -137,7 +137,7 @@ fn profile(config: &Config) -> (Profile, Interface) {
     (profile, interface)
 }
 
-/// What the tool is called that starts subagents, where the profile has it.
+/// Returns the name of the tool that starts subagents, if the profile has it.
 pub fn subagent_tool(config: &Config) -> Option<&'static str> {
     match profile(config) {
         (Profile::Minimal | Profile::Plain, _) => None,
@@ -145,7 +145,7 @@ pub fn subagent_tool(config: &Config) -> Option<&'static str> {
     }
 }
 
-/// The folders that may hold tools. What came with a project that is not trusted does not count.
+/// Returns the folders that may hold tools, without those of an untrusted project.
 fn folders(active: Option<&Skill>, config: &Config) -> Vec<ToolOrigin> {
     let counts = |layer: Layer| !layer.is_of_project() || config.trust.is_given();
     let mut folders = Vec::new();
@@ -175,7 +175,7 @@ fn folders(active: Option<&Skill>, config: &Config) -> Vec<ToolOrigin> {
     folders
 }
 
-/// What `--tool` says: tools with their commands, names of tools that are not to be there, and what is neither.
+/// Parses `--tool`: tools with their commands, names of removed tools, and warnings.
 fn given(options: &[String]) -> (Vec<(String, String)>, Vec<String>, Vec<String>) {
     let (mut given, mut removed, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for option in options {
@@ -183,7 +183,7 @@ fn given(options: &[String]) -> (Vec<(String, String)>, Vec<String>, Vec<String>
             Some((name, "")) => removed.push(name.to_owned()),
             Some((name, command)) => given.push((name.to_owned(), command.to_owned())),
             None => warnings.push(format!(
-                "--tool {option}: expected NAME=COMMAND, or NAME= to leave it out"
+                "--tool {option}: expected NAME=COMMAND, or NAME= to remove it"
             )),
         }
     }
@@ -192,7 +192,7 @@ fn given(options: &[String]) -> (Vec<(String, String)>, Vec<String>, Vec<String>
 
 fn is_wanted(tool: &LayeredTool, config: &Config) -> bool {
     let name = &tool.tool.spec().name;
-    // Whoever names a tool on the command line, or takes up a skill, wants it.
+    // A tool named on the command line, or brought by the skill in use, is wanted.
     let is_named = tool.origin.layer >= Layer::Skill;
     let is_listed = match &config.run.tools.only {
         None => true,

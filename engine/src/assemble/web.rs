@@ -1,4 +1,4 @@
-//! How the tools of a session reach the web, and who reads pages for them.
+//! Web access of a session's tools, and the model that reads pages for them.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use ah_config::{Config, Error};
 
 use crate::confinement::Confined;
 
-/// The word for no reader, and nobody who searches.
+/// The setting that disables the reader or the search.
 const NONE: &str = "none";
-/// The variable that holds the key for Brave's search.
+/// Variable with the key for Brave's search.
 const BRAVE_KEY: &str = "BRAVE_SEARCH_API_KEY";
 
-/// How the tools of a session with `provider` reach the web.
+/// Returns the web access of a session with `provider`.
 ///
 /// # Errors
 ///
-/// Where the reader that the settings name cannot be asked.
+/// If the reader that the settings name cannot be asked.
 pub fn of(
     provider: &Arc<dyn Provider>,
     confined: Option<&Confined>,
@@ -38,15 +38,16 @@ pub fn of(
     })
 }
 
-/// All that a confined run may reach where nothing is asked: what its commands may. Elsewhere the permissions say it.
+/// Returns the hosts that a confined run may reach without a question: those of its commands. Otherwise the permissions
+/// decide.
 fn reach(confined: Option<&Confined>, config: &Config) -> Option<Allowlist> {
     let is_unasked = config.permission_mode.value == PermissionMode::BypassPermissions;
     let confined = confined.filter(|_| is_unasked)?;
     Some(confined.sandbox.proxy().allowlist().clone())
 }
 
-/// The model that reads pages: the one that the settings name, else the vendor's small one, else the session's own. A
-/// scenario, or what becomes one, has no turns for it.
+/// Returns the model that reads pages: the configured one, else the vendor's small one, else the session's own. A
+/// scenario, or a run that is recorded as one, has no turns for it.
 fn reader(
     provider: &Arc<dyn Provider>,
     config: &Config,
@@ -69,13 +70,13 @@ fn reader(
     Ok(Some(small.unwrap_or_else(|| provider.clone())))
 }
 
-/// Who searches: whom the settings name, else the model's server where it is known to, else Brave where there is a key.
+/// Returns the search: the configured one, else the model's server if it can, else Brave if a key is set.
 fn search(
     provider: &Arc<dyn Provider>,
     config: &Config,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Search>, Error> {
-    // What the server finds another time is not what a recording has.
+    // Results of a server's search would be missing in a recording.
     let can = config.run.record.is_none() && provider.search(&WebSearch::default()).is_some();
     let of_model = || can.then(|| Search::Model(provider.clone()));
     let key = config.environment.get(BRAVE_KEY).map(str::to_owned);
@@ -94,7 +95,7 @@ fn search(
     };
     let (found, hint) = match named.value.as_str() {
         NONE => return Ok(None),
-        "model" => (of_model(), "this model's server does not search".to_owned()),
+        "model" => (of_model(), "this model's server has no web search".to_owned()),
         "brave" => (brave(), format!("set {BRAVE_KEY}")),
         address if address.starts_with("http://") || address.starts_with("https://") => {
             (Some(Search::Searxng(address.to_owned())), String::new())

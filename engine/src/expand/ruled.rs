@@ -1,7 +1,7 @@
-//! What the user's rules say of what a command's text brings along: lines that would run, files that would be read.
+//! The user's permission rules for command templates: lines that would run, files that would be read.
 //!
-//! Nobody is asked here, and the line is the command's own and not the model's. So what no rule speaks of may happen,
-//! and what would be asked may not.
+//! Nobody is asked here, and the line is the command's own and not the model's. So calls that no rule covers are
+//! allowed, and calls that would need a question are refused.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use ah_config::Config;
 
-/// The rules, and the tools that say what a call would touch.
+/// The rules, and the tools whose calls they are matched against.
 pub struct Ruled {
     permissions: Permissions,
     bash: Bash,
@@ -19,7 +19,7 @@ pub struct Ruled {
 }
 
 impl Ruled {
-    /// Those of the configuration. The modes that run no commands still do not.
+    /// Returns the rules of the configuration. Modes that run no commands still do not.
     pub fn of(config: &Config) -> Self {
         let environment = &config.environment;
         let workspace = Workspace::new(environment.cwd(), environment.home(), &[]);
@@ -43,14 +43,14 @@ impl Ruled {
         }
     }
 
-    /// Why the command `line` does not run, if it does not.
+    /// Returns the reason to refuse the command `line`, if there is one.
     pub fn refusal_of_line(&self, line: &str) -> Option<String> {
         refusal(&self.permissions, &self.bash, json!({ "command": line }))
     }
 
-    /// Why the file `path` is not read, if it is not.
+    /// Returns the reason to refuse reading the file `path`, if there is one.
     pub fn refusal_of_file(&self, path: &str) -> Option<String> {
-        // Reading by the user's own words is no work that a mode hands to others.
+        // The user's own words ask for the file, so the mode that only delegates does not apply.
         let permissions = Permissions {
             mode: PermissionMode::BypassPermissions,
             ..self.permissions.clone()

@@ -19,7 +19,7 @@ use crate::args::session::plan;
 ///
 /// # Errors
 ///
-/// Where the session cannot be opened, or could not be kept.
+/// If the session cannot be opened, or could not be kept.
 pub async fn perform(
     source: Source,
     fork_at: Option<u32>,

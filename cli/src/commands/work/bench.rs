@@ -18,7 +18,7 @@ use ah_terminal::line::preview;
 ///
 /// # Errors
 ///
-/// Where it makes no sense as things are, or the benchmark gives no number.
+/// If it makes no sense as things are, or the benchmark gives no number.
 pub(super) async fn run(
     place: &Place,
     config: &Config,

@@ -34,7 +34,7 @@ const SCRIPTS: [(Phase, &str); 3] = [
 ///
 /// # Errors
 ///
-/// Where there is no git, or no folder to play in.
+/// If there is no git, or no folder to play in.
 pub(in crate::commands) fn run(config: &Config) -> Result<u8, Error> {
     super::in_runtime(play(config))
 }

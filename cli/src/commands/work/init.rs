@@ -17,7 +17,7 @@ const PLACE: &str = ".github/workflows/ah.yml";
 ///
 /// # Errors
 ///
-/// Where another file is in its place, or the hub does not take the labels.
+/// If another file is in its place, or the hub does not take the labels.
 pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
     if is_dry {
         return crate::commands::output::print(WORKFLOW);

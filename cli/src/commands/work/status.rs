@@ -16,7 +16,7 @@ use ah_terminal::line::preview;
 ///
 /// # Errors
 ///
-/// Where the state cannot be read.
+/// If the state cannot be read.
 pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
     let journal = load(&Artifacts::of(top)).map_err(|error| super::failure(&error))?;
     let Some(journal) = journal else {
