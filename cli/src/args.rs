@@ -1,7 +1,7 @@
-//! What was typed, and what it means.
+//! The command line, parsed.
 //!
-//! [`options`] and [`subcommands`] are the command line as a person types it; [`Invocation`] is what they want.
-//! Nothing here reads a file or the environment.
+//! [`options`] and [`subcommands`] define the command line as typed; [`Invocation`] is its meaning. Nothing here reads
+//! a file or the environment.
 
 mod faults;
 mod grammar;
@@ -31,44 +31,44 @@ use subcommands::Subcommands;
 pub use words::Names;
 use words::Sorted;
 
-/// What the program is asked to do.
+/// A parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invocation {
-    /// What.
+    /// The action.
     pub action: Action,
-    /// For whom it works.
+    /// The interface to present.
     pub interface: Interface,
-    /// On which session.
+    /// The session to use.
     pub session: SessionPlan,
-    /// With which options.
+    /// The options.
     pub options: Options,
-    /// Options that were accepted and mean nothing here, for the log.
+    /// Options that were accepted but have no effect here, for the log.
     pub without_meaning: Vec<String>,
 }
 
-/// One thing that the program does.
+/// An action of the program.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Runs the agent.
     Run(Prompt),
-    /// Leaves words for a session.
+    /// Queues messages for a session.
     Mail,
-    /// Does what a subcommand says.
+    /// Runs a subcommand.
     Command(Subcommands),
     /// Prints this text.
     Print(String),
 }
 
-/// A prompt as it was typed.
+/// A typed prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prompt {
     /// The message to fork at (`@N`).
     pub fork_at: Option<u32>,
-    /// The words; `None`: to be read from standard input.
+    /// The text; `None` to read standard input.
     pub text: Option<String>,
 }
 
-/// Reads a command line (without the program's name).
+/// Parses a command line (without the program's name).
 pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, Error> {
     let interface = interface_of(&arguments);
     let main = grammar::main().args(grammar::foreign());
@@ -86,7 +86,7 @@ pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, 
         }
         Err(error) => return Err(explain(&error, sorted.subcommand.as_ref())),
     };
-    // What stands behind a subcommand is its own: `-p` means something else to `ah work`.
+    // Options behind a subcommand are its own: `-p` means something else to `ah work`.
     let interface = match sorted.subcommand {
         Some(_) => interface_of(&sorted.options),
         None => interface,
@@ -94,7 +94,7 @@ pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, 
     let mut without_meaning = foreign_options(&matches);
     let options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
     check(&options)?;
-    // A command looks at a session that is there, whatever `-p` would do.
+    // A subcommand uses an existing session, whatever `-p` would do.
     let session = match sorted.subcommand {
         Some(_) => plan(&options, Interface::Native)?,
         None => plan(&options, interface)?,
@@ -127,8 +127,8 @@ pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, 
     })
 }
 
-/// What the parser finds. All subcommands together take as long to describe as the program takes to start, so they are
-/// described where one was typed, and where something is to be said of the whole: help, or advice.
+/// Returns the parser's matches. Describing all subcommands takes as long as starting the program, so they are
+/// described only if one was typed, or for help and error messages.
 fn matches(main: Command, sorted: &Sorted) -> Result<ArgMatches, clap::Error> {
     let line = sorted.line();
     if sorted.subcommand.is_none()
@@ -140,7 +140,7 @@ fn matches(main: Command, sorted: &Sorted) -> Result<ArgMatches, clap::Error> {
     whole.try_get_matches_from(line)
 }
 
-/// The options of other agents that were given, and are accepted without a meaning here.
+/// Returns the given options of other agents that have no effect here.
 fn foreign_options(matches: &ArgMatches) -> Vec<String> {
     let given =
         |(name, _): &&(&str, bool)| matches.value_source(name) == Some(ValueSource::CommandLine);
@@ -157,7 +157,7 @@ fn mail(words: &[OsString]) -> Result<Action, Error> {
     Err(error.hint("put the whole message in quotes"))
 }
 
-/// Decides the interface from what was typed, so that even a command line that cannot be read ends as it should.
+/// Returns the interface, also for an invalid command line, so that the exit code fits it.
 pub fn interface_of(arguments: &[OsString]) -> Interface {
     let mut arguments = arguments
         .iter()
@@ -187,8 +187,8 @@ fn check(options: &Options) -> Result<(), Error> {
     check_formats(output)?;
     if options.sandbox.no_sandbox && options.sandbox.hosts.is_some() {
         return Err(
-            Error::usage("hosts are allowed to what runs in the sandbox")
-                .hint("leave out --no-sandbox; with it every host can be reached"),
+            Error::usage("--allow-host and --allow-http need the sandbox")
+                .hint("omit --no-sandbox; without a sandbox every host is reachable"),
         );
     }
     let chosen = options.safety.permission_mode;
@@ -202,23 +202,23 @@ fn check(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// The formats that go together, as the official program has them.
+/// Checks that the formats can be combined, as in the official program.
 fn check_formats(output: &OutputOptions) -> Result<(), Error> {
     let speaks = output.output_format == Some(OutputFormat::StreamJson);
     if speaks && !output.verbose {
         let error = Error::usage("`--output-format stream-json` needs `--verbose`");
-        return Err(error.hint("it prints every message; `json` prints the result alone"));
+        return Err(error.hint("it prints every message; `json` prints only the result"));
     }
     if output.input_format == Some(InputFormat::StreamJson) && !speaks {
         let error = Error::usage(
             "`--input-format stream-json` needs `--output-format stream-json --verbose`",
         );
-        return Err(error.hint("a prompt as plain text comes by standard input as it is"));
+        return Err(error.hint("omit it to read a plain-text prompt from standard input"));
     }
     Ok(())
 }
 
-/// What the words of a prompt say; a first word `@N` is where to fork.
+/// Parses the words of a prompt; a first word `@N` is the message to fork at.
 fn prompt(words: Vec<OsString>) -> Result<Prompt, Error> {
     let mut texts = Vec::with_capacity(words.len());
     for word in words {
@@ -237,7 +237,7 @@ fn prompt(words: Vec<OsString>) -> Result<Prompt, Error> {
         Some(number) => Some(
             number
                 .parse()
-                .map_err(|_| Error::usage(format!("there is no message @{number}")))?,
+                .map_err(|_| Error::usage(format!("message not found: @{number}")))?,
         ),
         None => None,
     };

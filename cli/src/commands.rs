@@ -1,4 +1,4 @@
-//! The subcommands, one file each. They print what they found and change nothing of each other.
+//! The subcommands, one file each.
 
 mod agents;
 pub mod completions;
@@ -39,7 +39,7 @@ use ah_config::{Error, environment};
 use ah_terminal::print::asks;
 use ah_terminal::undo::Direction;
 
-/// Does what a subcommand says; gives the exit code.
+/// Runs a subcommand; returns the exit code.
 pub fn perform(
     command: Subcommands,
     config: &Config,
@@ -102,25 +102,25 @@ pub fn perform(
     }
 }
 
-/// Whether somebody could be asked in a run with these options.
+/// Returns whether a run with these options could ask a person.
 fn has_person(config: &Config, options: &Options) -> bool {
     let is_text = options.output.output_format.unwrap_or_default() == OutputFormat::Text;
     config.run.host.decides_permissions || (is_text && asks(config).is_some())
 }
 
-/// Whether a word is the name of a built-in tool, in any case.
+/// Returns whether a word is the name of a built-in tool, in any case.
 pub fn is_tool(word: &str) -> bool {
     let specs = environment::read(None)
         .and_then(|environment| specs(&environment, Profile::Sdk, Interface::AgentSdk));
     specs.is_ok_and(|specs| specs.iter().any(|spec| is_same_tool(&spec.name, word)))
 }
 
-/// Whether a word is the name of a session of the working directory.
+/// Returns whether a word is the name of a session of the working directory.
 pub fn is_session(word: &str) -> bool {
     let environment = environment::read(None);
     environment.is_ok_and(|environment| {
         let sessions = Sessions::in_folder(environment.cwd().join(SESSIONS));
-        // Two of one name are a session's name as well.
+        // An ambiguous name is a session's name too.
         !matches!(sessions.named(word), Ok(None))
     })
 }

@@ -1,7 +1,6 @@
-//! Where the prompt comes from: the command line, standard input, or both.
+//! Source of the prompt: command line, standard input, or both.
 //!
-//! Reading blocks, and is meant to come before anything listens to signals: Ctrl-C then ends the program as it ends
-//! any other that waits for its input.
+//! Reading blocks, and happens before signal handlers are installed, so Ctrl-C ends the program as usual.
 
 use ah_conversation::Interface;
 use std::io::{self, IsTerminal, Read, Write};
@@ -10,13 +9,13 @@ use std::os::fd::AsFd;
 use ah_config::Error;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long a drop-in waits for a standard input that may have been left open by mistake.
+/// Timeout of a drop-in for a standard input that may have been left open by mistake.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 3,
     tv_nsec: 0,
 };
 
-/// The prompt of a run; `None` where nobody said anything.
+/// Returns the prompt of a run; `None` if there is none.
 ///
 /// # Errors
 ///
@@ -27,12 +26,12 @@ pub fn prompt(typed: Option<&str>, interface: Interface) -> Result<Option<String
         (Some(_), Interface::Native) => String::new(),
         (Some(_), Interface::AgentSdk) if stdin.is_terminal() => String::new(),
         (Some(_), Interface::AgentSdk) if !has_something(&stdin) => {
-            ah_terminal::warn("standard input gave nothing for 3 seconds and is left alone");
+            ah_terminal::warn("no data on standard input for 3 seconds; ignoring it");
             String::new()
         }
         (Some(_) | None, _) => {
             if stdin.is_terminal() {
-                // Where this cannot be written, nobody waits for it.
+                // If this cannot be written, nobody is waiting for it.
                 let _ = io::stderr().write_all(b">>> ");
             }
             let is_terminal = stdin.is_terminal();
@@ -49,7 +48,7 @@ pub fn prompt(typed: Option<&str>, interface: Interface) -> Result<Option<String
 
 fn has_something(stdin: impl AsFd) -> bool {
     let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
-    // Where it cannot be waited for, reading says why.
+    // If it cannot be polled, reading reports the reason.
     !matches!(poll(&mut waiting, Some(&PATIENCE)), Ok(0))
 }
 
@@ -61,7 +60,7 @@ fn read(mut stdin: impl Read) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The words of the command line, a blank line, and what was piped in; without blanks at the ends.
+/// Joins the words of the command line and the piped input with a blank line; trims both ends.
 fn join(typed: &str, piped: &str) -> String {
     let parts = [typed.trim_end(), piped.trim_end()];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();

@@ -1,8 +1,8 @@
-//! The program `ah`: what was typed becomes a command, which is done and shown.
+//! The program `ah`: parses the command line, runs the command and shows its output.
 //!
-//! The way of a command: [`args`] (what was typed) → `ah_config` (what holds, with files and environment) → [`commands`],
-//! one file each. Whatever a Rust program could want too is in the crates below: the library `ah`, and `ah_terminal` for
-//! what people see.
+//! Steps of a command: [`args`] (parsing) → `ah_config` (resolution with files and environment) → [`commands`], one
+//! file each. Everything that a Rust program could use too is in the crates below: the library `ah`, and `ah_terminal`
+//! for output.
 
 pub mod args;
 pub mod commands;
@@ -46,7 +46,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Invocation, Error> {
     args::parse(arguments, &names)
 }
 
-/// Does what was asked for; returns the exit code.
+/// Runs the command; returns the exit code.
 fn run(invocation: Invocation) -> Result<u8, Error> {
     if let Action::Print(text) = &invocation.action {
         let written = std::io::stdout().write_all(text.as_bytes());
@@ -56,12 +56,12 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
     let (plan, options) = (&invocation.session, &invocation.options);
     let environment = environment::read(options.settings.cd.as_deref())?;
     let overlay = Overlay::of_process().unwrap_or_else(|fault| {
-        // The program itself is whole, and may be what the damage is to be mended with.
+        // The program itself is intact, and may be needed for the repair.
         report(&commands::embed::damaged(&fault));
         Overlay::default()
     });
     let mut config = match invocation.action {
-        // The one lists what is wrong with the settings itself, the other plays in a folder of its own.
+        // `doctor` lists the errors itself; `demo` runs in its own folder.
         Action::Command(Subcommands::Doctor(_) | Subcommands::Demo { .. }) => Config::survey(
             options.overrides()?,
             invocation.interface,
@@ -79,11 +79,11 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
             config
         }
     };
-    // The writers to the terminal look at the process alone, and the variable may come from a file.
+    // The terminal output looks only at the process environment, but the variable may come from a file.
     if config.environment.get("NO_COLOR").is_some() {
         anstream::ColorChoice::Never.write_global();
     }
-    // What is unpacked goes when this ends.
+    // The copies are removed on drop.
     let _unpacked = if concerns_project(&invocation.action) {
         unpack(&mut config)
     } else {
@@ -91,7 +91,7 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
     };
     log::start(&options.settings, &config.environment)?;
     for option in &invocation.without_meaning {
-        tracing::debug!(option, "accepted, and without meaning here");
+        tracing::debug!(option, "accepted without effect");
     }
     match invocation.action {
         Action::Run(prompt) => commands::run::run(&prompt, options, &config),
@@ -101,7 +101,7 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
     }
 }
 
-/// Puts embedded programs where they can run.
+/// Copies embedded programs to disk, where they can run.
 fn unpack(config: &mut Config) -> Option<Unpacked> {
     match Unpacked::of(&config.embedded) {
         Ok(unpacked) => {
@@ -110,14 +110,14 @@ fn unpack(config: &mut Config) -> Option<Unpacked> {
         }
         Err(error) => {
             warn(&format!(
-                "the embedded programs cannot be unpacked, so they are left out: {error}"
+                "cannot unpack the embedded programs, which are left out: {error}"
             ));
             None
         }
     }
 }
 
-/// Resolves the configuration. On a terminal the user is asked first whether they trust a project that has code.
+/// Resolves the configuration. On a terminal the user is first asked whether to trust a project with code.
 fn resolve(
     invocation: &Invocation,
     environment: Environment,
@@ -146,7 +146,7 @@ fn resolve(
     }
 }
 
-/// Whether what a project's files say matters to what is done.
+/// Returns whether the action depends on the project's files.
 fn concerns_project(action: &Action) -> bool {
     match action {
         Action::Run(_) => true,

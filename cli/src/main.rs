@@ -1,4 +1,4 @@
-//! The binary: all of it is in the library beside it.
+//! The binary; its code is in the library beside it.
 
 use std::process::ExitCode;
 

@@ -71,7 +71,9 @@ impl Overlay {
             } else if path == SETTINGS {
                 settings = Some(String::from_utf8_lossy(&content).into_owned());
             } else if below(&path, Embedded::BUILT_IN) {
-                return Err(format!("`{path}` is in the folder reserved for built-in files"));
+                return Err(format!(
+                    "`{path}` is in the folder reserved for built-in files"
+                ));
             }
             let file = EmbeddedFile {
                 content: content.into(),

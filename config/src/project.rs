@@ -101,7 +101,9 @@ pub(crate) fn tighten(
         let loose = layer.settings.sandbox.keep_what_tightens().into_iter();
         let origin = &layer.origin;
         warnings.extend(loose.map(|key| {
-            format!("{origin}: `{key}` has an effect only in your own settings, or if it is stricter")
+            format!(
+                "{origin}: `{key}` has an effect only in your own settings, or if it is stricter"
+            )
         }));
     }
     restrict(layers, trust, sources, folders);

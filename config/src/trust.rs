@@ -157,7 +157,7 @@ impl Trust {
         let skipped = self.skipped();
         (!skipped.is_empty()).then(|| {
             format!(
-                "`{}` is not trusted, so this of it does not count: {}\n\
+                "`{}` is not trusted; ignored: {}\n\
                  hint: {HINT}",
                 shown(&self.folder),
                 skipped.join(", ")

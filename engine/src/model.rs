@@ -50,7 +50,10 @@ fn with_fallback(
     let second = connect(config, name, warnings)?;
     let (asked, other) = (first.model(), second.model());
     if (&asked.provider, &asked.name) == (&other.provider, &other.name) {
-        let message = format!("the fallback model is the same as the model, {}", other.name);
+        let message = format!(
+            "the fallback model is the same as the model, {}",
+            other.name
+        );
         return Err(Error::failure(message).hint("name another one with --fallback-model"));
     }
     Ok(Arc::new(Fallback::new(first, second)))
@@ -70,9 +73,7 @@ pub(super) fn connect(
     })?;
     if !left_out.is_empty() {
         let names = left_out.join("`, `");
-        warnings.push(format!(
-            "{name} does not support `{names}`; ignored"
-        ));
+        warnings.push(format!("{name} does not support `{names}`; ignored"));
     }
     match provider.model() {
         model if model.price.is_none() && config.run.limits.max_budget_usd.is_some() => {

@@ -48,8 +48,7 @@ impl Place {
                 None => fresh()?,
             },
             SessionChoice::LastUsed => sessions.last_written()?.ok_or_else(|| {
-                Error::failure("no session to resume")
-                    .hint("omit `-c` or `-r` to start one")
+                Error::failure("no session to resume").hint("omit `-c` or `-r` to start one")
             })?,
             SessionChoice::Find(wanted) => match sessions.find(wanted) {
                 Ok(paths) => paths,

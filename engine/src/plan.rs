@@ -64,8 +64,9 @@ impl SessionPlan {
                 return Err(Error::usage(format!("`{id}` is not a UUID")));
             }
             Some(_) if !is_new && !self.fork => {
-                let error =
-                    Error::usage("`--session-id` names a new session, but an existing one was chosen");
+                let error = Error::usage(
+                    "`--session-id` names a new session, but an existing one was chosen",
+                );
                 return Err(error.hint("add `--fork-session` to continue in a copy with that id"));
             }
             _ => {}

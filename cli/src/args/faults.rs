@@ -1,4 +1,4 @@
-//! What the parser found wrong, said in our form.
+//! Errors of the command-line parser in our format.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use ah_config::Error;
 
-/// The command line that sends the words of a subcommand to the model.
+/// Returns the command line that sends a subcommand's words to the model.
 fn as_prompt(name: &str, rest: &[OsString]) -> String {
     let mut line = format!("for a prompt that begins so: ah -- {name}");
     for word in rest {
@@ -16,7 +16,7 @@ fn as_prompt(name: &str, rest: &[OsString]) -> String {
     line
 }
 
-/// Says in our form what the parser found.
+/// Converts an error of the parser.
 pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>) -> Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -54,13 +54,13 @@ pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>
         }),
     };
     let help = || match subcommand {
-        Some((name, _)) => format!("`ah {name} --help` shows what it takes"),
+        Some((name, _)) => format!("`ah {name} --help` shows its options"),
         None => "`ah --help` lists all options and commands".to_owned(),
     };
     Error::usage(message).hint(hint.unwrap_or_else(help))
 }
 
-/// The parser's own words, without its frame.
+/// Returns the first paragraph of the parser's message.
 fn first_paragraph(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);

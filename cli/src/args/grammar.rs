@@ -1,4 +1,4 @@
-//! The command line as the parser knows it, with what is kept free or accepted for others.
+//! The command line for the parser, including options accepted for compatibility.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, Args as _, Command, Subcommand as _};
 use super::options::Options;
 use super::subcommands::Subcommands;
 
-/// Options that other agents know and that change nothing here. Each takes a value or none.
+/// Options of other agents that have no effect here, and whether each takes a value.
 pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("await-initialize", false),
     ("channels", true),
@@ -19,7 +19,7 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("thinking-display", true),
 ];
 
-/// The command line that the help text shows.
+/// Returns the command line shown by the help text.
 pub fn command() -> Command {
     Subcommands::augment_subcommands(main())
         .about("Runs an agent on the session of this folder.")
@@ -27,7 +27,7 @@ pub fn command() -> Command {
         .arg_required_else_help(false)
 }
 
-/// The same without the subcommands.
+/// Returns the command line without subcommands.
 pub fn main() -> Command {
     let command = Command::new("ah")
         .override_usage("ah [OPTIONS] [PROMPT]...\n       ah [OPTIONS] <COMMAND>\n       ah [OPTIONS] @N PROMPT...   (forks at message N)")
@@ -50,12 +50,12 @@ pub fn main() -> Command {
                 .value_name("PROMPT")
                 .num_args(0..)
                 .value_parser(clap::value_parser!(OsString))
-                .help("What the agent is to do; without it, standard input")
+                .help("Task or question for the agent [default: standard input]")
                 .help_heading("Arguments"),
         )
 }
 
-/// The options that are accepted for what they mean elsewhere.
+/// Returns the options that are accepted for compatibility.
 pub fn foreign() -> impl Iterator<Item = Arg> {
     WITHOUT_MEANING.iter().map(|(name, takes_value)| {
         let action = match takes_value {

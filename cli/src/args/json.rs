@@ -1,6 +1,6 @@
 //! The option `--json` of subcommands.
 
-/// For lists: JSON in place of a list for people.
+/// JSON output of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
 pub struct Json {
     /// Print JSON

@@ -1,4 +1,4 @@
-//! The options as they are typed, group by group as the help text shows them.
+//! The options as typed, in the groups of the help text.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,52 +11,52 @@ use clap::{Args, ValueEnum};
 /// All options of a run.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Options {
-    /// Which session.
+    /// Choice of the session.
     #[command(flatten)]
     pub session: SessionOptions,
-    /// What a run does with it.
+    /// Use of the session by a run.
     #[command(flatten)]
     pub resume: ResumeOptions,
-    /// Which model.
+    /// Choice of the model.
     #[command(flatten)]
     pub model: ModelOptions,
-    /// How far.
+    /// Limits.
     #[command(flatten)]
     pub limits: LimitOptions,
-    /// What it is told.
+    /// Parts of the prompt.
     #[command(flatten)]
     pub prompt: PromptOptions,
-    /// With which tools.
+    /// Tools.
     #[command(flatten)]
     pub tools: ToolOptions,
-    /// What may happen.
+    /// Permissions.
     #[command(flatten)]
     pub safety: SafetyOptions,
-    /// Where commands run.
+    /// The sandbox.
     #[command(flatten)]
     pub sandbox: SandboxOptions,
-    /// How it is shown.
+    /// Output.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// From which settings.
+    /// Settings and logging.
     #[command(flatten)]
     pub settings: SettingsOptions,
-    /// Words for a session from another process.
+    /// Messages for a session of another process.
     #[command(flatten)]
     pub mail: MailOptions,
-    /// The version, and no more.
+    /// Version.
     #[command(flatten)]
     pub version: VersionOptions,
 }
 
-/// Which session is meant, for runs and for the commands that look at one.
+/// Choice of the session, for runs and for commands that show one.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Session")]
 pub struct SessionOptions {
-    /// Use the session whose id begins so, or that has this name
+    /// Use the session with this id prefix or name
     #[arg(short = 'S', long, value_name = "PREFIX", global = true)]
     pub session: Option<String>,
-    /// Use the session of this name; a run creates it where there is none
+    /// Use the session with this name; a run creates it if missing
     #[arg(long, value_name = "NAME", global = true)]
     pub name: Option<String>,
     /// Use this database file
@@ -64,17 +64,17 @@ pub struct SessionOptions {
     pub db: Option<PathBuf>,
 }
 
-/// What a run does with its session.
+/// Use of the session by a run.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Session")]
 pub struct ResumeOptions {
     /// Start a new session
     #[arg(short = 'n', long, conflicts_with_all = ["session", "name", "continue_last", "resume"])]
     pub new: bool,
-    /// Go on with the session that was used last
+    /// Continue the most recently used session
     #[arg(short = 'c', long = "continue", conflicts_with_all = ["session", "name", "resume"])]
     pub continue_last: bool,
-    /// Go on with this session: an id, its beginning, or a name; without one, the session used last
+    /// Resume this session (id, id prefix or name) [default: most recently used]
     #[arg(
         short = 'r',
         long,
@@ -88,69 +88,69 @@ pub struct ResumeOptions {
     /// Give the new session this UUID
     #[arg(long, value_name = "UUID")]
     pub session_id: Option<String>,
-    /// Go on in a copy of the session
+    /// Continue in a copy of the session
     #[arg(long)]
     pub fork_session: bool,
-    /// Go on behind the message that a host knows by this UUID
+    /// Resume after the message with this UUID
     #[arg(long, value_name = "UUID")]
     pub resume_session_at: Option<String>,
-    /// Only if nothing is left out that way but the turn of this prompt
+    /// Refuse unless this drops nothing but the turn of this prompt
     #[arg(long, value_name = "UUID", requires = "resume_session_at")]
     pub resume_drops_turn: Option<String>,
-    /// Keep nothing of the session on disk
+    /// Do not store the session on disk
     #[arg(long)]
     pub no_session_persistence: bool,
 }
 
-/// Which model is asked.
+/// Choice of the model.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Model")]
 pub struct ModelOptions {
     /// Model: opus, sonnet, haiku, a full name, PROVIDER/NAME, or script:FILE
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Model that answers where the other has too much to do or fails, after all retries
+    /// Fallback model when the main one stays overloaded or fails
     #[arg(long, value_name = "NAME")]
     pub fallback_model: Option<String>,
     /// Thinking budget in tokens; 0 turns thinking off
     #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_thinking_tokens: Option<u32>,
-    /// Whether the model thinks: as much as it finds right, or not at all
+    /// Thinking: adaptive, or disabled
     #[arg(long, value_enum, value_name = "MODE")]
     pub thinking: Option<ThinkingMode>,
-    /// How hard the model tries; told to each vendor in its own way
+    /// Reasoning effort, translated for each vendor
     #[arg(long, value_name = "LEVEL", value_parser = effort())]
     pub effort: Option<Effort>,
-    /// Features of the API to ask for, separated by commas
+    /// Beta features of the API, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub betas: Vec<String>,
-    /// Write the run down as a scenario that script:FILE plays
+    /// Record the run as a scenario for script:FILE
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 }
 
 impl ModelOptions {
-    /// How much the model may think, however it was said.
+    /// Returns the thinking budget in tokens, by whichever option it was given.
     pub fn thinking_budget(&self) -> Option<u32> {
         let is_off = self.thinking == Some(ThinkingMode::Disabled);
         self.max_thinking_tokens.or(is_off.then_some(0))
     }
 }
 
-/// What ends a run early.
+/// Limits of a run.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
     /// Stop after this many model calls
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_turns: Option<u32>,
-    /// Stop after this many input and output tokens, summed over the run
+    /// Stop after this many input and output tokens in total
     #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub max_tokens: Option<u64>,
-    /// Stop when the last call took this many input and output tokens
+    /// Stop when the last call used this many input and output tokens
     #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub max_context_tokens: Option<u64>,
-    /// Stop after this much money
+    /// Stop after spending this much
     #[arg(long, value_name = "USD", value_parser = positive)]
     pub max_budget_usd: Option<f64>,
     /// Stop after this many seconds
@@ -158,44 +158,44 @@ pub struct LimitOptions {
     pub timeout: Option<f64>,
 }
 
-/// What the model is told besides the prompt.
+/// Parts of the prompt.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Prompt")]
 pub struct PromptOptions {
     /// Replace the built-in system prompt
     #[arg(long, value_name = "TEXT", conflicts_with = "system_prompt_file")]
     pub system_prompt: Option<String>,
-    /// Replace the built-in system prompt by this file
+    /// Replace the built-in system prompt with this file
     #[arg(long, value_name = "FILE")]
     pub system_prompt_file: Option<PathBuf>,
-    /// Add to the system prompt
+    /// Append to the system prompt
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
     /// Use this skill, as /skill:NAME does
     #[arg(long, value_name = "NAME")]
     pub skill: Option<String>,
-    /// More subagents: a JSON object with a definition for each name
+    /// Additional subagents: a JSON object of definitions by name
     #[arg(long, value_name = "JSON")]
     pub agents: Option<String>,
     /// Run as this subagent: with its prompt, tools, model and limits
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Fail unless this file exists at the end; the model is reminded once
+    /// Fail unless this file exists at the end; reminds the model once
     #[arg(long, value_name = "FILE")]
     pub must_produce: Option<PathBuf>,
-    /// Have the answer as JSON that fits this schema, of an object
+    /// Require an answer as JSON that matches this schema of an object
     #[arg(long, value_name = "SCHEMA")]
     pub json_schema: Option<String>,
 }
 
-/// Which tools there are.
+/// Available tools.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Tools")]
 pub struct ToolOptions {
     /// Set of tools
     #[arg(long, value_enum)]
     pub profile: Option<Profile>,
-    /// Add a tool, or replace one; without a command, leave it out
+    /// Add or replace a tool; without a command, remove it
     #[arg(short = 't', long, value_name = "NAME=COMMAND")]
     pub tool: Vec<String>,
     /// Only these tools, separated by commas, and those of --tool; "" for none
@@ -204,61 +204,61 @@ pub struct ToolOptions {
     /// Allow these calls without asking: Bash, "Bash(git log:*)" (also --allowedTools)
     #[arg(long, value_name = "RULES", num_args = 1)]
     pub allowed_tools: Vec<String>,
-    /// Deny these calls, whatever else allows them (also --disallowedTools)
+    /// Deny these calls, even if allowed elsewhere (also --disallowedTools)
     #[arg(long, value_name = "RULES", num_args = 1)]
     pub disallowed_tools: Vec<String>,
-    /// More MCP servers: a file, or a JSON object; counts more than any other place
+    /// Additional MCP servers (file or JSON object); overrides all other sources
     #[arg(long, value_name = "FILE|JSON", num_args = 1, global = true)]
     pub mcp_config: Vec<String>,
-    /// Only the MCP servers of --mcp-config
+    /// Use only the MCP servers of --mcp-config
     #[arg(long, global = true)]
     pub strict_mcp_config: bool,
-    /// Whether calls of one answer run together; auto: those that only read
+    /// Concurrency of the tool calls of one answer; auto: only calls that read
     #[arg(long, value_enum, value_name = "WHEN")]
     pub tool_concurrency: Option<Concurrency>,
 }
 
-/// What may happen.
+/// Permissions.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Safety")]
 pub struct SafetyOptions {
-    /// What is allowed where no rule says otherwise
+    /// Permission mode for calls that no rule covers
     #[arg(long, value_name = "MODE", value_parser = permission_mode())]
     pub permission_mode: Option<PermissionMode>,
-    /// Allow every call, as --permission-mode bypassPermissions
+    /// Allow every call, like --permission-mode bypassPermissions
     #[arg(long)]
     pub dangerously_skip_permissions: bool,
-    /// Let a host choose bypassPermissions later
+    /// Allow a host to choose bypassPermissions later
     #[arg(long)]
     pub allow_dangerously_skip_permissions: bool,
-    /// Who is asked for permissions: stdio is the program that drives the session
+    /// Who answers permission questions; stdio: the program that drives the session
     #[arg(long, value_name = "TOOL")]
     pub permission_prompt_tool: Option<String>,
-    /// Whether anybody is asked for permissions at all
+    /// Whether to ask for permissions at all
     #[arg(long, value_enum, value_name = "WHOM")]
     pub permission_prompts: Option<PermissionPrompts>,
-    /// Another working directory, besides the one where the run is
+    /// Additional working directory
     #[arg(long, value_name = "DIR")]
     pub add_dir: Vec<PathBuf>,
-    /// Let what this folder holds of code, servers and permissions count
+    /// Trust this folder for this run
     #[arg(long, global = true)]
     pub trust: bool,
 }
 
-/// Whether anybody is asked for permissions.
+/// Whether to ask for permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PermissionPrompts {
-    /// Whoever is there
+    /// Ask the user or host, if there is one
     Host,
-    /// Nobody: what would be asked is denied
+    /// Ask nobody; deny instead
     None,
 }
 
-/// Where commands run, and what they may do there.
+/// Sandbox and grants.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Sandbox")]
 pub struct SandboxOptions {
-    /// Insist on the sandbox: commands see no file of the home, write only in the project, and have no network
+    /// Require the sandbox: commands cannot read your home, write outside the project, or use the network
     #[arg(
         long,
         value_enum,
@@ -268,38 +268,38 @@ pub struct SandboxOptions {
         default_missing_value = "full"
     )]
     pub sandbox: Option<SandboxTier>,
-    /// Run commands with your rights
+    /// Run commands with your full permissions
     #[arg(long, conflicts_with_all = ["sandbox", "unveil", "env"])]
     pub no_sandbox: bool,
     #[command(flatten)]
     #[expect(missing_docs, reason = "its fields say it")]
     pub hosts: Hosts,
-    /// Let commands in the sandbox see this path: read (r), write (w), execute (x), create (c)
+    /// Let sandboxed commands access this path: read (r), write (w), execute (x), create (c)
     #[arg(long, value_name = "PATH[:rwxc]")]
     pub unveil: Vec<Grant>,
-    /// Let commands in the sandbox see this variable
+    /// Let sandboxed commands see this variable
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
 }
 
-/// Hosts that may be reached.
+/// Reachable hosts.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Hosts {
-    /// Let what is confined reach this host and port, by HTTPS or any other tunnel
+    /// Let sandboxed commands reach this host and port by HTTPS or another tunnel
     #[arg(long, value_name = "HOST:PORT")]
     pub allow_host: Vec<Authority>,
-    /// Let what is confined reach this host and port by plain HTTP
+    /// Let sandboxed commands reach this host and port by plain HTTP
     #[arg(long, value_name = "HOST:PORT")]
     pub allow_http: Vec<Authority>,
 }
 
 impl Hosts {
-    /// Whether there are any.
+    /// Returns whether there are any.
     pub fn is_some(&self) -> bool {
         !self.allow_host.is_empty() || !self.allow_http.is_empty()
     }
 
-    /// The same as the proxy wants it.
+    /// Returns the hosts as the proxy's allowlist.
     pub fn allowlist(&self) -> Allowlist {
         Allowlist {
             tunnels: self.allow_host.clone(),
@@ -309,63 +309,63 @@ impl Hosts {
     }
 }
 
-/// How much of the sandbox must hold.
+/// Required tier of the sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum SandboxTier {
-    /// Everything
+    /// All protections
     #[default]
     Full,
-    /// Files and system calls only, where no namespaces can be had; no network at all
+    /// Files and system calls only, for machines without user namespaces; no network at all
     Landlock,
 }
 
-/// How a run is shown.
+/// Output of a run.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputOptions {
-    /// Print the last answer only, as a drop-in for other agents' -p
+    /// Print only the last answer, like -p of other agents
     #[arg(short = 'p', long)]
     pub print: bool,
-    /// What standard output carries
+    /// Format of standard output
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub output_format: Option<OutputFormat>,
-    /// What standard input carries: the prompt, or the messages of the Agent SDK
+    /// Format of standard input: the prompt, or messages of the Agent SDK
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub input_format: Option<InputFormat>,
     /// No colours and no spinner
     #[arg(long)]
     pub plain: bool,
-    /// With the JSON formats: all messages, not the result alone
+    /// With the JSON formats: print all messages, not only the result
     #[arg(long)]
     pub verbose: bool,
-    /// With stream-json: the answer as it arrives
+    /// With stream-json: print partial messages
     #[arg(long)]
     pub include_partial_messages: bool,
-    /// With stream-json: the prompts too
+    /// With stream-json: print the prompts too
     #[arg(long)]
     pub replay_user_messages: bool,
-    /// With stream-json: each row of the transcript, for a host that keeps it elsewhere
+    /// With stream-json: print each row of the transcript, for hosts that store it
     #[arg(long)]
     pub session_mirror: bool,
-    /// With stream-json: the hooks that are asked, and what they say
+    /// With stream-json: print hook calls and their results
     #[arg(long)]
     pub include_hook_events: bool,
 }
 
-/// Where settings come from, and how the program tells what it does.
+/// Settings and logging.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Settings")]
 pub struct SettingsOptions {
-    /// More settings: a file, or a JSON object
+    /// Additional settings: a file, or a JSON object
     #[arg(long, value_name = "FILE|JSON", global = true)]
     pub settings: Option<String>,
-    /// A plugin: a folder with commands, skills, agents, hooks and MCP servers of its own
+    /// Plugin folder with commands, skills, agents, hooks and MCP servers
     #[arg(long, value_name = "DIR", global = true)]
     pub plugin_dir: Vec<PathBuf>,
-    /// A plugin whose MCP servers are left out
+    /// Plugin folder whose MCP servers are not started
     #[arg(long, value_name = "DIR", global = true)]
     pub plugin_dir_no_mcp: Vec<PathBuf>,
-    /// Which settings files count: user, project, local; "" for none
+    /// Settings files to read: user, project, local; "" for none
     #[arg(long, value_name = "LIST", global = true)]
     pub setting_sources: Option<String>,
     /// Work in this folder
@@ -386,19 +386,19 @@ pub struct SettingsOptions {
     pub debug_file: Option<PathBuf>,
 }
 
-/// Words for a session from another process.
+/// Messages for a session of another process.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "From another process")]
 pub struct MailOptions {
-    /// Tell a running session something before its next step
+    /// Steer a running session with this message before its next step
     #[arg(long, value_name = "MESSAGE")]
     pub steer: Vec<String>,
-    /// Give a session a prompt for when it has answered
+    /// Queue a prompt for a session, to be answered after its current run
     #[arg(long, value_name = "MESSAGE")]
     pub followup: Vec<String>,
 }
 
-/// The two ways to ask for the version: the official SDKs read the digits of the second.
+/// The two version options: the official SDKs read the digits of the second.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Help")]
 pub struct VersionOptions {
@@ -410,10 +410,10 @@ pub struct VersionOptions {
     pub version: bool,
 }
 
-/// What standard output carries.
+/// Format of standard output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// The model's words
+    /// The model's answer as text
     #[default]
     Text,
     /// One event per line, as JSON
@@ -424,7 +424,7 @@ pub enum OutputFormat {
     StreamJson,
 }
 
-/// What standard input carries.
+/// Format of standard input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum InputFormat {
     /// The prompt
@@ -434,13 +434,13 @@ pub enum InputFormat {
     StreamJson,
 }
 
-/// Whether a model thinks, as the official SDKs say it.
+/// Thinking of the model, in the terms of the official SDKs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ThinkingMode {
-    /// As much as it finds right, which is what happens anyway
+    /// As much as the model sees fit (default)
     #[value(alias = "enabled")]
     Adaptive,
-    /// Not at all
+    /// No thinking
     Disabled,
 }
 
@@ -451,27 +451,27 @@ pub enum Profile {
     Default,
     /// read, write, edit and bash
     Minimal,
-    /// All that users of the official Agent SDKs expect, under the names that they know; so it is with -p
+    /// The tools and names that users of the official Agent SDKs expect; default with -p
     Sdk,
-    /// read, write and bash, for a plain loop: 40000 characters of a result, 50 messages, retries from 10 s on
+    /// read, write and bash, for a plain loop: results up to 40000 characters, 50 messages, retries from 10 s
     PlainRepl,
 }
 
-/// Whether the tool calls of one answer run together.
+/// Concurrency of the tool calls of one answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Concurrency {
-    /// Calls that only read run together, the others alone
+    /// Calls that only read run in parallel, others one by one
     #[default]
     Auto,
-    /// One after the other
+    /// One by one
     Serial,
-    /// All together
+    /// All in parallel
     Parallel,
 }
 
 fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
     let known = PermissionMode::ALL.map(|mode| clap::builder::PossibleValue::new(mode.as_str()));
-    // What other agents call them; both mean `default`.
+    // Other agents' names for `default`.
     let others = ["manual", "auto"].map(|word| clap::builder::PossibleValue::new(word).hide(true));
     PossibleValuesParser::new(known.into_iter().chain(others))
         .try_map(|word| word.parse::<PermissionMode>())

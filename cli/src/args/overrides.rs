@@ -1,4 +1,4 @@
-//! What the options mean for a run, as the typed values of the configuration.
+//! Conversion of the options to the typed values of the configuration.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use serde_json::{Map, Value};
 use super::options::{self, InputFormat, Options, PermissionPrompts};
 
 impl Options {
-    /// Returns the choices for a run that were typed.
+    /// Returns the overrides for a run.
     ///
     /// # Errors
     ///
-    /// If a value that is JSON, a list of rules or of sources cannot be read.
+    /// If a value that is JSON, a list of rules or of sources is invalid.
     pub fn overrides(&self) -> Result<Overrides, Error> {
         let (model, tools, safety) = (&self.model, &self.tools, &self.safety);
         let is_hosted = self.output.input_format == Some(InputFormat::StreamJson);
@@ -169,7 +169,7 @@ impl options::SettingsOptions {
     }
 }
 
-/// Whether the value of an option is JSON, and not the path of a file.
+/// Returns whether the value of an option is JSON rather than a path.
 fn is_object(given: &str) -> bool {
     given.trim_start().starts_with('{')
 }

@@ -1,4 +1,4 @@
-//! Which session the options choose.
+//! The session that the options choose.
 
 use ah::plan::{At, SessionChoice, SessionPlan};
 use ah_config::Error;

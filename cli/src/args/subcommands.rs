@@ -1,4 +1,4 @@
-//! The subcommands as they are typed.
+//! The subcommands as typed.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use clap_complete::Shell;
 use super::options::{Hosts, SandboxTier, whole};
 use super::work::{WorkAction, WorkOptions};
 
-/// A subcommand. Each has a file of its name in `commands/`.
+/// Subcommands; each has a file of its name in `commands/`.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Subcommands {
     /// List the sessions of this folder, newest first
     Sessions {
-        /// What to do with one
+        /// Action
         #[command(subcommand)]
         action: Option<SessionsAction>,
         #[command(flatten)]
@@ -25,45 +25,45 @@ pub enum Subcommands {
     },
     /// Print a message of the session
     Show {
-        /// The message's number; without one, the last message
+        /// The message's number [default: the last message]
         #[arg(value_name = "N", value_parser = message_number)]
         message: Option<u32>,
-        /// Print just what its tool calls put out, whole and as it came
+        /// Print only the complete, unmodified output of its tool calls
         #[arg(long, conflicts_with = "json")]
         output: bool,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,
     },
-    /// List the messages of the branch
+    /// List the messages of the current branch
     Scan(Json),
     /// Draw all branches of the session
     Tree(Json),
-    /// List the ends of all branches, newest first
+    /// List the last messages of all branches, newest first
     Branches(Json),
-    /// Go on from an earlier message or another branch
+    /// Continue from an earlier message or another branch
     Checkout {
         /// The message
         #[arg(value_name = "@N", value_parser = message_number)]
         message: u32,
     },
-    /// Work on one branch
+    /// Change a branch
     #[command(subcommand_required = true)]
     Branch {
-        /// What to do
+        /// Action
         #[command(subcommand)]
         action: BranchAction,
     },
-    /// Give the files back as they were before the last run that changed some
+    /// Undo the last run's file changes
     Undo(Rewinding),
-    /// Take back the last undo
+    /// Redo the changes of the last undo
     Redo(Rewinding),
-    /// Show what the session has changed in files, or where two branches part
+    /// Show the session's file changes, or the difference between two branches
     Diff {
         /// A message of one branch
         #[arg(value_name = "@A", value_parser = message_number, requires = "right")]
         left: Option<u32>,
-        /// A message of the other
+        /// A message of the other branch
         #[arg(value_name = "@B", value_parser = message_number)]
         right: Option<u32>,
         #[command(flatten)]
@@ -76,29 +76,29 @@ pub enum Subcommands {
         #[arg(value_name = "N", required = true, value_parser = message_number)]
         messages: Vec<u32>,
     },
-    /// Sum up tokens and money of the session
+    /// Show tokens and cost of the session
     Usage(Json),
     /// Print the session as a document
     Export {
-        /// As what
+        /// Format
         #[arg(long, value_enum, default_value_t)]
         format: ExportFormat,
-        /// As a page for a browser: `--format html`
+        /// Short for `--format html`
         #[arg(long, conflicts_with = "format")]
         html: bool,
     },
-    /// Print the log that `AH_LOG_FILE` or `--debug-file` names
+    /// Print the log file set by `AH_LOG_FILE` or `--debug-file`
     Logs {
-        /// Wait for what is added to it
+        /// Follow the log
         #[arg(short = 'f', long)]
         follow: bool,
-        /// Only its last lines
+        /// Print only the last N lines
         #[arg(short = 'l', long, value_name = "N", value_parser = whole::<usize>)]
         lines: Option<usize>,
     },
-    /// Delete empty sessions and what a crash left behind; on request, old sessions as well
+    /// Delete empty sessions and remains of crashes; optionally old sessions
     Gc {
-        /// Also sessions in which nothing was said for this many days
+        /// Delete sessions unused for this many days
         #[arg(long, value_name = "DAYS", value_parser = whole::<u32>)]
         older_than: Option<u32>,
         #[command(flatten)]
@@ -107,44 +107,44 @@ pub enum Subcommands {
     },
     /// Check the installation: version, keys, settings, sessions, terminal
     Doctor(Json),
-    /// List the models that are known
+    /// List the known models
     Models(Json),
-    /// List the tools that the model has, and where they come from
+    /// List the model's tools and their sources
     Tools(Json),
-    /// List the subagents that the model may start, and where their definitions come from
+    /// List the available subagents and their sources
     Agents(Json),
-    /// Print the system prompt, and where its parts come from
+    /// Print the system prompt and the sources of its parts
     Prompt(Json),
-    /// Run a command where it can neither harm nor tell, or see whether that is possible here
+    /// Run a command in the sandbox, or check that it works
     #[command(subcommand_required = true)]
     Sandbox {
-        /// What to do
+        /// Action
         #[command(subcommand)]
         action: SandboxAction,
     },
-    /// Serve the proxy of the sandbox on a socket, for other programs
+    /// Serve the sandbox's proxy on a socket, for other programs
     Proxy {
-        /// The socket, which is made
+        /// The socket to create
         socket: PathBuf,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its fields say it")]
         hosts: Hosts,
     },
-    /// Look at the MCP servers
+    /// List and test the MCP servers
     #[command(subcommand_required = true)]
     Mcp {
-        /// What to do
+        /// Action
         #[command(subcommand)]
         action: McpAction,
     },
     /// Print settings
     #[command(subcommand_required = true)]
     Config {
-        /// What to do
+        /// Action
         #[command(subcommand)]
         action: ConfigAction,
     },
-    /// Write a copy of this program with a folder in it: settings, skills, commands, tools, variables
+    /// Write a copy of this program with an embedded folder: settings, skills, commands, tools, variables
     Embed {
         /// The folder
         #[arg(value_name = "DIR")]
@@ -153,37 +153,37 @@ pub enum Subcommands {
         #[arg(short = 'o', long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Write the files that are embedded in this program into a folder
+    /// Extract the files embedded in this program into a folder
     Extract {
         /// The folder
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// The files that are built in instead
+        /// Extract the built-in files instead
         #[arg(long)]
         builtin: bool,
     },
-    /// Work on an issue until there is a reviewed pull request, with nobody watching
+    /// Work on an issue, unattended, until there is a reviewed pull request
     Work {
         #[command(flatten)]
         #[expect(missing_docs, reason = "its fields say it")]
         options: WorkOptions,
-        /// A part of it; without one, all
+        /// A single phase [default: all]
         #[command(subcommand)]
         action: Option<WorkAction>,
     },
-    /// Watch a small repair in a temporary folder; needs no key
+    /// Watch a small repair in a temporary folder; needs no API key
     Demo {
         /// Another demo
         #[command(subcommand)]
         action: Option<DemoAction>,
     },
-    /// Print the manual page, or write one for each subcommand into a folder
+    /// Print the manual page, or write the pages of all subcommands into a folder
     Man {
-        /// The folder, which is made
+        /// The folder to create
         #[arg(value_name = "DIR")]
         folder: Option<PathBuf>,
     },
-    /// Print the completion script of a shell
+    /// Print the completion script for a shell
     Completions {
         /// The shell
         #[arg(value_enum)]
@@ -192,7 +192,7 @@ pub enum Subcommands {
 }
 
 impl Subcommands {
-    /// Whether it shows what the settings and the project's files come to.
+    /// Returns whether it prints settings, or values from the project's files.
     pub fn shows_settings(&self) -> bool {
         matches!(
             self,
@@ -206,10 +206,10 @@ impl Subcommands {
     }
 }
 
-/// How files are given back.
+/// Options of undo and redo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
 pub struct Rewinding {
-    /// Only say what would change
+    /// Only show what would change
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON
@@ -217,28 +217,28 @@ pub struct Rewinding {
     pub json: bool,
 }
 
-/// What to do with sessions.
+/// Actions on sessions.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum SessionsAction {
     /// Delete sessions
     Rm {
-        /// Ids, their beginnings, or names
+        /// Ids, id prefixes, or names
         #[arg(value_name = "SESSION", required = true)]
         sessions: Vec<String>,
     },
     /// Name a session
     Rename {
-        /// Its id, the beginning of it, or its name
+        /// Id, id prefix, or name
         session: String,
         /// The new name
         name: String,
     },
 }
 
-/// What to do with a branch.
+/// Actions on a branch.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum BranchAction {
-    /// Delete a message and all that follows it
+    /// Delete a message and its descendants
     Rm {
         /// The message
         #[arg(value_name = "@N", value_parser = message_number)]
@@ -246,28 +246,28 @@ pub enum BranchAction {
     },
 }
 
-/// What to do with the sandbox.
+/// Actions of the sandbox.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum SandboxAction {
-    /// Run a command in the sandbox; its exit code is the command's
+    /// Run a command in the sandbox and exit with its exit code
     Exec(SandboxExec),
-    /// Build a sandbox and try what it must refuse
+    /// Create a sandbox and check that it blocks what it must
     Check(Json),
 }
 
-/// A command, and what it may do.
+/// A command and its grants.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 pub struct SandboxExec {
-    /// The folder to work in; the project of the working directory
+    /// The writable folder [default: the project of the working directory]
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
-    /// What must hold
+    /// Required protection
     #[arg(long, value_enum, value_name = "TIER", default_value_t)]
     pub tier: SandboxTier,
-    /// Let it see this path: read (r), write (w), execute (x), create (c)
+    /// Let the command access this path: read (r), write (w), execute (x), create (c)
     #[arg(long, value_name = "PATH[:rwxc]")]
     pub unveil: Vec<Grant>,
-    /// Let it see this variable
+    /// Let the command see this variable
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
     #[command(flatten)]
@@ -278,12 +278,12 @@ pub struct SandboxExec {
     pub command: Vec<OsString>,
 }
 
-/// What to do with MCP servers.
+/// Actions on MCP servers.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum McpAction {
-    /// List the servers, and where each is set
+    /// List the servers and their sources
     List(Json),
-    /// Print how a server is reached
+    /// Print the configuration of a server
     Get {
         /// Its name
         name: String,
@@ -301,19 +301,19 @@ pub enum McpAction {
     },
 }
 
-/// Which demo.
+/// Demos.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum DemoAction {
-    /// The way from an issue to a pull request
+    /// From an issue to a pull request
     Work,
 }
 
-/// What to do with settings.
+/// Actions on settings.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum ConfigAction {
     /// Print the settings in force
     Show {
-        /// Say where each comes from
+        /// Show the source of each
         #[arg(long)]
         origin: bool,
         #[command(flatten)]
@@ -322,7 +322,7 @@ pub enum ConfigAction {
     },
 }
 
-/// As what a session is printed.
+/// Formats of an exported session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ExportFormat {
     /// Markdown, for people
@@ -330,11 +330,11 @@ pub enum ExportFormat {
     Md,
     /// One message per line, as JSON
     Jsonl,
-    /// One page for a browser, which needs nothing else
+    /// A self-contained HTML page
     Html,
 }
 
-/// The number of a message, with or without the `@`.
+/// Parses the number of a message, with or without the `@`.
 fn message_number(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix('@').unwrap_or(text);
     number

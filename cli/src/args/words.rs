@@ -1,36 +1,36 @@
-//! Tells options from words before the parser sees them.
+//! Separation of options and words before parsing.
 //!
-//! Three rules are more than the parser can express: options may stand before, between and after the words of a
-//! prompt, whose first word alone may name a subcommand; lists of tools take further words as long as they are
-//! tools; and `-r` takes a word only if it names a session. So options are gathered here, each glued to its value,
-//! and what they mean is left to the parser.
+//! Three rules are beyond the parser: options may stand before, between and after the words of a prompt, of which only
+//! the first may name a subcommand; lists of tools take further words as long as they name tools; and `-r` takes a word
+//! only if it names a session. So options are collected here, each joined with its value, and the parser interprets
+//! them.
 
 use std::ffi::{OsStr, OsString};
 
 use ah::plan::is_uuid;
 use clap::{Arg, Command};
 
-/// What names things outside the command line.
+/// Names that exist outside of the command line.
 pub struct Names<'a> {
-    /// Whether a word is the name of a tool.
+    /// Returns whether a word is the name of a tool.
     pub is_tool: &'a dyn Fn(&str) -> bool,
-    /// Whether a word is the name of a session.
+    /// Returns whether a word is the name of a session.
     pub is_session: &'a dyn Fn(&str) -> bool,
 }
 
-/// A command line taken apart.
+/// A command line split into options and words.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sorted {
-    /// The options, each one item: `--model=opus`, `-n`.
+    /// The options, one item each: `--model=opus`, `-n`.
     pub options: Vec<OsString>,
-    /// A subcommand, and all that stands after it as it was typed.
+    /// The subcommand, and all following arguments unchanged.
     pub subcommand: Option<(String, Vec<OsString>)>,
     /// The words of the prompt.
     pub words: Vec<OsString>,
 }
 
 impl Sorted {
-    /// The command line again, in an order that the parser understands.
+    /// Returns the command line in an order that the parser accepts.
     pub fn line(&self) -> Vec<OsString> {
         let (first, rest) = match &self.subcommand {
             Some((name, rest)) => (name.as_str(), rest),
@@ -44,7 +44,7 @@ impl Sorted {
     }
 }
 
-/// Takes the command line (without the program's name) apart, by the options that `command` knows.
+/// Splits the command line (without the program's name) by the options of `command`.
 pub fn sort(
     arguments: impl IntoIterator<Item = OsString>,
     command: &Command,
@@ -87,7 +87,7 @@ pub fn sort(
             let is_value = |word: &str| !is_known_option(command, word);
             match takes(&is_value) {
                 Some(value) => sorted.options.push(glue(text, &value)),
-                // The parser says what is missing.
+                // The parser reports the missing value.
                 None => sorted.options.push(argument.clone()),
             }
             if is_tool_list(option) {
@@ -100,7 +100,7 @@ pub fn sort(
     sorted
 }
 
-/// The official SDKs write some long options in camel case.
+/// Converts the camel case in which the official SDKs write some long options.
 fn in_kebab_case(argument: OsString, command: &Command) -> OsString {
     let Some(text) = argument.to_str().filter(|text| text.starts_with("--")) else {
         return argument;
@@ -113,7 +113,7 @@ fn in_kebab_case(argument: OsString, command: &Command) -> OsString {
     }
 }
 
-/// `maxTurns` as `max-turns`.
+/// Converts `maxTurns` to `max-turns`.
 pub fn kebab_case(name: &str) -> String {
     let mut kebab = String::with_capacity(name.len() + 4);
     for c in name.chars() {
@@ -125,7 +125,7 @@ pub fn kebab_case(name: &str) -> String {
     kebab
 }
 
-/// Lists that may go on over several words.
+/// Returns whether an option takes a list that may continue over several words.
 fn is_tool_list(option: &Arg) -> bool {
     ["tools", "allowed_tools", "disallowed_tools"].contains(&option.get_id().as_str())
 }
@@ -142,7 +142,7 @@ fn is_session_id(word: &str) -> bool {
     is_uuid(word) || ulid::Ulid::from_string(word).is_ok()
 }
 
-/// The option that `text` ends with, if it takes a value that `text` does not hold yet.
+/// Returns the option at the end of `text`, if it takes a value that `text` does not contain.
 fn awaits_value<'a>(command: &'a Command, text: &str) -> Option<&'a Arg> {
     if text.starts_with("--") {
         return find_long(command, text).filter(|option| option.get_action().takes_values());
@@ -182,7 +182,7 @@ fn find_long<'a>(command: &'a Command, text: &str) -> Option<&'a Arg> {
 
 fn glue(option: &str, value: &OsStr) -> OsString {
     let mut glued = OsString::from(option);
-    // A short option takes its value without a sign between them.
+    // A short option takes its value without a separator.
     if option.starts_with("--") {
         glued.push("=");
     }

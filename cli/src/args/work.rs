@@ -1,4 +1,4 @@
-//! `ah work` as it is typed.
+//! The command line of `ah work`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::json::Json;
 use super::options::whole;
 
-/// What the work is to be like.
+/// Options of `ah work`.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct WorkOptions {
     /// The repository [default: that of the remote `origin`]
@@ -17,72 +17,72 @@ pub struct WorkOptions {
     /// Work on this issue, whatever its labels
     #[arg(short = 'i', long, value_name = "N", global = true, conflicts_with = "prompt", value_parser = whole::<u64>)]
     pub issue: Option<u64>,
-    /// Open an issue from the file `work/prompts/NAME.md` of `.ah` or `~/.ah`, and work on it
+    /// Open an issue from `work/prompts/NAME.md` in `.ah` or `~/.ah`, and work on it
     #[arg(short = 'p', long, value_name = "NAME", global = true)]
     pub prompt: Option<String>,
-    /// The model of all phases
+    /// Model for all phases
     #[arg(short = 'm', long, value_name = "NAME", global = true)]
     pub model: Option<String>,
-    /// Begin nothing while more pull requests than this are open [default: 4]
+    /// Start nothing while more pull requests than this are open [default: 4]
     #[arg(long, value_name = "N", global = true, value_parser = whole::<usize>)]
     pub max_prs: Option<usize>,
-    /// The branch that the pull request is for [default: that of the repository]
+    /// Target branch of the pull request [default: the repository's default branch]
     #[arg(long, value_name = "BRANCH", global = true)]
     pub base: Option<String>,
-    /// Answer a review that asks for more by doing it again, so often in all, in place of fixing
+    /// Redo the work up to N times when a review rejects it, instead of fixing
     #[arg(long, value_name = "N", global = true, value_parser = whole::<usize>)]
     pub converge: Option<usize>,
-    /// Let the work change files in `.github`, which run with rights of the repository
+    /// Allow changes to files in `.github`, which run with the repository's permissions
     #[arg(long, global = true)]
     pub allow_workflows: bool,
-    /// Run the phases with your rights in place of a sandbox
+    /// Run the phases with your full permissions, without a sandbox
     #[arg(long, global = true)]
     pub no_sandbox: bool,
-    /// Say which issue it would be, and change nothing
+    /// Only print the issue that would be worked on
     #[arg(long, global = true)]
     pub dry_run: bool,
-    /// A folder that takes the place of GitHub: issues/N.json, pulls/N.json
+    /// Use a folder instead of GitHub: issues/N.json, pulls/N.json
     #[arg(long, value_name = "DIR", global = true)]
     pub hub: Option<PathBuf>,
 }
 
-/// A part of the work.
+/// Phases and other actions of `ah work`.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum WorkAction {
-    /// Take an issue, and say what is to be done
+    /// Select an issue and write a plan
     Plan,
-    /// Do it, in commits
+    /// Implement the plan in commits
     Do,
     /// Push the commits
     Push,
-    /// Review them
+    /// Review the commits
     Check,
-    /// Mend what the review found
+    /// Fix the problems found by the review
     Fix,
-    /// Do at the hub what the review asks for
+    /// Carry out the review's verdict on GitHub
     Act,
-    /// Say how far the work is
+    /// Show the progress
     Status(Json),
-    /// Write the workflow that works every three hours in GitHub Actions, and make the labels
+    /// Write a GitHub Actions workflow that runs every three hours, and create the labels
     Init,
-    /// Begin to make a number smaller: a command that prints it, and what is wanted
+    /// Start to minimise a number: a command that prints it, and a goal
     Start {
         /// The command; a smaller number is better
         bench: String,
-        /// What is wanted, in words
+        /// The goal, in words
         #[arg(required = true)]
         goal: Vec<String>,
     },
-    /// Have one change made, and keep it only if the number got smaller
+    /// Make one change, and keep it only if the number decreases
     Run,
-    /// List what was tried
+    /// List the attempts
     Log(Json),
-    /// Forget the benchmark; commits stay
+    /// Forget the benchmark; commits are kept
     Reset,
 }
 
 impl WorkAction {
-    /// The phase that it is, if it is one.
+    /// Returns the phase, if the action is one.
     pub fn phase(&self) -> Option<Phase> {
         Some(match self {
             Self::Plan => Phase::Plan,

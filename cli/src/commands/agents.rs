@@ -1,4 +1,4 @@
-//! `ah agents`: which subagents there are, and where their definitions come from.
+//! `ah agents`: the available subagents and their sources.
 
 use ah_agent::agents::{Agent, MemoryScope};
 use serde_json::{Value, json};
@@ -12,12 +12,12 @@ use ah_config::extensions;
 use ah_terminal::line::preview;
 use ah_terminal::print::table::{Align, table};
 
-/// How much of a list of tools is shown.
+/// Maximum width of a list of tools.
 const TOOLS_WIDTH: usize = 40;
-/// How much of a description is shown.
+/// Maximum width of a description.
 const DESCRIPTION_WIDTH: usize = 60;
 
-/// Lists the definitions that count; what is wrong with others is told by warnings.
+/// Lists the definitions in force, and warns of invalid ones.
 pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
     let (agents, warnings) = extensions::agents(config)?;
     warnings
@@ -41,7 +41,7 @@ pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
     print(&table([Align::Left; 6], &rows))
 }
 
-/// Its tools in words.
+/// Describes its tools.
 fn tools_of(agent: &Agent) -> String {
     let has = match &agent.tools {
         None => "all".to_owned(),

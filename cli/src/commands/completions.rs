@@ -1,4 +1,4 @@
-//! `ah completions`: what a shell needs to complete our command line.
+//! `ah completions`: completion scripts for shells.
 
 use clap_complete::Shell;
 

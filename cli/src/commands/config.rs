@@ -9,7 +9,7 @@ use ah_config::Config;
 use ah_config::Error;
 use ah_terminal::print::table::{Align, table};
 
-/// Does what was asked with settings.
+/// Runs a subcommand of `ah config`.
 pub fn run(config: &Config, action: &ConfigAction) -> Result<u8, Error> {
     match action {
         ConfigAction::Show { origin, json } => show(config, *origin, *json),

@@ -1,4 +1,4 @@
-//! `ah demo`: a real little repair with the scripted model, in a folder that stays behind to be looked at.
+//! `ah demo`: a real small repair with the scripted model, in a temporary folder that is kept for inspection.
 
 use std::path::Path;
 use std::{env, fs};
@@ -12,7 +12,7 @@ use ah_config::Error;
 use ah_config::overlay::Overlay;
 use ah_config::{Config, environment};
 
-/// Plays the demo; gives the exit code of its run.
+/// Runs the demo; returns the exit code of its run.
 pub fn run(output: &OutputOptions) -> Result<u8, Error> {
     let made = tempfile::Builder::new().prefix("ah-demo-").tempdir();
     let folder = made
@@ -26,7 +26,7 @@ pub fn run(output: &OutputOptions) -> Result<u8, Error> {
     }
     let shown = folder.display();
     ah_terminal::note(&format!(
-        "A test fails in {shown}. The model is a script; all else is real.\n"
+        "A test fails in {shown}. The model is scripted; everything else is real.\n"
     ));
     let environment = environment::read(Some(&folder))?;
     let ah = invocation(&environment);
@@ -43,12 +43,12 @@ pub fn run(output: &OutputOptions) -> Result<u8, Error> {
     let code = super::run::run(&prompt, &options(output), &config)?;
     let folder = shell_word(&folder);
     ah_terminal::note(&format!(
-        "\nThe session stays. Look at it:\n  cd {folder}\n  {ah} scan      its messages in a line each\n  {ah} show 1    one of them\n  {ah} tree      all branches\n  {ah} usage     the tokens it took"
+        "\nThe session is kept. To explore it:\n  cd {folder}\n  {ah} scan      its messages in a line each\n  {ah} show 1    one of them\n  {ah} tree      all branches\n  {ah} usage     the tokens it took"
     ));
     Ok(code)
 }
 
-/// What to type to run this very program: its name where the shell finds it by that, else its path.
+/// Returns the shell word that runs this program: its name if `PATH` finds it, else its path.
 pub(super) fn invocation(environment: &Environment) -> String {
     let name = "ah";
     let Ok(program) = env::current_exe().and_then(fs::canonicalize) else {
@@ -62,7 +62,7 @@ pub(super) fn invocation(environment: &Environment) -> String {
     }
 }
 
-/// The path as one word of a shell.
+/// Quotes a path as one word of a shell.
 pub(super) fn shell_word(path: &Path) -> String {
     let path = path.to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
@@ -72,7 +72,7 @@ pub(super) fn shell_word(path: &Path) -> String {
     }
 }
 
-/// The script is ours, so it may do all it asks for; settings of the user have no say in what it shows.
+/// The script is ours, so all its calls are allowed; the user's settings do not affect the demo.
 fn options(output: &OutputOptions) -> Options {
     let mut options = Options {
         output: output.clone(),
@@ -80,7 +80,7 @@ fn options(output: &OutputOptions) -> Options {
     };
     options.model.model = Some(format!("script:{NAME}"));
     options.safety.dangerously_skip_permissions = true;
-    // It shows the same on every machine.
+    // So that it looks the same on every machine.
     options.sandbox.no_sandbox = true;
     options.settings.setting_sources = Some(String::new());
     options

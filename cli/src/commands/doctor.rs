@@ -1,4 +1,4 @@
-//! `ah doctor`: whether all that a run needs is there, and where it comes from. No value of a secret is printed.
+//! `ah doctor`: checks everything that a run needs, and its source. No secret is printed.
 
 mod check;
 mod machine;
@@ -19,7 +19,7 @@ use check::{Check, CheckState};
 pub(super) use machine::find;
 use machine::{git, sandbox, shell, terminal};
 
-/// Looks at everything; the exit code says whether something is wrong.
+/// Runs all checks; the exit code shows whether there is a problem.
 pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
     let checks = checks(config);
     let problems = checks
@@ -57,7 +57,7 @@ fn checks(config: &Config) -> Vec<Check> {
         ),
     ];
     let catalogue = catalogue(config);
-    // Which key is wanted cannot be said of a model that cannot be looked up.
+    // Without a valid catalogue, the required key is unknown.
     if catalogue.state != CheckState::Problem {
         checks.push(key(config));
     }
@@ -74,7 +74,7 @@ fn checks(config: &Config) -> Vec<Check> {
     checks
 }
 
-/// Whether the MCP servers can be asked. A run goes on without one that cannot.
+/// Checks the MCP servers. A run continues without a server that fails.
 fn servers(config: &Config) -> Vec<Check> {
     let (servers, faults) = config.mcp_servers();
     let mut checks: Vec<_> = faults
@@ -91,7 +91,7 @@ fn servers(config: &Config) -> Vec<Check> {
             match status.state {
                 ServerState::Connected => Check::fine("mcp", text),
                 _ => Check {
-                    hint: Some("`ah mcp get NAME` says how it is reached".to_owned()),
+                    hint: Some("`ah mcp get NAME` prints its configuration".to_owned()),
                     ..Check::note("mcp", text)
                 },
             }
@@ -100,7 +100,7 @@ fn servers(config: &Config) -> Vec<Check> {
     checks
 }
 
-/// Whether the project's code counts; nothing, where there is neither code nor a word on it.
+/// Reports the trust in the project; `None` if it has no code and there is no decision.
 fn trust(config: &Config) -> Option<Check> {
     let trust = &config.trust;
     let folder = trust.folder().display();
@@ -112,10 +112,7 @@ fn trust(config: &Config) -> Option<Check> {
         )),
         (None, skipped) if skipped.is_empty() => None,
         (None, skipped) => {
-            let text = format!(
-                "{folder} is not trusted; does not count: {}",
-                skipped.join(", ")
-            );
+            let text = format!("{folder} is not trusted; ignored: {}", skipped.join(", "));
             Some(Check {
                 hint: Some(TRUST_HINT.to_owned()),
                 ..Check::note("trust", text)
@@ -133,7 +130,7 @@ fn key(config: &Config) -> Check {
             Check::fine("key", format!("{name} (in .env)"))
         }
         Ok(Some(name)) => Check::fine("key", name),
-        Ok(None) => Check::note("key", "none is set; the server may want none"),
+        Ok(None) => Check::note("key", "not set; the server may not need one"),
         Err(error) => Check::problem("key", error.message, error.hint),
     }
 }
@@ -159,7 +156,7 @@ fn server(environment: &Environment) -> Vec<Check> {
     set.collect()
 }
 
-/// An address without the name and password that it may hold.
+/// Returns an address without user name and password.
 fn without_user(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
@@ -184,7 +181,7 @@ fn settings(config: &Config) -> Vec<Check> {
             .map(|fault| Check::problem("settings", fault.message.clone(), fault.hint.clone())),
     );
     if checks.is_empty() {
-        checks.push(Check::fine("settings", "no files, the defaults hold"));
+        checks.push(Check::fine("settings", "no files; defaults are used"));
     }
     checks.extend(
         config
@@ -211,18 +208,18 @@ fn sessions(config: &Config) -> Vec<Check> {
     if checks.is_empty() {
         checks.push(Check::fine(
             "sessions",
-            format!("{} in this folder, all sound", heads.len()),
+            format!("{} in this folder, all intact", heads.len()),
         ));
     }
     checks
 }
 
-/// What is wrong with a session, if anything is.
+/// Returns the first problem of a session, if it has one.
 fn session(head: &SessionHead) -> Option<Check> {
     let faults = || Tree::open(&head.paths)?.integrity_errors();
     let (fault, hint) = match head.problem.clone().map_or_else(faults, Err) {
         Ok(faults) => {
-            let hint = "start a run on this session: it recovers what can be read and keeps the damaged file";
+            let hint = "start a run on this session: it recovers all readable data and keeps the damaged file";
             (faults.into_iter().next()?, Some(hint.to_owned()))
         }
         Err(error) => (error.reason, error.hint),

@@ -1,4 +1,4 @@
-//! `ah embed` and `ah extract`: a folder into a copy of this program, and out of it again.
+//! `ah embed` and `ah extract`: embed a folder in a copy of this program, and extract it.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
@@ -13,13 +13,13 @@ use ah_config::embedded;
 use ah_config::overlay::{self, Entry, Executable, MAX_BYTES, MAX_FILES, Overlay};
 use ah_config::settings;
 
-/// Where the copy goes if nothing else is said.
+/// Default output file.
 const OUTPUT: &str = "ah";
 
-/// Writes a copy of the running program to `output`, with the files of `folder` in it in place of what is in it now.
+/// Writes a copy of the running program to `output` with the files of `folder` embedded, in place of any present.
 pub fn embed(folder: &Path, output: Option<&Path>) -> Result<u8, Error> {
     let output = output.unwrap_or(Path::new(OUTPUT));
-    // Through a link, the file that it leads to is meant.
+    // A link stands for its target.
     let output = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
     let source = fs::canonicalize(folder).map_err(|error| failed("read", folder, &error))?;
     let place = match output.parent() {
@@ -28,15 +28,12 @@ pub fn embed(folder: &Path, output: Option<&Path>) -> Result<u8, Error> {
     };
     let place = fs::canonicalize(place).map_err(|error| failed("write to", place, &error))?;
     if place.starts_with(&source) {
-        let message = format!(
-            "`{}` would lie in the folder that is embedded",
-            output.display()
-        );
-        return Err(Error::failure(message).hint("name another place with -o"));
+        let message = format!("`{}` is inside the folder to embed", output.display());
+        return Err(Error::failure(message).hint("choose another path with -o"));
     }
     if output.is_dir() {
         let message = format!("`{}` is a folder", output.display());
-        return Err(Error::failure(message).hint("name a file with -o"));
+        return Err(Error::failure(message).hint("choose a file with -o"));
     }
     let entries = collect(&source)?;
     check(entries.clone())?;
@@ -50,7 +47,7 @@ pub fn embed(folder: &Path, output: Option<&Path>) -> Result<u8, Error> {
     ))
 }
 
-/// Writes the files that are embedded in the running program below `folder`, or those that are built in.
+/// Extracts the embedded files of the running program, or the built-in files, into `folder`.
 pub fn extract(folder: &Path, builtin: bool) -> Result<u8, Error> {
     let entries = match builtin {
         true => built_in(),
@@ -60,11 +57,11 @@ pub fn extract(folder: &Path, builtin: bool) -> Result<u8, Error> {
             .map_err(|fault| damaged(&fault))?,
     };
     if entries.is_empty() {
-        return Err(Error::failure("nothing is embedded in this program").hint(
-            "`ah embed DIR` makes a copy with a folder in it; --builtin writes what is built in",
+        return Err(Error::failure("this program has no embedded files").hint(
+            "`ah embed DIR` makes a copy with embedded files; --builtin extracts the built-in files",
         ));
     }
-    // Before anything is written, all of it is known to be fit to be.
+    // All files are checked before any is written.
     check(entries.clone())?;
     for entry in &entries {
         put(folder, entry).map_err(|error| failed("write", &folder.join(&entry.path), &error))?;
@@ -73,7 +70,7 @@ pub fn extract(folder: &Path, builtin: bool) -> Result<u8, Error> {
     print(&format!("extracted {count} file(s) to {folder}\n"))
 }
 
-/// The regular files below a folder, sorted by path.
+/// Returns the regular files below a folder, sorted by path.
 fn collect(folder: &Path) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -90,13 +87,8 @@ fn collect(folder: &Path) -> Result<Vec<Entry>, Error> {
                 continue;
             }
             if !metadata.is_file() {
-                let message = format!(
-                    "`{}` is no regular file, so it cannot be embedded",
-                    path.display()
-                );
-                return Err(
-                    Error::failure(message).hint("put a copy of what is meant in its place")
-                );
+                let message = format!("cannot embed `{}`: not a regular file", path.display());
+                return Err(Error::failure(message).hint("replace it with a copy of its target"));
             }
             let below = path.strip_prefix(folder).unwrap_or(&path);
             let Some(name) = below.to_str() else {
@@ -120,7 +112,7 @@ fn collect(folder: &Path) -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-/// Refuses what a program could not use that it is embedded in.
+/// Rejects files that the resulting program could not use.
 fn check(entries: Vec<Entry>) -> Result<(), Error> {
     let overlay = Overlay::of(entries).map_err(Error::failure)?;
     match overlay.settings {
@@ -129,7 +121,7 @@ fn check(entries: Vec<Entry>) -> Result<(), Error> {
     }
 }
 
-/// Puts the program in its place at once: whoever starts it gets the old one or the new one, whole.
+/// Replaces the output file atomically.
 fn write(place: &Path, output: &Path, entries: &[Entry]) -> Result<(), Error> {
     let cannot = |error: &dyn std::fmt::Display| {
         Error::failure(format!("cannot write `{}`: {error}", output.display()))
@@ -158,12 +150,12 @@ fn write(place: &Path, output: &Path, entries: &[Entry]) -> Result<(), Error> {
         .and_then(|()| copy.as_file().sync_all());
     done.map_err(|error| cannot(&error))?;
     copy.persist(output).map_err(|error| cannot(&error.error))?;
-    // The name has to last as the content does.
+    // The directory entry must be durable as well.
     let synced = File::open(place).and_then(|place| place.sync_all());
     synced.map_err(|error| cannot(&error))
 }
 
-/// Writes one file below `folder`. Links in the way are replaced or refused, never followed.
+/// Writes one file below `folder`. Links on the path are replaced or rejected, never followed.
 fn put(folder: &Path, entry: &Entry) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let (place, _) = entry.path.rsplit_once('/').unwrap_or_default();
@@ -172,7 +164,12 @@ fn put(folder: &Path, entry: &Entry) -> io::Result<()> {
         at.push(part);
         match fs::symlink_metadata(&at) {
             Ok(there) if there.is_dir() => {}
-            Ok(_) => return Err(io::Error::other(format!("`{}` is no folder", at.display()))),
+            Ok(_) => {
+                return Err(io::Error::other(format!(
+                    "`{}` is not a folder",
+                    at.display()
+                )));
+            }
             Err(_) => fs::create_dir(&at)?,
         }
     }
@@ -206,14 +203,14 @@ fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
 fn too_large() -> Error {
     let megabytes = MAX_BYTES >> 20;
     Error::failure(format!(
-        "the folder is too large: at most {MAX_FILES} files of {megabytes} MB together can be embedded"
+        "the folder is too large: at most {MAX_FILES} files of {megabytes} MB in total can be embedded"
     ))
 }
 
-/// The archive in the running program cannot be read.
+/// Returns the error of a damaged archive.
 pub fn damaged(fault: &str) -> Error {
     Error::failure(format!(
-        "what is embedded in this program is damaged: {fault}"
+        "the files embedded in this program are damaged: {fault}"
     ))
-    .hint("take a fresh copy of the program, and embed the folder again")
+    .hint("get a fresh copy of the program and embed the folder again")
 }

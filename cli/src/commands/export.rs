@@ -1,5 +1,5 @@
-//! `ah export`: the current branch as a document, for people or for programs. Secrets of the environment are replaced
-//! by their names.
+//! `ah export`: the current branch as a document, for people or programs. Secrets of the environment are replaced by
+//! their names.
 
 use ah_store::Tree;
 

@@ -1,4 +1,4 @@
-//! `ah logs`: the log of whoever keeps one.
+//! `ah logs`: prints the log file.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _, stdout};
@@ -11,10 +11,10 @@ use ah_config::Error;
 use ah_terminal::exit::output_error;
 use ah_terminal::print::shown;
 
-/// How often it is looked whether the log has grown.
+/// Interval of checks for new content.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Prints the log, or its last `lines`; with `follow` also what is added to it, until the program is stopped.
+/// Prints the log, or its last `lines`; with `follow` also new content until interrupted.
 pub fn run(
     config: &Config,
     named: Option<&Path>,
@@ -23,7 +23,7 @@ pub fn run(
 ) -> Result<u8, Error> {
     let kept = config.environment.get("AH_LOG_FILE").map(Path::new);
     let path = named.or(kept).ok_or_else(|| {
-        Error::failure("no log is kept")
+        Error::failure("logging is off")
             .hint("set AH_LOG_FILE to a file and AH_LOG to `debug`, or run with --debug-file FILE")
     })?;
     let failed =
@@ -47,14 +47,14 @@ pub fn run(
         }
         log.clear();
         thread::sleep(PAUSE);
-        // Whoever empties a log begins it anew.
+        // A truncated log starts over.
         if file.metadata().map_err(failed)?.len() < position {
             position = file.seek(SeekFrom::Start(0)).map_err(failed)?;
         }
     }
 }
 
-/// The last lines of `text`.
+/// Returns the last lines of `text`.
 fn last(text: &str, lines: usize) -> &str {
     let ends = text.trim_end_matches('\n').rmatch_indices('\n');
     match (

@@ -1,4 +1,4 @@
-//! `--steer` and `--followup`: words for a session from another process.
+//! `--steer` and `--followup`: messages for a session of another process.
 
 use ah_conversation::MailKind;
 
@@ -7,7 +7,7 @@ use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;
 
-/// Leaves the words with the session that is meant; they are durable when this returns.
+/// Queues the messages for the chosen session; they are durable on return.
 pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result<u8, Error> {
     let paths = super::place::existing(plan, config)?;
     let queue = super::place::queue(&paths)?;
@@ -27,6 +27,6 @@ pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result
         || paths.database().display().to_string(),
         |id| id.to_string(),
     );
-    ah_terminal::note(&format!("left with session {session}"));
+    ah_terminal::note(&format!("queued for session {session}"));
     Ok(0)
 }

@@ -1,4 +1,4 @@
-//! `ah man`: the manual, for those who package the program.
+//! `ah man`: the manual pages, for packagers.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use ah_terminal::exit::output_error;
 
 /// Prints the manual page, or writes it and one for each subcommand into `folder`.
 pub fn run(folder: Option<&Path>) -> Result<u8, Error> {
-    // No page is as wide as the terminal that it happens to be made on.
+    // Pages do not depend on the width of the current terminal.
     let command = args::command().version(env!("CARGO_PKG_VERSION"));
     let Some(folder) = folder else {
         let mut page = Vec::new();

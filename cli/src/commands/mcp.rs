@@ -1,4 +1,4 @@
-//! `ah mcp`: which servers there are, how they are reached, and whether they answer.
+//! `ah mcp`: lists, shows and tests MCP servers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use ah_terminal::line::preview;
 use ah_terminal::print::neutralise;
 use ah_terminal::print::table::{Align, table};
 
-/// How much of a command line a list shows.
+/// Maximum width of a command line in a list.
 const WIDTH: usize = 60;
 
-/// Does what was asked with MCP servers.
+/// Runs a subcommand of `ah mcp`.
 pub fn run(config: &Config, action: &McpAction) -> Result<u8, Error> {
     match action {
         McpAction::List(form) => list(config, *form),
@@ -42,7 +42,7 @@ fn list(config: &Config, form: Json) -> Result<u8, Error> {
         );
     }
     if config.mcp_servers.is_empty() {
-        ah_terminal::note("no MCP servers are set");
+        ah_terminal::note("no MCP servers configured");
     }
     let rows: Vec<_> = config
         .mcp_servers
@@ -84,7 +84,7 @@ fn get(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
     print(&table([Align::Left; 2], &rows))
 }
 
-/// Starts the server as a run would, with nothing else.
+/// Starts the server as a run would, and no other.
 fn test(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
     let server = find(config, name)?;
     let (mut servers, faults) = config.mcp_servers();
@@ -95,7 +95,7 @@ fn test(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
             .find(|fault| fault.contains(&format!("`{name}`")));
         return Err(Error::failure(fault.unwrap_or_default()));
     }
-    // Until then it has failed by itself.
+    // By then its own timeout has expired.
     let patience = config.server_patience() * 2;
     let status = look(config, servers, patience)?.status.remove(0);
     let is_there = status.state == ServerState::Connected;
@@ -105,21 +105,22 @@ fn test(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
     }
     if !is_there {
         let reason = status.error.unwrap_or_default();
-        let message = format!("the MCP server `{name}` cannot be asked: {reason}");
-        return Err(Error::failure(message).hint(format!("it is set in {}", server.origin)));
+        let message = format!("the MCP server `{name}` failed: {reason}");
+        return Err(Error::failure(message).hint(format!("it is configured in {}", server.origin)));
     }
     print(&describe(&status))
 }
 
-/// What was seen of servers.
+/// Servers and their tools as observed.
 pub struct Seen {
-    /// How each is.
+    /// State of each server.
     pub status: Vec<ServerStatus>,
-    /// What the model would be told of.
+    /// Tools for the model.
     pub tools: Vec<ToolSpec>,
 }
 
-/// Starts servers as a run would, and looks at them once each can be asked or has failed; after `patience` at the latest.
+/// Starts servers as a run would, and returns their states once each is ready or has failed, after `patience` at the
+/// latest.
 pub fn look(
     config: &Config,
     servers: BTreeMap<String, ServerConfig>,
@@ -141,7 +142,7 @@ pub fn look(
     Ok(seen)
 }
 
-/// How a server is, in a line.
+/// Describes the state of a server in one line.
 pub fn summary(status: &ServerStatus) -> String {
     let tools = match status.tools.len() {
         0 => "no tools".to_owned(),
@@ -151,7 +152,7 @@ pub fn summary(status: &ServerStatus) -> String {
     let rest = match (&status.error, status.state) {
         (Some(error), _) => error.clone(),
         (None, ServerState::Connected) => tools,
-        (None, _) => "not waited for any longer".to_owned(),
+        (None, _) => "timed out".to_owned(),
     };
     let text = format!("{}: {}: {rest}", status.name, status.state.as_str());
     neutralise(&text).into_owned()
@@ -174,7 +175,7 @@ fn describe(status: &ServerStatus) -> String {
     neutralise(&text).into_owned()
 }
 
-/// What a server says that it is.
+/// Returns name and version that a server reports.
 fn software(status: &ServerStatus) -> Option<String> {
     let software = status.software.as_ref()?;
     Some(format!("{} {}", software.name, software.version))
@@ -196,13 +197,13 @@ fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, 
         let known: Vec<_> = config.mcp_servers.keys().map(String::as_str).collect();
         let error = Error::failure(format!("there is no MCP server `{name}`"));
         match known.is_empty() {
-            true => error.hint("none is set; see docs/mcp.md"),
-            false => error.hint(format!("there are: {}", known.join(", "))),
+            true => error.hint("none is configured; see docs/mcp.md"),
+            false => error.hint(format!("configured: {}", known.join(", "))),
         }
     })
 }
 
-/// The command or address, as it is written: a variable stays a variable.
+/// Returns the command or address as written; variables are not expanded.
 fn place(entry: &ServerEntry) -> String {
     match (&entry.command, &entry.url) {
         (Some(command), _) => {
@@ -214,7 +215,7 @@ fn place(entry: &ServerEntry) -> String {
     }
 }
 
-/// Names of variables and headers without their values, which may be secrets.
+/// Names of variables and headers only: their values may be secrets.
 fn to_json(name: &str, server: &Sourced<ServerEntry>) -> Value {
     let entry = &server.value;
     json!({

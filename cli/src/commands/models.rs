@@ -1,4 +1,4 @@
-//! `ah models`: what is known of models, and where it comes from.
+//! `ah models`: the catalogue of models and its sources.
 
 use ah_conversation::Price;
 use ah_provider::catalog::ModelEntry;
@@ -11,7 +11,7 @@ use ah_config::Error;
 use ah_terminal::print::count;
 use ah_terminal::print::table::{Align, table};
 
-/// Lists the models that are known.
+/// Lists the known models.
 pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
     let catalog = config.catalog()?;
     let models: Vec<Row<'_>> = catalog
@@ -93,7 +93,7 @@ impl Row<'_> {
     }
 }
 
-/// Pico-dollars per token as dollars per million tokens.
+/// Converts pico-dollars per token to dollars per million tokens.
 fn dollars(price: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "no price comes near 2⁵³")]
     let price = price as f64;

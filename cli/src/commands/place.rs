@@ -1,4 +1,4 @@
-//! The session that a command looks at: one that is there.
+//! The existing session that a command uses.
 
 use ah_store::{OpenError, Paths, Queue, SessionStore, Tree};
 
@@ -7,11 +7,11 @@ use ah::plan::{SessionChoice, SessionPlan};
 use ah_config::Config;
 use ah_config::{Error, ErrorKind};
 
-/// The files of the session that is meant.
+/// Returns the paths of the chosen session.
 ///
 /// # Errors
 ///
-/// If there is none.
+/// If it does not exist.
 pub fn existing(plan: &SessionPlan, config: &Config) -> Result<Paths, Error> {
     let sessions = sessions(config);
     let found = match &plan.choice {
@@ -27,28 +27,28 @@ pub fn existing(plan: &SessionPlan, config: &Config) -> Result<Paths, Error> {
         },
         SessionChoice::File(path) => Some(Paths::of(config.environment.cwd().join(path))),
         SessionChoice::New => {
-            return Err(Error::usage("a new session has nothing in it yet").hint("leave `-n` out"));
+            return Err(Error::usage("a new session has nothing in it yet").hint("omit `-n`"));
         }
     };
     let paths = found.ok_or_else(|| {
-        Error::failure("there is no session in this folder")
-            .hint("`ah \"what to do\"` begins one, `ah demo` shows one")
+        Error::failure("no session in this folder")
+            .hint("start one with `ah \"TASK\"`, or see `ah demo`")
     })?;
     match paths.database().exists() {
         true => Ok(paths),
         false => Err(Error::failure(format!(
-            "there is no session in `{}`",
+            "no session in `{}`",
             paths.database().display()
         ))),
     }
 }
 
-/// The tree of the session that is meant, to be read.
+/// Opens the tree of the chosen session for reading.
 pub fn tree(plan: &SessionPlan, config: &Config) -> Result<Tree, Error> {
     Ok(Tree::open(&existing(plan, config)?)?)
 }
 
-/// The queue of a session, to leave words in; tells what there is to tell of it.
+/// Opens the queue of a session, and shows notices about it.
 pub fn queue(paths: &Paths) -> Result<Queue, Error> {
     let queue = Queue::open(paths)?;
     if let Some(notice) = queue.notice() {
@@ -57,7 +57,7 @@ pub fn queue(paths: &Paths) -> Result<Queue, Error> {
     Ok(queue)
 }
 
-/// Does something with the session that is meant, which nobody else may hold meanwhile.
+/// Changes the chosen session, which is locked meanwhile.
 pub fn change<T>(
     plan: &SessionPlan,
     config: &Config,
@@ -74,7 +74,7 @@ pub fn change<T>(
     })
 }
 
-/// Waits for something that needs neither clock nor network.
+/// Waits for a future that needs neither timers nor network.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;

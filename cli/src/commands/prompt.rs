@@ -1,4 +1,4 @@
-//! `ah prompt`: what the model is told before anything is said.
+//! `ah prompt`: prints the system prompt.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use ah_config::Error;
 use ah_config::extensions;
 use ah_conversation::neutralise;
 
-/// Prints the system prompt part by part, each with where it comes from.
+/// Prints the system prompt part by part with sources.
 pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
     let tools = tools::layered(config, has_person)?;
     let specs: Vec<_> = tools

@@ -1,5 +1,4 @@
-//! `ah proxy`: the proxy of the sandbox on a socket of the file system, for programs that confine what they start in
-//! their own way.
+//! `ah proxy`: the sandbox's proxy on a Unix socket, for programs that confine their children in another way.
 
 use std::fs;
 use std::io;
@@ -14,19 +13,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::args::options::Hosts;
 use ah_config::Error;
 
-/// Serves until a signal ends it.
+/// Serves until a signal.
 ///
 /// # Errors
 ///
-/// If the socket cannot be made.
+/// If the socket cannot be created.
 pub fn run(socket: &Path, hosts: &Hosts) -> Result<u8, Error> {
     let fault = |error: io::Error| {
         Error::failure(format!("cannot serve on `{}`: {error}", socket.display()))
-            .hint("name a path at which there is nothing yet")
+            .hint("choose a path that does not exist yet")
     };
     let runtime = Builder::new_current_thread().enable_all().build();
     let ended = runtime.map_err(fault)?.block_on(async {
-        // Only its owner may connect, from the first moment on.
+        // Only the owner may connect, from the start.
         let before = rustix::process::umask(Mode::from_raw_mode(0o177));
         let listener = UnixListener::bind(socket);
         rustix::process::umask(before);

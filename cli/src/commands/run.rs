@@ -1,4 +1,4 @@
-//! Runs the agent on a session: takes the session, does the run and ends with its exit code.
+//! Runs the agent on a session and returns the exit code.
 
 mod serve;
 
@@ -28,11 +28,11 @@ use crate::args::options::{InputFormat, Options, OutputFormat};
 use crate::args::session::plan;
 use crate::input;
 
-/// Runs `prompt` on the session that the options choose; gives the exit code.
+/// Runs `prompt` on the session that the options choose; returns the exit code.
 ///
 /// # Errors
 ///
-/// If the run cannot begin, or could not go on.
+/// If the run cannot start or continue.
 pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, Error> {
     let form = conversation(prompt, options, config);
     let source = match form {
@@ -51,7 +51,7 @@ pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, Er
             runtime.block_on(repl::perform(form, &plan, prompt.fork_at, config))
         }
     };
-    // What a tool has started may still be on its way out.
+    // Processes started by tools may still be ending.
     ah_process::finish_all();
     runtime.shutdown_background();
     code
@@ -78,13 +78,13 @@ fn conversation(prompt: &Prompt, options: &Options, config: &Config) -> Option<D
     is_terminal.then_some(form)
 }
 
-/// Where the prompts come from.
+/// Returns the source of the prompts.
 fn source(prompt: &Prompt, options: &Options, config: &Config) -> Result<Source, Error> {
     if options.output.input_format == Some(InputFormat::StreamJson) {
         return Ok(Source::Lines(Box::new(std::io::stdin())));
     }
     let text = match (&prompt.text, &options.prompt.skill) {
-        // A skill is a task by itself, so nobody is asked for one.
+        // A skill is a task by itself, so no prompt is needed.
         (None, Some(_)) if std::io::stdin().is_terminal() => None,
         (text, _) => input::prompt(text.as_deref(), config.interface)?,
     };
@@ -92,8 +92,8 @@ fn source(prompt: &Prompt, options: &Options, config: &Config) -> Result<Source,
         (Some(text), _) => Ok(Source::Prompt(text)),
         (None, Some(_)) => Ok(Source::Prompt(String::new())),
         (None, None) => {
-            let error = Error::usage("there is no prompt");
-            Err(error.hint("ah \"what to do\", or pipe the prompt in"))
+            let error = Error::usage("no prompt");
+            Err(error.hint("run `ah \"TASK\"`, or pipe the prompt in"))
         }
     }
 }
@@ -114,7 +114,7 @@ async fn perform(
     }
 }
 
-/// Runs one prompt for a person, or for a program of ours.
+/// Runs one prompt for a person, or for a program that reads our events.
 async fn show(
     text: String,
     fork_at: Option<u32>,
@@ -161,7 +161,7 @@ async fn show(
     let frontend = |session: SessionView| -> Arc<dyn Frontend> {
         match format {
             OutputFormat::Events => Arc::new(Events::new(screen)),
-            // The JSON formats have frontends of their own.
+            // The JSON formats have their own frontends.
             OutputFormat::Text | OutputFormat::Json | OutputFormat::StreamJson => {
                 Arc::new(Text::new(View::of(session, config, asks), screen))
             }
@@ -179,7 +179,7 @@ async fn show(
     finish(opened, blocks, &outlet, config.interface, signals).await
 }
 
-/// Does the run and tells how it ended; returns the exit code.
+/// Runs the session and reports its end; returns the exit code.
 async fn finish(
     opened: Opened,
     prompt: Vec<ContentBlock>,
@@ -191,12 +191,12 @@ async fn finish(
     tell_notices(&store).await;
     let stop = Stop::interrupt(signals.token().clone());
     let outcome = session.run(prompt, &stop).await;
-    // Damage may show at any write.
+    // Any write may detect damage.
     tell_notices(&store).await;
     let outcome = outcome?;
     session.close("other").await?;
     if let Some(answer) = &outcome.structured {
-        // An output that is closed is told below.
+        // A closed output is reported below.
         let _ = writeln!(std::io::stdout(), "{answer}");
     }
     if let Some(error) = outlet.error() {
@@ -208,7 +208,7 @@ async fn finish(
     Ok(exit::code(interface, &outcome.reason, signals.interrupt()))
 }
 
-/// Where another process holds the session, a person's prompt waits there; a program is told.
+/// Queues a person's prompt if another process holds the session; a program gets the error.
 fn wait_there(text: &str, busy: Error, options: &Options, config: &Config) -> Result<u8, Error> {
     if config.interface == Interface::AgentSdk {
         return Err(busy);

@@ -1,4 +1,4 @@
-//! `ah sandbox`: runs a command in the sandbox, and tries what the sandbox must refuse.
+//! `ah sandbox`: runs a command in the sandbox, and checks the sandbox.
 
 use std::fmt;
 use std::io::{self, IsTerminal as _};
@@ -16,10 +16,10 @@ use ah_config::{Error, ErrorKind, SandboxTier};
 use ah_terminal::exit::NO_SANDBOX;
 use ah_terminal::report;
 
-/// The exit code of a shell for a program that is not there.
+/// Exit code of a shell for a missing program.
 const NO_PROGRAM: u8 = 127;
 
-/// Does what the subcommand says; gives the exit code.
+/// Runs a subcommand of `ah sandbox`; returns the exit code.
 ///
 /// # Errors
 ///
@@ -74,10 +74,7 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
     };
     let status = child.process.wait();
     for path in child.guard.quarantine() {
-        ah_terminal::warn(&format!(
-            "moved aside what nothing inside may make: {}",
-            path.display()
-        ));
+        ah_terminal::warn(&format!("moved aside forbidden files: {}", path.display()));
     }
     let status = status.map_err(|error| Error::failure(format!("lost the command: {error}")))?;
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
@@ -86,7 +83,7 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
         .unwrap_or(u8::MAX))
 }
 
-/// Tries all guarantees; fails where one is not held.
+/// Checks all guarantees; fails if one is not met.
 fn check(form: Json) -> Result<u8, Error> {
     let full = tried(Tier::Full);
     let landlock = tried(Tier::Landlock);
@@ -109,13 +106,13 @@ fn advice(is_sound: bool) -> String {
     }
 }
 
-/// What came of trying a tier.
+/// Result of checking a tier.
 pub struct Tried {
     tier: Tier,
     outcome: Result<Vec<Guarantee>, SetupError>,
 }
 
-/// Builds a sandbox of this tier and tries what it must refuse.
+/// Creates a sandbox of this tier and checks its guarantees.
 pub fn tried(tier: Tier) -> Tried {
     Tried {
         tier,
@@ -124,13 +121,13 @@ pub fn tried(tier: Tier) -> Tried {
 }
 
 impl Tried {
-    /// Whether everything was refused.
+    /// Returns whether all guarantees are met.
     pub fn is_held(&self) -> bool {
         let guarantees = self.outcome.as_ref();
         guarantees.is_ok_and(|all| all.iter().all(|guarantee| guarantee.held))
     }
 
-    /// The tier in a sentence.
+    /// Describes the result in one sentence.
     pub fn summary(&self) -> String {
         match &self.outcome {
             Err(error) => format!("{}: {error}", self.tier.as_str()),

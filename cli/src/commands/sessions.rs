@@ -1,4 +1,4 @@
-//! `ah sessions`: the sessions of this folder, and `ah gc`, which clears away old ones.
+//! `ah sessions`: the sessions of this folder; `ah gc`: removal of old ones.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ use ah_config::Error;
 use ah_terminal::line::{preview, utc};
 use ah_terminal::print::count;
 
-/// Lists the sessions, or does to some what was asked.
+/// Lists the sessions, or runs a subcommand on some.
 pub fn run(config: &Config, action: Option<&SessionsAction>, form: Json) -> Result<u8, Error> {
     match action {
         None => list(config, form),
@@ -32,7 +32,7 @@ fn list(config: &Config, form: Json) -> Result<u8, Error> {
         return print_json(&heads.iter().map(to_json).collect());
     }
     if heads.is_empty() {
-        ah_terminal::note("there is no session in this folder yet");
+        ah_terminal::note("no sessions in this folder yet");
     }
     let lines = heads
         .iter()
@@ -77,7 +77,7 @@ fn to_json(head: &SessionHead) -> Value {
 
 fn remove(config: &Config, wanted: &[String]) -> Result<u8, Error> {
     let sessions = ah::place::sessions(config);
-    // All are found before one is removed: a slip of the pen removes nothing.
+    // All are looked up before any is removed: with a typo nothing is removed.
     let found: Result<Vec<_>, _> = wanted.iter().map(|wanted| sessions.find(wanted)).collect();
     for paths in found? {
         sessions.remove(&paths).map_err(open_error)?;
@@ -88,11 +88,11 @@ fn remove(config: &Config, wanted: &[String]) -> Result<u8, Error> {
 
 fn rename(config: &Config, wanted: &str, name: &str) -> Result<u8, Error> {
     if name.trim().is_empty() {
-        return Err(Error::usage("a name is needed"));
+        return Err(Error::usage("the name is empty"));
     }
     if sessions(config).named(name)?.is_some() {
         return Err(Error::failure(format!(
-            "a session is called `{name}` already"
+            "another session has the name `{name}`"
         )));
     }
     let plan = SessionPlan {
@@ -105,7 +105,7 @@ fn rename(config: &Config, wanted: &str, name: &str) -> Result<u8, Error> {
     print(&format!("{wanted} is now called {name}\n"))
 }
 
-/// Removes what nobody needs: empty sessions, files that a crash left behind and, where asked, old sessions.
+/// Removes empty sessions, remains of crashes and, on request, old sessions.
 pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Result<u8, Error> {
     let before = older_than_days.map(|days| {
         let age = Duration::from_secs(u64::from(days) * 24 * 60 * 60);

@@ -1,4 +1,4 @@
-//! `ah tools`: what the model may do.
+//! `ah tools`: the tools of a session.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use ah_config::extensions;
 use ah_terminal::line::preview;
 use ah_terminal::print::table::{Align, table};
 
-/// What stands in the place of a layer where a tool comes with the MCP servers.
+/// The layer printed for tools of MCP servers.
 const MCP: &str = "mcp";
 
-/// Lists the tools, those of MCP servers among them.
+/// Lists the tools, including those of MCP servers.
 pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
     let tools = layered(config, has_person)?;
     let servers = of_servers(config)?;
@@ -62,7 +62,7 @@ pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
     print(&table([Align::Left; 5], &rows))
 }
 
-/// The tools of a session with these options.
+/// Returns the tools of a session with this configuration.
 pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
@@ -97,10 +97,10 @@ pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
     Ok(tools)
 }
 
-/// A tool that a session gets from an MCP server, or to deal with servers.
+/// A tool of an MCP server, or one that manages servers.
 struct ServedTool {
     spec: ToolSpec,
-    /// Empty where it is none of a server's own.
+    /// Empty if it belongs to no server.
     server: String,
 }
 
@@ -116,7 +116,7 @@ impl ServedTool {
     }
 }
 
-/// The tools of the MCP servers; of a server that cannot be asked, a warning says why.
+/// Returns the tools of the MCP servers, and warns of servers that fail.
 fn of_servers(config: &Config) -> Result<Vec<ServedTool>, Error> {
     let (servers, faults) = config.mcp_servers();
     faults.iter().for_each(|fault| ah_terminal::warn(fault));
@@ -141,7 +141,7 @@ fn of_servers(config: &Config) -> Result<Vec<ServedTool>, Error> {
     Ok(tools.collect())
 }
 
-/// Where something lies that was found in a layer, as short as can be.
+/// Returns a short form of the path of an entry found in a layer.
 pub fn place(path: Option<&Path>, config: &Config) -> String {
     let Some(path) = path else {
         return String::new();
@@ -158,7 +158,7 @@ pub fn place(path: Option<&Path>, config: &Config) -> String {
         .unwrap_or_else(|| path.display().to_string())
 }
 
-/// The first sentence of the description.
+/// Returns the first sentence of the description.
 fn summary(spec: &ToolSpec) -> &str {
     let line = spec.description.lines().next().unwrap_or_default();
     line.split_once(". ").map_or(line, |(first, _)| first)

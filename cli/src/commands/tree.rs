@@ -1,5 +1,5 @@
-//! The conversation tree: looked at (`scan`, `show`, `tree`, `branches`, `diff`) and changed (`checkout`, `branch rm`,
-//! `rmm`).
+//! The conversation tree: shown by `scan`, `show`, `tree`, `branches`, `diff`; changed by `checkout`, `branch rm`,
+//! `rmm`.
 
 mod draw;
 mod edit;
@@ -22,7 +22,7 @@ use ah_terminal::print::shown;
 
 pub use edit::{checkout, remove, remove_branch};
 
-/// So many lines of a tool's output are shown.
+/// Maximum number of shown lines of a tool's output.
 const OUTPUT_LINES: usize = 5;
 
 /// Lists the messages of the current branch.
@@ -71,8 +71,8 @@ pub fn show(
     print(&page(&message, &Keys::of(config)?))
 }
 
-/// Prints the whole outputs of the calls that a message asks for, or answers: the bytes that came, and nothing else;
-/// on a terminal without what would steer it.
+/// Prints the complete outputs of the calls that a message requests or answers, byte for byte; on a terminal without
+/// control characters.
 pub fn output(config: &Config, plan: &SessionPlan, number: Option<u32>) -> Result<u8, Error> {
     let tree = tree(plan, config)?;
     let message = message(&tree, number)?;
@@ -81,7 +81,7 @@ pub fn output(config: &Config, plan: &SessionPlan, number: Option<u32>) -> Resul
     let calls: Vec<_> = asked.chain(answered).collect();
     if calls.is_empty() {
         let told = format!("message @{} has no tool calls", message.seq);
-        return Err(Error::failure(told).hint("`ah scan` shows which messages have them"));
+        return Err(Error::failure(told).hint("`ah scan` lists the messages"));
     }
     let mut stdout = stdout().lock();
     for call in calls {
@@ -97,16 +97,16 @@ pub fn output(config: &Config, plan: &SessionPlan, number: Option<u32>) -> Resul
     Ok(0)
 }
 
-/// The message of that number on the branch, or the last.
+/// Returns the message with that number on the branch, or the last one.
 fn message(tree: &Tree, number: Option<u32>) -> Result<Message, Error> {
     let id = match number {
         Some(number) => numbered(tree, number)?,
         None => tree
             .current()?
-            .ok_or_else(|| Error::failure("the session has no messages"))?,
+            .ok_or_else(|| Error::failure("the session is empty"))?,
     };
     tree.message(&id)?
-        .ok_or_else(|| Error::failure(format!("there is no message {id}")))
+        .ok_or_else(|| Error::failure(format!("message not found: {id}")))
 }
 
 fn page(message: &Message, keys: &Keys) -> String {
@@ -119,7 +119,7 @@ fn page(message: &Message, keys: &Keys) -> String {
                 page.extend(lines.lines().map(|line| format!("| {line}\n")));
             }
             ContentBlock::RedactedThinking { .. } => {
-                page.push_str("| (thinking that the vendor keeps to itself)\n");
+                page.push_str("| (thinking hidden by the vendor)\n");
             }
             ContentBlock::Image(image) => page.push_str(&format!("({})\n", image.media_type)),
             ContentBlock::ToolUse(call) => page.push_str(&format!("→ {}\n", keys.show(call, 200))),
@@ -162,7 +162,7 @@ pub fn draw(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
     }))
 }
 
-/// Lists the ends of all branches.
+/// Lists the last messages of all branches.
 pub fn branches(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
     let tree = tree(plan, config)?;
     let leaves = tree.leaves()?;
@@ -190,7 +190,7 @@ pub fn branches(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, E
     print(&leaves.iter().map(line).collect::<String>())
 }
 
-/// Prints where two branches part.
+/// Prints the difference between two branches.
 pub fn diff(
     config: &Config,
     plan: &SessionPlan,
@@ -203,8 +203,8 @@ pub fn diff(
         numbered(&tree, number)?;
     }
     let Some(diff) = tree.diff(left, right)? else {
-        return Err(Error::failure(format!("there is only one message @{left}"))
-            .hint("`ah tree` shows which messages there are"));
+        return Err(Error::failure(format!("both messages are @{left}"))
+            .hint("`ah tree` shows all messages"));
     };
     if form.json {
         let list = |heads: &[Head]| heads.iter().map(to_json).collect::<Value>();
@@ -240,6 +240,5 @@ fn numbered(tree: &Tree, number: u32) -> Result<MessageId, Error> {
 }
 
 fn missing(number: u32) -> Error {
-    Error::failure(format!("message not found: @{number}"))
-        .hint("`ah tree` shows which messages there are")
+    Error::failure(format!("message not found: @{number}")).hint("`ah tree` shows all messages")
 }

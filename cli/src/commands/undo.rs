@@ -1,4 +1,4 @@
-//! `ah undo`, `ah redo` and `ah diff` without messages: the files that the session's tools have changed.
+//! `ah undo`, `ah redo` and `ah diff` without messages: file changes by the session's tools.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub fn run(
     })
 }
 
-/// Prints what has changed since the session began.
+/// Prints the file changes since the session began.
 pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
     let files = files(config, plan)?;
     let back = block_on(async { Ok(files.to(0).await?) })?;
@@ -87,7 +87,7 @@ fn to_json(rewind: &Rewind, is_dry: bool) -> Value {
     })
 }
 
-/// A file's change as patches show it.
+/// Formats a file's change as a unified diff.
 fn unified(edit: &FileEdit, config: &Config) -> String {
     let path = show(&edit.path, config);
     let (before, after) = (&edit.then, &edit.now);

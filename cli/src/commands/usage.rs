@@ -1,4 +1,4 @@
-//! `ah usage`: what a session has cost, in all, by model, and call by call.
+//! `ah usage`: tokens and cost of a session, in total, by model, and by call.
 
 use ah_conversation::{Cost, Usage};
 use ah_provider::catalog::Catalog;
@@ -14,7 +14,7 @@ use ah_config::Error;
 use ah_terminal::print::count;
 use ah_terminal::print::table::{Align, table};
 
-/// Prints the requests of a session and their sums.
+/// Prints the requests of a session and their totals.
 pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
     let calls = tree(plan, config)?.api_calls()?;
     let catalog = config.catalog()?;
@@ -25,10 +25,10 @@ pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error>
     }
 }
 
-/// A request and what it cost.
+/// A request and its cost.
 struct Call<'a> {
     call: &'a ApiCall,
-    /// As it was noted when the answer came; of older sessions, by the price that is known now.
+    /// As stored with the answer; for older sessions, computed by today's price.
     cost: Option<Cost>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The model with the provider that had it, as far as it is known.
+    /// Returns the model with its provider, if known.
     fn model(&self) -> String {
         match self.call.provider.as_deref() {
             None | Some("") | Some("anthropic") => self.call.model.clone(),
@@ -51,13 +51,13 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The sums of requests.
+/// Totals of requests.
 #[derive(Debug, Default)]
 struct Sums {
     calls: usize,
     usage: Usage,
     cost: Cost,
-    /// Requests whose cost is not known.
+    /// Number of requests of unknown cost.
     unpriced: usize,
 }
 
@@ -75,7 +75,7 @@ impl Sums {
         sums
     }
 
-    /// What is known of the cost; `None` if nothing is.
+    /// Returns the known cost; `None` if nothing is known.
     fn known(&self) -> Option<Cost> {
         (self.unpriced < self.calls).then_some(self.cost)
     }
@@ -90,7 +90,7 @@ impl Sums {
         }
     }
 
-    /// Input, what of it came from and went into the cache, and output.
+    /// Input, read from and written to the cache, and output.
     fn tokens(&self) -> [String; 4] {
         let usage = &self.usage;
         [
@@ -123,7 +123,7 @@ impl Sums {
     }
 }
 
-/// The sums of each model, in the order in which they were asked.
+/// Returns the totals by model, in the order of first use.
 fn by_model<'a>(calls: &'a [Call<'a>]) -> Vec<(String, Sums)> {
     let mut models: Vec<String> = Vec::new();
     for call in calls {

@@ -1,4 +1,4 @@
-//! `ah work`: puts together what the work on an issue needs, and shows how it goes.
+//! `ah work`: assembles the work on an issue and shows its progress.
 
 mod bench;
 pub(super) mod demo;
@@ -25,11 +25,11 @@ use crate::args::work::{WorkAction, WorkOptions};
 use failure::failure;
 use place::Place;
 
-/// Does what the subcommand says; gives the exit code.
+/// Runs a subcommand of `ah work`; returns the exit code.
 ///
 /// # Errors
 ///
-/// If there is no repository, or the work cannot go on.
+/// If there is no repository, or the work fails.
 pub fn run(
     config: &Config,
     options: &Options,
@@ -39,7 +39,7 @@ pub fn run(
     in_runtime(perform(config, options, wanted, action))
 }
 
-/// Does the work until it is done or interrupted; what runs then is dropped, and ends.
+/// Runs the work until it is done or interrupted; dropping it ends its processes.
 fn in_runtime(work: impl Future<Output = Result<u8, Error>>) -> Result<u8, Error> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
@@ -56,9 +56,9 @@ fn in_runtime(work: impl Future<Output = Result<u8, Error>>) -> Result<u8, Error
     code
 }
 
-/// Says so; gives the exit code.
+/// Reports the interrupt; returns the exit code.
 fn interrupted(signals: &Signals) -> u8 {
-    ah_terminal::report(&Error::failure("interrupted").hint("the same command goes on"));
+    ah_terminal::report(&Error::failure("interrupted").hint("run the same command to continue"));
     let interrupt = signals.interrupt();
     exit::code(Interface::Native, &ExitReason::Interrupted, interrupt)
 }
@@ -94,21 +94,18 @@ async fn perform(
     let folder = artifact::FOLDER;
     match ended.map_err(|error| failure(&error))? {
         WorkResult::Over(WorkStatus::NoIssues) => {
-            ah_terminal::note("No issue waits (label `todo`).");
+            ah_terminal::note("No open issue with label `todo`.");
             Ok(0)
         }
         WorkResult::Over(WorkStatus::PrLimit) => {
             let most = work.settings.max_prs();
             ah_terminal::note(&format!(
-                "More than {most} pull requests are open; nothing is begun."
+                "More than {most} pull requests are open; no new work is started."
             ));
             Ok(0)
         }
         WorkResult::Over(status) => {
-            ah_terminal::note(&format!(
-                "{}: see {folder}/ for all that was left",
-                status.as_str()
-            ));
+            ah_terminal::note(&format!("{}: see {folder}/ for details", status.as_str()));
             Ok(if status == WorkStatus::Success {
                 0
             } else {

@@ -139,9 +139,13 @@ fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
         && config.permission_mode.origin != Origin::CommandLine
     {
         if value == PermissionMode::BypassPermissions && !config.may_bypass {
-            let message = format!("the agent `{}` requires permission mode `bypassPermissions`", agent.name);
-            return Err(Error::failure(message)
-                .hint("allow it with --allow-dangerously-skip-permissions"));
+            let message = format!(
+                "the agent `{}` requires permission mode `bypassPermissions`",
+                agent.name
+            );
+            return Err(
+                Error::failure(message).hint("allow it with --allow-dangerously-skip-permissions")
+            );
         }
         config.permission_mode = Sourced::typed(value);
     }

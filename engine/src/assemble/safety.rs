@@ -45,26 +45,26 @@ pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config)
     let is_open = config.leaves_mode_open();
     let is_unasked = config.permission_mode.value == PermissionMode::BypassPermissions;
     let what = if is_unasked {
-        "tools run unasked and with your rights"
+        "tools run without questions and with your full permissions"
     } else if has_person {
-        "commands run with your rights, and you are asked about each"
+        "commands run with your full permissions, so ah asks before each one"
     } else {
-        "commands would run with your rights, so this run only reads"
+        "commands would run with your full permissions, so this run is read-only"
     };
     match sandbox_status {
         SandboxStatus::Inside(confined) if confined.is_inner => Some(
-            "within another sandbox none can be built: commands are confined by Landlock alone"
+            "ah runs inside another sandbox and cannot build its own: commands are confined only by Landlock"
                 .to_owned(),
         ),
         SandboxStatus::Unavailable(Obstacle { reason, remedy }) if is_open || is_unasked => {
             let otherwise = match is_unasked {
                 true => "",
-                false => "; or say what may happen with --permission-mode",
+                false => "; or set --permission-mode",
             };
             Some(format!("{what}: {reason}; {remedy}{otherwise}"))
         }
         SandboxStatus::Off if is_open => {
-            Some(format!("{what}; --permission-mode says what may happen"))
+            Some(format!("{what}; change with --permission-mode"))
         }
         SandboxStatus::Inside(_) | SandboxStatus::Unavailable(_) | SandboxStatus::Off => None,
     }

@@ -95,7 +95,10 @@ fn search(
     };
     let (found, hint) = match named.value.as_str() {
         NONE => return Ok(None),
-        "model" => (of_model(), "this model's server has no web search".to_owned()),
+        "model" => (
+            of_model(),
+            "this model's server has no web search".to_owned(),
+        ),
         "brave" => (brave(), format!("set {BRAVE_KEY}")),
         address if address.starts_with("http://") || address.starts_with("https://") => {
             (Some(Search::Searxng(address.to_owned())), String::new())

@@ -1,6 +1,6 @@
-//! A line of `ah doctor`.
+//! A check of `ah doctor`.
 
-/// Something that was looked at.
+/// Result of a check.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Check {
     pub name: &'static str,
@@ -9,11 +9,11 @@ pub struct Check {
     pub hint: Option<String>,
 }
 
-/// The state of what was looked at.
+/// State of the checked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckState {
     Fine,
-    /// Nothing is wrong, but something could be better.
+    /// Usable, but could be better.
     Note,
     Problem,
 }

@@ -1,4 +1,4 @@
-//! What the machine brings: the terminal, the shell, the sandbox, git.
+//! Checks of the machine: terminal, shell, sandbox, git.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub fn shell(environment: &Environment) -> Check {
             let hint = "install bash, or set AH_SHELL to a shell";
             Check::problem(
                 "shell",
-                format!("`{}` is no program", program.display()),
+                format!("`{}` is not an executable file", program.display()),
                 Some(hint.to_owned()),
             )
         }
@@ -61,11 +61,11 @@ pub fn sandbox() -> Check {
 pub fn git(environment: &Environment) -> Check {
     match find(environment, "git") {
         Some(path) => Check::fine("git", path.display().to_string()),
-        None => Check::note("git", "not found; the model may miss it"),
+        None => Check::note("git", "not found; the model often needs it"),
     }
 }
 
-/// The program that a shell would find by this name.
+/// Returns the program that a shell would find by this name.
 pub fn find(environment: &Environment, name: &str) -> Option<PathBuf> {
     let folders = std::env::split_paths(environment.get("PATH")?);
     folders

@@ -1,5 +1,5 @@
-//! `-p` with the JSON formats: runs for programs, which get the messages of the Agent SDK, all of them or the result
-//! alone, and may drive the session by its protocol.
+//! `-p` with the JSON formats: runs for programs, which get the messages of the Agent SDK (all of them or only the
+//! result) and may drive the session by its protocol.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,11 +15,11 @@ use ah_terminal::signals::Signals;
 use crate::args::options::{Options, OutputFormat};
 use crate::args::session::plan;
 
-/// Serves the program that has started us; gives the exit code.
+/// Serves the program that started this one; returns the exit code.
 ///
 /// # Errors
 ///
-/// If the session cannot be opened, or could not be kept.
+/// If the session cannot be opened or stored.
 pub async fn perform(
     source: Source,
     fork_at: Option<u32>,
@@ -70,7 +70,7 @@ pub async fn perform(
     }
 }
 
-/// The lines of a run that is told only when it has ended.
+/// Lines of a run that are printed only at its end.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -80,7 +80,7 @@ struct Keeper {
 }
 
 impl Write for Keeper {
-    /// Takes one line.
+    /// Collects one line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut lines = self.kept.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.keeps_all {
@@ -96,7 +96,7 @@ impl Write for Keeper {
 }
 
 impl Kept {
-    /// Prints the last line, or all as one array.
+    /// Prints the last line, or all lines as an array.
     fn print(&self, all: bool) -> io::Result<()> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = io::stdout().lock();

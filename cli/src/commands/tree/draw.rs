@@ -1,4 +1,4 @@
-//! The tree as a picture: a branch goes straight down, and where it parts its ways are indented.
+//! Drawing of the tree: a single child continues straight down, several are indented.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use ah_store::Head;
 
 use ah_terminal::message::letter;
 
-/// A line for each message: `>` before the current one, `*` before those that lead to it.
+/// Returns one line per message: `>` before the current one, `*` before its ancestors.
 pub fn draw(heads: &[Head], current: Option<&MessageId>, text: &dyn Fn(&Head) -> String) -> String {
     let mut children: HashMap<Option<&MessageId>, Vec<&Head>> = HashMap::new();
     for head in heads {
@@ -24,7 +24,7 @@ pub fn draw(heads: &[Head], current: Option<&MessageId>, text: &dyn Fn(&Head) ->
         next = head.message.parent.as_ref();
     }
     let mut lines = String::new();
-    // What is still to be drawn, the next one last: a message, what stands before its line, and before those below.
+    // Stack of messages to draw, each with the prefix of its line and of the lines below.
     let mut waiting = Vec::new();
     let roots = children.get(&None).map_or(&[][..], Vec::as_slice);
     push_ways(&mut waiting, roots, "");
@@ -49,7 +49,7 @@ pub fn draw(heads: &[Head], current: Option<&MessageId>, text: &dyn Fn(&Head) ->
     lines
 }
 
-/// Puts the ways that go on from one place on the stack, the first one on top.
+/// Pushes the children of a message, the first one on top.
 fn push_ways<'a>(waiting: &mut Vec<(&'a Head, String, String)>, ways: &[&'a Head], indent: &str) {
     if let [only] = ways {
         waiting.push((only, indent.to_owned(), indent.to_owned()));

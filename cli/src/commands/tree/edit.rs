@@ -9,16 +9,16 @@ use super::missing;
 use crate::commands::output::print;
 use crate::commands::place::change;
 
-/// Makes a message the current one.
+/// Makes a message current.
 pub fn checkout(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, Error> {
     change(plan, config, async |session| {
         let id = find(session, number).await?;
         Ok(session.checkout(id).await?)
     })?;
-    print(&format!("the next prompt follows @{number}\n"))
+    print(&format!("the next prompt continues from @{number}\n"))
 }
 
-/// Deletes a message and all that follows it.
+/// Deletes a message and its descendants.
 pub fn remove_branch(config: &Config, plan: &SessionPlan, number: u32) -> Result<u8, Error> {
     let count = change(plan, config, async |session| {
         let id = find(session, number).await?;
@@ -30,7 +30,7 @@ pub fn remove_branch(config: &Config, plan: &SessionPlan, number: u32) -> Result
 /// Deletes single messages.
 pub fn remove(config: &Config, plan: &SessionPlan, numbers: &[u32]) -> Result<u8, Error> {
     let count = change(plan, config, async |session| {
-        // All are found before one is deleted: deleting may move others to another number.
+        // All are looked up before any is deleted: deleting may renumber others.
         let mut ids = Vec::with_capacity(numbers.len());
         for number in numbers {
             ids.push(find(session, *number).await?);

@@ -1,4 +1,4 @@
-//! `ah work start`, `run`, `log`, `reset`: makes a number smaller, and shows how it goes.
+//! `ah work start`, `run`, `log`, `reset`: minimise a number and show the progress.
 
 use ah_work::bench::{Bench, Bencher, TryStatus};
 use ah_work::run::WorkError;
@@ -14,11 +14,11 @@ use ah_config::Error;
 use ah_terminal::exit::FAILURE;
 use ah_terminal::line::preview;
 
-/// Does what the subcommand says; gives the exit code.
+/// Runs one of these subcommands; returns the exit code.
 ///
 /// # Errors
 ///
-/// If it makes no sense as things are, or the benchmark gives no number.
+/// If the state does not allow it, or the benchmark prints no number.
 pub(super) async fn run(
     place: &Place,
     config: &Config,
@@ -65,7 +65,7 @@ fn log(bench: Option<&Bench>, form: Json) -> Result<u8, Error> {
     let Some(bench) = bench else {
         return match form.json {
             true => print_json(&json!(null)),
-            false => print("no benchmark was started here\n"),
+            false => print("no benchmark has been started here\n"),
         };
     };
     if form.json {

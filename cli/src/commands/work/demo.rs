@@ -1,5 +1,5 @@
-//! `ah demo work`: the whole way from an issue to a pull request, in a temporary folder and without a network. The
-//! model is a script, the issues and the pull request are files; git, the agents and their sandbox are real.
+//! `ah demo work`: from an issue to a pull request, in a temporary folder and without a network. The model is a script,
+//! the issues and the pull request are files; git, the agents and their sandbox are real.
 
 use std::fs;
 use std::path::Path;
@@ -23,18 +23,18 @@ use ah_config::Config;
 use ah_config::Error;
 use ah_terminal::exit::FAILURE;
 
-/// What the model says in each phase.
+/// The model's script for each phase.
 const SCRIPTS: [(Phase, &str); 3] = [
     (Phase::Plan, include_str!("../../sys/demo/plan.yaml")),
     (Phase::Do, include_str!("../../sys/demo/do.yaml")),
     (Phase::Check, include_str!("../../sys/demo/check.yaml")),
 ];
 
-/// Plays it; gives the exit code.
+/// Runs the demo; returns the exit code.
 ///
 /// # Errors
 ///
-/// If there is no git, or no folder to play in.
+/// If git is missing, or the folder cannot be created.
 pub(in crate::commands) fn run(config: &Config) -> Result<u8, Error> {
     super::in_runtime(play(config))
 }
@@ -46,7 +46,7 @@ async fn play(config: &Config) -> Result<u8, Error> {
         .map_err(|error| Error::failure(format!("cannot make a temporary folder: {error}")))?
         .keep();
     let git = find(environment, "git")
-        .ok_or_else(|| Error::failure("there is no git").hint("install it, or put it on PATH"))?;
+        .ok_or_else(|| Error::failure("git not found").hint("install it, or put it on PATH"))?;
     let mut variables = all(environment);
     let children = environment.for_children();
     let mut seen: Vec<_> = children
@@ -66,7 +66,7 @@ async fn play(config: &Config) -> Result<u8, Error> {
     issues(&hub).map_err(|error| Error::failure(error.to_string()))?;
     let shown = folder.display();
     ah_terminal::note(&format!(
-        "Three issues wait in {shown}. The model is a script and GitHub a folder; all else is real.\n"
+        "Three issues are open in {shown}. The model is scripted and GitHub is a folder; everything else is real.\n"
     ));
     let agents = Agents {
         program: program()?,
@@ -78,7 +78,7 @@ async fn play(config: &Config) -> Result<u8, Error> {
     let can_be_confined = can_be_confined.map_err(|error| Error::failure(error.to_string()))?;
     if !can_be_confined {
         ah_terminal::warn(
-            "there is no sandbox here, so the script runs without; `ah sandbox check` says why",
+            "the sandbox is unavailable, so the script runs without it; `ah sandbox check` says why",
         );
     }
     let work = Work {
@@ -113,10 +113,10 @@ async fn play(config: &Config) -> Result<u8, Error> {
     })
 }
 
-/// A repository with a bug, and the remote that it was cloned from.
+/// Creates a repository with a bug, and the remote that it was cloned from.
 async fn lay_out(folder: &Path, main: &Git) -> Result<(), Error> {
     let fault =
-        |what: &dyn std::fmt::Display| Error::failure(format!("cannot lay the demo out: {what}"));
+        |what: &dyn std::fmt::Display| Error::failure(format!("cannot set up the demo: {what}"));
     let project = folder.join("project");
     fs::create_dir(&project).map_err(|error| fault(&error))?;
     for (name, content) in files() {

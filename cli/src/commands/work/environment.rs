@@ -1,4 +1,4 @@
-//! What the agents of the phases are started with: variables and arguments.
+//! Variables and arguments of the phases' agents.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use ah_work::git::{Git, GitError};
 
 use crate::args::options::Options;
 
-/// What the phases are asked with, besides the keys that settings name.
+/// Variables that the phases may see besides the configured keys.
 const KEYS: [&str; 6] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -17,7 +17,7 @@ const KEYS: [&str; 6] = [
     "LITELLM_API_KEY",
     "OLLAMA_API_KEY",
 ];
-/// Tokens of the hub, which no phase gets, whatever settings say.
+/// Tokens of the hub; never passed to a phase, whatever the settings say.
 pub const TOKENS: [&str; 4] = [
     "GH_TOKEN",
     "GITHUB_TOKEN",
@@ -32,7 +32,7 @@ pub fn all(environment: &Environment) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What the agents of the phases see: no secret but the keys of models; and who commits.
+/// Returns the variables of the phases' agents: no secrets except model keys; and the committer.
 pub async fn variables(config: &Config, main: &Git) -> Vec<(String, String)> {
     let environment = &config.environment;
     let named = config.servers.values();
@@ -57,7 +57,7 @@ pub async fn variables(config: &Config, main: &Git) -> Vec<(String, String)> {
     variables
 }
 
-/// Who commits: whoever git says, in Actions whoever started the run, else the program.
+/// Returns the committer: git's, in Actions the user who started the run, else the program.
 async fn identity(environment: &Environment, main: &Git) -> Vec<(String, String)> {
     let known = |result: Result<String, GitError>| result.ok().filter(|value| !value.is_empty());
     let name = known(main.run(&["config", "user.name"]).await);
@@ -81,12 +81,12 @@ async fn identity(environment: &Environment, main: &Git) -> Vec<(String, String)
     pairs.collect()
 }
 
-/// Options of this run that are meant for its phases too. Trust is not: what a project brings along would run outside of
-/// the sandbox, in a tree that agents have worked in.
+/// Returns the options that apply to the phases too. Trust does not: a project's code would run outside of the sandbox,
+/// in a tree that agents have worked in.
 pub fn arguments(options: &Options, cwd: &Path) -> Vec<String> {
     let mut arguments = Vec::new();
     if let Some(settings) = &options.settings.settings {
-        // They work in another folder.
+        // The phases run in another folder.
         let settings = match settings.trim_start().starts_with('{') {
             true => settings.clone(),
             false => cwd.join(settings).to_string_lossy().into_owned(),

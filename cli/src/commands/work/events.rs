@@ -1,4 +1,4 @@
-//! Shows how the work goes.
+//! Progress of the work.
 
 use ah_terminal::line::preview;
 use ah_work::phase::{Phase, PhaseOutcome};
@@ -6,7 +6,7 @@ use ah_work::run::WorkEvent;
 
 use crate::commands::output::print;
 
-/// Tells what happens, with the marks by which Actions folds its log.
+/// Returns a callback that prints events, with the markers by which Actions folds its log.
 pub fn show(in_actions: bool) -> impl Fn(&WorkEvent) + Send + Sync {
     move |news| match news {
         WorkEvent::Issue {
@@ -15,7 +15,7 @@ pub fn show(in_actions: bool) -> impl Fn(&WorkEvent) + Send + Sync {
             is_resumed,
         } => {
             let word = if *is_resumed {
-                "Going on with"
+                "Continuing with"
             } else {
                 "Working on"
             };

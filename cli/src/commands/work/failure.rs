@@ -1,4 +1,4 @@
-//! Errors of the work, as errors of the program.
+//! Conversion of the work's errors.
 
 use ah_config::{Error, ErrorKind};
 use ah_work::run::WorkError;

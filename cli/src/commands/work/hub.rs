@@ -1,4 +1,4 @@
-//! Where issues and pull requests are: GitHub, or a folder.
+//! The source of issues and pull requests: GitHub, or a folder.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,15 +44,15 @@ pub async fn hub(
     }
 }
 
-/// The token: of a variable, else the one that the program `gh` holds.
+/// Returns the token: of a variable, else that of the program `gh`.
 async fn token(environment: &Environment) -> Result<String, Error> {
     let named = TOKENS[..2].iter().find_map(|name| environment.get(name));
     if let Some(token) = named {
         return Ok(token.trim().to_owned());
     }
     let none = || {
-        Error::failure("there is no token for GitHub")
-            .hint("set GH_TOKEN, or log in with `gh auth login`; `--hub DIR` does without")
+        Error::failure("no token for GitHub")
+            .hint("set GH_TOKEN, or log in with `gh auth login`; `--hub DIR` needs none")
     };
     let program = find(environment, "gh").ok_or_else(none)?;
     let command = Command {

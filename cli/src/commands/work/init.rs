@@ -1,4 +1,4 @@
-//! `ah work init`: sets a repository up for work on a schedule.
+//! `ah work init`: prepares a repository for scheduled work.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +10,14 @@ use ah_config::Error;
 
 /// The workflow that works on issues every three hours.
 pub const WORKFLOW: &str = include_str!("../../sys/work.yml");
-/// Where it is put.
+/// Its path in the repository.
 const PLACE: &str = ".github/workflows/ah.yml";
 
-/// Writes the workflow and makes the labels; gives the exit code.
+/// Writes the workflow and creates the labels; returns the exit code.
 ///
 /// # Errors
 ///
-/// If another file is in its place, or the hub does not take the labels.
+/// If a different file exists there, or the hub rejects the labels.
 pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
     if is_dry {
         return crate::commands::output::print(WORKFLOW);
@@ -48,8 +48,8 @@ fn write(top: &Path) -> Result<(), Error> {
         return match there == WORKFLOW {
             true => Ok(()),
             false => Err(
-                Error::failure(format!("`{PLACE}` is there, and is another one"))
-                    .hint("remove it first; `ah work init --dry-run` prints what would be written"),
+                Error::failure(format!("`{PLACE}` exists with other content"))
+                    .hint("remove it first; `ah work init --dry-run` prints the new content"),
             ),
         };
     }

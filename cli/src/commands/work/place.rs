@@ -1,4 +1,4 @@
-//! The repository that is worked on, and what its work is put together from.
+//! The repository that is worked on, and the assembly of its work.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,19 +18,18 @@ use crate::args::options::Options;
 use crate::args::work::WorkOptions;
 use crate::commands::doctor::find;
 
-/// Where the work is.
+/// The repository that is worked on.
 pub struct Place {
     pub git: PathBuf,
-    /// The top of the user's repository.
+    /// Root of the user's work tree.
     pub top: PathBuf,
 }
 
 impl Place {
     pub async fn find(config: &Config) -> Result<Self, Error> {
         let environment = &config.environment;
-        let git = find(environment, "git").ok_or_else(|| {
-            Error::failure("there is no git").hint("install it, or put it on PATH")
-        })?;
+        let git = find(environment, "git")
+            .ok_or_else(|| Error::failure("git not found").hint("install it, or put it on PATH"))?;
         let here = Git::new(
             git.clone(),
             environment.cwd(),
@@ -42,7 +41,7 @@ impl Place {
             .await
             .map_err(|_| {
                 let cwd = environment.cwd().display();
-                Error::failure(format!("`{cwd}` is in no repository"))
+                Error::failure(format!("`{cwd}` is not in a git repository"))
                     .hint("change into a clone of the repository")
             })?;
         Ok(Self {
@@ -102,7 +101,7 @@ impl Place {
     ) -> Result<Agents, Error> {
         if wanted.no_sandbox {
             ah_terminal::warn(
-                "the agents run with your rights: what an issue asks for may be done to you",
+                "the agents run with your full permissions: a malicious issue could harm your machine",
             );
         }
         Ok(Agents {
@@ -121,7 +120,7 @@ impl Place {
         if let Some(name) = &wanted.repo {
             return match is_repository(name) {
                 true => Ok(name.clone()),
-                false => Err(Error::usage(format!("`{name}` is no OWNER/NAME"))),
+                false => Err(Error::usage(format!("`{name}` is not OWNER/NAME"))),
             };
         }
         let address = main.run(&["remote", "get-url", "origin"]).await;
@@ -129,15 +128,15 @@ impl Place {
         match (named, &wanted.hub) {
             (Some(name), _) => Ok(name),
             (None, Some(_)) => Ok("local".to_owned()),
-            (None, None) => Err(Error::failure(
-                "the remote `origin` names no repository of GitHub",
-            )
-            .hint("`-r OWNER/NAME` does")),
+            (None, None) => Err(
+                Error::failure("the remote `origin` is not a GitHub repository")
+                    .hint("`-r OWNER/NAME` does"),
+            ),
         }
     }
 }
 
-/// Refuses to work where the user's settings trust every folder, those of the agents' trees among them.
+/// Refuses to work if the user's settings trust the folder of the agents' work trees.
 fn refuse_trust(config: &Config, trees: &Path) -> Result<(), Error> {
     let environment = Environment::new(all(&config.environment), trees.to_owned());
     let there = Config::survey(
@@ -149,27 +148,27 @@ fn refuse_trust(config: &Config, trees: &Path) -> Result<(), Error> {
     match there.trust.is_given() {
         false => Ok(()),
         true => Err(Error::failure(format!(
-            "your settings trust `{}`, where agents work on what strangers wrote",
+            "your settings trust `{}`, where agents process untrusted input",
             trees.display()
         ))
-        .hint("take the folder out of `trustedFolders`, or set XDG_STATE_HOME to another place")),
+        .hint("remove the folder from `trustedFolders`, or set XDG_STATE_HOME to another folder")),
     }
 }
 
-/// This program.
+/// Returns the path of this program.
 pub fn program() -> Result<PathBuf, Error> {
     std::env::current_exe()
         .map_err(|error| Error::failure(format!("cannot find this program: {error}")))
 }
 
-/// The issue to be opened, from its file.
+/// Returns title and text of the issue to open, from its file.
 fn template(config: &Config, wanted: &WorkOptions) -> Result<Option<(String, String)>, Error> {
     let Some(name) = &wanted.prompt else {
         return Ok(None);
     };
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.is_empty() || !name.chars().all(is_name) {
-        return Err(Error::usage(format!("`{name}` is no name of a prompt")));
+        return Err(Error::usage(format!("`{name}` is not a valid prompt name")));
     }
     let file = format!("work/prompts/{name}.md");
     let project = config.project_root.join(".ah");
@@ -185,26 +184,26 @@ fn template(config: &Config, wanted: &WorkOptions) -> Result<Option<(String, Str
             .iter()
             .map(|path| path.display().to_string())
             .collect();
-        Error::failure(format!("there is no prompt `{name}`"))
+        Error::failure(format!("prompt not found: `{name}`"))
             .hint(format!("write {}", places.join(" or ")))
     })?;
     Ok(Some((format!("work: {name}"), text)))
 }
 
-/// Where people find the log of this run, in Actions.
+/// Returns the address of this run's log, in Actions.
 fn log(environment: &Environment) -> Option<String> {
     let [server, repository, run] = ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"]
         .map(|name| environment.get(name));
     Some(format!("{}/{}/actions/runs/{}", server?, repository?, run?))
 }
 
-/// Where what lasts and is nobody's to look at is kept.
+/// Returns the folder for the user's persistent private state.
 fn state_folder(environment: &Environment) -> Result<PathBuf, Error> {
     let given = environment.get("XDG_STATE_HOME").map(PathBuf::from);
     let given = given.filter(|folder| folder.is_absolute());
     let folder = given.or_else(|| Some(environment.home()?.join(".local/state")));
     let folder = folder.ok_or_else(|| {
-        Error::failure("no folder for the trees of the work").hint("set HOME or XDG_STATE_HOME")
+        Error::failure("no folder for the work trees").hint("set HOME or XDG_STATE_HOME")
     })?;
     Ok(folder.join("ah"))
 }

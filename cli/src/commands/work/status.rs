@@ -1,4 +1,4 @@
-//! `ah work status`: how far the work is, from what it has written down.
+//! `ah work status`: progress of the work, from its stored state.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::commands::output::{print, print_json};
 use ah_config::Error;
 use ah_terminal::line::preview;
 
-/// Prints it; gives the exit code.
+/// Prints the progress; returns the exit code.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
     let Some(journal) = journal else {
         return match form.json {
             true => print_json(&json!(null)),
-            false => print("no issue is worked on here\n"),
+            false => print("no work in progress here\n"),
         };
     };
     let next = match phase::next(&journal.history(), journal.rework) {
