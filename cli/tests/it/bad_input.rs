@@ -125,7 +125,7 @@ exit code 2
 
 $ ah --setting-sources everywhere go
 error: unknown setting source `everywhere`
-hint: known are user, project and local
+hint: use user, project or local
 exit code 2
 
 $ ah --cd /no/such/folder go
@@ -139,7 +139,7 @@ exit code 2
 
 $ ah --settings {"model":3} go
 error: --settings:1:10: invalid type: integer `3`, expected a string
-hint: correct it there; `--setting-sources` says which settings files are read
+hint: correct the file, or choose the settings files to read with `--setting-sources`
 exit code 2
 
 $ ah --steer hello there
@@ -148,7 +148,7 @@ hint: put the whole message in quotes
 exit code 2
 
 $ ah --steer=
-error: there is no session in this folder
+error: no session in this folder
 hint: `ah "what to do"` begins one, `ah demo` shows one
 exit code 1
 
@@ -158,11 +158,11 @@ hint: for example `debug`, or `ah_agent=trace,info`
 exit code 1
 
 $ ah @99999999999 go
-error: there is no message @99999999999
+error: message not found: @99999999999
 exit code 2
 
 $ ah @3
-error: there is no prompt
+error: no prompt
 hint: ah "what to do", or pipe the prompt in
 exit code 2
 "#);
@@ -178,7 +178,7 @@ hint: there are Explore, general-purpose, Plan
 exit code 2
 
 $ ah -n --resume-session-at 7 go
-error: `--resume-session-at` needs a session to go on with
+error: `--resume-session-at` needs a session to resume
 hint: add `-c`, or `-r ID`
 exit code 2
 ");
@@ -448,8 +448,8 @@ fn a_system_prompt_over_the_limit_is_told_and_nothing_is_sent() {
     };
     insta::assert_snapshot!(shown(&world, &run("999")), @"
         stderr:
-        error: the system prompt alone has about 1000 tokens, and --max-context-tokens allows 999
-        hint: `ah prompt` shows it, and where its parts come from
+        error: the system prompt alone takes about 1000 tokens, more than the 999 that --max-context-tokens allows
+        hint: `ah prompt` shows the prompt and the sources of its parts
         exit code 2
         ");
     assert!(server.requests().is_empty());
@@ -558,7 +558,7 @@ fn files_of_a_project_that_never_end_are_not_read_and_names_do_not_steer_the_ter
     symlink("/dev/zero", world.project().join(".ah/settings.json")).unwrap();
     let ended = world.ah(["-m", &model, "go"]).run().expect(1);
     assert!(
-        ended.stderr.contains("it is no file of up to"),
+        ended.stderr.contains("not a regular file of up to"),
         "{}",
         ended.stderr
     );

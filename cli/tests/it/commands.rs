@@ -26,7 +26,7 @@ fn a_command_of_a_project_that_is_not_trusted_does_not_bring_its_model() {
     assert!(
         ended
             .stderr
-            .contains("does not answer: the project is not trusted"),
+            .contains("is ignored: the project is not trusted"),
         "{}",
         ended.stderr
     );

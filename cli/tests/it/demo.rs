@@ -34,7 +34,7 @@ Both checks pass now.
 The loop in `greet.sh` went over `$*`, which the shell splits into words, so "Grace Hopper" became two names. It goes over `"$@"` now: one argument, one greeting.
 
 --
-A test fails in <folder>. The model is a script; all else is real.
+A test fails in <folder>. The model is scripted; everything else is real.
 
 >>> The test fails. Find out why and repair it.
 
@@ -67,7 +67,7 @@ bash (<n>s)
 
 12.8k in (9.9k cached) / 317 out (13.1k total), $0.0187, 1% of 200.0k [<id>]
 
-The session stays. Look at it:
+The session is kept. To explore it:
   cd <folder>
   <ah> scan      its messages in a line each
   <ah> show 1    one of them

@@ -352,7 +352,7 @@ fn b2_what_cannot_be_embedded_is_refused() {
         $ ah embed
         stderr:
         error: the following required arguments were not provided: <DIR>
-        hint: `ah embed --help` shows what it takes
+        hint: `ah embed --help` shows its options
         exit code 2
         $ ah embed none
         stderr:
@@ -365,7 +365,7 @@ fn b2_what_cannot_be_embedded_is_refused() {
         $ ah embed kit -o .
         stderr:
         error: `<project>` is a folder
-        hint: name a file with -o
+        hint: choose a file with -o
         exit code 1
         $ ah embed kit -o none/ah
         stderr:
@@ -373,22 +373,22 @@ fn b2_what_cannot_be_embedded_is_refused() {
         exit code 1
         $ ah embed . -o ah
         stderr:
-        error: `ah` would lie in the folder that is embedded
-        hint: name another place with -o
+        error: `ah` is inside the folder to embed
+        hint: choose another path with -o
         exit code 1
         $ ah embed link
         stderr:
-        error: `<project>/link/b` is no regular file, so it cannot be embedded
-        hint: put a copy of what is meant in its place
+        error: cannot embed `<project>/link/b`: not a regular file
+        hint: replace it with a copy of its target
         exit code 1
         $ ah embed builtin
         stderr:
-        error: `sys/system.md` is in the folder of built-in files
+        error: `sys/system.md` is in the folder reserved for built-in files
         exit code 1
         $ ah embed settings
         stderr:
         error: settings.json:2:11: invalid type: integer `3`, expected a string
-        hint: correct it there; `--setting-sources` says which settings files are read
+        hint: correct the file, or choose the settings files to read with `--setting-sources`
         exit code 1
         $ ah embed variables
         stderr:
@@ -396,8 +396,8 @@ fn b2_what_cannot_be_embedded_is_refused() {
         exit code 1
         $ ah extract out
         stderr:
-        error: nothing is embedded in this program
-        hint: `ah embed DIR` makes a copy with a folder in it; --builtin writes what is built in
+        error: this program has no embedded files
+        hint: `ah embed DIR` makes a copy with embedded files; --builtin extracts the built-in files
         exit code 1
         ");
     assert!(!world.file("ah").exists() && !world.file("out").exists());
@@ -424,7 +424,7 @@ fn b2_a_damaged_archive_is_told_and_the_program_still_runs() {
         fs::write(elsewhere.file("tool"), damaged).unwrap();
         let ended = tool(&elsewhere, ["-n", "-m", &model, "go"]).run();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Done.\n"));
-        let told = "error: what is embedded in this program is damaged: ";
+        let told = "error: the files embedded in this program are damaged: ";
         assert!(ended.stderr.starts_with(told), "{ended:?}");
         let ended = tool(&elsewhere, ["extract", "out"]).run();
         assert_eq!(ended.code, Some(1), "{ended:?}");

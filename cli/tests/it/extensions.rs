@@ -238,10 +238,10 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
         </file>
         "#);
     insta::assert_snapshot!(steady(&world, &ended.stderr), @r#"
-        `<project>` is not trusted, so this of it does not count: .ah/bin, .ah/commands/look.md, .ah/skills/evil/tools
-        hint: --trust makes it count for once, `trustedFolders` in your own settings for good
+        `<project>` is not trusted; ignored: .ah/bin, .ah/commands/look.md, .ah/skills/evil/tools
+        hint: use --trust for one run, or add it to `trustedFolders` in your own settings
         warning: <project>/.ah/commands/look.md: `touch ../harm` is not run: the project is not trusted
-        warning: <project>/.ah/commands/look.md: `../home/secret` is not read: it lies outside of a project that is not trusted
+        warning: <project>/.ah/commands/look.md: `../home/secret` is not read: it is outside of an untrusted project
         >>> See [`touch ../harm` was not run: the project is not trusted] @../home/secret and @note.
 
         <file path="note">

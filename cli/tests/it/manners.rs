@@ -253,7 +253,7 @@ fn a_program_that_leaves_the_input_open_is_not_waited_for() {
 stdout:
 Yes.
 stderr:
-warning: standard input gave nothing for 3 seconds and is left alone
+warning: no data on standard input for 3 seconds; ignoring it
 >>> go
 exit code 0
 ");

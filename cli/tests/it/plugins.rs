@@ -73,9 +73,8 @@ fn a_plugin_in_a_project_that_is_not_trusted_runs_nothing() {
     assert!(told.system.contains("<name>shop:count</name>"));
     let shown = steady(&world, &ended.stderr);
     assert!(
-        shown.contains(
-            "is not trusted, so this of it does not count: tools/shop/.mcp.json, tools/shop/hooks/hooks.json"
-        ),
+        shown
+            .contains("is not trusted; ignored: tools/shop/.mcp.json, tools/shop/hooks/hooks.json"),
         "{shown}"
     );
     let (told, _) = asked(&world, &[&arguments[..], &["--trust"]].concat());
@@ -104,9 +103,9 @@ fn what_is_no_plugin_is_told_of() {
     let lines = steady(&world, &ended.stderr);
     let lines = lines.lines().filter(|line| line.contains("the plugin"));
     insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
-warning: the plugin `<project>/bad` is left out: `a b` is no name for a plugin: letters, digits, `-` and `_` are
+warning: the plugin `<project>/bad` is left out: `a b` is not a valid plugin name; use letters, digits, `-` and `_`
 warning: the plugin `<project>/worse` is left out: .claude-plugin/plugin.json: EOF while parsing an object at line 1 column 1
 warning: the plugin `<project>/none` is left out: No such file or directory (os error 2)
-warning: the plugin `<project>/plain` is left out: there is another one that is called `plain`
+warning: the plugin `<project>/plain` is left out: another plugin has the name `plain`
 ");
 }

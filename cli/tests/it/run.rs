@@ -211,7 +211,7 @@ exit code 3
 ");
     insta::assert_snapshot!(run("script:free.yaml"), @r#"
 stderr:
-error: the price of free is not known, so `--max-budget-usd` cannot hold
+error: the price of free is unknown, so `--max-budget-usd` cannot be enforced
 hint: give its price per million tokens in `.ah/models.json`: {"models": {"free": {"price": {"input": 3, "output": 15}}}}
 exit code 1
 "#);
@@ -417,7 +417,7 @@ fn steering_and_follow_ups_from_another_process_reach_the_running_model() {
         .run();
     insta::assert_snapshot!(shown(&world, &sent), @"
 stderr:
-left with session <id>
+queued for session <id>
 exit code 0
 ");
     world.write("go", "");

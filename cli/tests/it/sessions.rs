@@ -134,13 +134,13 @@ fn what_cannot_be_chosen_is_told() {
         .collect();
     insta::assert_snapshot!(pages.join("\n\n"), @"
 stderr:
-error: there is no session to go on with
-hint: leave `-c` or `-r` out to begin one
+error: no session to resume
+hint: omit `-c` or `-r` to start one
 exit code 1
 
 stderr:
-error: there is no session to go on with
-hint: leave `-c` or `-r` out to begin one
+error: no session to resume
+hint: omit `-c` or `-r` to start one
 exit code 1
 
 stderr:
@@ -154,8 +154,8 @@ hint: `ah sessions` lists them
 exit code 1
 
 stderr:
-error: `--no-session-persistence` keeps nothing, and a session was chosen to be kept
-hint: leave one of them out
+error: `--no-session-persistence` stores nothing, but a stored session was chosen
+hint: omit one of them
 exit code 2
 
 stderr:
@@ -174,8 +174,8 @@ hint: `ah --help` lists all options and commands
 exit code 2
 
 stderr:
-error: `--session-id` names a new session, and another one was chosen
-hint: add `--fork-session` to go on in a copy of that name
+error: `--session-id` names a new session, but an existing one was chosen
+hint: add `--fork-session` to continue in a copy with that id
 exit code 2
 
 stderr:
@@ -242,7 +242,7 @@ fn sessions_are_listed_named_and_removed() {
     let talks = Talks::new();
     insta::assert_snapshot!(shown(&talks.world, &talks.world.ah(["sessions"]).run()), @"
 stderr:
-there is no session in this folder yet
+no session in this folder yet
 exit code 0
 ");
     talks
@@ -295,7 +295,7 @@ hint: `ah sessions` lists them
 exit code 1
 
 stderr:
-error: a name is needed
+error: the name is empty
 exit code 2
 
 stderr:
@@ -305,7 +305,7 @@ exit code 1
 
 stderr:
 error: the following required arguments were not provided: <SESSION>...
-hint: `ah sessions --help` shows what it takes
+hint: `ah sessions --help` shows its options
 exit code 2
 ");
     assert_eq!(talks.prompts().len(), 2);

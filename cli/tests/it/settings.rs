@@ -227,31 +227,31 @@ fn faults_and_unknown_keys_are_told_with_their_place() {
     });
     insta::assert_snapshot!(pages.join("\n\n"), @"
 error: <project>/.ah/settings.json:2:12: invalid type: integer `3`, expected a string
-hint: correct it there; `--setting-sources` says which settings files are read
+hint: correct the file, or choose the settings files to read with `--setting-sources`
 exit code 1
 
 error: <project>/.ah/settings.json:2:29: `Bash(` is not a rule: expected `Tool` or `Tool(content)`
-hint: correct it there; `--setting-sources` says which settings files are read
+hint: correct the file, or choose the settings files to read with `--setting-sources`
 exit code 1
 
 error: <project>/.ah/settings.json:1:33: unknown permission mode `never`; known are default, acceptEdits, plan, dontAsk, delegate, bypassPermissions
-hint: correct it there; `--setting-sources` says which settings files are read
+hint: correct the file, or choose the settings files to read with `--setting-sources`
 exit code 1
 
 error: <project>/.ah/settings.json:1:21: unknown variant `often`, expected one of `auto`, `serial`, `parallel`
-hint: correct it there; `--setting-sources` says which settings files are read
+hint: correct the file, or choose the settings files to read with `--setting-sources`
 exit code 1
 
 error: <project>/.ah/settings.json:1:15: key must be a string
-hint: correct it there; `--setting-sources` says which settings files are read
+hint: correct the file, or choose the settings files to read with `--setting-sources`
 exit code 1
 
 error: <project>/.ah/settings.json:1:8: EOF while parsing an object
-hint: correct it there; `--setting-sources` says which settings files are read
+hint: correct the file, or choose the settings files to read with `--setting-sources`
 exit code 1
 
 error: <project>/.ah/settings.json:1:1: invalid type: sequence, expected a map
-hint: correct it there; `--setting-sources` says which settings files are read
+hint: correct the file, or choose the settings files to read with `--setting-sources`
 exit code 1
 
 warning: <project>/.ah/settings.json:2: unknown setting `modle`
@@ -275,7 +275,7 @@ fn settings_of_a_project_that_is_not_trusted_are_left_out_where_they_cannot_be_r
     assert!(
         ended
             .stderr
-            .contains("EOF while parsing a value; the file does not count"),
+            .contains("EOF while parsing a value; the file is ignored"),
         "{}",
         ended.stderr
     );
@@ -310,12 +310,12 @@ ok       model        haiku (<project>/.claude/settings.json)
 ok       network      HTTPS_PROXY=http://…@proxy:1
 ok       settings     <project>/.claude/settings.json
 problem  settings     <project>/.ah/settings.json:2:12: invalid type: integer `3`, expected a string
-                      hint: correct it there; `--setting-sources` says which settings files are read
+                      hint: correct the file, or choose the settings files to read with `--setting-sources`
 note     settings     <project>/.claude/settings.json:1: unknown setting `hoks`
 ok       trust        <project> is trusted (--trust)
 problem  models       the model catalogue <project>/.ah/models.json is not valid: EOF while parsing an object at line 1 column 1
                       hint: `ah models --json` shows what an entry holds
-ok       sessions     0 in this folder, all sound
+ok       sessions     0 in this folder, all intact
 ok       terminal     stdout is no terminal, stderr is no terminal, 80 columns, no colours
 ok       shell        /usr/bin/bash
 exit code 1

@@ -74,7 +74,7 @@ fn where_there_is_no_sandbox_a_run_without_a_person_only_reads() {
         (
             &["--dangerously-skip-permissions"],
             (true, true),
-            "tools run unasked and with your rights: `<home>` holds",
+            "tools run without questions and with your full permissions: `<home>` holds",
         ),
     ] {
         let world = World::new();

@@ -152,7 +152,7 @@ exit code 0
 $ ah show 3 --output
 stderr:
 error: message @3 has no tool calls
-hint: `ah scan` shows which messages have them
+hint: `ah scan` lists the messages
 exit code 1
 ");
     insta::assert_snapshot!(run(&world, "usage"), @"
@@ -327,7 +327,7 @@ fn a_session_can_be_changed_and_goes_on_from_there() {
     insta::assert_snapshot!(pages(&world, ["checkout @3", "scan", "branches"]), @"
 $ ah checkout @3
 stdout:
-the next prompt follows @3
+the next prompt continues from @3
 exit code 0
 
 $ ah scan
@@ -397,31 +397,31 @@ fn what_is_not_there_is_told_with_1_and_what_makes_no_sense_with_2() {
 $ ah show 77
 stderr:
 error: message not found: @77
-hint: `ah tree` shows which messages there are
+hint: `ah tree` shows all messages
 exit code 1
 
 $ ah checkout @77
 stderr:
 error: message not found: @77
-hint: `ah tree` shows which messages there are
+hint: `ah tree` shows all messages
 exit code 1
 
 $ ah branch rm 77
 stderr:
 error: message not found: @77
-hint: `ah tree` shows which messages there are
+hint: `ah tree` shows all messages
 exit code 1
 
 $ ah rmm 1 77
 stderr:
 error: message not found: @77
-hint: `ah tree` shows which messages there are
+hint: `ah tree` shows all messages
 exit code 1
 
 $ ah diff 1 77
 stderr:
 error: message not found: @77
-hint: `ah tree` shows which messages there are
+hint: `ah tree` shows all messages
 exit code 1
 
 $ ah diff 0 0
@@ -449,7 +449,7 @@ exit code 2
 $ ah checkout
 stderr:
 error: the following required arguments were not provided: <@N>
-hint: `ah checkout --help` shows what it takes
+hint: `ah checkout --help` shows its options
 exit code 2
 
 $ ah branch
@@ -467,19 +467,19 @@ exit code 2
 $ ah rmm
 stderr:
 error: the following required arguments were not provided: <N>...
-hint: `ah rmm --help` shows what it takes
+hint: `ah rmm --help` shows its options
 exit code 2
 
 $ ah diff 1
 stderr:
 error: the following required arguments were not provided: <@B>
-hint: `ah diff --help` shows what it takes
+hint: `ah diff --help` shows its options
 exit code 2
 
 $ ah export --format pdf
 stderr:
 error: invalid value `pdf` for `--format <FORMAT>` [possible values: md, jsonl, html]
-hint: `ah export --help` shows what it takes
+hint: `ah export --help` shows its options
 exit code 2
 
 $ ah show 1 2
@@ -505,49 +505,49 @@ exit code 2
     insta::assert_snapshot!(steady(&empty, &pages(&empty, lines)), @r#"
 $ ah scan
 stderr:
-error: there is no session in this folder
+error: no session in this folder
 hint: `ah "what to do"` begins one, `ah demo` shows one
 exit code 1
 
 $ ah show
 stderr:
-error: there is no session in this folder
+error: no session in this folder
 hint: `ah "what to do"` begins one, `ah demo` shows one
 exit code 1
 
 $ ah tree
 stderr:
-error: there is no session in this folder
+error: no session in this folder
 hint: `ah "what to do"` begins one, `ah demo` shows one
 exit code 1
 
 $ ah usage
 stderr:
-error: there is no session in this folder
+error: no session in this folder
 hint: `ah "what to do"` begins one, `ah demo` shows one
 exit code 1
 
 $ ah export
 stderr:
-error: there is no session in this folder
+error: no session in this folder
 hint: `ah "what to do"` begins one, `ah demo` shows one
 exit code 1
 
 $ ah checkout 1
 stderr:
-error: there is no session in this folder
+error: no session in this folder
 hint: `ah "what to do"` begins one, `ah demo` shows one
 exit code 1
 
 $ ah --steer x
 stderr:
-error: there is no session in this folder
+error: no session in this folder
 hint: `ah "what to do"` begins one, `ah demo` shows one
 exit code 1
 
 $ ah --db none.db tree
 stderr:
-error: there is no session in `<project>/none.db`
+error: no session in `<project>/none.db`
 exit code 1
 
 $ ah --name x tree

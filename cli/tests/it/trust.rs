@@ -39,8 +39,8 @@ fn an_untrusted_project_neither_runs_nor_redirects() {
         stdout:
         I may not.
         stderr:
-        `<project>` is not trusted, so this of it does not count: .ah/settings.json (providers, permissions.allow, env, trustedFolders, permissions.defaultMode)
-        hint: --trust makes it count for once, `trustedFolders` in your own settings for good
+        `<project>` is not trusted; ignored: .ah/settings.json (providers, permissions.allow, env, trustedFolders, permissions.defaultMode)
+        hint: use --trust for one run, or add it to `trustedFolders` in your own settings
         >>> go
         ✗ Bash (<n>s)
           $ touch ran
@@ -105,8 +105,8 @@ fn the_doctor_tells_whether_the_folder_is_trusted() {
         lines.extend(page.lines().skip(line).take(2).map(str::to_owned));
     }
     insta::assert_snapshot!(lines.join("\n"), @"
-        note     trust        <project> is not trusted; does not count: .ah/settings.json (providers, permissions.allow, env, trustedFolders, permissions.defaultMode), .env (ANTHROPIC_API_KEY)
-                              hint: --trust makes it count for once, `trustedFolders` in your own settings for good
+        note     trust        <project> is not trusted; ignored: .ah/settings.json (providers, permissions.allow, env, trustedFolders, permissions.defaultMode), .env (ANTHROPIC_API_KEY)
+                              hint: use --trust for one run, or add it to `trustedFolders` in your own settings
         ok       trust        <project> is trusted (--trust)
         ok       models       138 known
         ");

@@ -325,7 +325,7 @@ fn options_and_settings_reach_the_request() {
     for model in ["opus", "haiku"] {
         let options = ["-m", model, "-n", "--effort", "xhigh", "--tools", "", "go"];
         let ended = world.asking(&server, options).run().expect(0);
-        let left_out = format!("{model} is asked without `temperature`, `topP`, which it does not");
+        let left_out = format!("{model} does not support `temperature`, `topP`; ignored");
         assert!(ended.stderr.contains(&left_out), "{}", ended.stderr);
     }
     let options = [

@@ -36,7 +36,7 @@ fn an_issue_becomes_a_branch_and_a_pull_request() {
     check: pass
     act …
     act: done
-    success: see o/work/ for all that was left
+    success: see o/work/ for details
     ");
     assert_eq!(ended.stdout, "");
     assert_eq!(server.refusals(), Vec::<String>::new());
@@ -130,7 +130,7 @@ fn a_review_that_asks_for_more_is_answered_twice() {
     check: pass
     act …
     act: done
-    success: see o/work/ for all that was left
+    success: see o/work/ for details
     ");
     assert_eq!(site.pushed("work/7").lines().count(), 4);
     assert_eq!(github.pulls().len(), 1);
@@ -180,7 +180,7 @@ fn convergence_does_it_again_with_the_review_as_feedback() {
     check: pass
     act …
     act: done
-    success: see o/work/ for all that was left
+    success: see o/work/ for details
     ");
     assert_eq!(site.artifact("do/feedback.md"), "## Verdict\nas it says\n");
     assert_eq!(site.pushed("work/7").lines().count(), 3);
@@ -223,7 +223,7 @@ fn phases_one_by_one_do_nothing_twice() {
     let server = Server::new(turns.concat());
     let ended = site.work(&server, ["do"]).run().expect(0);
     insta::assert_snapshot!(ended.stderr, @r"
-    Going on with #7: Greet in Latin
+    Continuing with #7: Greet in Latin
     do …
     do: done
     done: see o/work/
@@ -242,7 +242,7 @@ fn nothing_is_begun_where_there_is_nothing_or_too_much() {
     let server = Server::new([says("unused")]);
     let summary = || -> Value { serde_json::from_str(&site.artifact("summary.json")).unwrap() };
     let idle = site.on(&github, &server, []).run().expect(0);
-    assert_eq!(idle.stderr, "No issue waits (label `todo`).\n");
+    assert_eq!(idle.stderr, "No open issue with label `todo`.\n");
     assert_eq!(summary()["status"], "no_issues");
     github.open(7, "Greet in Latin", "", &["todo"]);
     github.open_pulls(5);
@@ -252,7 +252,7 @@ fn nothing_is_begun_where_there_is_nothing_or_too_much() {
     let full = site.on(&github, &server, []).run().expect(0);
     assert_eq!(
         full.stderr,
-        "More than 4 pull requests are open; nothing is begun.\n"
+        "More than 4 pull requests are open; no new work is started.\n"
     );
     assert_eq!(summary()["status"], "pr_limit");
     assert_eq!(github.issue(7).labels, ["todo"]);

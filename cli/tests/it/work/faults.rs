@@ -200,7 +200,7 @@ fn a_limit_that_lasts_is_said_and_the_work_goes_on_later() {
     );
     let ended = site.on(&github, &server, []).run().expect(0);
     assert!(
-        ended.stderr.starts_with("Going on with #7"),
+        ended.stderr.starts_with("Continuing with #7"),
         "{}",
         ended.stderr
     );
@@ -217,9 +217,7 @@ fn a_token_that_is_none_is_said() {
         .run()
         .expect(1);
     assert!(
-        without
-            .stderr
-            .contains("error: there is no token for GitHub"),
+        without.stderr.contains("error: no token for GitHub"),
         "{}",
         without.stderr
     );

@@ -67,7 +67,7 @@ fn an_agent_goes_on_where_it_was_killed() {
         running.kill();
         let ended = site.on(&github, &server, []).run().expect(0);
         let word = phase.split(' ').next().unwrap();
-        let first = format!("Going on with #7: Greet in Latin\n{word} …\n");
+        let first = format!("Continuing with #7: Greet in Latin\n{word} …\n");
         assert!(
             ended.stderr.starts_with(&first),
             "{phase}: {}",
@@ -141,7 +141,7 @@ fn an_interrupt_ends_the_agents_and_the_work_goes_on_later() {
     assert!(
         ended
             .stderr
-            .ends_with("error: interrupted\nhint: the same command goes on\n"),
+            .ends_with("error: interrupted\nhint: run the same command to continue\n"),
         "{}",
         ended.stderr
     );

@@ -99,7 +99,7 @@ fn the_demo_of_the_work_needs_no_network() {
         .replace(folder, "<folder>")
         .replace(env!("CARGO_BIN_EXE_ah"), "<ah>");
     insta::assert_snapshot!(shown, @r"
-    Three issues wait in <folder>. The model is a script and GitHub a folder; all else is real.
+    Three issues are open in <folder>. The model is scripted and GitHub is a folder; everything else is real.
 
     Working on #7: Names of two words are greeted as two people
     plan …
@@ -223,6 +223,6 @@ fn a_change_stays_only_if_the_number_gets_smaller() {
     work(&["reset"]).expect(0);
     assert_eq!(
         work(&["log"]).expect(0).stdout,
-        "no benchmark was started here\n"
+        "no benchmark has been started here\n"
     );
 }
