@@ -44,5 +44,5 @@ pub use session::Session;
 pub use settings::{SessionSettings, ToolConcurrency};
 pub use stop::Stop;
 pub use structured::AnswerForm;
-pub use subagent::{MAX_RUNNING, SubagentKinds, Subagents};
+pub use subagent::{ALIASES, INHERIT, MAX_RUNNING, SubagentKinds, Subagents};
 pub use toolbox::Toolbox;

@@ -21,6 +21,7 @@ use serde_json::json;
 use crate::agents::{Agent, Agents, MemoryScope};
 use crate::skills::Skills;
 use crate::{Controls, Ports, SessionSettings};
+pub use begin::{ALIASES, INHERIT};
 pub use registry::MAX_RUNNING;
 use registry::SubagentRegistry;
 

@@ -3,11 +3,11 @@
 //! [`options`] and [`subcommands`] define the command line as typed; [`Invocation`] is its meaning. Nothing here reads
 //! a file or the environment.
 
-mod faults;
 mod grammar;
 pub mod json;
 pub mod options;
 mod overrides;
+mod parse_error;
 pub mod session;
 pub mod subcommands;
 mod words;
@@ -22,13 +22,13 @@ use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand as _};
 
 use ah::plan::SessionPlan;
 use ah_config::Error;
-use faults::explain;
 use grammar::WITHOUT_MEANING;
 pub use grammar::command;
 use options::{InputFormat, Options, OutputFormat, OutputOptions};
+use parse_error::explain;
 use session::plan;
 use subcommands::Subcommands;
-pub use words::Names;
+pub use words::KnownNames;
 use words::Sorted;
 
 /// A parsed command line.
@@ -50,7 +50,7 @@ pub struct Invocation {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Runs the agent.
-    Run(Prompt),
+    Run(TypedPrompt),
     /// Queues messages for a session.
     Mail,
     /// Runs a subcommand.
@@ -61,7 +61,7 @@ pub enum Action {
 
 /// A typed prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prompt {
+pub struct TypedPrompt {
     /// The message to fork at (`@N`).
     pub fork_at: Option<u32>,
     /// The text; `None` to read standard input.
@@ -69,7 +69,7 @@ pub struct Prompt {
 }
 
 /// Parses a command line (without the program's name).
-pub fn parse(arguments: Vec<OsString>, names: &Names<'_>) -> Result<Invocation, Error> {
+pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocation, Error> {
     let interface = interface_of(&arguments);
     let main = grammar::main().args(grammar::foreign());
     let sorted = words::sort(arguments, &main, Subcommands::has_subcommand, names);
@@ -219,7 +219,7 @@ fn check_formats(output: &OutputOptions) -> Result<(), Error> {
 }
 
 /// Parses the words of a prompt; a first word `@N` is the message to fork at.
-fn prompt(words: Vec<OsString>) -> Result<Prompt, Error> {
+fn prompt(words: Vec<OsString>) -> Result<TypedPrompt, Error> {
     let mut texts = Vec::with_capacity(words.len());
     for word in words {
         texts.push(word.into_string().map_err(|word| {
@@ -242,7 +242,7 @@ fn prompt(words: Vec<OsString>) -> Result<Prompt, Error> {
         None => None,
     };
     let text = texts[usize::from(fork_at.is_some())..].join(" ");
-    Ok(Prompt {
+    Ok(TypedPrompt {
         fork_at,
         text: Some(text).filter(|text| !text.is_empty()),
     })

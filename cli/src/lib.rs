@@ -20,7 +20,7 @@ use ah_conversation::{Environment, Interface};
 use ah_terminal::exit::{of_error, output_error};
 use ah_terminal::{note, report, trust, warn};
 use args::subcommands::Subcommands;
-use args::{Action, Invocation, Names, interface_of};
+use args::{Action, Invocation, KnownNames, interface_of};
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -39,7 +39,7 @@ pub fn main() -> ExitCode {
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Invocation, Error> {
-    let names = Names {
+    let names = KnownNames {
         is_tool: &commands::is_tool,
         is_session: &commands::is_session,
     };
@@ -55,9 +55,9 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
     }
     let (plan, options) = (&invocation.session, &invocation.options);
     let environment = environment::read(options.settings.cd.as_deref())?;
-    let overlay = Overlay::of_process().unwrap_or_else(|fault| {
+    let overlay = Overlay::of_process().unwrap_or_else(|error| {
         // The program itself is intact, and may be needed for the repair.
-        report(&commands::embed::damaged(&fault));
+        report(&commands::embed::damaged(&error));
         Overlay::default()
     });
     let mut config = match invocation.action {

@@ -107,7 +107,7 @@ pub struct Config {
     /// Trust in the project, and the files that are ignored without it.
     pub trust: Trust,
     /// Errors in settings files. Only diagnostic commands continue in spite of them.
-    pub faults: Vec<Error>,
+    pub errors: Vec<Error>,
     /// Choices for this run that no setting makes.
     pub run: RunOptions,
 }

@@ -28,11 +28,18 @@ impl ConversationConfig {
 
     /// Returns key, value and origin of the settings in force.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, Value, &Origin)> {
-        let editor_mode =
-            { self.editor_mode.iter() }.map(|set| ("editorMode", json!(set.value), &set.origin));
-        let status_line =
-            { self.status_line.iter() }.map(|set| ("statusLine", json!(set.value), &set.origin));
-        let notify = { self.notify.iter() }.map(|set| ("notify", json!(set.value), &set.origin));
+        let editor_mode = self
+            .editor_mode
+            .iter()
+            .map(|set| ("editorMode", json!(set.value), &set.origin));
+        let status_line = self
+            .status_line
+            .iter()
+            .map(|set| ("statusLine", json!(set.value), &set.origin));
+        let notify = self
+            .notify
+            .iter()
+            .map(|set| ("notify", json!(set.value), &set.origin));
         editor_mode.chain(status_line).chain(notify)
     }
 }

@@ -4,16 +4,19 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::config::Config;
-use crate::entry::Entry;
+use crate::entry::SettingEntry;
 use crate::origin::Sourced;
 
-fn entry<'a, T: Serialize>(key: &'static str, set: Option<&'a Sourced<T>>) -> Option<Entry<'a>> {
+fn entry<'a, T: Serialize>(
+    key: &'static str,
+    set: Option<&'a Sourced<T>>,
+) -> Option<SettingEntry<'a>> {
     set.map(|set| (key, json!(set.value), &set.origin))
 }
 
 impl Config {
     /// Returns key, value and origin of the settings in force, as `ah config show` lists them.
-    pub fn entries(&self) -> Vec<Entry<'_>> {
+    pub fn entries(&self) -> Vec<SettingEntry<'_>> {
         let mut entries = vec![("model", json!(self.model.value), &self.model.origin)];
         entries.extend(entry("fallbackModel", self.fallback_model.as_ref()));
         entries.extend(entry("compactionModel", self.compaction_model.as_ref()));
@@ -62,12 +65,12 @@ impl Config {
             );
         }
         for hook in &self.hooks {
-            let told = json!(format!(
+            let summary = json!(format!(
                 "{}: {}",
                 hook.value.event.as_str(),
                 hook.value.command
             ));
-            entries.push(("hooks", told, &hook.origin));
+            entries.push(("hooks", summary, &hook.origin));
         }
         for folder in &self.directories {
             let key = "permissions.additionalDirectories";

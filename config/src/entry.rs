@@ -5,4 +5,4 @@ use serde_json::Value;
 use crate::origin::Origin;
 
 /// Key, value and origin of a setting.
-pub type Entry<'a> = (&'static str, Value, &'a Origin);
+pub type SettingEntry<'a> = (&'static str, Value, &'a Origin);

@@ -19,7 +19,7 @@ use ah_conversation::{Embedded, Interface, Layer};
 const MAX_DEPTH: usize = 4;
 
 /// A text file of a layer.
-struct Text {
+struct TextFile {
     layer: Layer,
     /// The plugin that it is from; prefix of its name.
     plugin: Option<String>,
@@ -44,7 +44,7 @@ pub fn skills(config: &Config) -> (Skills, Vec<String>) {
                 name: file.named(&skill.name),
                 ..skill
             }),
-            Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
+            Err(error) => warnings.push(format!("{}:{error}", file.location.display())),
         }
     }
     (skills, warnings)
@@ -63,14 +63,14 @@ pub fn commands(config: &Config) -> (SlashCommands, Vec<String>) {
         let path = Path::new(file.plugin.as_deref().unwrap_or_default()).join(&file.path);
         match SlashCommand::parse(&file.text, &path, &file.location, file.layer) {
             Ok(command) => commands.add(command),
-            Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
+            Err(error) => warnings.push(format!("{}:{error}", file.location.display())),
         }
     }
     (commands, warnings)
 }
 
 /// Returns the Markdown files in the folder `kind` of each layer, lowest precedence first.
-fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) -> Vec<Text> {
+fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) -> Vec<TextFile> {
     let mut texts = Vec::new();
     for (layer, below) in [(Layer::BuiltIn, Embedded::BUILT_IN), (Layer::Embedded, "")] {
         let folder = Path::new(Embedded::ROOT).join(below).join(kind);
@@ -80,7 +80,7 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
                 .unwrap_or(&location)
                 .to_owned();
             if is_markdown(&path) && path.iter().count() <= depth {
-                texts.push(Text {
+                texts.push(TextFile {
                     layer,
                     plugin: None,
                     text: String::from_utf8_lossy(&file.content).into_owned(),
@@ -111,17 +111,14 @@ fn found(
     depth: usize,
     (layer, plugin): (Layer, Option<&str>),
     warnings: &mut Vec<String>,
-) -> Vec<Text> {
+) -> Vec<TextFile> {
     let mut locations = Vec::new();
-    let folder = match place.is_file() {
-        true => {
-            locations.push(place.to_owned());
-            place.parent().unwrap_or(place)
-        }
-        false => {
-            walk(place, depth, &mut locations, warnings);
-            place
-        }
+    let folder = if place.is_file() {
+        locations.push(place.to_owned());
+        place.parent().unwrap_or(place)
+    } else {
+        walk(place, depth, &mut locations, warnings);
+        place
     };
     locations.sort();
     let mut texts = Vec::new();
@@ -131,7 +128,7 @@ fn found(
             .unwrap_or(&location)
             .to_owned();
         match found_file::instructions(&location) {
-            Ok(text) => texts.push(Text {
+            Ok(text) => texts.push(TextFile {
                 layer,
                 plugin: plugin.map(str::to_owned),
                 location,
@@ -146,7 +143,7 @@ fn found(
     texts
 }
 
-impl Text {
+impl TextFile {
     /// Returns the name of the file for an entry called `name`.
     fn named(&self, name: &str) -> String {
         match &self.plugin {

@@ -15,11 +15,12 @@ const MAX_SETTINGS: u64 = 16 << 20;
 pub fn bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     // Checked before opening: opening a pipe waits for a writer.
     let metadata = fs::metadata(path)?;
-    match metadata.is_file() && metadata.len() <= limit {
-        true => fs::read(path),
-        false => Err(io::Error::other(format!(
+    if metadata.is_file() && metadata.len() <= limit {
+        fs::read(path)
+    } else {
+        Err(io::Error::other(format!(
             "not a regular file of up to {limit} bytes"
-        ))),
+        )))
     }
 }
 
@@ -30,7 +31,7 @@ pub fn bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// If it cannot be read, or is not a regular text file.
 pub fn text(path: &Path) -> io::Result<String> {
     let bytes = bytes(path, MAX_SETTINGS)?;
-    String::from_utf8(bytes).map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// Maximum size of a file with instructions in bytes.

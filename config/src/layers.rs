@@ -56,7 +56,7 @@ impl SettingsSource {
 /// The settings files that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sources {
-    /// Those of the user's folders.
+    /// Settings of the user's folders.
     pub user: bool,
     /// `settings.json` of the project.
     pub project: bool,
@@ -117,17 +117,17 @@ pub struct Folders {
 
 /// Result of reading all sources.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Found {
+pub struct LoadedLayers {
     /// The layers, highest precedence first.
     pub layers: Vec<Layer>,
     /// Warnings about unknown keys.
     pub warnings: Vec<String>,
     /// Errors of unreadable files, each with whether the file is part of the project.
-    pub faults: Vec<(bool, Error)>,
+    pub errors: Vec<(bool, Error)>,
 }
 
-impl Found {
-    fn add(&mut self, origin: Origin, text: &str, whose: Whose) {
+impl LoadedLayers {
+    fn add(&mut self, origin: Origin, text: &str, whose: FileOwner) {
         match settings::read(&origin.to_string(), text, whose.is_foreign) {
             Ok((settings, unknown)) => {
                 self.layers.push(Layer {
@@ -137,21 +137,21 @@ impl Found {
                 });
                 self.warnings.extend(unknown);
             }
-            Err(fault) => self.faults.push((whose.is_project, fault)),
+            Err(error) => self.errors.push((whose.is_project, error)),
         }
     }
 }
 
 /// The owner of a settings file.
 #[derive(Debug, Clone, Copy)]
-struct Whose {
+struct FileOwner {
     is_project: bool,
     /// Whether it may have keys for another agent only.
     is_foreign: bool,
 }
 
 /// Settings typed by the user, or embedded in the executable.
-const OWN: Whose = Whose {
+const OWN: FileOwner = FileOwner {
     is_project: false,
     is_foreign: false,
 };
@@ -162,8 +162,8 @@ pub fn read(
     sources: Sources,
     given: Option<&SettingsSource>,
     embedded: Option<&str>,
-) -> Found {
-    let mut found = Found::default();
+) -> LoadedLayers {
+    let mut found = LoadedLayers::default();
     match given {
         Some(SettingsSource::Inline(settings, warnings)) => {
             found.layers.push(Layer {
@@ -176,23 +176,23 @@ pub fn read(
         Some(SettingsSource::File(path)) => match fs::read_to_string(path) {
             Ok(text) => found.add(Origin::File(path.clone()), &text, OWN),
             Err(error) => {
-                let fault = unreadable(path, &error);
-                let fault = fault.hint("`--settings` takes a file, or JSON that begins with `{`");
-                found.faults.push((false, fault));
+                let error = unreadable(path, &error);
+                let error = error.hint("`--settings` takes a file, or JSON that begins with `{`");
+                found.errors.push((false, error));
             }
         },
         None => {}
     }
     // An invalid value of an option is a usage error.
-    for (_, fault) in &mut found.faults {
-        fault.kind = ErrorKind::Usage;
+    for (_, error) in &mut found.errors {
+        error.kind = ErrorKind::Usage;
     }
     for (path, whose) in files(folders, sources) {
         match found_file::text(&path) {
             Ok(text) => found.add(Origin::File(path), &text, whose),
             Err(error) if is_absence(&error) => {}
             Err(error) => found
-                .faults
+                .errors
                 .push((whose.is_project, unreadable(&path, &error))),
         }
     }
@@ -203,14 +203,14 @@ pub fn read(
 }
 
 /// Returns the paths of possible files, highest precedence first.
-fn files(folders: &Folders, sources: Sources) -> Vec<(PathBuf, Whose)> {
+fn files(folders: &Folders, sources: Sources) -> Vec<(PathBuf, FileOwner)> {
     let mut files = Vec::new();
     for (name, counts) in [
         ("settings.local.json", sources.local),
         ("settings.json", sources.project),
     ] {
         for (folder, is_foreign) in [(".ah", false), (".claude", true)] {
-            let whose = Whose {
+            let whose = FileOwner {
                 is_project: true,
                 is_foreign,
             };
@@ -221,7 +221,7 @@ fn files(folders: &Folders, sources: Sources) -> Vec<(PathBuf, Whose)> {
         }
     }
     if sources.user {
-        let whose = |is_foreign| Whose {
+        let whose = |is_foreign| FileOwner {
             is_project: false,
             is_foreign,
         };

@@ -43,7 +43,7 @@ pub mod web;
 
 pub use concurrency::Concurrency;
 pub use config::Config;
-pub use entry::Entry;
+pub use entry::SettingEntry;
 pub use error::{Error, ErrorKind};
 pub use keeping::Keeping;
 pub use mcp::parse_servers;

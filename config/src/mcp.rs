@@ -21,7 +21,7 @@ const FILE: &str = ".mcp.json";
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const CALL_TIMEOUT: Duration = Duration::from_secs(600);
 
-type Found = BTreeMap<String, Sourced<ServerEntry>>;
+type ServersByName = BTreeMap<String, Sourced<ServerEntry>>;
 
 /// Returns the servers of all sources. Of servers with the same name, the first counts: command line, project settings,
 /// `.mcp.json`, other settings. `project` holds the folders whose files count, nearest first.
@@ -34,12 +34,12 @@ pub(crate) fn find(
     layers: &[Layer],
     project: Option<&[PathBuf]>,
     warnings: &mut Vec<String>,
-) -> Result<Found, Error> {
-    let mut found = Found::new();
+) -> Result<ServersByName, Error> {
+    let mut found = ServersByName::new();
     for given in overrides.mcp_servers.iter().rev() {
         let (origin, servers) = match given {
-            McpSource::Servers(servers, faults) => {
-                (Origin::CommandLine, (servers.clone(), faults.clone()))
+            McpSource::Servers(servers, errors) => {
+                (Origin::CommandLine, (servers.clone(), errors.clone()))
             }
             McpSource::File(path) => (Origin::File(path.clone()), read(path)?),
         };
@@ -93,9 +93,9 @@ impl Error {
 ///
 /// If it is no list of servers.
 pub fn parse_servers(text: &str) -> Result<McpSource, Error> {
-    let (servers, faults) =
+    let (servers, errors) =
         settings::read_mcp("--mcp-config", text).map_err(Error::about_mcp_servers)?;
-    Ok(McpSource::Servers(servers, faults))
+    Ok(McpSource::Servers(servers, errors))
 }
 
 /// Returns the scope of a layer that takes precedence over `.mcp.json`.
@@ -112,13 +112,13 @@ fn scope(layer: &Layer) -> ServerScope {
 }
 
 /// Adds a layer's servers. Warnings about them were issued when its file was read.
-fn add_layer(found: &mut Found, layer: &Layer, scope: ServerScope) {
+fn add_layer(found: &mut ServersByName, layer: &Layer, scope: ServerScope) {
     let servers = (layer.settings.mcp_servers.clone(), Vec::new());
     add(found, (&layer.origin, scope), servers, &mut Vec::new());
 }
 
 /// Adds the servers of a file that may be absent; an unreadable one is left out with a warning.
-fn add_file(found: &mut Found, path: &Path, warnings: &mut Vec<String>) {
+fn add_file(found: &mut ServersByName, path: &Path, warnings: &mut Vec<String>) {
     let text = match found_file::text(path) {
         Ok(text) => text,
         Err(error) if is_absence(&error) => return,
@@ -133,17 +133,17 @@ fn add_file(found: &mut Found, path: &Path, warnings: &mut Vec<String>) {
             let origin = Origin::File(path.to_owned());
             add(found, (&origin, ServerScope::Project), servers, warnings);
         }
-        Err(fault) => warnings.push(format!("{}; its MCP servers are left out", fault.message)),
+        Err(error) => warnings.push(format!("{}; its MCP servers are left out", error.message)),
     }
 }
 
 fn add(
-    found: &mut Found,
+    found: &mut ServersByName,
     (origin, scope): (&Origin, ServerScope),
-    (servers, faults): (BTreeMap<String, ServerEntry>, Vec<String>),
+    (servers, errors): (BTreeMap<String, ServerEntry>, Vec<String>),
     warnings: &mut Vec<String>,
 ) {
-    warnings.extend(faults);
+    warnings.extend(errors);
     for (name, value) in servers {
         found.entry(name).or_insert_with(|| Sourced {
             value: ServerEntry { scope, ..value },
@@ -155,10 +155,10 @@ fn add(
 impl Config {
     /// Adds the host's servers; they take precedence over others of the same name.
     pub(crate) fn add_servers(&mut self, source: McpSource) {
-        let McpSource::Servers(servers, faults) = source else {
+        let McpSource::Servers(servers, errors) = source else {
             return;
         };
-        self.warnings.extend(faults);
+        self.warnings.extend(errors);
         for (name, entry) in servers {
             let value = ServerEntry {
                 scope: ServerScope::Dynamic,
@@ -171,19 +171,19 @@ impl Config {
     /// Returns the usable MCP servers with variables expanded, and one-line errors about the others.
     pub fn mcp_servers(&self) -> (BTreeMap<String, ServerConfig>, Vec<String>) {
         let variable = |name: &str| self.environment.get(name).map(str::to_owned);
-        let (mut servers, mut faults) = (BTreeMap::new(), Vec::new());
+        let (mut servers, mut errors) = (BTreeMap::new(), Vec::new());
         for (name, entry) in &self.mcp_servers {
             match entry.value.resolve(&variable) {
                 Ok(server) => {
                     servers.insert(name.clone(), server);
                 }
-                Err(reason) => faults.push(format!(
+                Err(reason) => errors.push(format!(
                     "{}: the MCP server `{name}` is left out: {reason}",
                     entry.origin
                 )),
             }
         }
-        (servers, faults)
+        (servers, errors)
     }
 
     /// Returns the start timeout of MCP servers.

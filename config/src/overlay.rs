@@ -54,11 +54,11 @@ impl Overlay {
     /// # Errors
     ///
     /// If a file cannot be embedded; the text names it.
-    pub fn of(entries: Vec<Entry>) -> Result<Self, String> {
+    pub fn of(entries: Vec<ArchiveEntry>) -> Result<Self, String> {
         let mut files = Embedded::default();
         let mut variables = Vec::new();
         let mut settings = None;
-        for Entry {
+        for ArchiveEntry {
             path,
             mode,
             content,

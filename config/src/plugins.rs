@@ -52,8 +52,8 @@ impl Config {
             let root = self.environment.cwd().join(&folder.path);
             match self.plugin(&root, folder.has_servers && !is_strict) {
                 Ok(plugin) => self.plugins.push(plugin),
-                Err(fault) => self.warnings.push(format!(
-                    "the plugin `{}` is left out: {fault}",
+                Err(error) => self.warnings.push(format!(
+                    "the plugin `{}` is left out: {error}",
                     root.display()
                 )),
             }
@@ -81,9 +81,10 @@ impl Config {
         let is_of_project = project.is_ok_and(|project| root.starts_with(project));
         let plugin = Plugin {
             name,
-            layer: match is_of_project {
-                true => Layer::ForeignProject,
-                false => Layer::ForeignUser,
+            layer: if is_of_project {
+                Layer::ForeignProject
+            } else {
+                Layer::ForeignUser
             },
             more: [
                 ("commands", manifest.commands),
@@ -147,8 +148,8 @@ impl Config {
             let text = json!({"mcpServers": value}).to_string();
             let text = text.replace(ROOT, root);
             match settings::read_mcp(&path.display().to_string(), &text) {
-                Ok((servers, faults)) => {
-                    self.warnings.extend(faults);
+                Ok((servers, errors)) => {
+                    self.warnings.extend(errors);
                     for (name, entry) in servers {
                         let name = format!("plugin:{}:{name}", plugin.name);
                         self.mcp_servers.entry(name).or_insert_with(|| Sourced {

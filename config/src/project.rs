@@ -54,8 +54,8 @@ pub(crate) fn trust(
     environment: &Environment,
     warnings: &mut Vec<String>,
 ) -> Trust {
-    let (memory, fault) = Memory::read(folders.home.as_deref());
-    warnings.extend(fault);
+    let (memory, error) = Memory::read(folders.home.as_deref());
+    warnings.extend(error);
     let named = layers.iter().filter(|layer| !layer.is_of_project);
     let named = named.flat_map(|layer| &layer.settings.trusted_folders);
     let home = environment.home();
@@ -76,16 +76,16 @@ pub(crate) fn trust(
 
 /// Returns the errors that end the program; those of an untrusted project become warnings.
 pub(crate) fn counting(
-    faults: Vec<(bool, Error)>,
+    errors: Vec<(bool, Error)>,
     trust: &Trust,
     warnings: &mut Vec<String>,
 ) -> Vec<Error> {
-    let (left_out, faults): (Vec<_>, Vec<_>) = faults
+    let (left_out, errors): (Vec<_>, Vec<_>) = errors
         .into_iter()
         .partition(|(is_of_project, _)| *is_of_project && !trust.is_given());
-    let told = |(_, fault): (_, Error)| format!("{}; the file is ignored", fault.message);
-    warnings.extend(left_out.into_iter().map(told));
-    faults.into_iter().map(|(_, fault)| fault).collect()
+    let warning = |(_, error): (_, Error)| format!("{}; the file is ignored", error.message);
+    warnings.extend(left_out.into_iter().map(warning));
+    errors.into_iter().map(|(_, error)| error).collect()
 }
 
 /// Keeps only the sandbox settings of a project that make a run safer, even if it is trusted, and warns of the rest. Of

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::conversation::ConversationConfig;
 use crate::error::Error;
 use crate::first::First;
-use crate::layers::{self, Folders, Found, Layer, Sources};
+use crate::layers::{self, Folders, Layer, LoadedLayers, Sources};
 use crate::origin::{Origin, Sourced};
 use crate::overlay::Overlay;
 use crate::overrides::{Overrides, Profile};
@@ -46,10 +46,10 @@ impl Config {
         let plugins = overrides.plugins.clone();
         let mut config = Self::survey(overrides, interface, environment, overlay)?;
         config.add_plugins(&plugins);
-        if config.faults.is_empty() {
+        if config.errors.is_empty() {
             Ok(config)
         } else {
-            Err(config.faults.swap_remove(0))
+            Err(config.errors.swap_remove(0))
         }
     }
 
@@ -88,12 +88,12 @@ impl Config {
         let folders = folders(&environment, &project_root);
         let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
         let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
-        let Weighed {
+        let TrustedLayers {
             layers,
             mut trust,
             mut warnings,
-            faults,
-        } = weigh(&overrides, &folders, sources, &environment, overlay);
+            errors,
+        } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
         let servers = servers(&layers);
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
@@ -149,7 +149,7 @@ impl Config {
             embedded: Arc::new(embedded(overlay)),
             unpacked: None,
             trust,
-            faults,
+            errors,
             environment,
             run: overrides.run,
         })
@@ -157,38 +157,38 @@ impl Config {
 }
 
 /// All layers of settings, restricted by trust in the project.
-struct Weighed {
+struct TrustedLayers {
     layers: Vec<Layer>,
     trust: Trust,
     warnings: Vec<String>,
-    faults: Vec<Error>,
+    errors: Vec<Error>,
 }
 
 /// Reads all layers, and restricts those of the project.
-fn weigh(
+fn trusted_layers(
     overrides: &Overrides,
     folders: &Folders,
     sources: Sources,
     environment: &Environment,
     overlay: &Overlay,
-) -> Weighed {
+) -> TrustedLayers {
     let (given, embedded) = (overrides.settings.as_ref(), overlay.settings.as_deref());
-    let Found {
+    let LoadedLayers {
         mut layers,
         mut warnings,
-        faults,
+        errors,
     } = layers::read(folders, sources, given, embedded);
     let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
     layers.extend(is_plain.then(plain));
     let given = overrides.trust;
     let mut trust = trust(given, folders, &layers, environment, &mut warnings);
     warnings.extend(tighten(&mut layers, &mut trust, sources, folders));
-    let faults = counting(faults, &trust, &mut warnings);
-    Weighed {
+    let errors = counting(errors, &trust, &mut warnings);
+    TrustedLayers {
         layers,
         trust,
         warnings,
-        faults,
+        errors,
     }
 }
 

@@ -130,8 +130,8 @@ fn object<'a>(
     key: &str,
 ) -> io::Result<&'a mut Map<String, Value>> {
     let value = settings.entry(key).or_insert_with(|| json!({}));
-    let fault = || io::Error::other(format!("`{key}` is no object"));
-    value.as_object_mut().ok_or_else(fault)
+    let failed = || io::Error::other(format!("`{key}` is no object"));
+    value.as_object_mut().ok_or_else(failed)
 }
 
 fn apply(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> io::Result<()> {
@@ -197,8 +197,8 @@ fn add(list: &mut Vec<Value>, new: Vec<Value>) {
 
 fn list<'a>(object: &'a mut Map<String, Value>, key: &str) -> io::Result<&'a mut Vec<Value>> {
     let list = object.entry(key).or_insert_with(|| json!([]));
-    let fault = || io::Error::other(format!("`{key}` is no list"));
-    list.as_array_mut().ok_or_else(fault)
+    let failed = || io::Error::other(format!("`{key}` is no list"));
+    list.as_array_mut().ok_or_else(failed)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use ah_sandbox::{Authority, Domain, Grant};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::entry::Entry;
+use crate::entry::SettingEntry;
 use crate::layers::Layer;
 use crate::origin::{Origin, Sourced};
 use crate::overlay::Overlay;
@@ -75,7 +75,7 @@ impl Sandboxing {
             deny_domains: list(layers, |sandbox| sandbox.deny_domains.clone()),
             is_strict: first(|sandbox| sandbox.is_strict).is_some_and(|(is, _)| is),
             hide: list(layers, |sandbox| {
-                { sandbox.hide.iter() }.map(|path| place(path)).collect()
+                sandbox.hide.iter().map(|path| place(path)).collect()
             }),
             unveil: list(layers, |sandbox| {
                 let grants = sandbox.unveil.iter().map(|grant| Grant {
@@ -86,15 +86,15 @@ impl Sandboxing {
             }),
             env: variables(layers, overlay),
             protect: list(layers, |sandbox| {
-                { sandbox.protect.iter() }.map(|path| place(path)).collect()
+                sandbox.protect.iter().map(|path| place(path)).collect()
             }),
             unconfined_servers: list(layers, |sandbox| sandbox.unconfined_servers.clone()),
         }
     }
 
     /// Returns the settings in force, as `ah config show` lists them.
-    pub(crate) fn entries(&self) -> Vec<Entry<'_>> {
-        let mut entries: Vec<Entry<'_>> = Vec::new();
+    pub(crate) fn entries(&self) -> Vec<SettingEntry<'_>> {
+        let mut entries: Vec<SettingEntry<'_>> = Vec::new();
         let enabled = self.enabled.as_ref();
         entries.extend(enabled.map(|is| ("sandbox.enabled", json!(is.value), &is.origin)));
         entries.extend(shown(
@@ -129,7 +129,7 @@ fn shown<'a, T, S: Serialize>(
     key: &'static str,
     list: &'a [Sourced<T>],
     show: fn(&T) -> S,
-) -> impl Iterator<Item = Entry<'a>> {
+) -> impl Iterator<Item = SettingEntry<'a>> {
     let items = list.iter();
     items.map(move |item| (key, json!(show(&item.value)), &item.origin))
 }

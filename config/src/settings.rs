@@ -117,7 +117,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
         text,
         warnings: Vec::new(),
     };
-    let top = serde_json::from_str::<&RawValue>(text).map_err(|error| file.fault(&error, 0))?;
+    let top = serde_json::from_str::<&RawValue>(text).map_err(|error| file.error(&error, 0))?;
     for (key, value) in file.object(top)? {
         match key.as_str() {
             "$schema" => {}
@@ -175,7 +175,7 @@ pub fn read_mcp(
         warnings: Vec::new(),
     };
     let top =
-        serde_json::from_str::<&RawValue>(file.text).map_err(|error| file.fault(&error, 0))?;
+        serde_json::from_str::<&RawValue>(file.text).map_err(|error| file.error(&error, 0))?;
     let mut servers = BTreeMap::new();
     for (key, value) in file.object(top)? {
         if key == "mcpServers" {
@@ -194,9 +194,9 @@ impl<'a> File<'a> {
                 Ok(server) => {
                     servers.insert(name, server);
                 }
-                Err(fault) => self
+                Err(error) => self
                     .warnings
-                    .push(format!("{}; the MCP server is left out", fault.message)),
+                    .push(format!("{}; the MCP server is left out", error.message)),
             }
         }
         Ok(servers)
@@ -216,7 +216,7 @@ impl<'a> File<'a> {
                     let word: String = self.value(value)?;
                     let mode = word
                         .parse()
-                        .map_err(|error: String| self.fault_at(&error, value))?;
+                        .map_err(|error: String| self.error_at(&error, value))?;
                     permissions.default_mode = Some(mode);
                 }
                 _ => self.warn_unknown(&format!("permissions.{key}"), value),
@@ -251,7 +251,7 @@ impl<'a> File<'a> {
         let rule = |item: &'a RawValue| {
             let text: String = self.value(item)?;
             text.parse::<Rule>()
-                .map_err(|error| self.fault_at(&error.to_string(), item))
+                .map_err(|error| self.error_at(&error.to_string(), item))
         };
         items.into_iter().map(rule).collect()
     }
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_say_where() {
+    fn errors_say_where() {
         for (text, expected) in [
             (
                 "{\"model\": 3}",

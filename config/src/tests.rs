@@ -260,7 +260,7 @@ fn settings_and_dot_env_add_variables_that_are_not_set() {
 }
 
 #[test]
-fn faults_name_the_file() {
+fn errors_name_the_file() {
     let world = World::new(&[("project/.ah/settings.json", "{\n  \"model\": 3\n}")]);
     let trusting = overrides(|overrides| overrides.trust = Some(Reason::Option));
     let error = world

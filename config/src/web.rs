@@ -33,9 +33,12 @@ impl WebConfig {
 
     /// Returns key, value and origin of the settings in force.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, &str, &Origin)> {
-        let reader = { self.reader.iter() }.map(|set| ("web.reader", set));
-        let hosts = { self.private_hosts.iter() }.map(|set| ("web.privateHosts", set));
-        let search = { self.search.iter() }.map(|set| ("web.search", set));
+        let reader = self.reader.iter().map(|set| ("web.reader", set));
+        let hosts = self
+            .private_hosts
+            .iter()
+            .map(|set| ("web.privateHosts", set));
+        let search = self.search.iter().map(|set| ("web.search", set));
         let all = reader.chain(hosts).chain(search);
         all.map(|(key, set)| (key, set.value.as_str(), &set.origin))
     }

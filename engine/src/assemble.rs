@@ -167,8 +167,8 @@ fn with_servers(
     host: Option<SdkHost>,
     warnings: &mut Vec<String>,
 ) -> Toolbox {
-    let (mut servers, faults) = config.mcp_servers();
-    warnings.extend(faults);
+    let (mut servers, errors) = config.mcp_servers();
+    warnings.extend(errors);
     if host.is_none() {
         servers.retain(|name, server| {
             let is_reached = server.transport != Transport::Sdk;
@@ -275,12 +275,12 @@ fn answer_form(config: &Config) -> Result<Option<AnswerForm>, Error> {
     };
     match AnswerForm::new(schema.clone()) {
         Ok(form) => Ok(Some(form)),
-        Err(fault) => Err(bad_schema(&fault)),
+        Err(error) => Err(bad_schema(&error)),
     }
 }
 
 /// Returns the error for an unusable JSON Schema of the answer.
-pub fn bad_schema(fault: &str) -> Error {
-    Error::usage(format!("the schema of the answer cannot be used: {fault}"))
+pub fn bad_schema(error: &str) -> Error {
+    Error::usage(format!("the schema of the answer cannot be used: {error}"))
         .hint("give a JSON Schema whose `type` is `object`")
 }

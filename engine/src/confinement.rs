@@ -21,7 +21,7 @@ const SCRATCH: &str = "ah-scratch-";
 
 /// Grants for confined commands beyond what every command has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Granted {
+pub struct SandboxGrants {
     /// Required tier of the sandbox.
     pub tier: Tier,
     /// The workspace, if it is not the project.
@@ -36,7 +36,7 @@ pub struct Granted {
     pub hosts: Allowlist,
 }
 
-impl Granted {
+impl SandboxGrants {
     /// Returns the grants of a run's options and of the user's settings.
     fn of(config: &Config, tier: Tier) -> Self {
         let (typed, set) = (&config.run.sandbox, &config.sandbox);
@@ -84,7 +84,7 @@ impl Granted {
 
 /// Whether the sandbox is required, preferred or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum SandboxWish {
     /// Off.
     No,
     /// Of this tier, if it can be built.
@@ -93,7 +93,7 @@ enum Wanted {
     Required(Tier),
 }
 
-impl Wanted {
+impl SandboxWish {
     fn of(config: &Config) -> Self {
         match config.run.sandbox.wanted {
             Some(SandboxChoice::Off) => return Self::No,
@@ -123,7 +123,7 @@ pub enum SandboxStatus {
     Inside(Confined),
     /// Disabled by choice: commands run with the user's permissions.
     Off,
-    /// Wanted, but it cannot be built here: why, and what to do.
+    /// SandboxWish, but it cannot be built here: why, and what to do.
     Unavailable(Obstacle),
 }
 
@@ -185,14 +185,14 @@ impl SandboxProbe {
                 .hint(format!("{}; {further}", obstacle.remedy))
                 .with_kind(ErrorKind::SandboxUnavailable)
         };
-        let built = |tier| Building::of(config, Granted::of(config, tier));
-        match Wanted::of(config) {
-            Wanted::No => Ok(SandboxStatus::Off.into()),
-            Wanted::Required(tier) => {
+        let built = |tier| PendingSandbox::of(config, SandboxGrants::of(config, tier));
+        match SandboxWish::of(config) {
+            SandboxWish::No => Ok(SandboxStatus::Off.into()),
+            SandboxWish::Required(tier) => {
                 let confined = built(tier)?.finish().map_err(no_sandbox)?;
                 Ok(SandboxStatus::Inside(confined).into())
             }
-            Wanted::IfPossible(tier) => {
+            SandboxWish::IfPossible(tier) => {
                 let wanted = built(tier)?;
                 let lesser = built(Tier::Landlock)?;
                 let probe = move || match (wanted.finish(), tier) {
@@ -222,7 +222,7 @@ impl SandboxProbe {
         let typed = &config.run.sandbox;
         let has_hosts = !typed.allow_hosts.is_empty() || !typed.allow_http.is_empty();
         let has_grants = !typed.unveil.is_empty() || !typed.env.is_empty() || has_hosts;
-        let is_off = matches!(Wanted::of(config), Wanted::No);
+        let is_off = matches!(SandboxWish::of(config), SandboxWish::No);
         (is_off && has_grants).then(|| {
             "commands run with your full permissions, so the grants for the sandbox have no effect"
                 .to_owned()
@@ -234,8 +234,8 @@ impl SandboxProbe {
         self.outcome.get_or_init(|| {
             let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
             let joined = thread.take().map(JoinHandle::join);
-            let fault = || SandboxStatus::Unavailable(Obstacle::of("the probe failed".to_owned()));
-            joined.and_then(Result::ok).unwrap_or_else(fault)
+            let failed = || SandboxStatus::Unavailable(Obstacle::of("the probe failed".to_owned()));
+            joined.and_then(Result::ok).unwrap_or_else(failed)
         })
     }
 }
@@ -250,20 +250,20 @@ impl From<SandboxStatus> for SandboxProbe {
 }
 
 /// A sandbox that is not yet built.
-struct Building {
+struct PendingSandbox {
     confinement: Confinement,
     hosts: Allowlist,
-    granted: Granted,
+    grants: SandboxGrants,
     environment: Environment,
 }
 
-impl Building {
-    fn of(config: &Config, granted: Granted) -> Result<Self, Error> {
-        let (confinement, hosts) = policy(config, &granted)?;
+impl PendingSandbox {
+    fn of(config: &Config, grants: SandboxGrants) -> Result<Self, Error> {
+        let (confinement, hosts) = policy(config, &grants)?;
         Ok(Self {
             confinement,
             hosts,
-            granted,
+            grants,
             environment: config.environment.clone(),
         })
     }
@@ -286,7 +286,7 @@ impl Building {
         let probed = sandbox.probe();
         probed.map_err(|error| Obstacle::of(error.to_string()))?;
         Ok(Confined {
-            variables: variables(&self.environment, &self.granted, &sandbox),
+            variables: variables(&self.environment, &self.grants, &sandbox),
             sandbox: Arc::new(sandbox),
             is_inner: false,
         })
@@ -298,8 +298,8 @@ impl Building {
 /// # Errors
 ///
 /// If the workspace is no folder, or `AH_ALLOW_HOSTS` names no hosts.
-pub fn sandbox(config: &Config, granted: &Granted) -> Result<Sandbox, Error> {
-    let (confinement, hosts) = policy(config, granted)?;
+pub fn sandbox(config: &Config, grants: &SandboxGrants) -> Result<Sandbox, Error> {
+    let (confinement, hosts) = policy(config, grants)?;
     Ok(look_around(confinement, hosts))
 }
 
@@ -310,19 +310,19 @@ fn look_around(mut confinement: Confinement, hosts: Allowlist) -> Sandbox {
 }
 
 /// Returns the confinement and the hosts that may be reached.
-fn policy(config: &Config, granted: &Granted) -> Result<(Confinement, Allowlist), Error> {
+fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allowlist), Error> {
     let environment = &config.environment;
     let cwd = environment.cwd();
-    let workspace = match &granted.workspace {
+    let workspace = match &grants.workspace {
         Some(folder) => fs::canonicalize(cwd.join(folder)).map_err(|error| {
             Error::failure(format!("cannot work in `{}`: {error}", folder.display()))
         })?,
         None => project(config),
     };
     let mut confinement = Confinement::new(workspace, environment.home());
-    confinement.tier = granted.tier;
+    confinement.tier = grants.tier;
     confinement.grant_tool_chains(|name| environment.get(name));
-    let paths = granted.paths.iter().map(|grant| Grant {
+    let paths = grants.paths.iter().map(|grant| Grant {
         path: cwd.join(&grant.path),
         ..grant.clone()
     });
@@ -340,7 +340,7 @@ fn policy(config: &Config, granted: &Granted) -> Result<(Confinement, Allowlist)
         access: Access::RUN,
     });
     let workspace = &confinement.workspace;
-    let programs = granted.programs.iter();
+    let programs = grants.programs.iter();
     let programs = programs.filter_map(|path| fs::canonicalize(cwd.join(path)).ok());
     let programs = programs.filter(|path| path.is_file() && !path.starts_with(workspace));
     let programs = programs.map(|path| Grant {
@@ -366,7 +366,7 @@ fn policy(config: &Config, granted: &Granted) -> Result<(Confinement, Allowlist)
     confinement.hidden = hidden
         .filter_map(|path| fs::canonicalize(path).ok())
         .collect();
-    let mut hosts = granted.hosts.clone();
+    let mut hosts = grants.hosts.clone();
     for host in environment
         .get(ALLOW_HOSTS)
         .into_iter()
@@ -397,9 +397,10 @@ fn project(config: &Config) -> PathBuf {
     let owner = |folder: &Path| fs::metadata(folder).ok().map(|metadata| metadata.uid());
     let home = config.environment.home();
     let holds_home = home.is_some_and(|home| home.starts_with(&config.project_root));
-    let folder = match !holds_home && owner(cwd) == owner(&config.project_root) {
-        true => &config.project_root,
-        false => cwd,
+    let folder = if !holds_home && owner(cwd) == owner(&config.project_root) {
+        &config.project_root
+    } else {
+        cwd
     };
     fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
 }
@@ -407,14 +408,14 @@ fn project(config: &Config) -> PathBuf {
 /// Returns the variables visible to a command in the sandbox.
 pub fn variables(
     environment: &Environment,
-    granted: &Granted,
+    grants: &SandboxGrants,
     sandbox: &Sandbox,
 ) -> Vec<(String, String)> {
     let seen = environment
         .for_children()
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let has_network = granted.tier == Tier::Full;
-    let mut variables = ah_sandbox::variables(seen, &granted.variables, has_network);
+    let has_network = grants.tier == Tier::Full;
+    let mut variables = ah_sandbox::variables(seen, &grants.variables, has_network);
     let own = sandbox.confinement().variables();
     variables.retain(|(name, _)| !own.iter().any(|(own, _)| own == name));
     variables.extend(own);

@@ -60,7 +60,7 @@ impl Expanded {
                     value,
                     origin: Origin::File(location.clone()),
                 }),
-                Err(fault) => warnings.push(format!("{}: {fault}", location.display())),
+                Err(error) => warnings.push(format!("{}: {error}", location.display())),
             }
         }
         (applied, warnings)
@@ -139,12 +139,13 @@ async fn with_command(
     let mut expanded = Expanded::default();
     if let Some(model) = &command.model {
         let location = command.location.clone();
-        match is_trusted || !untrusted::is_file(model) {
-            true => expanded.model = Some((model.clone(), location)),
-            false => expanded.warnings.push(format!(
+        if is_trusted || !untrusted::is_file(model) {
+            expanded.model = Some((model.clone(), location))
+        } else {
+            expanded.warnings.push(format!(
                 "{}: the model `{model}` is ignored: the project is not trusted",
                 location.display()
-            )),
+            ))
         }
     }
     if is_trusted {
@@ -198,9 +199,10 @@ impl Filling<'_> {
     /// Returns the output of a command line. Typed arguments are passed as shell arguments, never as part of the line.
     async fn run(&self, line: &str, warnings: &mut Vec<String>) -> String {
         let location = self.command.location.display();
-        let why_not = match self.is_trusted {
-            true => self.ruled.refusal_of_line(line),
-            false => Some("the project is not trusted".to_owned()),
+        let why_not = if self.is_trusted {
+            self.ruled.refusal_of_line(line)
+        } else {
+            Some("the project is not trusted".to_owned())
         };
         if let Some(why) = why_not {
             warnings.push(format!("{location}: `{line}` is not run: {why}"));
@@ -310,11 +312,12 @@ fn read(path: &Path) -> std::io::Result<String> {
 /// Returns the bytes as text, with a note if they are only the first of `all`.
 fn shown(bytes: &[u8], all: u64) -> String {
     let text = String::from_utf8_lossy(bytes);
-    match text.len() <= MAX_BYTES {
-        true => text.into_owned(),
-        false => format!(
+    if text.len() <= MAX_BYTES {
+        text.into_owned()
+    } else {
+        format!(
             "{}\n[cut after {MAX_BYTES} of {all} bytes]",
             &text[..text.floor_char_boundary(MAX_BYTES)],
-        ),
+        )
     }
 }

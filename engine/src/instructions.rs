@@ -52,7 +52,7 @@ pub fn system_prompt(
         return Ok((parts.into_iter().map(block).collect(), Vec::new()));
     }
     let (files, warnings) = project_files(config);
-    let place = Place::of(config);
+    let context = RunContext::of(config);
     let must_produce = options
         .must_produce
         .as_ref()
@@ -64,7 +64,7 @@ pub fn system_prompt(
         conduct: conduct.as_deref().unwrap_or(CONDUCT),
         tools,
         project: &files,
-        context: place.context(),
+        context: context.context(),
         skills: &skills.layer(),
         must_produce: must_produce.as_deref(),
         timeout_seconds: { config.run.limits.timeout }
@@ -78,17 +78,18 @@ pub fn system_prompt(
 /// prompt. A run with its own system prompt has no project instructions.
 pub fn surroundings(config: &Config) -> (String, String) {
     let is_given = config.run.prompt.system_prompt.is_some();
-    let files = match is_given {
-        true => Vec::new(),
-        false => project_files(config).0,
+    let files = if is_given {
+        Vec::new()
+    } else {
+        project_files(config).0
     };
-    let place = Place::of(config);
+    let context = RunContext::of(config);
     let instructions = Prompt {
         project: &files,
         ..Prompt::default()
     };
-    let place = Prompt {
-        context: place.context(),
+    let context = Prompt {
+        context: context.context(),
         ..Prompt::default()
     };
     let text = |prompt: &Prompt<'_>| {
@@ -97,15 +98,16 @@ pub fn surroundings(config: &Config) -> (String, String) {
             .first()
             .map_or_else(String::new, |block| ah_agent::prompt::text(block))
     };
-    (text(&instructions), text(&place))
+    (text(&instructions), text(&context))
 }
 
 /// Returns the project's instruction files, and warnings about them.
 fn project_files(config: &Config) -> (Vec<ProjectFile>, Vec<String>) {
     let environment = &config.environment;
-    let user_folders = match config.sources.user {
-        true => config.user_folders(),
-        false => Vec::new(),
+    let user_folders = if config.sources.user {
+        config.user_folders()
+    } else {
+        Vec::new()
     };
     let project = (config.project_root.as_path(), environment.cwd());
     let home = environment.home();
@@ -119,13 +121,13 @@ fn project_files(config: &Config) -> (Vec<ProjectFile>, Vec<String>) {
 }
 
 /// Date, folders and repository of a run.
-struct Place<'a> {
+struct RunContext<'a> {
     repository: git::Repository,
     cwd: Cow<'a, str>,
     date: String,
 }
 
-impl<'a> Place<'a> {
+impl<'a> RunContext<'a> {
     fn of(config: &'a Config) -> Self {
         let cwd = config.environment.cwd();
         Self {

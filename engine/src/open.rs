@@ -40,13 +40,13 @@ pub async fn open(
         Some(own) => own.clone(),
         None => model::model(config, &mut warnings)?,
     };
-    let place = Place::find(plan, config)?;
-    let store = match place.open() {
+    let location = SessionLocation::find(plan, config)?;
+    let store = match location.open() {
         Ok(store) => Arc::new(store),
         Err(OpenError::Busy(holder)) => return Err(busy(&holder)),
         Err(OpenError::Store(error)) => return Err(error.into()),
     };
-    place.prepare(&store, plan, fork_at).await?;
+    location.prepare(&store, plan, fork_at).await?;
     let (ports, tools, settings) =
         assemble::session(model, &store, config, inputs, make_frontend, &mut warnings).await?;
     let session = Session::open(ports, tools, settings).await?;

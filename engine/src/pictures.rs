@@ -70,7 +70,7 @@ pub fn read(path: &Path, environment: &Environment) -> Result<Image, String> {
     let shown = path.display();
     let content = found_file::bytes(&full, MAX_BYTES)
         .map_err(|error| format!("cannot read `{shown}`: {error}"))?;
-    ah_tools::picture(&content).map_err(|fault| format!("`{shown}` {fault}"))
+    ah_tools::picture(&content).map_err(|error| format!("`{shown}` {error}"))
 }
 
 /// Returns the content of a prompt: the `given` pictures, then those that it names as `@PATH`, then its text. An `@`

@@ -13,11 +13,11 @@ use ah_store::{OpenError, Paths, SessionStore, Sessions, SystemClock, Tree, mess
 use ah_config::places::SESSIONS;
 use ah_config::{Config, Error};
 
-use crate::plan::{At, SessionChoice, SessionPlan, is_uuid};
+use crate::plan::{ResumePoint, SessionChoice, SessionPlan, is_uuid};
 
 /// Location of a session.
 #[derive(Debug)]
-pub struct Place {
+pub struct SessionLocation {
     paths: Paths,
     is_ephemeral: bool,
     /// The transcript that the session is created from, if it is not in a database.
@@ -31,7 +31,7 @@ struct Transcript {
     uuid: String,
 }
 
-impl Place {
+impl SessionLocation {
     /// Returns the session that `plan` chooses, or its copy if it is forked.
     ///
     /// # Errors
@@ -66,9 +66,10 @@ impl Place {
             },
             SessionChoice::File(path) => Paths::of(config.environment.cwd().join(path)),
         };
-        let paths = match plan.fork && transcript.is_none() {
-            true => copy(&sessions, &paths)?,
-            false => paths,
+        let paths = if plan.fork && transcript.is_none() {
+            copy(&sessions, &paths)?
+        } else {
+            paths
         };
         Ok(Self {
             paths,
@@ -84,9 +85,10 @@ impl Place {
 
     /// Opens the session for writing.
     pub fn open(&self) -> Result<SessionStore, OpenError> {
-        match self.is_ephemeral {
-            true => Ok(SessionStore::in_memory(&std::env::temp_dir())?),
-            false => take(&self.paths),
+        if self.is_ephemeral {
+            Ok(SessionStore::in_memory(&std::env::temp_dir())?)
+        } else {
+            take(&self.paths)
         }
     }
 
@@ -150,7 +152,7 @@ impl Transcript {
 }
 
 /// Returns the message that a host names, on the current branch or elsewhere in the tree.
-fn found(tree: &Tree, at: &At) -> Result<Result<MessageId, Error>, StoreError> {
+fn found(tree: &Tree, at: &ResumePoint) -> Result<Result<MessageId, Error>, StoreError> {
     let is = |id: &MessageId, name: &str| is_of(&uuid_of(&SessionId::from(id.as_str())), name);
     let branch = match tree.current()? {
         Some(current) => tree.branch(&current)?,

@@ -14,14 +14,14 @@ pub struct SessionPlan {
     /// UUID of a new session or of the copy.
     pub uuid: Option<String>,
     /// The message to continue after, if it is not the last.
-    pub at: Option<At>,
+    pub at: Option<ResumePoint>,
     /// Whether nothing is stored on disk.
     pub ephemeral: bool,
 }
 
 /// A message to continue after, as a host names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct At {
+pub struct ResumePoint {
     /// Name of one of its lines.
     pub name: String,
     /// The only prompt whose turn may be dropped.

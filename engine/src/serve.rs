@@ -247,7 +247,7 @@ impl SessionOpener {
     ) -> Engaged {
         let source = model::credentials(&config).ok().flatten();
         let subagents = session.tools().subagents();
-        let agents = subagents.map(|subagents| told(subagents.agents()));
+        let agents = subagents.map(|subagents| agent_infos(subagents.agents()));
         let agents = agents.unwrap_or_default();
         Engaged {
             session_id: store.uuid().to_owned(),
@@ -296,7 +296,7 @@ impl Engine for SessionOpener {
             commands: commands.collect(),
             models: models(config),
             agents: extensions::agents(config)
-                .map_or_else(|_| Vec::new(), |(agents, _)| told(&agents)),
+                .map_or_else(|_| Vec::new(), |(agents, _)| agent_infos(&agents)),
             account: json!({
                 "apiKeySource": model::credentials(config).ok().flatten(),
             }),
@@ -331,8 +331,10 @@ fn overrides(wishes: &Initialize) -> Result<Overrides, Error> {
         ..Overrides::default()
     };
     let prompt = &mut overrides.run.prompt;
-    prompt.system_prompt =
-        { wishes.system_prompt.as_ref() }.map(|given| SystemPromptSource::Text(given.joined()));
+    prompt.system_prompt = wishes
+        .system_prompt
+        .as_ref()
+        .map(|given| SystemPromptSource::Text(given.joined()));
     prompt
         .append_system_prompt
         .clone_from(&wishes.append_system_prompt);
@@ -352,7 +354,7 @@ fn overrides(wishes: &Initialize) -> Result<Overrides, Error> {
 }
 
 /// Returns the definitions in the form for hosts.
-fn told(agents: &Agents) -> Vec<AgentInfo> {
+fn agent_infos(agents: &Agents) -> Vec<AgentInfo> {
     let agents = agents.iter().map(|agent| AgentInfo {
         name: agent.name.clone(),
         description: agent.description.clone(),

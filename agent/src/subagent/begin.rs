@@ -28,11 +28,11 @@ const MEMORY_LINES: usize = 200;
 /// File of a memory that is part of the prompt.
 const MEMORY_FILE: &str = "MEMORY.md";
 /// Model aliases of one vendor, which mean nothing to other providers.
-const ALIASES: [&str; 3] = ["sonnet", "opus", "haiku"];
+pub const ALIASES: [&str; 3] = ["sonnet", "opus", "haiku"];
 /// The vendor of these aliases.
 const OF_ALIASES: &str = "anthropic";
 /// Alias for the parent's model.
-const INHERIT: &str = "inherit";
+pub const INHERIT: &str = "inherit";
 /// Maximum time that the first request waits for own servers.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Default system prompt.

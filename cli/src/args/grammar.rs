@@ -58,9 +58,10 @@ pub fn main() -> Command {
 /// Returns the options that are accepted for compatibility.
 pub fn foreign() -> impl Iterator<Item = Arg> {
     WITHOUT_MEANING.iter().map(|(name, takes_value)| {
-        let action = match takes_value {
-            true => ArgAction::Append,
-            false => ArgAction::SetTrue,
+        let action = if *takes_value {
+            ArgAction::Append
+        } else {
+            ArgAction::SetTrue
         };
         Arg::new(*name).long(*name).action(action).hide(true)
     })

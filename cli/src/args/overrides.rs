@@ -31,8 +31,9 @@ impl Options {
         } else {
             is_hosted.then_some(Reason::Host)
         };
-        let skip =
-            { safety.dangerously_skip_permissions }.then_some(PermissionMode::BypassPermissions);
+        let skip = safety
+            .dangerously_skip_permissions
+            .then_some(PermissionMode::BypassPermissions);
         Ok(Overrides {
             model: model.model.clone(),
             fallback_model: model.fallback_model.clone(),

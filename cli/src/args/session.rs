@@ -1,6 +1,6 @@
 //! The session that the options choose.
 
-use ah::plan::{At, SessionChoice, SessionPlan};
+use ah::plan::{ResumePoint, SessionChoice, SessionPlan};
 use ah_config::Error;
 use ah_conversation::Interface;
 
@@ -32,7 +32,7 @@ pub fn plan(options: &Options, interface: Interface) -> Result<SessionPlan, Erro
         choice,
         fork: resume.fork_session,
         uuid: resume.session_id.clone(),
-        at: resume.resume_session_at.clone().map(|name| At {
+        at: resume.resume_session_at.clone().map(|name| ResumePoint {
             name,
             drops: resume.resume_drops_turn.clone(),
         }),

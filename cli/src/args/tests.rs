@@ -4,7 +4,7 @@ use super::*;
 use ah_conversation::Interface;
 
 fn parse_words(words: &[&str]) -> Result<Invocation, Error> {
-    let names = Names {
+    let names = KnownNames {
         is_tool: &|word| ["bash", "read", "grep"].contains(&word.to_lowercase().as_str()),
         is_session: &|word| word == "refactoring",
     };
@@ -30,7 +30,7 @@ fn options_stand_anywhere_around_a_prompt() {
             Some("opus"),
             "{words:?}"
         );
-        let prompt = Prompt {
+        let prompt = TypedPrompt {
             fork_at: None,
             text: Some("fix it".to_owned()),
         };
@@ -105,7 +105,7 @@ fn lists_of_tools_take_further_words_only_while_they_are_tools() {
         assert_eq!(invocation.options.tools.allowed_tools, allowed, "{words:?}");
         assert_eq!(
             invocation.action,
-            Action::Run(Prompt {
+            Action::Run(TypedPrompt {
                 fork_at: None,
                 text: text.map(str::to_owned)
             }),
@@ -148,7 +148,7 @@ fn resume_takes_a_word_only_if_it_names_a_session() {
         );
         assert_eq!(
             invocation.action,
-            Action::Run(Prompt {
+            Action::Run(TypedPrompt {
                 fork_at: None,
                 text: text.map(str::to_owned)
             }),
@@ -248,7 +248,7 @@ sessions mv
   
 --output-format stream-json hi
   1 `--output-format stream-json` needs `--verbose`
-  it prints every message; `json` prints the result alone
+  it prints every message; `json` prints only the result
 --resume-drops-turn 7 hi
   2 the following required arguments were not provided: --resume-session-at <UUID>
   `ah --help` lists all options and commands
@@ -256,7 +256,7 @@ sessions mv
   2 unexpected `now` after a message for a session
   put the whole message in quotes
 @99999999999 hi
-  2 there is no message @99999999999
+  2 message not found: @99999999999
 "#);
 }
 
@@ -296,7 +296,7 @@ fn options_of_other_agents_are_accepted_and_noted() {
     );
     assert_eq!(
         invocation.action,
-        Action::Run(Prompt {
+        Action::Run(TypedPrompt {
             fork_at: None,
             text: Some("hi".to_owned())
         })

@@ -10,8 +10,8 @@ use std::ffi::{OsStr, OsString};
 use ah::plan::is_uuid;
 use clap::{Arg, Command};
 
-/// Names that exist outside of the command line.
-pub struct Names<'a> {
+/// KnownNames that exist outside of the command line.
+pub struct KnownNames<'a> {
     /// Returns whether a word is the name of a tool.
     pub is_tool: &'a dyn Fn(&str) -> bool,
     /// Returns whether a word is the name of a session.
@@ -49,7 +49,7 @@ pub fn sort(
     arguments: impl IntoIterator<Item = OsString>,
     command: &Command,
     is_subcommand: impl Fn(&str) -> bool,
-    names: &Names<'_>,
+    names: &KnownNames<'_>,
 ) -> Sorted {
     let mut arguments = arguments.into_iter().peekable();
     let mut sorted = Sorted::default();
@@ -130,7 +130,7 @@ fn is_tool_list(option: &Arg) -> bool {
     ["tools", "allowed_tools", "disallowed_tools"].contains(&option.get_id().as_str())
 }
 
-fn is_tool_rule(word: &str, names: &Names<'_>) -> bool {
+fn is_tool_rule(word: &str, names: &KnownNames<'_>) -> bool {
     let first = word.split(',').next().unwrap_or_default();
     !word.starts_with('-')
         && (first.starts_with("mcp__")

@@ -47,9 +47,10 @@ fn tools_of(agent: &Agent) -> String {
         None => "all".to_owned(),
         Some(tools) => tools.join(", "),
     };
-    match agent.disallowed_tools.is_empty() {
-        true => has,
-        false => format!("{has} but {}", agent.disallowed_tools.join(", ")),
+    if agent.disallowed_tools.is_empty() {
+        has
+    } else {
+        format!("{has} but {}", agent.disallowed_tools.join(", "))
     }
 }
 

@@ -6,7 +6,7 @@ use std::{env, fs};
 use ah_conversation::{Environment, Interface};
 use ah_provider::script::demo::{NAME, PROMPT, files};
 
-use crate::args::Prompt;
+use crate::args::TypedPrompt;
 use crate::args::options::{Options, OutputOptions};
 use ah_config::Error;
 use ah_config::overlay::Overlay;
@@ -36,7 +36,7 @@ pub fn run(output: &OutputOptions) -> Result<u8, Error> {
         environment,
         &Overlay::default(),
     )?;
-    let prompt = Prompt {
+    let prompt = TypedPrompt {
         fork_at: None,
         text: Some(PROMPT.to_owned()),
     };
@@ -66,9 +66,10 @@ pub(super) fn invocation(environment: &Environment) -> String {
 pub(super) fn shell_word(path: &Path) -> String {
     let path = path.to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
-    match path.chars().all(is_plain) {
-        true => path.into_owned(),
-        false => format!("'{}'", path.replace('\'', r"'\''")),
+    if path.chars().all(is_plain) {
+        path.into_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
     }
 }
 

@@ -76,8 +76,8 @@ fn checks(config: &Config) -> Vec<Check> {
 
 /// Checks the MCP servers. A run continues without a server that fails.
 fn servers(config: &Config) -> Vec<Check> {
-    let (servers, faults) = config.mcp_servers();
-    let mut checks: Vec<_> = faults
+    let (servers, errors) = config.mcp_servers();
+    let mut checks: Vec<_> = errors
         .into_iter()
         .map(|it| Check::note("mcp", it))
         .collect();
@@ -176,9 +176,9 @@ fn settings(config: &Config) -> Vec<Check> {
     let mut checks: Vec<_> = files.collect();
     checks.extend(
         config
-            .faults
+            .errors
             .iter()
-            .map(|fault| Check::problem("settings", fault.message.clone(), fault.hint.clone())),
+            .map(|error| Check::problem("settings", error.message.clone(), error.hint.clone())),
     );
     if checks.is_empty() {
         checks.push(Check::fine("settings", "no files; defaults are used"));
@@ -216,16 +216,16 @@ fn sessions(config: &Config) -> Vec<Check> {
 
 /// Returns the first problem of a session, if it has one.
 fn session(head: &SessionHead) -> Option<Check> {
-    let faults = || Tree::open(&head.paths)?.integrity_errors();
-    let (fault, hint) = match head.problem.clone().map_or_else(faults, Err) {
-        Ok(faults) => {
+    let check = || Tree::open(&head.paths)?.integrity_errors();
+    let (error, hint) = match head.problem.clone().map_or_else(check, Err) {
+        Ok(errors) => {
             let hint = "start a run on this session: it recovers all readable data and keeps the damaged file";
-            (faults.into_iter().next()?, Some(hint.to_owned()))
+            (errors.into_iter().next()?, Some(hint.to_owned()))
         }
         Err(error) => (error.reason, error.hint),
     };
     let path = head.paths.database().display();
-    Some(Check::problem("sessions", format!("{path}: {fault}"), hint))
+    Some(Check::problem("sessions", format!("{path}: {error}"), hint))
 }
 
 #[cfg(test)]

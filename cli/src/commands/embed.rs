@@ -10,7 +10,7 @@ use ah_conversation::Embedded;
 use crate::commands::output::print;
 use ah_config::Error;
 use ah_config::embedded;
-use ah_config::overlay::{self, Entry, Executable, MAX_BYTES, MAX_FILES, Overlay};
+use ah_config::overlay::{self, ArchiveEntry, Executable, MAX_BYTES, MAX_FILES, Overlay};
 use ah_config::settings;
 
 /// Default output file.
@@ -49,12 +49,13 @@ pub fn embed(folder: &Path, output: Option<&Path>) -> Result<u8, Error> {
 
 /// Extracts the embedded files of the running program, or the built-in files, into `folder`.
 pub fn extract(folder: &Path, builtin: bool) -> Result<u8, Error> {
-    let entries = match builtin {
-        true => built_in(),
-        false => Executable::running()
+    let entries = if builtin {
+        built_in()
+    } else {
+        Executable::running()
             .map_err(|error| Error::failure(format!("cannot read the running program: {error}")))?
             .entries()
-            .map_err(|fault| damaged(&fault))?,
+            .map_err(|error| damaged(&error))?
     };
     if entries.is_empty() {
         return Err(Error::failure("this program has no embedded files").hint(
@@ -71,7 +72,7 @@ pub fn extract(folder: &Path, builtin: bool) -> Result<u8, Error> {
 }
 
 /// Returns the regular files below a folder, sorted by path.
-fn collect(folder: &Path) -> Result<Vec<Entry>, Error> {
+fn collect(folder: &Path) -> Result<Vec<ArchiveEntry>, Error> {
     let mut entries = Vec::new();
     let mut folders = vec![folder.to_owned()];
     let mut left = MAX_BYTES;
@@ -98,7 +99,7 @@ fn collect(folder: &Path) -> Result<Vec<Entry>, Error> {
                 )));
             };
             left = left.checked_sub(metadata.len()).ok_or_else(too_large)?;
-            entries.push(Entry {
+            entries.push(ArchiveEntry {
                 path: name.to_owned(),
                 mode: metadata.permissions().mode() & 0o777,
                 content: fs::read(&path).map_err(|error| failed("read", &path, &error))?,
@@ -113,7 +114,7 @@ fn collect(folder: &Path) -> Result<Vec<Entry>, Error> {
 }
 
 /// Rejects files that the resulting program could not use.
-fn check(entries: Vec<Entry>) -> Result<(), Error> {
+fn check(entries: Vec<ArchiveEntry>) -> Result<(), Error> {
     let overlay = Overlay::of(entries).map_err(Error::failure)?;
     match overlay.settings {
         Some(text) => settings::read("settings.json", &text, false).map(drop),
@@ -122,7 +123,7 @@ fn check(entries: Vec<Entry>) -> Result<(), Error> {
 }
 
 /// Replaces the output file atomically.
-fn write(place: &Path, output: &Path, entries: &[Entry]) -> Result<(), Error> {
+fn write(place: &Path, output: &Path, entries: &[ArchiveEntry]) -> Result<(), Error> {
     let cannot = |error: &dyn std::fmt::Display| {
         Error::failure(format!("cannot write `{}`: {error}", output.display()))
     };
@@ -134,7 +135,7 @@ fn write(place: &Path, output: &Path, entries: &[Entry]) -> Result<(), Error> {
         .map_err(|error| cannot(&error))?;
     running
         .copy_plain(&mut copy)
-        .map_err(|fault| damaged(&fault))?;
+        .map_err(|error| damaged(&error))?;
     if !entries.is_empty() {
         let archive = overlay::pack(entries).map_err(Error::failure)?;
         copy.write_all(&archive).map_err(|error| cannot(&error))?;
@@ -156,7 +157,7 @@ fn write(place: &Path, output: &Path, entries: &[Entry]) -> Result<(), Error> {
 }
 
 /// Writes one file below `folder`. Links on the path are replaced or rejected, never followed.
-fn put(folder: &Path, entry: &Entry) -> io::Result<()> {
+fn put(folder: &Path, entry: &ArchiveEntry) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let (place, _) = entry.path.rsplit_once('/').unwrap_or_default();
     let mut at = PathBuf::from(folder);
@@ -181,10 +182,10 @@ fn put(folder: &Path, entry: &Entry) -> io::Result<()> {
     Ok(())
 }
 
-fn built_in() -> Vec<Entry> {
+fn built_in() -> Vec<ArchiveEntry> {
     let root = Path::new(Embedded::ROOT).join(Embedded::BUILT_IN);
     let embedded = embedded::built_in();
-    let entry = |(path, file): (PathBuf, &ah_conversation::EmbeddedFile)| Entry {
+    let entry = |(path, file): (PathBuf, &ah_conversation::EmbeddedFile)| ArchiveEntry {
         path: path
             .strip_prefix(&root)
             .unwrap_or(&path)
@@ -208,9 +209,9 @@ fn too_large() -> Error {
 }
 
 /// Returns the error of a damaged archive.
-pub fn damaged(fault: &str) -> Error {
+pub fn damaged(error: &str) -> Error {
     Error::failure(format!(
-        "the files embedded in this program are damaged: {fault}"
+        "the files embedded in this program are damaged: {error}"
     ))
     .hint("get a fresh copy of the program and embed the folder again")
 }

@@ -87,13 +87,13 @@ fn get(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
 /// Starts the server as a run would, and no other.
 fn test(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
     let server = find(config, name)?;
-    let (mut servers, faults) = config.mcp_servers();
+    let (mut servers, errors) = config.mcp_servers();
     servers.retain(|known, _| known == name);
     if servers.is_empty() {
-        let fault = faults
+        let error = errors
             .into_iter()
-            .find(|fault| fault.contains(&format!("`{name}`")));
-        return Err(Error::failure(fault.unwrap_or_default()));
+            .find(|error| error.contains(&format!("`{name}`")));
+        return Err(Error::failure(error.unwrap_or_default()));
     }
     // By then its own timeout has expired.
     let patience = config.server_patience() * 2;
@@ -196,9 +196,10 @@ fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, 
     config.mcp_servers.get(name).ok_or_else(|| {
         let known: Vec<_> = config.mcp_servers.keys().map(String::as_str).collect();
         let error = Error::failure(format!("there is no MCP server `{name}`"));
-        match known.is_empty() {
-            true => error.hint("none is configured; see docs/mcp.md"),
-            false => error.hint(format!("configured: {}", known.join(", "))),
+        if known.is_empty() {
+            error.hint("none is configured; see docs/mcp.md")
+        } else {
+            error.hint(format!("configured: {}", known.join(", ")))
         }
     })
 }

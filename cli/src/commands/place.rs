@@ -34,12 +34,13 @@ pub fn existing(plan: &SessionPlan, config: &Config) -> Result<Paths, Error> {
         Error::failure("no session in this folder")
             .hint("start one with `ah \"TASK\"`, or see `ah demo`")
     })?;
-    match paths.database().exists() {
-        true => Ok(paths),
-        false => Err(Error::failure(format!(
+    if paths.database().exists() {
+        Ok(paths)
+    } else {
+        Err(Error::failure(format!(
             "no session in `{}`",
             paths.database().display()
-        ))),
+        )))
     }
 }
 

@@ -19,12 +19,12 @@ use ah_config::Error;
 ///
 /// If the socket cannot be created.
 pub fn run(socket: &Path, hosts: &Hosts) -> Result<u8, Error> {
-    let fault = |error: io::Error| {
+    let failed = |error: io::Error| {
         Error::failure(format!("cannot serve on `{}`: {error}", socket.display()))
             .hint("choose a path that does not exist yet")
     };
     let runtime = Builder::new_current_thread().enable_all().build();
-    let ended = runtime.map_err(fault)?.block_on(async {
+    let ended = runtime.map_err(failed)?.block_on(async {
         // Only the owner may connect, from the start.
         let before = rustix::process::umask(Mode::from_raw_mode(0o177));
         let listener = UnixListener::bind(socket);
@@ -38,6 +38,6 @@ pub fn run(socket: &Path, hosts: &Hosts) -> Result<u8, Error> {
         }
         fs::remove_file(socket)
     });
-    ended.map_err(fault)?;
+    ended.map_err(failed)?;
     Ok(0)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ah::assemble::{self, HostExtensions, SessionInputs, SessionView};
 use ah::confinement::SandboxProbe;
 use ah::expand::expand;
-use ah::place::Place;
+use ah::place::SessionLocation;
 use ah::{Opened, open, pictures};
 use ah_agent::{Frontend, Stop};
 use ah_config::overrides::Profile;
@@ -23,7 +23,7 @@ use ah_terminal::signals::{Signals, leave};
 use ah_terminal::{exit, report, tell_notices, warn};
 use tokio::runtime::Builder;
 
-use crate::args::Prompt;
+use crate::args::TypedPrompt;
 use crate::args::options::{InputFormat, Options, OutputFormat};
 use crate::args::session::plan;
 use crate::input;
@@ -33,7 +33,7 @@ use crate::input;
 /// # Errors
 ///
 /// If the run cannot start or continue.
-pub fn run(prompt: &Prompt, options: &Options, config: &Config) -> Result<u8, Error> {
+pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u8, Error> {
     let form = conversation(prompt, options, config);
     let source = match form {
         Some(_) => None,
@@ -79,7 +79,7 @@ fn conversation(prompt: &Prompt, options: &Options, config: &Config) -> Option<D
 }
 
 /// Returns the source of the prompts.
-fn source(prompt: &Prompt, options: &Options, config: &Config) -> Result<Source, Error> {
+fn source(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<Source, Error> {
     if options.output.input_format == Some(InputFormat::StreamJson) {
         return Ok(Source::Lines(Box::new(std::io::stdin())));
     }
@@ -214,8 +214,8 @@ fn wait_there(text: &str, busy: Error, options: &Options, config: &Config) -> Re
         return Err(busy);
     }
     let plan = plan(options, config.interface)?;
-    let place = Place::find(&plan, config)?;
-    super::place::queue(place.paths())?.send(MailKind::FollowUp, text)?;
+    let location = SessionLocation::find(&plan, config)?;
+    super::place::queue(location.paths())?.send(MailKind::FollowUp, text)?;
     warn(&format!(
         "{}; the prompt is queued and will be answered there after the current run",
         busy.message

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::args::json::Json;
 use crate::args::subcommands::{SandboxAction, SandboxExec};
 use crate::commands::output::{print, print_json};
-use ah::confinement::{self, Granted, LAUNCHER};
+use ah::confinement::{self, LAUNCHER, SandboxGrants};
 use ah_config::Config;
 use ah_config::{Error, ErrorKind, SandboxTier};
 use ah_terminal::exit::NO_SANDBOX;
@@ -32,7 +32,7 @@ pub fn run(config: &Config, action: &SandboxAction) -> Result<u8, Error> {
 }
 
 fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
-    let granted = Granted {
+    let grants = SandboxGrants {
         tier: SandboxTier::from(exec.tier).into(),
         workspace: exec.workspace.clone(),
         paths: exec.unveil.clone(),
@@ -40,7 +40,7 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
         variables: exec.env.clone(),
         hosts: exec.hosts.allowlist(),
     };
-    let sandbox = confinement::sandbox(config, &granted)?;
+    let sandbox = confinement::sandbox(config, &grants)?;
     let workspace = &sandbox.confinement().workspace;
     let cwd = config.environment.cwd();
     let cwd = if cwd.starts_with(workspace) {
@@ -48,15 +48,16 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
     } else {
         workspace
     };
-    let terminal = match std::io::stdin().is_terminal() {
-        true => Terminal::Inherited,
-        false => Terminal::Detached,
+    let terminal = if std::io::stdin().is_terminal() {
+        Terminal::Inherited
+    } else {
+        Terminal::Detached
     };
     let (program, arguments) = exec.command.split_first().expect("the parser demands one");
     let spawned = sandbox
         .prepare(program, arguments, cwd, terminal)
         .and_then(|mut prepared| {
-            let variables = confinement::variables(&config.environment, &granted, &sandbox);
+            let variables = confinement::variables(&config.environment, &grants, &sandbox);
             prepared.command.env_clear().envs(variables);
             prepared.spawn()
         });
@@ -88,21 +89,23 @@ fn check(form: Json) -> Result<u8, Error> {
     let full = tried(Tier::Full);
     let landlock = tried(Tier::Landlock);
     let is_sound = full.is_held();
-    match form.json {
-        true => print_json(&json!({
+    if form.json {
+        print_json(&json!({
             "full": full.to_json(),
             "landlock": landlock.to_json(),
             "remedy": (!is_sound).then(ah_sandbox::remedy),
-        }))?,
-        false => print(&format!("{full}{landlock}{}", advice(is_sound)))?,
+        }))?
+    } else {
+        print(&format!("{full}{landlock}{}", advice(is_sound)))?
     };
     Ok(if is_sound { 0 } else { NO_SANDBOX })
 }
 
 fn advice(is_sound: bool) -> String {
-    match is_sound {
-        true => String::new(),
-        false => format!("hint: {}\n", ah_sandbox::remedy()),
+    if is_sound {
+        String::new()
+    } else {
+        format!("hint: {}\n", ah_sandbox::remedy())
     }
 }
 

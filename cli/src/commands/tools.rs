@@ -118,8 +118,8 @@ impl ServedTool {
 
 /// Returns the tools of the MCP servers, and warns of servers that fail.
 fn of_servers(config: &Config) -> Result<Vec<ServedTool>, Error> {
-    let (servers, faults) = config.mcp_servers();
-    faults.iter().for_each(|fault| ah_terminal::warn(fault));
+    let (servers, errors) = config.mcp_servers();
+    errors.iter().for_each(|error| ah_terminal::warn(error));
     if servers.is_empty() {
         return Ok(Vec::new());
     }

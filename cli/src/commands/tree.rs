@@ -80,8 +80,8 @@ pub fn output(config: &Config, plan: &SessionPlan, number: Option<u32>) -> Resul
     let answered = message.tool_results().map(|result| &result.tool_use_id);
     let calls: Vec<_> = asked.chain(answered).collect();
     if calls.is_empty() {
-        let told = format!("message @{} has no tool calls", message.seq);
-        return Err(Error::failure(told).hint("`ah scan` lists the messages"));
+        let message = format!("message @{} has no tool calls", message.seq);
+        return Err(Error::failure(message).hint("`ah scan` lists the messages"));
     }
     let mut stdout = stdout().lock();
     for call in calls {

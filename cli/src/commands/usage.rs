@@ -19,9 +19,10 @@ pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error>
     let calls = tree(plan, config)?.api_calls()?;
     let catalog = config.catalog()?;
     let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
-    match form.json {
-        true => print_json(&to_json(&calls)),
-        false => print(&lines(&calls)),
+    if form.json {
+        print_json(&to_json(&calls))
+    } else {
+        print(&lines(&calls))
     }
 }
 

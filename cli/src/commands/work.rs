@@ -7,7 +7,7 @@ mod events;
 mod failure;
 mod hub;
 mod init;
-mod place;
+mod repository;
 mod status;
 
 use ah_config::{Config, Error};
@@ -23,7 +23,7 @@ use tokio::runtime::Builder;
 use crate::args::options::Options;
 use crate::args::work::{WorkAction, WorkOptions};
 use failure::failure;
-use place::Place;
+use repository::Repository;
 
 /// Runs a subcommand of `ah work`; returns the exit code.
 ///
@@ -69,18 +69,18 @@ async fn perform(
     wanted: &WorkOptions,
     action: Option<&WorkAction>,
 ) -> Result<u8, Error> {
-    let place = Place::find(config).await?;
+    let repository = Repository::find(config).await?;
     match action {
-        Some(WorkAction::Status(form)) => return status::run(&place.top, *form),
+        Some(WorkAction::Status(form)) => return status::run(&repository.top, *form),
         Some(
             action @ (WorkAction::Start { .. }
             | WorkAction::Run
             | WorkAction::Log(_)
             | WorkAction::Reset),
-        ) => return bench::run(&place, config, options, wanted, action).await,
+        ) => return bench::run(&repository, config, options, wanted, action).await,
         _ => {}
     }
-    let work = place.work(config, options, wanted).await?;
+    let work = repository.work(config, options, wanted).await?;
     if let Some(WorkAction::Init) = action {
         return init::run(&work, wanted.dry_run).await;
     }

@@ -26,13 +26,13 @@ pub fn agents(config: &Config) -> Result<(Agents, Vec<String>), Error> {
                 let name = file.named(&agent.name);
                 agents.add(as_trusted(Agent { name, ..agent }, config));
             }
-            Err(fault) => warnings.push(format!("{}:{fault}", file.location.display())),
+            Err(error) => warnings.push(format!("{}:{error}", file.location.display())),
         }
     }
     for (name, definition) in &config.run.prompt.agents {
         let agent = Agent::from_json(name, definition);
-        let fault = |fault| Error::usage(format!("--agents: `{name}`: {fault}"));
-        agents.add(agent.map_err(fault)?);
+        let failed = |error| Error::usage(format!("--agents: `{name}`: {error}"));
+        agents.add(agent.map_err(failed)?);
     }
     agents.retain(|agent| !is_denied(&agent.name, config));
     Ok((agents, warnings))

@@ -14,7 +14,7 @@ use super::seal::{FOOTER, MAGIC};
 /// # Errors
 ///
 /// If a file cannot be packed; the text names it.
-pub fn pack(entries: &[Entry]) -> Result<Vec<u8>, String> {
+pub fn pack(entries: &[ArchiveEntry]) -> Result<Vec<u8>, String> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for entry in entries {
         let options = SimpleFileOptions::default()
@@ -49,11 +49,15 @@ fn seal(length: u64) -> [u8; FOOTER as usize] {
 /// # Errors
 ///
 /// If it is damaged, too large, or holds anything but plain files in its folder; the text says what.
-pub fn unpack(archive: &[u8]) -> Result<Vec<Entry>, String> {
+pub fn unpack(archive: &[u8]) -> Result<Vec<ArchiveEntry>, String> {
     unpack_within(archive, MAX_FILES, MAX_BYTES)
 }
 
-fn unpack_within(archive: &[u8], max_files: usize, max_bytes: u64) -> Result<Vec<Entry>, String> {
+fn unpack_within(
+    archive: &[u8],
+    max_files: usize,
+    max_bytes: u64,
+) -> Result<Vec<ArchiveEntry>, String> {
     let mut archive = ZipArchive::new(Cursor::new(archive)).map_err(|error| error.to_string())?;
     if archive.len() > max_files {
         return Err(format!("it has more than {max_files} files"));
@@ -79,7 +83,7 @@ fn unpack_within(archive: &[u8], max_files: usize, max_bytes: u64) -> Result<Vec
         left = left
             .checked_sub(content.len() as u64)
             .ok_or_else(|| format!("its files have more than {max_bytes} bytes"))?;
-        entries.push(Entry {
+        entries.push(ArchiveEntry {
             path,
             mode,
             content,
@@ -102,8 +106,8 @@ fn check(path: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn entry(path: &str, content: &str) -> Entry {
-        Entry {
+    fn entry(path: &str, content: &str) -> ArchiveEntry {
+        ArchiveEntry {
             path: path.to_owned(),
             mode: 0o644,
             content: content.into(),
@@ -119,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_packed_is_unpacked_and_the_same_files_give_the_same_bytes() {
-        let program = Entry {
+        let program = ArchiveEntry {
             mode: 0o755,
             ..entry("bin/run", "#!/bin/sh\n")
         };

@@ -46,7 +46,7 @@ impl Executable {
     /// # Errors
     ///
     /// If the archive is damaged; the text says how.
-    pub fn entries(&self) -> Result<Vec<Entry>, String> {
+    pub fn entries(&self) -> Result<Vec<ArchiveEntry>, String> {
         if self.archive == 0 {
             return Ok(Vec::new());
         }

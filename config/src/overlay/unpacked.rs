@@ -91,10 +91,10 @@ fn write(folder: &Path, path: &Path, file: &EmbeddedFile) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::overlay::{Entry, Overlay};
+    use crate::overlay::{ArchiveEntry, Overlay};
 
     fn embedded(files: &[(&str, u32)]) -> Embedded {
-        let entry = |(path, mode): &(&str, u32)| Entry {
+        let entry = |(path, mode): &(&str, u32)| ArchiveEntry {
             path: (*path).to_owned(),
             mode: *mode,
             content: path.as_bytes().to_vec(),

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_variables_comments_or_faults() {
+    fn lines_are_variables_comments_or_errors() {
         for (text, expected) in [
             ("A=b", "A=b"),
             (
@@ -68,7 +68,7 @@ mod tests {
                         .map(|(name, value)| format!("{name}={value}"));
                     lines.collect::<Vec<_>>().join(" ")
                 }
-                Err(fault) => fault,
+                Err(error) => error,
             };
             assert_eq!(shown, expected, "{text}");
         }

@@ -24,11 +24,11 @@ impl<'a> File<'a> {
     }
 
     pub fn value<T: DeserializeOwned>(&self, value: &RawValue) -> Result<T, Error> {
-        serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
+        serde_json::from_str(value.get()).map_err(|error| self.error(&error, self.offset(value)))
     }
 
     pub fn value_of<T: serde::Deserialize<'a>>(&self, value: &'a RawValue) -> Result<T, Error> {
-        serde_json::from_str(value.get()).map_err(|error| self.fault(&error, self.offset(value)))
+        serde_json::from_str(value.get()).map_err(|error| self.error(&error, self.offset(value)))
     }
 
     /// Returns the byte offset of a value in the text that it borrows from.
@@ -59,26 +59,26 @@ impl<'a> File<'a> {
 
     /// Returns the error for JSON at `start` that cannot be parsed. The parser reports the end of an unusable value;
     /// users look for its beginning, which for a plain value is `start`.
-    pub fn fault(&self, error: &serde_json::Error, start: usize) -> Error {
+    pub fn error(&self, error: &serde_json::Error, start: usize) -> Error {
         let text = error.to_string();
         let message = text.split(" at line ").next().unwrap_or_default();
         let (line, column) = self.place(start);
         let is_plain = error.is_data() && !self.text[start..].trim_start().starts_with(['{', '[']);
         if is_plain || error.line() == 0 {
-            return self.fault_in(message, line, column);
+            return self.error_in(message, line, column);
         }
         match error.line() {
-            1 => self.fault_in(message, line, column + error.column().saturating_sub(1)),
-            further => self.fault_in(message, line + further - 1, error.column()),
+            1 => self.error_in(message, line, column + error.column().saturating_sub(1)),
+            further => self.error_in(message, line + further - 1, error.column()),
         }
     }
 
-    pub fn fault_at(&self, message: &str, value: &RawValue) -> Error {
+    pub fn error_at(&self, message: &str, value: &RawValue) -> Error {
         let (line, column) = self.place(self.offset(value));
-        self.fault_in(message, line, column)
+        self.error_in(message, line, column)
     }
 
-    pub fn fault_in(&self, message: &str, line: usize, column: usize) -> Error {
+    pub fn error_in(&self, message: &str, line: usize, column: usize) -> Error {
         Error::failure(format!("{}:{line}:{column}: {message}", self.source))
             .hint("correct the file, or choose the settings files to read with `--setting-sources`")
     }

@@ -208,7 +208,7 @@ impl<'a> File<'a> {
         let item = |item: &'a RawValue| {
             let text: String = self.value(item)?;
             text.parse::<T>()
-                .map_err(|error| self.fault_at(&error.to_string(), item))
+                .map_err(|error| self.error_at(&error.to_string(), item))
         };
         items.into_iter().map(item).collect()
     }

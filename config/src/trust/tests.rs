@@ -66,16 +66,16 @@ fn answers_are_kept_for_the_user_alone() {
         (mode(&home), mode(&home.join("trust.json"))),
         (0o700, 0o600)
     );
-    let (memory, fault) = Memory::read(Some(&home));
-    assert_eq!(fault, None);
+    let (memory, error) = Memory::read(Some(&home));
+    assert_eq!(error, None);
     let answers = ["/a", "/b", "/a/b"].map(|folder| memory.answer(Path::new(folder)));
     assert_eq!(answers, [Some(true), Some(false), None]);
     assert!(Memory::default().keep(Path::new("/a"), true).is_err());
     for damage in ["", "{", "[]", r#"{"folders": {"/a": "yes"}}"#] {
         fs::write(home.join("trust.json"), damage).unwrap();
-        let (memory, fault) = Memory::read(Some(&home));
+        let (memory, error) = Memory::read(Some(&home));
         assert_eq!(memory.answer(Path::new("/a")), None, "{damage}");
-        assert!(fault.unwrap().contains("trust.json"), "{damage}");
+        assert!(error.unwrap().contains("trust.json"), "{damage}");
     }
 }
 

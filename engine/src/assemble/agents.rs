@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ah_agent::agents::{Agent, MemoryScope};
 use ah_agent::skills::Skills;
-use ah_agent::{SubagentKinds, Subagents};
+use ah_agent::{ALIASES, INHERIT, SubagentKinds, Subagents};
 use ah_config::overrides::SystemPromptSource;
 use ah_config::{Config, Error, Origin, Sourced, extensions};
 use ah_conversation::{PermissionMode, Servers};
@@ -19,10 +19,6 @@ use crate::instructions::surroundings;
 use crate::model::Catalogued;
 use crate::warn::{Warn, no_warnings};
 
-/// The model of whoever starts a subagent.
-const INHERIT: &str = "inherit";
-/// The names by which one vendor's models are known; elsewhere they name nothing.
-const ALIASES: [&str; 3] = ["sonnet", "opus", "haiku"];
 /// The variable with which other agents' users keep subagents from running beside the conversation.
 const NONE_BESIDE: &str = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS";
 
@@ -45,8 +41,12 @@ pub fn subagents(
     warnings.extend(more);
     let of_config = config.clone();
     let is_off = config.environment.get(NONE_BESIDE) == Some("1");
-    let main = config.run.prompt.agent.as_deref();
-    let main = main.and_then(|name| agents.get(name));
+    let main = config
+        .run
+        .prompt
+        .agent
+        .as_deref()
+        .and_then(|name| agents.get(name));
     let allowed = main.and_then(|main| main.may_start()).unwrap_or_default();
     let kinds = SubagentKinds {
         agents,
@@ -180,8 +180,10 @@ fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
 /// Returns the folders of the subagents' memory. They are those of the other agent, so that both share it.
 fn memory(config: &Config) -> Vec<(MemoryScope, PathBuf)> {
     let project = config.project_root.join(".claude");
-    let user = config.foreign_home.as_ref();
-    let user = user.map(|folder| (MemoryScope::User, folder.join("agent-memory")));
+    let user = config
+        .foreign_home
+        .as_ref()
+        .map(|folder| (MemoryScope::User, folder.join("agent-memory")));
     user.into_iter()
         .chain([
             (MemoryScope::Project, project.join("agent-memory")),

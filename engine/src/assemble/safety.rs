@@ -57,10 +57,7 @@ pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config)
                 .to_owned(),
         ),
         SandboxStatus::Unavailable(Obstacle { reason, remedy }) if is_open || is_unasked => {
-            let otherwise = match is_unasked {
-                true => "",
-                false => "; or set --permission-mode",
-            };
+            let otherwise = if is_unasked { "" } else { "; or set --permission-mode" };
             Some(format!("{what}: {reason}; {remedy}{otherwise}"))
         }
         SandboxStatus::Off if is_open => {
@@ -100,8 +97,8 @@ pub fn ask_about_hosts(
                             Egress::Tunnel => "allowHosts",
                             Egress::Http => "allowHttp",
                         };
-                        if let Err(fault) = files.allow_host(key, &host) {
-                            frontend.notice(&format!("allowed for this session only: {fault}"));
+                        if let Err(error) = files.allow_host(key, &host) {
+                            frontend.notice(&format!("allowed for this session only: {error}"));
                         }
                         HostDecision::Allow
                     }

@@ -58,9 +58,10 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
             embedded: config.embedded.clone(),
             http: ah_http::Options::from_variables(|name| environment.get(name)),
         }),
-        modules: match config.trust.is_given() {
-            true => vec![config.project_root.clone()],
-            false => Vec::new(),
+        modules: if config.trust.is_given() {
+            vec![config.project_root.clone()]
+        } else {
+            Vec::new()
         },
         asked_for: lists
             .flat_map(|list| names(list))
@@ -99,7 +100,7 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
         store: sources.store,
         has_person: sources.has_person,
         web: sources.web,
-        tasks: { sources.subagents.as_ref() }.and_then(|tool| tool.tasks()),
+        tasks: sources.subagents.as_ref().and_then(|tool| tool.tasks()),
     };
     let (profile, interface) = profile(config);
     let mut all = ah_tools::builtin(profile, interface, deps);

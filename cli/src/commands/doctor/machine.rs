@@ -34,27 +34,27 @@ pub fn terminal(environment: &Environment) -> Check {
 
 pub fn shell(environment: &Environment) -> Check {
     let program = Shell::new(environment).program;
-    match is_program(&program) {
-        true => Check::fine("shell", program.display().to_string()),
-        false => {
-            let hint = "install bash, or set AH_SHELL to a shell";
-            Check::problem(
-                "shell",
-                format!("`{}` is not an executable file", program.display()),
-                Some(hint.to_owned()),
-            )
-        }
+    if is_program(&program) {
+        Check::fine("shell", program.display().to_string())
+    } else {
+        let hint = "install bash, or set AH_SHELL to a shell";
+        Check::problem(
+            "shell",
+            format!("`{}` is not an executable file", program.display()),
+            Some(hint.to_owned()),
+        )
     }
 }
 
 pub fn sandbox() -> Check {
     let tried = crate::commands::sandbox::tried(ah_sandbox::Tier::Full);
-    match tried.is_held() {
-        true => Check::fine("sandbox", tried.summary()),
-        false => Check {
+    if tried.is_held() {
+        Check::fine("sandbox", tried.summary())
+    } else {
+        Check {
             hint: Some(ah_sandbox::remedy()),
             ..Check::note("sandbox", tried.summary())
-        },
+        }
     }
 }
 

@@ -29,11 +29,11 @@ pub async fn perform(
 ) -> Result<u8, Error> {
     let is_driven = matches!(source, Source::Lines(_));
     let format = options.output.output_format.unwrap_or_default();
-    let kept = Kept::default();
+    let lines = BufferedLines::default();
     let output: Box<dyn Write + Send> = match (format, options.output.verbose) {
         (OutputFormat::StreamJson, _) => Box::new(io::stdout()),
-        (_, keeps_all) => Box::new(Keeper {
-            kept: kept.clone(),
+        (_, keeps_all) => Box::new(LineBuffer {
+            lines: lines.clone(),
             keeps_all,
         }),
     };
@@ -47,11 +47,11 @@ pub async fn perform(
     };
     let (served, refusal) = serve_host(Streams { source, output }, request).await?;
     if format == OutputFormat::Json && !matches!(served, Served::Refused) {
-        let printed = kept.print(options.output.verbose);
+        let printed = lines.print(options.output.verbose);
         printed.map_err(|error| output_error(&error))?;
     }
     match (served, signals.interrupt()) {
-        (Served::Closed(fault), _) => Err(Error::new(ErrorKind::OutputClosed, fault)),
+        (Served::Closed(error), _) => Err(Error::new(ErrorKind::OutputClosed, error)),
         (Served::Lost(error), _) => Err(error.into()),
         (Served::Refused, _) => Err(refusal),
         (Served::Ended { .. }, interrupt @ Some(_)) => Ok(exit::code(
@@ -72,17 +72,17 @@ pub async fn perform(
 
 /// Lines of a run that are printed only at its end.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Vec<u8>>>>);
+struct BufferedLines(Arc<Mutex<Vec<Vec<u8>>>>);
 
-struct Keeper {
-    kept: Kept,
+struct LineBuffer {
+    lines: BufferedLines,
     keeps_all: bool,
 }
 
-impl Write for Keeper {
+impl Write for LineBuffer {
     /// Collects one line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut lines = self.kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.keeps_all {
             lines.clear();
         }
@@ -95,7 +95,7 @@ impl Write for Keeper {
     }
 }
 
-impl Kept {
+impl BufferedLines {
     /// Prints the last line, or all lines as an array.
     fn print(&self, all: bool) -> io::Result<()> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);

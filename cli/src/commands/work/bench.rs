@@ -4,7 +4,7 @@ use ah_work::bench::{Bench, Bencher, TryStatus};
 use ah_work::run::WorkError;
 use serde_json::json;
 
-use super::{Place, failure};
+use super::{Repository, failure};
 use crate::args::json::Json;
 use crate::args::options::Options;
 use crate::args::work::{WorkAction, WorkOptions};
@@ -20,17 +20,17 @@ use ah_terminal::line::preview;
 ///
 /// If the state does not allow it, or the benchmark prints no number.
 pub(super) async fn run(
-    place: &Place,
+    repository: &Repository,
     config: &Config,
     options: &Options,
     wanted: &WorkOptions,
     action: &WorkAction,
 ) -> Result<u8, Error> {
-    let main = place.main(&config.environment);
-    let agents = place.agents(config, options, wanted, &main).await?;
+    let main = repository.main(&config.environment);
+    let agents = repository.agents(config, options, wanted, &main).await?;
     let model = wanted.model.as_deref().or(options.model.model.as_deref());
     let bencher = Bencher {
-        top: &place.top,
+        top: &repository.top,
         git: &main,
         agents: &agents,
         model,
@@ -63,9 +63,10 @@ async fn perform(
 
 fn log(bench: Option<&Bench>, form: Json) -> Result<u8, Error> {
     let Some(bench) = bench else {
-        return match form.json {
-            true => print_json(&json!(null)),
-            false => print("no benchmark has been started here\n"),
+        return if form.json {
+            print_json(&json!(null))
+        } else {
+            print("no benchmark has been started here\n")
         };
     };
     if form.json {

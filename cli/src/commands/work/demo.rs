@@ -10,13 +10,13 @@ use ah_work::folder::{FolderHub, StoredIssue};
 use ah_work::git::{Git, Owner};
 use ah_work::issue::Issue;
 use ah_work::phase::{Phase, WorkStatus};
-use ah_work::run::{Work, WorkOptions as Wanted, WorkResult};
+use ah_work::run::{Work, WorkOptions as RunOptions, WorkResult};
 use ah_work::settings::{PhaseSettings, WorkSettings};
 
 use super::environment::all;
 use super::events::show;
 use super::failure::failure;
-use super::place::program;
+use super::repository::program;
 use crate::commands::demo::{invocation, shell_word};
 use crate::commands::doctor::find;
 use ah_config::Config;
@@ -93,7 +93,7 @@ async fn play(config: &Config) -> Result<u8, Error> {
             ..agents
         },
         settings: settings(&folder),
-        options: Wanted::default(),
+        options: RunOptions::default(),
         on_event: Box::new(show(false)),
     };
     let ended = work.run().await.map_err(|error| failure(&error))?;
@@ -115,16 +115,16 @@ async fn play(config: &Config) -> Result<u8, Error> {
 
 /// Creates a repository with a bug, and the remote that it was cloned from.
 async fn lay_out(folder: &Path, main: &Git) -> Result<(), Error> {
-    let fault =
+    let failed =
         |what: &dyn std::fmt::Display| Error::failure(format!("cannot set up the demo: {what}"));
     let project = folder.join("project");
-    fs::create_dir(&project).map_err(|error| fault(&error))?;
+    fs::create_dir(&project).map_err(|error| failed(&error))?;
     for (name, content) in files() {
-        fs::write(project.join(name), content).map_err(|error| fault(&error))?;
+        fs::write(project.join(name), content).map_err(|error| failed(&error))?;
     }
     for (phase, script) in SCRIPTS {
         let path = folder.join(format!("{phase}.yaml"));
-        fs::write(path, script).map_err(|error| fault(&error))?;
+        fs::write(path, script).map_err(|error| failed(&error))?;
     }
     for words in [
         &["init", "--quiet", "--initial-branch=main"] as &[&str],
@@ -139,7 +139,7 @@ async fn lay_out(folder: &Path, main: &Git) -> Result<(), Error> {
         &["remote", "add", "origin", "../remote.git"],
         &["fetch", "--quiet", "origin"],
     ] {
-        main.run(words).await.map_err(|error| fault(&error))?;
+        main.run(words).await.map_err(|error| failed(&error))?;
     }
     Ok(())
 }

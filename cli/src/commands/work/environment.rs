@@ -87,9 +87,10 @@ pub fn arguments(options: &Options, cwd: &Path) -> Vec<String> {
     let mut arguments = Vec::new();
     if let Some(settings) = &options.settings.settings {
         // The phases run in another folder.
-        let settings = match settings.trim_start().starts_with('{') {
-            true => settings.clone(),
-            false => cwd.join(settings).to_string_lossy().into_owned(),
+        let settings = if settings.trim_start().starts_with('{') {
+            settings.clone()
+        } else {
+            cwd.join(settings).to_string_lossy().into_owned()
         };
         arguments.push(format!("--settings={settings}"));
     }

@@ -41,22 +41,23 @@ pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
 
 fn write(top: &Path) -> Result<(), Error> {
     let path = top.join(PLACE);
-    let fault = |error: &std::io::Error| {
+    let failed = |error: &std::io::Error| {
         Error::failure(format!("cannot write `{}`: {error}", path.display()))
     };
     if let Ok(there) = fs::read_to_string(&path) {
-        return match there == WORKFLOW {
-            true => Ok(()),
-            false => Err(
+        return if there == WORKFLOW {
+            Ok(())
+        } else {
+            Err(
                 Error::failure(format!("`{PLACE}` exists with other content"))
                     .hint("remove it first; `ah work init --dry-run` prints the new content"),
-            ),
+            )
         };
     }
     let folder = path.parent().unwrap_or(top);
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(&path, WORKFLOW))
-        .map_err(|error| fault(&error))
+        .map_err(|error| failed(&error))
 }
 
 #[cfg(test)]

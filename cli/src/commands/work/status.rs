@@ -20,9 +20,10 @@ use ah_terminal::line::preview;
 pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
     let journal = load(&Artifacts::of(top)).map_err(|error| super::failure(&error))?;
     let Some(journal) = journal else {
-        return match form.json {
-            true => print_json(&json!(null)),
-            false => print("no work in progress here\n"),
+        return if form.json {
+            print_json(&json!(null))
+        } else {
+            print("no work in progress here\n")
         };
     };
     let next = match phase::next(&journal.history(), journal.rework) {

@@ -9,7 +9,7 @@ use ah_conversation::{Environment, Interface};
 use ah_work::agent::Agents;
 use ah_work::artifact;
 use ah_work::git::{Git, Owner, is_repository, repository_of};
-use ah_work::run::{Work, WorkOptions as Wanted};
+use ah_work::run::{Work, WorkOptions as RunOptions};
 
 use super::environment::{all, arguments, variables};
 use super::events;
@@ -19,13 +19,13 @@ use crate::args::work::WorkOptions;
 use crate::commands::doctor::find;
 
 /// The repository that is worked on.
-pub struct Place {
+pub struct Repository {
     pub git: PathBuf,
     /// Root of the user's work tree.
     pub top: PathBuf,
 }
 
-impl Place {
+impl Repository {
     pub async fn find(config: &Config) -> Result<Self, Error> {
         let environment = &config.environment;
         let git = find(environment, "git")
@@ -79,7 +79,7 @@ impl Place {
             hub,
             agents: self.agents(config, options, wanted, &main).await?,
             settings,
-            options: Wanted {
+            options: RunOptions {
                 issue: wanted.issue,
                 open: template(config, wanted)?,
                 model: wanted.model.clone().or(options.model.model.clone()),
@@ -118,9 +118,10 @@ impl Place {
 
     pub async fn repository(&self, main: &Git, wanted: &WorkOptions) -> Result<String, Error> {
         if let Some(name) = &wanted.repo {
-            return match is_repository(name) {
-                true => Ok(name.clone()),
-                false => Err(Error::usage(format!("`{name}` is not OWNER/NAME"))),
+            return if is_repository(name) {
+                Ok(name.clone())
+            } else {
+                Err(Error::usage(format!("`{name}` is not OWNER/NAME")))
             };
         }
         let address = main.run(&["remote", "get-url", "origin"]).await;
@@ -145,13 +146,14 @@ fn refuse_trust(config: &Config, trees: &Path) -> Result<(), Error> {
         environment,
         &Overlay::default(),
     )?;
-    match there.trust.is_given() {
-        false => Ok(()),
-        true => Err(Error::failure(format!(
+    if there.trust.is_given() {
+        Err(Error::failure(format!(
             "your settings trust `{}`, where agents process untrusted input",
             trees.display()
         ))
-        .hint("remove the folder from `trustedFolders`, or set XDG_STATE_HOME to another folder")),
+        .hint("remove the folder from `trustedFolders`, or set XDG_STATE_HOME to another folder"))
+    } else {
+        Ok(())
     }
 }
 
