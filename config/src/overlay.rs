@@ -14,7 +14,7 @@ mod variables;
 use ah_conversation::{Embedded, EmbeddedError, EmbeddedFile};
 
 pub use archive::pack;
-pub use entry::{Entry, MAX_BYTES, MAX_FILES};
+pub use entry::{ArchiveEntry, MAX_BYTES, MAX_FILES};
 pub use executable::Executable;
 pub use unpacked::Unpacked;
 pub use variables::unquoted;

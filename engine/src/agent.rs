@@ -18,9 +18,9 @@ use ah_conversation::{
     PermissionRequest, PermissionUpdate, Permissions, Provider, Rulebook, Sampling, Store,
     Thinking, Tool, Transcript,
 };
+use ah_store::SystemClock;
 #[cfg(feature = "sqlite")]
 use ah_store::{OpenError, Paths, SessionStore};
-use ah_store::SystemClock;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 

@@ -8,7 +8,7 @@ use ah_store::{Holder, OpenError, SessionStore};
 
 use crate::assemble::{self, SessionInputs, SessionView};
 use crate::model;
-use crate::place::Place;
+use crate::place::SessionLocation;
 use crate::plan::SessionPlan;
 
 /// A session ready to run, its store, and what the user should know.

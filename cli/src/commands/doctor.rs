@@ -125,7 +125,7 @@ fn key(config: &Config) -> Check {
     if config.model.value.starts_with("script:") {
         return Check::fine("key", "none needed for a scripted model");
     }
-    match model::credentials(config) {
+    match ah::model::credentials(config) {
         Ok(Some(name)) if name == "ANTHROPIC_API_KEY" && config.key_from_dot_env => {
             Check::fine("key", format!("{name} (in .env)"))
         }

@@ -59,7 +59,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
 
 /// How a conversation is had, where somebody sits at a terminal who has not said anything yet. A plain loop reads its
 /// lines from wherever they come.
-fn conversation(prompt: &Prompt, options: &Options, config: &Config) -> Option<Display> {
+fn conversation(prompt: &TypedPrompt, options: &Options, config: &Config) -> Option<Display> {
     let output = &options.output;
     let is_text = matches!(output.output_format, None | Some(OutputFormat::Text));
     let says_nothing = prompt.text.is_none() && options.prompt.skill.is_none();

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ah_cli::args::{Action, Names, parse};
+use ah_cli::args::{Action, KnownNames, parse};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::scenario;
 use ah_testkit::server::Server;
@@ -193,7 +193,7 @@ impl World {
 /// Whether it depends on the machine what a run by these arguments does unasked.
 fn leaves_all_open(arguments: &[&str]) -> bool {
     let words = arguments.iter().map(Into::into).collect();
-    let names = Names {
+    let names = KnownNames {
         is_tool: &|_| false,
         is_session: &|_| false,
     };

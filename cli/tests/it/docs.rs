@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 
-use ah_cli::args::{Names, parse};
+use ah_cli::args::{KnownNames, parse};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ fn the_tables_of_the_page_are_those_of_a_session() {
 /// Each command line of the documents is one that the program understands.
 #[test]
 fn the_commands_of_the_documents_are_understood() {
-    let names = Names {
+    let names = KnownNames {
         is_tool: &|_| false,
         is_session: &|_| false,
     };

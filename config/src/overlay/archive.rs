@@ -6,7 +6,7 @@ use ah_conversation::Embedded;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-use super::entry::{Entry, MAX_BYTES, MAX_FILES};
+use super::entry::{ArchiveEntry, MAX_BYTES, MAX_FILES};
 use super::seal::{FOOTER, MAGIC};
 
 /// Returns the archive of these files, as appended to an executable. The same files give the same bytes.

@@ -7,7 +7,7 @@ pub const MAX_BYTES: u64 = 256 << 20;
 
 /// A file that is embedded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ArchiveEntry {
     /// Its path below the embedded folder, with `/` between the parts.
     pub path: String,
     /// Its permissions.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::archive;
-use super::entry::{Entry, MAX_BYTES};
+use super::entry::{ArchiveEntry, MAX_BYTES};
 use super::seal::{FOOTER, MAGIC};
 
 /// An executable of this program.

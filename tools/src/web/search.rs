@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Findings, Hit, Input, Interface, Output, Provider, Tool, ToolSpec,
-    ToolUse, WebSearch,
+    Access, Context, DisplayKey, Findings, Hit, Input, Interface, Output, Tool, ToolSpec, ToolUse,
+    WebSearch,
 };
 use async_trait::async_trait;
 use reqwest::{RequestBuilder, Url};
