@@ -1,6 +1,7 @@
 //! An agent with a model, tools and a store of the caller's choice; it reads no settings files.
 
 use std::future::Future;
+#[cfg(feature = "sqlite")]
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;

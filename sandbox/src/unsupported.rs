@@ -1,6 +1,7 @@
 //! Stub for builds and platforms without a sandbox: the same interface, but no command starts.
 
 use std::ffi::{OsStr, OsString};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
@@ -74,9 +75,11 @@ impl std::fmt::Debug for Sandbox {
 }
 
 /// Command that cannot be started.
-pub struct Prepared {
+pub struct Prepared<'a> {
     /// Underlying command.
     pub command: Command,
+    /// As if it borrowed its sandbox, which it does where there is one.
+    _sandbox: PhantomData<&'a ()>,
 }
 
 /// Running command; never produced on this platform.
@@ -150,12 +153,12 @@ impl Sandbox {
         _arguments: &[OsString],
         _cwd: &Path,
         _terminal: Terminal,
-    ) -> Result<Prepared, SetupError> {
+    ) -> Result<Prepared<'_>, SetupError> {
         Err(no_sandbox())
     }
 }
 
-impl Prepared {
+impl Prepared<'_> {
     /// Returns an error: there is no sandbox on this platform.
     ///
     /// # Errors

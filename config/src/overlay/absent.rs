@@ -1,6 +1,6 @@
 //! The archive in a build without embedded files: nothing is packed or unpacked.
 
-use super::entry::Entry;
+use super::entry::ArchiveEntry;
 
 /// Error of both directions.
 const ABSENT: &str = "this build does not support embedded files";
@@ -10,7 +10,7 @@ const ABSENT: &str = "this build does not support embedded files";
 /// # Errors
 ///
 /// Always.
-pub fn pack(_: &[Entry]) -> Result<Vec<u8>, String> {
+pub fn pack(_: &[ArchiveEntry]) -> Result<Vec<u8>, String> {
     Err(ABSENT.to_owned())
 }
 
@@ -19,6 +19,6 @@ pub fn pack(_: &[Entry]) -> Result<Vec<u8>, String> {
 /// # Errors
 ///
 /// Always.
-pub fn unpack(_: &[u8]) -> Result<Vec<Entry>, String> {
+pub fn unpack(_: &[u8]) -> Result<Vec<ArchiveEntry>, String> {
     Err(ABSENT.to_owned())
 }
