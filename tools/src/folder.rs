@@ -135,7 +135,11 @@ impl ToolLoader {
     /// Adds a Lua file of the command line.
     #[cfg_attr(
         not(feature = "lua"),
-        expect(unreachable_code, unused_variables, reason = "a Lua tool cannot exist then")
+        expect(
+            unreachable_code,
+            unused_variables,
+            reason = "a Lua tool cannot exist then"
+        )
     )]
     fn add_script(&self, name: &str, path: &str, found: &mut LoadedTools) {
         let path = self.workspace.resolve(path);

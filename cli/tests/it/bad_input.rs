@@ -149,7 +149,7 @@ exit code 2
 
 $ ah --steer=
 error: no session in this folder
-hint: `ah "what to do"` begins one, `ah demo` shows one
+hint: start one with `ah "TASK"`, or see `ah demo`
 exit code 1
 
 $ ah --debug==x go
@@ -163,7 +163,7 @@ exit code 2
 
 $ ah @3
 error: no prompt
-hint: ah "what to do", or pipe the prompt in
+hint: run `ah "TASK"`, or pipe the prompt in
 exit code 2
 "#);
 }
@@ -171,17 +171,17 @@ exit code 2
 #[test]
 fn who_is_not_there_is_named() {
     let lines = ["--agent x go", "-n --resume-session-at 7 go"];
-    insta::assert_snapshot!(pages(|_| (), &lines), @"
+    insta::assert_snapshot!(pages(|_| (), &lines), @r#"
 $ ah --agent x go
 error: there is no agent `x`
-hint: there are Explore, general-purpose, Plan
+hint: known agents: Explore, general-purpose, Plan
 exit code 2
 
 $ ah -n --resume-session-at 7 go
 error: `--resume-session-at` needs a session to resume
 hint: add `-c`, or `-r ID`
 exit code 2
-");
+"#);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn a_command_of_a_project_that_is_not_trusted_does_not_bring_its_model() {
     let server = Server::new([says("Done.")]);
     let ended = world.asking(&server, ["-n", "/look"]).run().expect(0);
     assert_eq!(ended.stdout, "Done.\n");
-    let told = "so this of it does not count: .ah/commands/look.md";
+    let told = "is not trusted; ignored: .ah/commands/look.md";
     assert!(ended.stderr.contains(told), "{}", ended.stderr);
     assert!(
         ended

@@ -95,28 +95,28 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
     > 日本語 and é, all of it typed while the answer is coming, in a line that is long, with 👍🏽
     claude-sonnet-4-5-20250929 · bypass permissions
     ");
-    insta::assert_snapshot!(screens[2], @"
-    > names?
+    insta::assert_snapshot!(screens[2], @r#"
+> names?
 
-    ## Names
+## Names
 
-    Some words that go on for longer than a
-    terminal of eighty columns is wide, so
-    that there are two rows of them.
+Some words that go on for longer than a
+terminal of eighty columns is wide, so
+that there are two rows of them.
 
-    name │ in Japanese │ hands
-    ─────┼─────────────┼──────
-    one  │ 日本語      │ 👍🏽
+name │ in Japanese │ hands
+─────┼─────────────┼──────
+one  │ 日本語      │ 👍🏽
 
-    • a point, and 日本語 in it
-    • another, that nobody has ended ye
+• a point, and 日本語 in it
+• another, that nobody has ended ye
 
-    ⠋ answering 0s · Esc interrupts
-    > 日本語 and é, all of it typed while th
-      e answer is coming, in a line that is
-      long, with 👍🏽
-    claude-sonnet-4-5-20250929 · bypass permissions
-    ");
+⠋ answering 0s · Esc interrupts
+> 日本語 and é, all of it typed while th
+  e answer is coming, in a line that is
+  long, with 👍🏽
+claude-sonnet-4-5-20250929 · bypass per…
+"#);
 }
 
 /// Without colours all is where it was.
@@ -180,20 +180,20 @@ fn another_size_in_the_middle_of_an_answer() {
     seat.sees("of its own");
     seat.resizes(40, 12);
     seat.sees("row of it\n  s own\n");
-    insta::assert_snapshot!(stable(&seat.screen()), @"
-    • point 24
-    • point 25
-    • point 26
-    • point 27
-    • point 28
-    • point 29
-    • point 30
+    insta::assert_snapshot!(stable(&seat.screen()), @r#"
+• point 24
+• point 25
+• point 26
+• point 27
+• point 28
+• point 29
+• point 30
 
-    ⠋ answering 0s · Esc interrupts
-    > typed before and after, in a row of it
-      s own
-    claude-sonnet-4-5-20250929 · bypass permissions
-    ");
+⠋ answering 0s · Esc interrupts
+> typed before and after, in a row of it
+  s own
+claude-sonnet-4-5-20250929 · bypass per…
+"#);
     seat.resizes(100, 30);
     seat.sees("> typed before and after, in a row of its own\n");
     seat.types("\x1b");
@@ -225,20 +225,20 @@ fn always_means_always() {
     let mut seat = Seat::take(world.asking(&server, arguments));
     seat.says("make it");
     seat.sees("Allow?");
-    insta::assert_snapshot!(stable(&seat.screen()), @"
-    > make it
+    insta::assert_snapshot!(stable(&seat.screen()), @r#"
+> make it
 
-    ⠋ waiting for you 0s · Esc interrupts
+⠋ waiting for you 0s · Esc interrupts
 
-    bash wants to run:
-      command: touch made
-      y            yes, once
-      s            yes, for this session: bash(touch made)
-      a            yes, always in this project: the same, saved to FILE
-      n [reason]   no; the reason is sent to the model
-    Allow?
-    claude-sonnet-4-5-20250929 · /help
-    ");
+bash wants to run:
+  command: touch made
+  y            yes, once
+  s            yes, for this session: bash(touch made)
+  a            yes, always in ALL projects: the same, saved to FILE
+  n [reason]   no; the reason is sent to the model
+Allow?
+claude-sonnet-4-5-20250929 · /help
+"#);
     seat.says("a");
     seat.sees("Made.");
     seat.sees_no_more("Esc interrupts");
@@ -249,7 +249,7 @@ fn always_means_always() {
       command: touch made
       y            yes, once
       s            yes, for this session: bash(touch made)
-      a            yes, always in this project: the same, saved to FILE
+      a            yes, always in ALL projects: the same, saved to FILE
       n [reason]   no; the reason is sent to the model
     Allow? a
 
@@ -369,7 +369,7 @@ fn a_session_taken_up_and_its_lists() {
     seat.types("\x1b");
     seat.sees_no_more("message:");
     seat.types("\x12docs");
-    seat.sees("typed before: docs");
+    seat.sees("history: docs");
     insta::assert_snapshot!(stable(&seat.screen()), @"
     session SESSION, 4 messages
 
@@ -377,7 +377,7 @@ fn a_session_taken_up_and_its_lists() {
 
     Two.
 
-    typed before: docs
+    history: docs
     ❯ write the docs
     claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
     ");

@@ -120,7 +120,7 @@ fn what_changes_something_runs_for_a_person_and_needs_permission_for_a_program()
             runs,
             "{arguments:?} {ended:#?}"
         );
-        let warning = "so this run only reads";
+        let warning = "so this run is read-only";
         assert_eq!(
             ended.stderr.matches(warning).count(),
             usize::from(is_warned),

@@ -312,7 +312,7 @@ fn servers_that_cannot_be_had_are_told_of() {
     let ended = run(&world, &server, ["--mcp-config", &servers.to_string()]);
     for part in [
         "the MCP server `my_server` is left out: its tool names would clash with those of the server `my server`",
-        "the MCP server `ours` is left out: its type is `sdk`",
+        "the MCP server `ours` is left out: it has type `sdk`",
     ] {
         assert_eq!(ended.stderr.matches(part).count(), 1, "{}", ended.stderr);
     }
@@ -363,7 +363,7 @@ fn the_command_looks_at_servers() {
     .into_iter()
     .map(|line| format!("$ ah mcp {}\n{}", line.join(" "), page(ah(line), &world)))
     .collect();
-    insta::assert_snapshot!(shown.join("\n\n"), @"
+    insta::assert_snapshot!(shown.join("\n\n"), @r#"
 $ ah mcp get dead
 name        dead
 set in      PROJECT/.mcp.json
@@ -396,9 +396,9 @@ exit code 1
 
 $ ah mcp test nothing
 error: there is no MCP server `nothing`
-hint: there are: dead, remote, s
+hint: configured: dead, remote, s
 exit code 1
-");
+"#);
     let listed = ah(&["list"]).run().expect(0).stdout;
     assert_eq!(listed.lines().count(), 3, "{listed}");
     let json: Value =

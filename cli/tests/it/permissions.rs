@@ -72,7 +72,9 @@ fn port_06_h_root_does_not_skip_the_permissions() {
             .ah(arguments.clone())
             .env("IS_SANDBOX", contained)
             .run();
-        let is_told = ended.stderr.contains("root cannot skip the permissions");
+        let is_told = ended
+            .stderr
+            .contains("permissions cannot be bypassed as root");
         assert_eq!(is_told, is_root && is_refused, "{arguments:?} {ended:#?}");
         assert_eq!(ended.code == Some(1), is_told, "{arguments:?} {ended:#?}");
     }

@@ -316,7 +316,7 @@ fn an_answer_that_is_cut_again_and_again_ends() {
     assert!(
         ended
             .stderr
-            .contains("the answer was too long for the model"),
+            .contains("the answer was cut off at the output limit"),
         "{}",
         ended.stderr
     );

@@ -19,7 +19,7 @@ pub fn stable(screen: &str) -> String {
         (r"\b01[0-9A-Z]{24}\b", "SESSION"),
         (r"\(\d+\.\ds\)", "(0.0s)"),
         (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ([\w ]+) \d+s", "⠋ $1 0s"),
-        (r"(?s)kept in `.*?\n  n ", "kept in FILE\n  n "),
+        (r"(?s)saved to `.*?\n  n ", "saved to FILE\n  n "),
     ];
     fixed
         .iter()
@@ -242,24 +242,24 @@ fn a_question_does_not_eat_what_is_typed() {
     seat.sees("touch asked");
     seat.types(" hurry");
     seat.sees("> no need to hurry");
-    insta::assert_snapshot!(stable(&seat.screen()), @"
-    > begin
+    insta::assert_snapshot!(stable(&seat.screen()), @r#"
+> begin
 
-    ✓ bash $ until test -e go; do sleep 0.01; done; echo ready (0.0s)
-      ready
+✓ bash $ until test -e go; do sleep 0.01; done; echo ready (0.0s)
+  ready
 
-    ⠋ waiting for you 0s · Esc interrupts
+⠋ waiting for you 0s · Esc interrupts
 
-    bash wants to run:
-      command: touch asked
-      y            yes, once
-      s            yes, for this session: bash(touch asked)
-      a            yes, always in this project: the same, saved to FILE
-      n [reason]   no; the reason is sent to the model
-    Allow? (Tab, then your answer)
-    > no need to hurry
-    claude-sonnet-4-5-20250929 · /help
-    ");
+bash wants to run:
+  command: touch asked
+  y            yes, once
+  s            yes, for this session: bash(touch asked)
+  a            yes, always in ALL projects: the same, saved to FILE
+  n [reason]   no; the reason is sent to the model
+Allow? (Tab, then your answer)
+> no need to hurry
+claude-sonnet-4-5-20250929 · /help
+"#);
     seat.types("\t");
     seat.says("s");
     seat.sees("touch refused");
@@ -393,7 +393,7 @@ fn commands_tell_of_the_session_and_change_it() {
     seat.sees("/context");
     seat.sees("❯ /compact");
     seat.types("\x1b[B\x1b[B\r");
-    seat.sees("what the model said");
+    seat.sees("answers of the model");
     seat.says("/cost");
     seat.sees(" in (");
     seat.says("/model opus");

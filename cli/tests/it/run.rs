@@ -508,7 +508,7 @@ fn the_demo_repairs_and_what_it_tells_to_type_works() {
     let told: Vec<_> = ended
         .stderr
         .lines()
-        .skip_while(|line| !line.starts_with("The session stays."))
+        .skip_while(|line| !line.starts_with("The session is kept."))
         .skip(1)
         .map(|line| line.trim().split("  ").next().unwrap())
         .collect();

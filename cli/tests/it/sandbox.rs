@@ -362,7 +362,7 @@ fn a_run_that_insists_on_the_sandbox_does_not_begin_without() {
         .run();
     assert_eq!(run.code, Some(78), "{}", run.stderr);
     assert!(
-        run.stderr.contains("`ah sandbox check` says more"),
+        run.stderr.contains("`ah sandbox check` shows details"),
         "{}",
         run.stderr
     );

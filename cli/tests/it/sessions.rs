@@ -240,11 +240,11 @@ fn a_session_without_persistence_leaves_no_file() {
 #[test]
 fn sessions_are_listed_named_and_removed() {
     let talks = Talks::new();
-    insta::assert_snapshot!(shown(&talks.world, &talks.world.ah(["sessions"]).run()), @"
+    insta::assert_snapshot!(shown(&talks.world, &talks.world.ah(["sessions"]).run()), @r#"
 stderr:
-no session in this folder yet
+no sessions in this folder yet
 exit code 0
-");
+"#);
     talks
         .say(&[
             "-n",

@@ -64,12 +64,12 @@ fn where_there_is_no_sandbox_a_run_without_a_person_only_reads() {
         (
             &[][..],
             (false, false),
-            "so this run only reads: `<home>` holds the home directory",
+            "so this run is read-only: `<home>` holds the home directory",
         ),
         (
             &["--no-sandbox"],
             (false, false),
-            "so this run only reads; --permission-mode",
+            "so this run is read-only",
         ),
         (
             &["--dangerously-skip-permissions"],
@@ -106,7 +106,7 @@ fn where_there_is_no_sandbox_a_person_is_asked_about_each_command() {
             .expect(0);
         assert_eq!(home.join("made").exists(), expected, "{}", ended.stderr);
         assert!(
-            ended.stderr.contains("you are asked about each"),
+            ended.stderr.contains("so ah asks before each one"),
             "{}",
             ended.stderr
         );
@@ -188,7 +188,7 @@ fn a_project_cannot_open_the_sandbox_even_if_it_is_trusted() {
         .expect(0);
     assert_eq!(came_of(&world, &ended), (false, true), "{}", ended.stderr);
     for key in ["enabled", "unveil", "allowHosts"] {
-        let line = format!("`sandbox.{key}` counts only in your own settings");
+        let line = format!("`sandbox.{key}` has an effect only in your own settings");
         assert!(ended.stderr.contains(&line), "{}", ended.stderr);
     }
     // The same words are the user's in the user's own file.
@@ -230,7 +230,7 @@ fn within_a_sandbox_commands_are_confined_by_the_lesser_tier_without_a_word_of_i
     assert!(
         ended
             .stderr
-            .contains("commands are confined by Landlock alone"),
+            .contains("commands are confined only by Landlock"),
         "{}",
         ended.stderr
     );

@@ -506,43 +506,43 @@ exit code 2
 $ ah scan
 stderr:
 error: no session in this folder
-hint: `ah "what to do"` begins one, `ah demo` shows one
+hint: start one with `ah "TASK"`, or see `ah demo`
 exit code 1
 
 $ ah show
 stderr:
 error: no session in this folder
-hint: `ah "what to do"` begins one, `ah demo` shows one
+hint: start one with `ah "TASK"`, or see `ah demo`
 exit code 1
 
 $ ah tree
 stderr:
 error: no session in this folder
-hint: `ah "what to do"` begins one, `ah demo` shows one
+hint: start one with `ah "TASK"`, or see `ah demo`
 exit code 1
 
 $ ah usage
 stderr:
 error: no session in this folder
-hint: `ah "what to do"` begins one, `ah demo` shows one
+hint: start one with `ah "TASK"`, or see `ah demo`
 exit code 1
 
 $ ah export
 stderr:
 error: no session in this folder
-hint: `ah "what to do"` begins one, `ah demo` shows one
+hint: start one with `ah "TASK"`, or see `ah demo`
 exit code 1
 
 $ ah checkout 1
 stderr:
 error: no session in this folder
-hint: `ah "what to do"` begins one, `ah demo` shows one
+hint: start one with `ah "TASK"`, or see `ah demo`
 exit code 1
 
 $ ah --steer x
 stderr:
 error: no session in this folder
-hint: `ah "what to do"` begins one, `ah demo` shows one
+hint: start one with `ah "TASK"`, or see `ah demo`
 exit code 1
 
 $ ah --db none.db tree

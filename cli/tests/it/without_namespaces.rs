@@ -59,7 +59,7 @@ fn a_run_without_a_person_only_reads_and_says_what_to_do() {
     assert!(!world.file("made").exists(), "{}", ended.stderr);
     let lines: Vec<_> = ended.stderr.lines().collect();
     let lines: Vec<_> = { lines.iter() }
-        .filter(|line| line.contains("so this run only reads"))
+        .filter(|line| line.contains("so this run is read-only"))
         .collect();
     let [line] = lines[..] else {
         panic!("one line was expected: {}", ended.stderr);
@@ -83,7 +83,7 @@ fn a_person_is_asked_about_each_command() {
         let ended = asked.at_terminal().stdin(typed).run().expect(0);
         assert_eq!(world.file("made").exists(), is_made, "{}", ended.stderr);
         assert!(
-            ended.stderr.contains("you are asked about each"),
+            ended.stderr.contains("so ah asks before each one"),
             "{}",
             ended.stderr
         );
@@ -116,7 +116,7 @@ fn whoever_insists_gets_no_run_but_the_lesser_tier_by_its_name() {
             "{options:?}: {}",
             ended.stderr
         );
-        let is_told = ended.stderr.contains("`ah sandbox check` says more");
+        let is_told = ended.stderr.contains("`ah sandbox check` shows details");
         assert_eq!(is_told, code == 78, "{options:?}: {}", ended.stderr);
     }
     let world = World::new();

@@ -103,7 +103,7 @@ fn a_clipboard_that_nothing_reads_is_told() {
         .env("DISPLAY", "");
     let mut seat = Seat::take(ah);
     seat.types("\x16");
-    seat.sees("wl-paste, xclip or pngpaste is needed");
+    seat.sees("install wl-paste, xclip or pngpaste");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
 }

@@ -278,7 +278,7 @@ fn port_11_b_a_folder_goes_on_with_a_session_of_its_own() {
     assert_eq!(sent(&server, 3), ["second", "B.", "fourth"]);
     let ended = say("three", &["-c", "fifth"]).expect(1);
     assert!(
-        ended.stderr.contains("no session to go on with"),
+        ended.stderr.contains("no session to resume"),
         "{}",
         ended.stderr
     );
