@@ -2,7 +2,7 @@
 
 use std::future::Future;
 #[cfg(feature = "sqlite")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -285,7 +285,7 @@ impl AgentBuilder {
         let store = match self.store {
             Some(StoreChoice::Own(store)) => store,
             #[cfg(feature = "sqlite")]
-            Some(StoreChoice::File(path)) => open_file(path)?,
+            Some(StoreChoice::File(path)) => open_file(&path)?,
             None => default_store()?,
         };
         let limits = Limits {
@@ -333,8 +333,8 @@ impl AgentBuilder {
 
 /// Opens the database in this file.
 #[cfg(feature = "sqlite")]
-fn open_file(path: PathBuf) -> Result<Arc<dyn Store>, Error> {
-    match SessionStore::open(&Paths::of(&path)) {
+fn open_file(path: &Path) -> Result<Arc<dyn Store>, Error> {
+    match SessionStore::open(&Paths::of(path)) {
         Ok(store) => Ok(Arc::new(store)),
         Err(OpenError::Busy(holder)) => Err(busy(&holder)),
         Err(OpenError::Store(error)) => Err(error.into()),

@@ -140,12 +140,12 @@ async fn with_command(
     if let Some(model) = &command.model {
         let location = command.location.clone();
         if is_trusted || !untrusted::is_file(model) {
-            expanded.model = Some((model.clone(), location))
+            expanded.model = Some((model.clone(), location));
         } else {
             expanded.warnings.push(format!(
                 "{}: the model `{model}` is ignored: the project is not trusted",
                 location.display()
-            ))
+            ));
         }
     }
     if is_trusted {

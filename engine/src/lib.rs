@@ -73,10 +73,8 @@ static HAS_ENTERED: AtomicBool = AtomicBool::new(false);
 /// returns at once. A program that uses the sandbox calls it first thing in `main`.
 ///
 /// ```
-/// fn main() {
-///     ah::enter();
-///     // The program itself.
-/// }
+/// ah::enter();
+/// // The program itself.
 /// ```
 pub fn enter() {
     HAS_ENTERED.store(true, Ordering::Relaxed);

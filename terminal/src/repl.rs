@@ -156,7 +156,7 @@ fn factory(
     if let Some(warning) = SandboxProbe::warning(config) {
         crate::warn(&warning);
     }
-    let warn: Warn = Arc::new(|text| crate::warn(text));
+    let warn: Warn = Arc::new(crate::warn);
     let (width, height) = Terminal::size();
     Ok(SessionFactory {
         config: config.clone(),
