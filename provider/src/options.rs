@@ -11,7 +11,7 @@ use crate::exchange::Timeouts;
 use crate::named_server::NamedServer;
 use crate::retry::Policy;
 
-/// Options for [`connect`], besides the model's name.
+/// Options for [`connect`](crate::connect), besides the model's name.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
     /// Environment variables with keys and addresses.

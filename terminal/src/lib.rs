@@ -1,6 +1,6 @@
 //! A run as people see it.
 //!
-//! [`print`] writes a run to the streams, [`repl`] has a conversation at a terminal; both show the same events of the
+//! [`mod@print`] writes a run to the streams, [`repl`] has a conversation at a terminal; both show the same events of the
 //! engine (`ah`). Questions, signals, exit codes and documents made of a session are here too. Only this crate and the
 //! command line above it write to the terminal.
 

@@ -1,7 +1,7 @@
 //! The conversation at a terminal: opened by `ah` without a prompt.
 //!
-//! Two sides with a queue each way. The [`driver`] owns the terminal: it reads keys, applies them with [`update`], and
-//! draws the result of [`view`]. The [`worker`] owns the session. Runs are shown by the same code as without a
+//! Two sides with a queue each way. The `driver` owns the terminal: it reads keys, applies them with `update`, and
+//! draws the result of `view`. The `worker` owns the session. Runs are shown by the same code as without a
 //! conversation (`print`).
 
 mod activity;
