@@ -54,6 +54,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test"] => suites::test(Wanted::AtHand),
         ["test", "--all"] => suites::test(Wanted::All),
         ["test", "litellm"] => suites::litellm::install().and_then(|it| suites::litellm::test(&it)),
+        ["test", "library"] => suites::library::build().and_then(|it| suites::library::test(&it)),
         ["test", "mcp"] => suites::mcp::install().and_then(|it| suites::mcp::test(&it)),
         ["test", "github"] => suites::github::install().and_then(|it| suites::github::test(&it)),
         ["test", "sdk"] => suites::sdk::install().and_then(|it| suites::sdk::test_alone(&it)),
