@@ -31,7 +31,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, dependencies between crates, licences, clippy, documentation
-  test    check, then every test suite; the last line names those left out: test [--all | github | litellm | mcp | sdk]
+  test    check, then every test suite; the last line names those left out: test [--all | github | library | litellm | mcp | sdk]
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   bench   measures the binary against its budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
