@@ -25,6 +25,8 @@ pub mod undo;
 pub mod usage;
 pub mod work;
 
+use std::sync::OnceLock;
+
 use ah_conversation::{Interface, is_same_tool};
 use ah_store::Sessions;
 use ah_tools::Profile;
@@ -105,14 +107,22 @@ pub fn perform(
 /// Returns whether a run with these options could ask a person.
 fn has_person(config: &Config, options: &Options) -> bool {
     let is_text = options.output.output_format.unwrap_or_default() == OutputFormat::Text;
-    config.run.host.decides_permissions || (is_text && asks(config).is_some())
+    config.run.host.answers_questions || (is_text && asks(config).is_some())
 }
 
-/// Returns whether a word is the name of a built-in tool, in any case.
+/// Returns whether a word is the name of a built-in tool, in any case. The tools are made once: their descriptions need
+/// a store, and a command line may have many words.
 pub fn is_tool(word: &str) -> bool {
-    let specs = environment::read(None)
-        .and_then(|environment| specs(&environment, Profile::Sdk, Interface::AgentSdk));
-    specs.is_ok_and(|specs| specs.iter().any(|spec| is_same_tool(&spec.name, word)))
+    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| {
+        let specs = environment::read(None)
+            .and_then(|environment| specs(&environment, Profile::Sdk, Interface::AgentSdk));
+        specs.map_or_else(
+            |_| Vec::new(),
+            |specs| specs.into_iter().map(|spec| spec.name).collect(),
+        )
+    });
+    names.iter().any(|name| is_same_tool(name, word))
 }
 
 /// Returns whether a word is the name of a session of the working directory.

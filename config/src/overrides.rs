@@ -162,6 +162,8 @@ pub enum SandboxChoice {
 pub struct HostOptions {
     /// Whether the host answers permission questions.
     pub decides_permissions: bool,
+    /// Whether it can answer the model's own questions; also if it is not asked for permissions.
+    pub answers_questions: bool,
     /// Whether it receives partial messages.
     pub partial_messages: bool,
     /// Whether it receives the prompts.

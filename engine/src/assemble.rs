@@ -102,7 +102,7 @@ pub async fn session(
         store: store.clone(),
         skills: inputs.skills,
         active: inputs.active,
-        has_person: config.run.host.decides_permissions || inputs.has_person,
+        has_person: config.run.host.answers_questions || inputs.has_person,
         web: web::of(&provider, inputs.sandbox.confined(), config, warnings)?,
     };
     let (layered, more) = tools::layered(sources, config).await;

@@ -173,12 +173,12 @@ pub struct SandboxProbe {
 }
 
 impl SandboxProbe {
-    /// Starts to build the sandbox that options and settings ask for.
+    /// Starts to build the sandbox that options and settings ask for. Warns of grants that have no effect without one.
     ///
     /// # Errors
     ///
     /// If a required sandbox cannot be built here, or a grant makes no sense.
-    pub fn begin(config: &Config) -> Result<Self, Error> {
+    pub fn begin(config: &Config, warnings: &mut Vec<String>) -> Result<Self, Error> {
         let no_sandbox = |obstacle: Obstacle| {
             let further = "`ah sandbox check` shows details; `--no-sandbox` runs without it";
             Error::failure(obstacle.reason)
@@ -187,7 +187,15 @@ impl SandboxProbe {
         };
         let built = |tier| PendingSandbox::of(config, SandboxGrants::of(config, tier));
         match SandboxWish::of(config) {
-            SandboxWish::No => Ok(SandboxStatus::Off.into()),
+            SandboxWish::No => {
+                let grants = &config.run.sandbox;
+                let has_hosts = !grants.allow_hosts.is_empty() || !grants.allow_http.is_empty();
+                if has_hosts || !grants.unveil.is_empty() || !grants.env.is_empty() {
+                    let warning = "commands run with your full permissions, so the grants for the sandbox have no effect";
+                    warnings.push(warning.to_owned());
+                }
+                Ok(SandboxStatus::Off.into())
+            }
             SandboxWish::Required(tier) => {
                 let confined = built(tier)?.finish().map_err(no_sandbox)?;
                 Ok(SandboxStatus::Inside(confined).into())
@@ -215,18 +223,6 @@ impl SandboxProbe {
                 })
             }
         }
-    }
-
-    /// Returns what the user should know of grants that have no meaning without a sandbox.
-    pub fn warning(config: &Config) -> Option<String> {
-        let typed = &config.run.sandbox;
-        let has_hosts = !typed.allow_hosts.is_empty() || !typed.allow_http.is_empty();
-        let has_grants = !typed.unveil.is_empty() || !typed.env.is_empty() || has_hosts;
-        let is_off = matches!(SandboxWish::of(config), SandboxWish::No);
-        (is_off && has_grants).then(|| {
-            "commands run with your full permissions, so the grants for the sandbox have no effect"
-                .to_owned()
-        })
     }
 
     /// Returns the status; waits until it is known.

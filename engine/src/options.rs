@@ -534,6 +534,7 @@ impl Options {
         run.prompt.agents.clone_from(&self.agents);
         run.tools.only.clone_from(&self.tools);
         run.host.decides_permissions = self.can_use_tool.is_some();
+        run.host.answers_questions = self.can_use_tool.is_some();
         run.host.partial_messages = self.include_partial_messages;
         run.betas.clone_from(&self.betas);
         run.is_ephemeral = self.ephemeral;

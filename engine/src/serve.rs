@@ -128,11 +128,11 @@ struct SessionOpener {
 impl SessionOpener {
     fn new(request: ServeRequest<'_>) -> Result<Arc<Self>, Error> {
         let config = request.config;
-        if let Some(warning) = SandboxProbe::warning(config) {
-            (request.warn)(&warning);
-        }
+        let mut warnings = Vec::new();
+        let probe = SandboxProbe::begin(config, &mut warnings)?;
+        warnings.iter().for_each(|warning| (request.warn)(warning));
         Ok(Arc::new(Self {
-            probe: SandboxProbe::begin(config)?,
+            probe,
             config: config.clone(),
             plan: request.plan,
             fork_at: request.fork_at,

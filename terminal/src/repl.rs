@@ -151,16 +151,14 @@ fn factory(
 ) -> Result<SessionFactory, Error> {
     let is_drawn = display == Display::Drawn;
     let choice = anstream::AutoStream::choice(&io::stdout());
-    let (skills, warnings) = extensions::skills(config);
+    let (skills, mut warnings) = extensions::skills(config);
+    let probe = SandboxProbe::begin(config, &mut warnings)?;
     warnings.iter().for_each(|warning| crate::warn(warning));
-    if let Some(warning) = SandboxProbe::warning(config) {
-        crate::warn(&warning);
-    }
     let warn: Warn = Arc::new(crate::warn);
     let (width, height) = Terminal::size();
     Ok(SessionFactory {
         config: config.clone(),
-        probe: SandboxProbe::begin(config)?,
+        probe,
         skills: Arc::new(skills),
         models: Arc::new(Catalogued::new(config.clone(), warn.clone())),
         warn,

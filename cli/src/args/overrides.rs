@@ -94,6 +94,7 @@ impl Options {
         let (output, safety) = (&self.output, &self.safety);
         let is_host_asked = safety.permission_prompt_tool.as_deref() == Some("stdio");
         HostOptions {
+            answers_questions: is_host_asked,
             decides_permissions: is_host_asked
                 && safety.permission_prompts != Some(PermissionPrompts::None),
             partial_messages: output.include_partial_messages,

@@ -126,7 +126,11 @@ pub fn look(
     servers: BTreeMap<String, ServerConfig>,
     patience: Duration,
 ) -> Result<Seen, Error> {
-    let probe = SandboxProbe::begin(config)?;
+    let mut warnings = Vec::new();
+    let probe = SandboxProbe::begin(config, &mut warnings)?;
+    warnings
+        .iter()
+        .for_each(|warning| ah_terminal::warn(warning));
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
     let seen = runtime.block_on(async {

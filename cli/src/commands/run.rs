@@ -125,11 +125,10 @@ async fn show(
     let main = assemble::as_main(config)?;
     let config = main.as_ref().map_or(config, |main| &main.config);
     let first_words = main.as_ref().and_then(|main| main.first_words.as_deref());
-    if let Some(warning) = SandboxProbe::warning(config) {
-        warn(&warning);
-    }
-    let probe = SandboxProbe::begin(config)?;
-    let (skills, warnings) = extensions::skills(config);
+    let mut warnings = Vec::new();
+    let probe = SandboxProbe::begin(config, &mut warnings)?;
+    let (skills, of_skills) = extensions::skills(config);
+    warnings.extend(of_skills);
     let skills = Arc::new(skills);
     let given = config.run.prompt.skill.as_deref();
     let expanded = expand(&text, given, &skills, config, &probe).await?;
