@@ -10,7 +10,7 @@ pub const STYLE: &str = include_str!("html.css");
 /// Escapes `text` for HTML, also within quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in crate::neutralise(text).chars() {
+    for c in ah_conversation::neutralise(text).chars() {
         match c {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
@@ -53,7 +53,7 @@ pub fn markdown(text: &str) -> String {
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut events = Vec::new();
     let mut fence: Option<(String, String)> = None;
-    let text = crate::neutralise(text);
+    let text = ah_conversation::neutralise(text);
     for event in Parser::new_ext(&text, options) {
         match (event, &mut fence) {
             (Event::Start(Tag::CodeBlock(kind)), _) => {

@@ -12,7 +12,6 @@
 //! - [`tool::running`] and [`tool::ended`] render a tool call, [`tool::thinking`] the thinking of a model. Changes of files
 //!   and task lists are recognised by the shape of a result's details, never by the name of the tool.
 //! - [`html`] renders to HTML.
-//! - [`neutralise`] makes text safe that is printed without styles.
 //!
 //! No row is wider than the requested width. No meaning is in a colour alone: changes have signs, failures a cross,
 //! headings their marks. Colours are the sixteen of the terminal, without red and green, which many people cannot tell
@@ -27,7 +26,6 @@ mod styled;
 pub mod tool;
 mod wrap;
 
-pub use ah_conversation::neutralise;
 pub use highlight::Highlighter;
 pub use markdown::Markdown;
 pub use styled::{Ink, Line, Palette, Span, Style};

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Effects};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::neutralise;
+use ah_conversation::neutralise;
 
 /// Distance of tab stops, in columns.
 const TAB: usize = 4;

@@ -17,7 +17,7 @@ use std::io::{IsTerminal as _, stdout};
 use ah_config::{Config, Keeping};
 use ah_conversation::Interface;
 
-pub use ah_conversation::neutralise;
+use ah_conversation::neutralise;
 pub use divert::{divert, tell};
 pub use drawn::{REST, REST_END, Size};
 pub use number::{count, elapsed};

@@ -2,18 +2,18 @@
 
 use anyhow::{Result, bail};
 
-use crate::workspace::{Findings, Package, cargo, packages, root, run};
+use crate::workspace::{Package, cargo, packages, root, run};
 use crate::{arrows, circles, licenses, prints, sizes, tidy};
 
 /// Checks format, rules, licences, lints and documentation, the cheapest first.
 pub fn check() -> Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
     eprintln!("==> house rules");
-    let findings = house_rules()?;
-    for line in findings.notes.iter().chain(&findings.faults) {
-        eprintln!("{line}");
+    let faults = house_rules()?;
+    for fault in &faults {
+        eprintln!("{fault}");
     }
-    match findings.faults.len() {
+    match faults.len() {
         0 => {}
         1 => bail!("one house rule is violated"),
         count => bail!("{count} house rules are violated"),
@@ -33,16 +33,16 @@ pub fn check() -> Result<()> {
 }
 
 /// Returns all violations of the house rules.
-fn house_rules() -> Result<Findings> {
+fn house_rules() -> Result<Vec<String>> {
     let packages = packages()?;
     let folders: Vec<_> = packages.iter().map(Package::folder).collect();
-    let mut findings = circles::findings(root(), &folders)?;
-    findings.faults.extend(prints::faults(root(), &folders)?);
-    findings.faults.extend(sizes::faults(root(), &folders)?);
-    findings.faults.extend(tidy::faults(root())?);
-    findings.faults.extend(arrows::faults(&packages));
-    findings.faults.extend(licenses::faults()?);
-    Ok(findings)
+    let mut faults = circles::faults(root(), &folders)?;
+    faults.extend(prints::faults(root(), &folders)?);
+    faults.extend(sizes::faults(root(), &folders)?);
+    faults.extend(tidy::faults(root())?);
+    faults.extend(arrows::faults(&packages));
+    faults.extend(licenses::faults()?);
+    Ok(faults)
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_tree_keeps_the_rules() {
-        let findings = house_rules().unwrap();
-        assert!(findings.faults.is_empty(), "{}", findings.faults.join("\n"));
+        let faults = house_rules().unwrap();
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 }

@@ -18,18 +18,17 @@ use self::allowed::{ALLOWED, Allowed};
 use self::components::{Graph, components, shortest};
 use self::modules::{Modules, Sources};
 use self::uses::{Uses, uses};
-use crate::workspace::Findings;
 
 /// Returns the circles that are not allowed, and unneeded entries of the list.
-pub fn findings(root: &Path, folders: &[String]) -> Result<Findings> {
-    let mut findings = Findings::default();
+pub fn faults(root: &Path, folders: &[String]) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
     for folder in folders {
         let source = root.join(folder).join("src");
         let mut sources = Sources::new();
         read(&source, "", &mut sources).with_context(|| format!("reading {}", source.display()))?;
-        findings.extend(judge(folder, &sources, ALLOWED));
+        faults.extend(judge(folder, &sources, ALLOWED));
     }
-    Ok(findings)
+    Ok(faults)
 }
 
 /// Reads all Rust files of a folder, under names that begin with `prefix`.
@@ -46,7 +45,7 @@ fn read(folder: &Path, prefix: &str, sources: &mut Sources) -> Result<()> {
     Ok(())
 }
 
-fn judge(folder: &str, sources: &Sources, allowed: &[Allowed]) -> Findings {
+fn judge(folder: &str, sources: &Sources, allowed: &[Allowed]) -> Vec<String> {
     let uses = crate_uses(sources);
     let mut graph = Graph::new();
     for (from, to) in uses.keys() {
@@ -54,7 +53,7 @@ fn judge(folder: &str, sources: &Sources, allowed: &[Allowed]) -> Findings {
         graph.entry(to).or_default();
     }
     let circles = components(&graph);
-    let mut findings = Findings::default();
+    let mut faults = Vec::new();
     for circle in &circles {
         let is_allowed = |it: &Allowed| {
             let mut files = circle.iter();
@@ -62,7 +61,7 @@ fn judge(folder: &str, sources: &Sources, allowed: &[Allowed]) -> Findings {
         };
         if !allowed.iter().any(is_allowed) {
             let text = message(folder, circle, &shortest(&graph, circle), &uses);
-            findings.faults.push(text);
+            faults.push(text);
         }
     }
     for Allowed { files, reason, .. } in allowed.iter().filter(|it| it.folder == folder) {
@@ -70,14 +69,14 @@ fn judge(folder: &str, sources: &Sources, allowed: &[Allowed]) -> Findings {
         let is_needed = circles.contains(&files);
         if !is_needed {
             let files: Vec<_> = files.into_iter().collect();
-            findings.faults.push(format!(
+            faults.push(format!(
                 "xtask/src/circles/allowed.rs: {folder}/src has no circle of exactly {} ({reason}); remove \
                  the entry, or the files that are no longer in it",
                 files.join(", ")
             ));
         }
     }
-    findings
+    faults
 }
 
 /// Returns the uses between the files of a crate's library and binary.
@@ -147,17 +146,17 @@ mod tests {
 
         let found = judge("x", &circle, &[]);
         assert_eq!(
-            found.faults,
+            found,
             [
                 "x/src/a.rs: in a circle of 2 files: a.rs:1 uses `Second` of b.rs, b.rs:2 uses `First` of a.rs; \
                  move what both sides need to a file of its own, or give the reason in xtask/src/circles/allowed.rs"
             ]
         );
-        assert_eq!(judge("y", &circle, &listed).faults.len(), 1);
-        assert_eq!(judge("x", &circle, &listed), Findings::default());
-        assert_eq!(judge("x", &straight, &[]), Findings::default());
+        assert_eq!(judge("y", &circle, &listed).len(), 1);
+        assert_eq!(judge("x", &circle, &listed), Vec::<String>::new());
+        assert_eq!(judge("x", &straight, &[]), Vec::<String>::new());
         let unneeded = judge("x", &straight, &listed);
-        assert_eq!(unneeded.faults.len(), 1);
-        assert!(unneeded.faults[0].contains("a.rs, b.rs (a registry)"));
+        assert_eq!(unneeded.len(), 1);
+        assert!(unneeded[0].contains("a.rs, b.rs (a registry)"));
     }
 }

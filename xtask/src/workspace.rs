@@ -93,23 +93,6 @@ fn shown(command: &Command) -> String {
         .join(" ")
 }
 
-/// Results of a check, one line each.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Findings {
-    /// Violations, which fail the check.
-    pub faults: Vec<String>,
-    /// Remarks, which are printed and fail nothing.
-    pub notes: Vec<String>,
-}
-
-impl Findings {
-    /// Adds those of another check.
-    pub fn extend(&mut self, other: Self) {
-        self.faults.extend(other.faults);
-        self.notes.extend(other.notes);
-    }
-}
-
 /// A package of the workspace.
 #[derive(Deserialize)]
 pub struct Package {

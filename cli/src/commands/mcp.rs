@@ -15,9 +15,9 @@ use ah::assemble::mcp::mcp_options;
 use ah::confinement::SandboxProbe;
 use ah_config::Error;
 use ah_config::{Config, Sourced};
+use ah_conversation::neutralise;
 use ah_terminal::exit::FAILURE;
 use ah_terminal::line::preview;
-use ah_terminal::print::neutralise;
 use ah_terminal::print::table::{Align, table};
 
 /// Maximum width of a command line in a list.

@@ -3,7 +3,7 @@
 use ah_agent::Frontend;
 use ah_conversation::{Event, EventKind, Host};
 
-use super::{Screen, neutralise};
+use super::Screen;
 
 /// Shows a run as JSON lines.
 pub struct Events {

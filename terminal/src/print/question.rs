@@ -9,13 +9,12 @@ use std::io::{self, BufRead, Write};
 
 use ah_conversation::{
     Destination, HostPermission, Interaction, PermissionAnswer, PermissionRequest,
-    PermissionUpdate, RuleValue,
+    PermissionUpdate, RuleValue, neutralise,
 };
 use ah_render::diff;
 use serde_json::Value;
 
 use self::prompt::{line, refused};
-use super::neutralise;
 
 /// Asks on a terminal. The rules that each answer would save are shown first.
 ///

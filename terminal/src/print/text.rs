@@ -16,7 +16,7 @@ use ah_config::{Config, Keeping};
 
 use super::question;
 use super::tool_block::{Block, Paint, cut, seconds};
-use super::{Screen, count, neutralise};
+use super::{Screen, count};
 
 /// Length of a session's id as shown, also by `ah sessions`.
 const SESSION_WIDTH: usize = 11;

@@ -2,8 +2,6 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::neutralise;
-
 /// Number of output lines shown.
 const OUTPUT_LINES: usize = 3;
 /// Number of command lines shown.

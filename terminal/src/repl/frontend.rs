@@ -157,7 +157,7 @@ impl Frontend for ReplFrontend {
     fn update(&self, update: SessionUpdate<'_>) {
         match update {
             SessionUpdate::Progress { call, progress, .. } => {
-                let name = crate::print::neutralise(&call.name).into_owned();
+                let name = ah_conversation::neutralise(&call.name).into_owned();
                 self.send(Input::Progress(name, progress.clone()));
             }
             update => self.text.update(update),

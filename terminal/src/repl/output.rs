@@ -6,7 +6,7 @@ use ah_conversation::StoreError;
 use ah_store::Tree;
 
 use crate::message::Keys;
-use crate::print::neutralise;
+use ah_conversation::neutralise;
 
 /// Longest part of an output that is shown, in bytes. It goes into the scrollback.
 const MOST: usize = 256 * 1024;

@@ -15,7 +15,7 @@ use super::question::QuestionUpdate;
 use super::update::prompt::prompt;
 use super::update::submit::submit_line;
 use super::update::update;
-use crate::print::neutralise;
+use ah_conversation::neutralise;
 
 /// Style of the prompts and commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 
 use super::editor::Editor;
 use super::layout::hang;
-use crate::print::neutralise;
+use ah_conversation::neutralise;
 
 /// An open question.
 pub struct Panel {

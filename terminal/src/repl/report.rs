@@ -7,7 +7,8 @@ use ah_conversation::ModelUsage;
 use ah_conversation::{ContentBlock, Role, Usage, estimate_block, estimate_text};
 
 use super::effect::About;
-use crate::print::{count, neutralise};
+use crate::print::count;
+use ah_conversation::neutralise;
 
 /// Returns a report as lines.
 pub fn text(

@@ -11,9 +11,9 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::bang;
 use super::input::{Input, Opened};
-use crate::print::neutralise;
 use ah_config::Config;
 use ah_config::settings::conversation as settings;
+use ah_conversation::neutralise;
 
 /// Time to collect further changes before the command runs.
 const PAUSE: Duration = Duration::from_millis(300);

@@ -17,7 +17,7 @@ use super::input::{Ending, Input, Queued, Then};
 use super::notify::Notification;
 use super::question::QuestionUpdate;
 use super::status;
-use crate::print::neutralise;
+use ah_conversation::neutralise;
 
 /// Applies an input to the state and returns the effects to carry out.
 pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {

@@ -9,7 +9,8 @@ use super::input::Queued;
 use super::layout::{fit, hang, wrap};
 use super::painter::{Live, width};
 use super::status;
-use crate::print::{count, elapsed, neutralise};
+use crate::print::{count, elapsed};
+use ah_conversation::neutralise;
 use ah_conversation::{MailKind, PermissionMode};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];

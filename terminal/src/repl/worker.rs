@@ -311,7 +311,7 @@ impl SessionWorker {
             Ok(output) => {
                 self.tell(Input::Written(format!(
                     "{}\n",
-                    crate::print::neutralise(&output).trim_end()
+                    ah_conversation::neutralise(&output).trim_end()
                 )));
                 if is_shared {
                     self.shared.push(bang::report(command, &output));

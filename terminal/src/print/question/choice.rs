@@ -6,7 +6,7 @@ use ah_conversation::{Choice, Input, PermissionAnswer, ToolUse};
 use serde_json::{Map, Value};
 
 use super::prompt::{line, refused};
-use crate::print::neutralise;
+use ah_conversation::neutralise;
 
 /// Asks one question after the other; a number selects an option, other text is the answer itself.
 pub fn ask(

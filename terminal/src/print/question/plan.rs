@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Write};
 use ah_conversation::{Destination, PermissionAnswer, PermissionMode, PermissionUpdate};
 
 use super::prompt::{line, refused};
-use crate::print::neutralise;
+use ah_conversation::neutralise;
 
 /// Shows a plan and asks for approval. Without a plan in the call, it is the text of the last answer.
 pub fn approve(

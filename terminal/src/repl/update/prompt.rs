@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::super::activity::Activity;
 use super::super::app::App;
 use super::super::effect::{Effect, Task};
-use crate::print::neutralise;
+use ah_conversation::neutralise;
 
 /// Runs a prompt and prints it as it was typed.
 pub fn prompt(app: &mut App, typed: &str, text: String, now: Instant) -> Vec<Effect> {

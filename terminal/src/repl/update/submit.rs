@@ -11,7 +11,7 @@ use super::super::effect::{Effect, Task};
 use super::super::{bang, slash};
 use super::command;
 use super::prompt::{self, echo};
-use crate::print::neutralise;
+use ah_conversation::neutralise;
 
 /// Applies Enter: a line that ends with a backslash goes on, everything else is submitted.
 pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
