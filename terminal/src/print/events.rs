@@ -1,7 +1,7 @@
 //! A run as JSON lines, one event per line.
 
 use ah_agent::Frontend;
-use ah_conversation::{Event, EventKind, Host};
+use ah_conversation::{Event, EventKind, Host, neutralise};
 
 use super::Screen;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
     Cost, DisplayKey, Event, EventKind, ExitReason, Host, HostPermission, Interface, LoopAction,
-    Model, PermissionAnswer, PermissionRequest, Progress, ToolSpec, ToolUseId, Usage,
+    Model, PermissionAnswer, PermissionRequest, Progress, ToolSpec, ToolUseId, Usage, neutralise,
 };
 use async_trait::async_trait;
 

@@ -1,5 +1,6 @@
 //! The text of an ended tool call: name and time, its key argument, the beginning of its output.
 
+use ah_conversation::neutralise;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Number of output lines shown.
