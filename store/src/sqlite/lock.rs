@@ -5,8 +5,18 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::paths::open_or_create;
+
+/// How often, and how far apart, a lock is tried whose holder has died: a child that it was just starting has the file
+/// open until it executes its program.
+const TRIES: u32 = 400;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The process that has a session open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +42,22 @@ impl Lock {
     /// Takes the lock at `path` unless another process has it. The file is not removed on release: another process
     /// might have opened it already, and would then lock a file that is no longer at this path.
     pub(super) fn try_take(path: &Path) -> io::Result<LockAttempt> {
+        Self::try_take_pausing(path, || thread::sleep(PAUSE))
+    }
+
+    fn try_take_pausing(path: &Path, mut pause: impl FnMut()) -> io::Result<LockAttempt> {
+        let mut tries = 0;
         loop {
             let mut file = open_or_create(path)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     let pid = read_pid(&file);
+                    tries += 1;
+                    if tries < TRIES && pid.is_some_and(has_died) {
+                        pause();
+                        continue;
+                    }
                     return Ok(LockAttempt::Busy(Holder { pid }));
                 }
                 Err(TryLockError::Error(error)) => return Err(error),
@@ -74,10 +94,71 @@ fn read_pid(file: &File) -> Option<u32> {
     text.trim().parse().ok()
 }
 
+/// Returns whether no process has this pid. One of another pid namespace is taken for dead.
+fn has_died(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+}
+
 /// Returns whether the open `file` is still the one at `path`: the session may have been removed in between.
 fn is_still_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), path.metadata()) {
         (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// A lock file held through `File`, with the pid of `holder` in it.
+    fn held(path: &Path, holder: u32) -> File {
+        let mut file = open_or_create(path).unwrap();
+        file.try_lock().unwrap();
+        writeln!(file, "{holder}").unwrap();
+        file
+    }
+
+    fn pid_of_a_dead_process() -> u32 {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    }
+
+    #[test]
+    fn a_lock_left_to_a_child_of_a_dead_holder_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let dead = pid_of_a_dead_process();
+        let file = held(&path, dead);
+        let attempt = Lock::try_take_pausing(&path, || file.unlock().unwrap()).unwrap();
+        let LockAttempt::Held(lock) = attempt else {
+            panic!("the lock of a dead holder stays busy");
+        };
+        assert_eq!(lock.predecessor(), Some(dead));
+    }
+
+    #[test]
+    fn a_lock_of_a_living_holder_is_busy_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let own = std::process::id();
+        let _file = held(&path, own);
+        let attempt = Lock::try_take_pausing(&path, || panic!("it waits")).unwrap();
+        assert!(matches!(attempt, LockAttempt::Busy(Holder { pid: Some(pid) }) if pid == own));
+    }
+
+    #[test]
+    fn a_lock_that_is_never_released_is_busy_in_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let _file = held(&path, pid_of_a_dead_process());
+        let mut pauses = 0;
+        let attempt = Lock::try_take_pausing(&path, || pauses += 1).unwrap();
+        assert!(matches!(attempt, LockAttempt::Busy(_)));
+        assert_eq!(pauses, TRIES - 1);
     }
 }
