@@ -209,9 +209,9 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// Port 06 c: what is to last goes where it says, and everything else in the file stays as it is.
+    /// What is to last goes where it says, and everything else in the file stays as it is.
     #[test]
-    fn port_06_c_a_rule_is_added_and_all_else_stays_in_its_order() {
+    fn a_rule_is_added_and_all_else_stays_in_its_order() {
         let folder = tempfile::tempdir().unwrap();
         let files = SettingsFiles {
             user: Some(folder.path().join("home/settings.json")),

@@ -141,7 +141,6 @@ enum Model {
 
 enum StoreChoice {
     #[cfg(feature = "sqlite")]
-    #[cfg(feature = "sqlite")]
     File(PathBuf),
     Own(Arc<dyn Store>),
 }
@@ -185,9 +184,9 @@ impl AgentBuilder {
         }
     }
 
-    #[cfg(feature = "sqlite")]
     /// Keeps the conversation in the database in this file, such as `chat.db`, and resumes one that is already there.
     /// Only one agent can have it open.
+    #[cfg(feature = "sqlite")]
     pub fn store_file(self, path: impl Into<PathBuf>) -> Self {
         Self {
             store: Some(StoreChoice::File(path.into())),

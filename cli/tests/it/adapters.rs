@@ -181,7 +181,7 @@ fn assert_same_over_every_adapter(case: &Case) {
     }
 }
 
-/// Port 03 a: each response of the model is a turn.
+/// Each response of the model is a turn.
 #[test]
 fn box_01_turn_counting() {
     for talk in Talk::over_each(&[looks(1), looks(2), says("Done.")]) {
@@ -193,7 +193,7 @@ fn box_01_turn_counting() {
     }
 }
 
-/// Port 03 b: the four stop reasons.
+/// The four stop reasons.
 #[test]
 fn box_02_stop_reason_mapping() {
     // Chat completions have one word for two of them, and the Responses API has none for a stop that waits.
@@ -221,7 +221,7 @@ fn box_02_stop_reason_mapping() {
 }
 
 /// Check b of the port's part 01, too: each result has the id of its call, or the server would refuse it.
-/// Port 03 c: one result for each call.
+/// One result for each call.
 #[test]
 fn box_03_tool_result_format() {
     for talk in Talk::over_each(&[uses_all([call(1), call(2)]), says("Done.")]) {
@@ -230,7 +230,7 @@ fn box_03_tool_result_format() {
     }
 }
 
-/// Port 03 d: exactly as many turns as are allowed.
+/// Exactly as many turns as are allowed.
 #[test]
 fn box_04_max_turns_enforcement() {
     let turns: Vec<_> = (0..9).map(looks).collect();
@@ -240,7 +240,7 @@ fn box_04_max_turns_enforcement() {
     }
 }
 
-/// Port 03 e: a run ends once its cost reaches the budget.
+/// A run ends once its cost reaches the budget.
 #[test]
 fn box_05_budget_enforcement() {
     // A third of a dollar and more.
@@ -260,7 +260,7 @@ fn box_05_budget_enforcement() {
     }
 }
 
-/// Port 03 f: an interrupt ends the stream, and comes before the next tool.
+/// An interrupt ends the stream, and comes before the next tool.
 #[test]
 fn box_06_interrupt_behaviour() {
     for talk in Talk::over_each(&[hangs("Let me"), says("Done.")]) {
@@ -286,7 +286,7 @@ fn box_06_interrupt_behaviour() {
     }
 }
 
-/// Port 03 g: an answer cut in a full window is continued after a summary.
+/// An answer cut in a full window is continued after a summary.
 #[test]
 fn box_07_context_overflow() {
     let full = Usage {
@@ -311,7 +311,7 @@ fn box_07_context_overflow() {
     }
 }
 
-/// Port 03 h: results stand in the order of the calls.
+/// Results stand in the order of the calls.
 #[test]
 fn box_08_message_ordering() {
     let slowest_first = [3, 2, 1].map(|number| {
@@ -324,7 +324,7 @@ fn box_08_message_ordering() {
     }
 }
 
-/// Port 03 i: events come in their order.
+/// Events come in their order.
 #[test]
 fn box_09_emission_order() {
     let mut first = None;
@@ -345,7 +345,7 @@ fn box_09_emission_order() {
     }
 }
 
-/// Port 03 j: the session is on disk.
+/// The session is on disk.
 #[test]
 fn box_10_session_persistence() {
     for talk in Talk::over_each(&[says("Done.")]) {
@@ -363,7 +363,7 @@ fn box_10_session_persistence() {
     }
 }
 
-/// Port 03 l: a stop for tools without a call is an end.
+/// A stop for tools without a call is an end.
 #[test]
 fn box_12_empty_tool_use() {
     let turn = Turn {
@@ -376,7 +376,7 @@ fn box_12_empty_tool_use() {
     }
 }
 
-/// Port 03 m: all calls of an answer run.
+/// All calls of an answer run.
 #[test]
 fn box_13_several_tools_in_one_turn() {
     let turn = uses_all((0..4).map(call));

@@ -49,7 +49,7 @@ pub fn initialize(more: &Value) -> String {
     json!({"type": "control_request", "request_id": "1", "request": request}).to_string()
 }
 
-/// Feature row A1 and port 08 j: the host is told of a task and of what is done in it, is asked by name who wants to do
+/// The host is told of a task and of what is done in it, is asked by name who wants to do
 /// something, and its hooks hear of the beginning and the end.
 #[test]
 fn a_host_follows_a_subagent_and_is_asked_by_it() {
@@ -152,7 +152,7 @@ result success
     assert_eq!(usage.unwrap()["outputTokens"], 7, "{result}");
 }
 
-/// Port 08b: of one name the nearest definition counts, faults are told, and what is denied is not there.
+/// Of one name the nearest definition counts, faults are told, and what is denied is not there.
 #[test]
 fn definitions_come_from_all_layers() {
     let world = World::new();
@@ -235,7 +235,7 @@ fn an_untrusted_definition_widens_nothing() {
     }
 }
 
-/// Feature row A2: a kill in the midst of a subagent loses nothing that was stored; the tree shows it, and by its id it
+/// A kill in the midst of a subagent loses nothing that was stored; the tree shows it, and by its id it
 /// goes on.
 #[test]
 fn a_kill_in_a_subagent_leaves_what_it_has_done() {
@@ -340,7 +340,7 @@ pub fn results(messages: &[Value]) -> Vec<String> {
     results.map(text).collect()
 }
 
-/// Port 08 h: a host ends a task by its id, and the run goes on without it.
+/// A host ends a task by its id, and the run goes on without it.
 #[test]
 fn a_host_stops_a_subagent() {
     let world = World::new();
@@ -369,7 +369,7 @@ fn a_host_stops_a_subagent() {
     assert_eq!(errors, ["there is no task `nobody`"]);
 }
 
-/// Port 08 g and h: the model asks how a subagent in the background fares, and ends it.
+/// The model asks how a subagent in the background fares, and ends it.
 #[test]
 fn the_model_asks_for_a_subagent_and_stops_it() {
     let world = World::new();

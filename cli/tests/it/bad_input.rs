@@ -430,7 +430,7 @@ fn a_file_where_the_folder_of_sessions_should_be_is_named() {
     assert_eq!(world.text(".ah"), "");
 }
 
-/// Port 05 e: a system prompt over what is allowed is refused before anything is sent.
+/// A system prompt over what is allowed is refused before anything is sent.
 #[test]
 fn a_system_prompt_over_the_limit_is_told_and_nothing_is_sent() {
     let world = World::new();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::agents::{PROMPT, control, delegate, host, initialize, messages, of_subtype, results};
 use crate::binary::World;
 
-/// Port 08 f: in the background nobody is asked, and there are no tools of servers.
+/// In the background nobody is asked, and there are no tools of servers.
 #[test]
 fn one_in_the_background_asks_nobody_and_has_no_servers() {
     let (world, below) = (
@@ -69,7 +69,7 @@ fn one_in_the_background_asks_nobody_and_has_no_servers() {
     );
 }
 
-/// Port 08 k: ten work at the same time, and an eleventh is refused.
+/// Ten work at the same time, and an eleventh is refused.
 #[test]
 fn an_eleventh_is_refused() {
     let world = World::new();
@@ -96,7 +96,7 @@ fn an_eleventh_is_refused() {
     world.assert_nothing_runs();
 }
 
-/// Port 08 p: a variable keeps all in the foreground.
+/// A variable keeps all in the foreground.
 #[test]
 fn a_variable_keeps_them_in_the_foreground() {
     let world = World::new();

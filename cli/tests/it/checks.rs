@@ -30,7 +30,7 @@ box 13: box_13_several_tools_in_one_turn
 03 f: box_06_interrupt_behaviour
 03 g: box_07_context_overflow
 03 h: box_08_message_ordering
-03 i: box_09_emission_order row_r2_port_03_i_lines_come_in_their_order
+03 i: box_09_emission_order lines_come_in_their_order
 03 j: box_10_session_persistence
 03 k: hooks_are_called_in_order
 03 l: box_12_empty_tool_use
@@ -56,8 +56,8 @@ box 13: box_13_several_tools_in_one_turn
 
 09 a: a_summary_is_made_past_80_percent
 09 b: the_tail_takes_about_two_fifths_of_the_window
-09 c: a_summary_is_made_past_80_percent port_09_d_hosts_are_told_of_a_summary
-09 d: hooks_are_called_before_and_after_a_summary port_09_d_hosts_are_told_of_a_summary
+09 c: a_summary_is_made_past_80_percent hosts_are_told_of_a_summary
+09 d: hooks_are_called_before_and_after_a_summary hosts_are_told_of_a_summary
 09 e: tokens_of_text_are_estimated_within_a_fifth
 09 f: a_beta_widens_the_window_of_sonnet_models_alone
 09 g: the_view_is_the_summary_and_an_unchanged_tail
@@ -66,25 +66,25 @@ box 13: box_13_several_tools_in_one_turn
 09 j: a_failed_summary_falls_back_to_leaving_out
 
 11 a: sessions_are_listed_named_and_removed a_session_is_found_by_name_uuid_and_prefix_of_its_id
-11 b: port_11_b_a_folder_goes_on_with_a_session_of_its_own
-11 c: port_11_c_a_session_goes_on_behind_the_message_that_a_host_names
-11 d: a_copy_has_all_messages_and_is_independent row_s6_port_11_j_the_conversation_stands_where_the_sdks_look_for_it
-11 e: row_s6_port_11_j_the_conversation_stands_where_the_sdks_look_for_it
+11 b: a_folder_goes_on_with_a_session_of_its_own
+11 c: a_session_goes_on_behind_the_message_that_a_host_names
+11 d: a_copy_has_all_messages_and_is_independent the_conversation_stands_where_the_sdks_look_for_it
+11 e: the_conversation_stands_where_the_sdks_look_for_it
 11 f: undo_and_redo_restore_each_tree
-11 g: port_11_g_a_host_rewinds_to_a_prompt
+11 g: a_host_rewinds_to_a_prompt
 11 h: of_many_that_begin_at_once_one_works_and_no_prompt_is_lost a_replaced_writer_cannot_write
-11 i: port_11_i_without_persistence_no_file_is_written
-11 j: row_s6_port_11_j_the_conversation_stands_where_the_sdks_look_for_it
-11 k: port_11_k_a_session_of_more_than_a_thousand_messages_goes_on
+11 i: without_persistence_no_file_is_written
+11 j: the_conversation_stands_where_the_sdks_look_for_it
+11 k: a_session_of_more_than_a_thousand_messages_goes_on
 
 A1: a_subagent_has_its_own_prompt_and_tools_and_reports a_host_follows_a_subagent_and_is_asked_by_it
 A2: a_kill_in_a_subagent_leaves_what_it_has_done
 L18: the_second_model_answers_if_the_first_is_overloaded
-M4: row_m4_denials_are_listed_in_the_result
+M4: denials_are_listed_in_the_result
 R1: a_query_is_a_stream_of_messages a_model_and_a_store_of_ones_own
 R5: an_invalid_answer_is_retried_and_then_an_error
-S6: row_s6_port_11_j_the_conversation_stands_where_the_sdks_look_for_it
-S7: row_s7_what_tools_changed_is_taken_back_and_brought_forth
+S6: the_conversation_stands_where_the_sdks_look_for_it
+S7: what_tools_changed_is_taken_back_and_brought_forth
 ";
 
 /// All that there must be.

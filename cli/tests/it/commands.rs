@@ -34,7 +34,7 @@ fn a_command_of_a_project_that_is_not_trusted_does_not_bring_its_model() {
     assert_eq!(ended.stdout, "Harm.\n");
 }
 
-/// Feature table U3: commands of all layers, with everything that can stand in them.
+/// Commands of all layers, with everything that can stand in them.
 #[test]
 fn commands_are_filled_in_where_they_are_called() {
     let world = World::new();

@@ -24,7 +24,7 @@ fn offered(server: &Server, request: usize) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Port 08 j: hooks of a definition are asked about its own work alone, and its `Stop` when it has ended.
+/// Hooks of a definition are asked about its own work alone, and its `Stop` when it has ended.
 #[test]
 fn hooks_of_a_definition_hold_for_it_alone() {
     let hook = |word: &str| {
@@ -208,7 +208,7 @@ fn run(
     server
 }
 
-/// Port 08 b: what the call says counts more than the definition, and that more than the model of whoever starts it.
+/// What the call says counts more than the definition, and that more than the model of whoever starts it.
 #[test]
 fn the_model_is_that_of_the_call_the_definition_or_the_parent() {
     for (defined, called, expected) in [
@@ -232,7 +232,7 @@ fn the_model_is_that_of_the_call_the_definition_or_the_parent() {
     }
 }
 
-/// Port 08 m: skills are read in full, of a memory the first 200 lines, and what keeps it is there.
+/// Skills are read in full, of a memory the first 200 lines, and what keeps it is there.
 #[test]
 fn a_definition_brings_skills_and_a_memory() {
     let world = World::new();
@@ -288,7 +288,7 @@ fn a_subagent_keeps_to_its_limits_and_to_those_of_the_run() {
     assert!(!world.file("made").exists());
 }
 
-/// Port 08 n: a summary of the main conversation takes nothing from that of a subagent.
+/// A summary of the main conversation takes nothing from that of a subagent.
 #[test]
 fn a_subagent_keeps_its_words_when_the_conversation_is_summed_up() {
     let world = World::new();

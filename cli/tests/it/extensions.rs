@@ -75,7 +75,7 @@ fn tool<'a>(tools: &'a [Value], name: &str) -> Option<&'a Value> {
     tools.iter().find(|tool| tool["name"] == name)
 }
 
-/// Feature table T11, T12 and T13, the order of layers: one name in all of them.
+/// One name in all of them.
 #[test]
 fn a_tool_of_a_higher_layer_takes_the_place_of_one_below() {
     let world = World::new();
@@ -256,7 +256,7 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
     assert!(world.project().join("../harm").exists());
 }
 
-/// Feature table U3: skills of all layers, by name, by option and by the tool.
+/// Skills of all layers, by name, by option and by the tool.
 #[test]
 fn skills_are_listed_called_and_taken_up() {
     let world = World::new();
@@ -367,7 +367,7 @@ fn skills_are_listed_called_and_taken_up() {
     );
 }
 
-/// Feature table U5: the groups of a run by `--skill` where GitHub shows the log.
+/// The groups of a run by `--skill` where GitHub shows the log.
 #[test]
 fn a_run_by_skill_is_a_group_of_the_log_on_github() {
     let world = World::new();
@@ -394,7 +394,7 @@ fn a_run_by_skill_is_a_group_of_the_log_on_github() {
     assert_eq!(run("true", &[]), "Planned.\n");
 }
 
-/// Port 05 a, b, c, f and g, feature table U4: `ah prompt` shows the prompt that is sent, part by part.
+/// `ah prompt` shows the prompt that is sent, part by part.
 #[test]
 fn the_prompt_is_printed_with_the_source_of_every_part() {
     let world = World::new();

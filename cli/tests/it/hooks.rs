@@ -37,9 +37,9 @@ fn run(world: &World, settings: &Value, name: &str) -> (String, String) {
     (ended.stderr, shown.stdout)
 }
 
-/// Port 07 l and row H2: exit code 2 blocks, with what the command says on standard error.
+/// Exit code 2 blocks, with what the command says on standard error.
 #[test]
-fn port_07_l_exit_code_2_blocks() {
+fn exit_code_2_blocks() {
     let world = World::new();
     let settings = command("PreToolUse", "Bash", "echo forbidden-91 >&2; exit 2");
     let (stderr, _) = run(&world, &settings, "s");
@@ -50,9 +50,9 @@ fn port_07_l_exit_code_2_blocks() {
     );
 }
 
-/// Row H1: the payload arrives on standard input, and what the command prints as JSON counts.
+/// The payload arrives on standard input, and what the command prints as JSON counts.
 #[test]
-fn row_h1_a_command_reads_the_payload_and_answers_in_json() {
+fn a_command_reads_the_payload_and_answers_in_json() {
     let world = World::new();
     let answer = r#"cat > told.json; echo '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "touch other"}}}'"#;
     run(&world, &command("PreToolUse", "", answer), "s");
@@ -69,9 +69,9 @@ fn row_h1_a_command_reads_the_payload_and_answers_in_json() {
     assert!(path.ends_with(".db"), "{path}");
 }
 
-/// Port 07 d, i and row H3: a command that takes too long is ended, one that fails is told of; the run goes on.
+/// A command that takes too long is ended, one that fails is told of; the run goes on.
 #[test]
-fn port_07_d_i_a_slow_or_failing_command_has_no_say() {
+fn a_slow_or_failing_command_has_no_say() {
     let world = World::new();
     let mut slow = command("PreToolUse", "", "sleep 60 & echo $! > pid; wait");
     slow["hooks"]["PreToolUse"][0]["hooks"][0]["timeout"] = json!(0.3);
@@ -103,9 +103,9 @@ fn port_07_d_i_a_slow_or_failing_command_has_no_say() {
     assert!(world.file("made").exists());
 }
 
-/// Port 07 j: nobody waits for a command that says so, and it may go on only as long as it has asked for.
+/// Nobody waits for a command that says so, and it may go on only as long as it has asked for.
 #[test]
-fn port_07_j_nobody_waits_for_an_asynchronous_command() {
+fn nobody_waits_for_an_asynchronous_command() {
     let world = World::new();
     let patient = r#"echo '{"async": true, "asyncTimeout": 30}'; sleep 50; touch late"#;
     run(&world, &command("PreToolUse", "", patient), "s");

@@ -48,9 +48,9 @@ fn the_example_of_the_page_does_what_the_page_says() {
     }
 }
 
-/// Port 06 h: in the place of another agent, root skips the permissions only where nothing can come to harm.
+/// In the place of another agent, root skips the permissions only where nothing can come to harm.
 #[test]
-fn port_06_h_root_does_not_skip_the_permissions() {
+fn root_does_not_skip_the_permissions() {
     let is_root = rustix::process::geteuid().is_root();
     let world = World::new();
     let model = world.scenario("s", [says("Done.")]);
@@ -119,9 +119,9 @@ fn rules_about_files_hold_behind_symbolic_links() {
     }
 }
 
-/// Row M2: what is denied stays so in every mode, however the command is written.
+/// What is denied stays so in every mode, however the command is written.
 #[test]
-fn row_m2_a_denied_command_does_not_run_in_any_mode() {
+fn a_denied_command_does_not_run_in_any_mode() {
     let world = World::new();
     let file = world.write("keep", "x");
     let commands = [

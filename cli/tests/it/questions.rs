@@ -5,9 +5,9 @@ use serde_json::json;
 
 use crate::binary::World;
 
-/// Row T8: a plan is asked for, a question answered, the plan approved; only then are files written.
+/// A plan is asked for, a question answered, the plan approved; only then are files written.
 #[test]
-fn row_t8_a_person_at_a_terminal_chooses_and_approves() {
+fn a_person_at_a_terminal_chooses_and_approves() {
     let world = World::new();
     let write = |path: &str| uses("write", json!({"path": path, "content": "x"}));
     let question = json!({"questions": [{

@@ -77,7 +77,7 @@ fn answered(running: &mut Running, id: &str, response: &Value) {
     running.say(&json!({"type": "control_response", "response": response}).to_string());
 }
 
-/// Row R2: init, then what is said and done, then one result for each prompt; each line with ids of its own.
+/// Init, then what is said and done, then one result for each prompt; each line with ids of its own.
 #[test]
 fn r2_a_prompt_is_told_in_the_messages_of_the_sdk() {
     let world = World::new();
@@ -141,8 +141,8 @@ system session_state_changed idle
     assert!(sessions.clone().all(|id| *id == messages[0]["session_id"]));
 }
 
-/// Row R3 and port 12 c: each subtype of the specification is answered by its id, also while the model is asked; what is
-/// not known is an error. Port 02 f names thirteen.
+/// Each subtype of the specification is answered by its id, also while the model is asked; what is
+/// not known is an error.
 #[test]
 fn r3_control_requests_are_answered_while_a_run_goes_on() {
     let world = World::new();
@@ -283,10 +283,10 @@ result success
     assert!(!world.file("made").exists());
 }
 
-/// Row T8: what the model asks a person goes to the host, in any mode; the answers stand in the input that it sends back,
+/// What the model asks a person goes to the host, in any mode; the answers stand in the input that it sends back,
 /// and an approved plan ends the planning.
 #[test]
-fn row_t8_the_host_answers_questions_and_approves_plans() {
+fn the_host_answers_questions_and_approves_plans() {
     let question = json!({"questions": [{
         "question": "Which colour?", "header": "Colour", "multiSelect": false, "options": [
             {"label": "red", "description": "warm"}, {"label": "blue", "description": "cold"},
@@ -356,7 +356,7 @@ fn the_host_allows_a_call_with_another_input() {
     assert!(world.file("other").exists() && !world.file("made").exists());
 }
 
-/// Lines that are no messages are named, and the others are heard all the same; port 12 f: 10 MB in one line.
+/// Lines that are no messages are named, and the others are heard all the same, also one of 10 MB.
 #[test]
 fn lines_that_cannot_be_read_are_named_and_survived() {
     let world = World::new();
@@ -404,7 +404,7 @@ fn a_host_that_does_not_listen_any_more_ends_the_run() {
     assert!(stored.stdout.contains("go"), "{}", stored.stdout);
 }
 
-/// Port 12 d: ten thousand messages reach a reader that stalls for five seconds; what it has not read yet does not pile up.
+/// Ten thousand messages reach a reader that stalls for five seconds; what it has not read yet does not pile up.
 #[test]
 fn ten_thousand_messages_reach_a_reader_that_stalls() {
     const PIECES: usize = 10_000;

@@ -66,9 +66,9 @@ fn state(world: &World) -> String {
     )
 }
 
-/// Row S7 of the feature table: a person sees first what would change, goes back, and forth again.
+/// A person sees first what would change, goes back, and forth again.
 #[test]
-fn row_s7_what_tools_changed_is_taken_back_and_brought_forth() {
+fn what_tools_changed_is_taken_back_and_brought_forth() {
     let world = changed();
     let index = fs::read(world.file(".git/index")).unwrap();
     let end = state(&world);
@@ -184,10 +184,10 @@ fn row_s7_what_tools_changed_is_taken_back_and_brought_forth() {
     assert!(!world.file("deep").exists());
 }
 
-/// Port 11 f and g: a host sees what going back to a prompt would change, and goes back; the prompt may have a name that
+/// A host sees what going back to a prompt would change, and goes back; the prompt may have a name that
 /// the host gave.
 #[test]
-fn port_11_g_a_host_rewinds_to_a_prompt() {
+fn a_host_rewinds_to_a_prompt() {
     let world = World::new();
     world.write("doc.txt", "version 1\n");
     let path = |name: &str| world.file(name).to_string_lossy().into_owned();

@@ -39,11 +39,11 @@ const OPEN_ALONE: &str = r#"{"web": {"privateHosts": ["127.0.0.1"], "reader": "n
 /// Nothing is asked, and nothing confined.
 const FREE: &[&str] = &["--dangerously-skip-permissions", "--no-sandbox"];
 
-/// Row T7: the model reads a page, under either name; without being named, this machine is out of reach.
+/// The model reads a page, under either name; without being named, this machine is out of reach.
 #[test]
-fn row_t7_a_page_is_read_where_the_user_has_named_its_host() {
+fn a_page_is_read_where_the_user_has_named_its_host() {
     let url = site();
-    for (settings, manner, tool, told) in [
+    for (settings, options, tool, told) in [
         (OPEN_ALONE, FREE, "web_fetch", "# The page"),
         ("{}", FREE, "web_fetch", "no public address"),
         (
@@ -74,14 +74,14 @@ fn row_t7_a_page_is_read_where_the_user_has_named_its_host() {
         let call = uses(tool, json!({"url": url, "prompt": "What does it say?"}));
         let server = Server::new([call, says("Done.")]);
         let arguments =
-            manner
+            options
                 .iter()
                 .copied()
                 .chain(["-m", "sonnet", "--settings", settings, "--", "go"]);
         world.asking(&server, arguments).run().expect(0);
         let request = &server.requests()[1].body;
         let result = last_result(request);
-        assert!(result.contains(told), "{manner:?} {settings}: {result}");
+        assert!(result.contains(told), "{options:?} {settings}: {result}");
     }
 }
 

@@ -5,7 +5,11 @@ use std::process::{Command, Stdio};
 
 use ah_testkit::script::{hangs, says};
 use ah_testkit::server::Server;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+#[path = "../../examples/chat.rs"]
+#[expect(dead_code, reason = "`main` is for people who run the example")]
+mod chat;
 #[path = "../../examples/resume.rs"]
 #[expect(dead_code, reason = "`main` is for people who run the example")]
 mod resume;
@@ -18,6 +22,38 @@ async fn a_tool_has_a_derived_schema() {
     let folder = tempfile::tempdir().unwrap();
     let (output, answer) = tool::run(folder.path()).await.unwrap();
     assert_eq!((&*output, &*answer), ("68 °F", "It is warm."));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_over_http_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("talk.json");
+    let turns = r#"{"turns": [{"text": "Good day."}, {"text": "Good day again."}]}"#;
+    std::fs::write(&scenario, turns).unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let app = chat::app(
+        folder.path().into(),
+        format!("script:{}", scenario.display()),
+    );
+    tokio::spawn(async { axum::serve(listener, app).await.unwrap() });
+    let post = async |name: &str| {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let head = format!("POST /chats/{name} HTTP/1.0\r\nContent-Length: 5\r\n\r\nHello");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        response
+    };
+    let first = post("anna").await;
+    assert!(first.starts_with("HTTP/1.0 200"), "{first}");
+    assert!(first.ends_with("\r\n\r\nGood day."), "{first}");
+    let second = post("anna").await;
+    assert!(second.ends_with("\r\n\r\nGood day again."), "{second}");
+    let other = post("bert").await;
+    assert!(other.ends_with("\r\n\r\nGood day."), "{other}");
+    let outside = post("..%2Fanna").await;
+    assert!(outside.starts_with("HTTP/1.0 404"), "{outside}");
 }
 
 /// Variable that names the database to the child process of the test below.

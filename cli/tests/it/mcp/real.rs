@@ -126,7 +126,7 @@ fn every_tool_of_server_everything_answers() {
     call_everything(&json!({"command": "node", "args": [folder.join(EVERYTHING), "stdio"]}));
 }
 
-/// Feature table N2: the two ways over HTTP.
+/// The two ways over HTTP.
 #[test]
 fn every_tool_answers_over_http() {
     let Some(folder) = installed() else { return };

@@ -162,10 +162,10 @@ fn of_all_kinds() -> Vec<Value> {
     over.lines
 }
 
-/// Port 02 a and d: each line has the fields that the types of the SDKs give its kind, and the repetition of a prompt
+/// Each line has the fields that the types of the SDKs give its kind, and the repetition of a prompt
 /// is told from a prompt by `isReplay`.
 #[test]
-fn port_02_a_d_each_line_has_the_fields_of_its_kind() {
+fn each_line_has_the_fields_of_its_kind() {
     let lines = of_all_kinds();
     let mut told = BTreeSet::new();
     for line in &lines {
@@ -202,9 +202,9 @@ fn port_02_a_d_each_line_has_the_fields_of_its_kind() {
     assert_eq!(sessions.len(), 1, "{sessions:?}");
 }
 
-/// Port 02 b: a block has the fields of its kind, and no others.
+/// A block has the fields of its kind, and no others.
 #[test]
-fn port_02_b_a_block_has_no_foreign_fields() {
+fn a_block_has_no_foreign_fields() {
     let lines = of_all_kinds();
     let blocks = lines
         .iter()
@@ -230,9 +230,9 @@ fn port_02_b_a_block_has_no_foreign_fields() {
     assert_eq!(told.len(), 4, "{told:?}");
 }
 
-/// Port 02 h: usage is never null, and that of a model is told in the words of the SDKs.
+/// Usage is never null, and that of a model is told in the words of the SDKs.
 #[test]
-fn port_02_h_usage_is_always_told() {
+fn usage_is_always_told() {
     const TOKENS: [&str; 4] = [
         "input_tokens",
         "output_tokens",
@@ -277,10 +277,10 @@ fn port_02_h_usage_is_always_told() {
     );
 }
 
-/// Feature table R2, port 03 i: the lines of a run in their order, a line for each block; with it those of the next
+/// The lines of a run in their order, a line for each block; with it those of the next
 /// prompt.
 #[test]
-fn row_r2_port_03_i_lines_come_in_their_order() {
+fn lines_come_in_their_order() {
     let world = World::new();
     let server = Server::new([
         Turn {
@@ -338,9 +338,9 @@ fn shown(line: &Value) -> String {
     format!("{kind} {}", said.trim()).trim().to_owned()
 }
 
-/// Feature table M4: what was denied is listed in the result, by whomever it was, and only in that of its prompt.
+/// What was denied is listed in the result, by whomever it was, and only in that of its prompt.
 #[test]
-fn row_m4_denials_are_listed_in_the_result() {
+fn denials_are_listed_in_the_result() {
     let world = World::new();
     let calls = |command: &str| uses("Bash", json!({"command": command}));
     let server = Server::new([
@@ -380,10 +380,10 @@ fn row_m4_denials_are_listed_in_the_result() {
     assert_eq!(host.end().code, Some(0));
 }
 
-/// Feature table T14: a tool that is disallowed is not offered, and denied if it is called all the same; only the tools
+/// A tool that is disallowed is not offered, and denied if it is called all the same; only the tools
 /// that are wanted are there.
 #[test]
-fn row_t14_tools_are_those_that_are_allowed() {
+fn tools_are_those_that_are_allowed() {
     let world = World::new();
     let write = json!({"file_path": "a.txt", "content": "a"});
     for (arguments, offered) in [

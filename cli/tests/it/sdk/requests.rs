@@ -50,10 +50,10 @@ fn requests() -> [(&'static str, Value, bool); 13] {
     ]
 }
 
-/// Feature table R3, port 12 c and 02 f: the 13 requests are answered by their ids, before a prompt as well as in a
+/// The 13 requests are answered by their ids, before a prompt as well as in a
 /// run, and what is not known is an error and no silence.
 #[test]
-fn row_r3_port_12_c_every_request_is_answered() {
+fn every_request_is_answered() {
     let world = World::new();
     let server = Server::new([hangs("Once upon a time"), says("As you wish.")]);
     let mut host = Host::new(&world, &server, &["--include-partial-messages"]);
@@ -100,9 +100,9 @@ fn row_r3_port_12_c_every_request_is_answered() {
     assert_eq!(body["thinking"]["budget_tokens"], 2048);
 }
 
-/// Port 12 c: the flat form of the older specification, with its 13 commands, is answered in its own form.
+/// The flat form of the older specification, with its 13 commands, is answered in its own form.
 #[test]
-fn port_12_c_the_flat_form_is_answered_as_it_asks() {
+fn the_flat_form_is_answered_as_it_asks() {
     let world = World::new();
     let server = Server::new([says("never")]);
     let mut host = Host::new(&world, &server, &[]);
@@ -138,9 +138,9 @@ fn port_12_c_the_flat_form_is_answered_as_it_asks() {
     assert_eq!(host.end().code, Some(0));
 }
 
-/// Port 02 f: the six modes are known by name, and no other is.
+/// The six modes are known by name, and no other is.
 #[test]
-fn port_02_f_the_modes_are_six() {
+fn the_modes_are_six() {
     let world = World::new();
     let server = Server::new([says("never")]);
     let mut host = Host::new(&world, &server, &["--permission-mode", "bypassPermissions"]);
@@ -155,9 +155,9 @@ fn port_02_f_the_modes_are_six() {
     assert_eq!(host.end().code, Some(0));
 }
 
-/// Port 02 f: the fifteen events of hooks are known by name; of another the host is told, and nothing breaks.
+/// The fifteen events of hooks are known by name; of another the host is told, and nothing breaks.
 #[test]
-fn port_02_f_the_events_of_hooks_are_fifteen() {
+fn the_events_of_hooks_are_fifteen() {
     const EVENTS: [&str; 15] = [
         "PreToolUse",
         "PostToolUse",
@@ -196,10 +196,10 @@ fn port_02_f_the_events_of_hooks_are_fifteen() {
     }
 }
 
-/// Port 02 g: a text takes the place of the system prompt, a preset is what is built in, and what is appended comes
-/// last. Port 02 c: what cannot be read is an error that says so.
+/// A text takes the place of the system prompt, a preset is what is built in, and what is appended comes
+/// last. What cannot be read is an error that says so.
 #[test]
-fn port_02_g_the_system_prompt_is_a_text_or_a_preset() {
+fn the_system_prompt_is_a_text_or_a_preset() {
     for (wishes, own, built_in) in [
         (
             json!({"systemPrompt": ["You are a pirate."]}),
@@ -244,9 +244,9 @@ fn port_02_g_the_system_prompt_is_a_text_or_a_preset() {
     );
 }
 
-/// Port 02 e: every option that the SDKs send in this half is understood, in both ways of writing it.
+/// Every option that the SDKs send in this half is understood, in both ways of writing it.
 #[test]
-fn port_02_e_the_options_of_the_sdks_are_understood() {
+fn the_options_of_the_sdks_are_understood() {
     let world = World::new();
     world.write("prompt.md", "You are a pirate.");
     world.write("servers.json", r#"{"mcpServers": {}}"#);

@@ -1,4 +1,4 @@
-//! The conversation as the SDKs list and read it: row S6 of the feature table, port 11 e, i and j.
+//! The conversation as the SDKs list and read it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ fn talk(world: &World, server: &Server, arguments: &[&str], prompt: &str) -> Str
 }
 
 #[test]
-fn row_s6_port_11_j_the_conversation_stands_where_the_sdks_look_for_it() {
+fn the_conversation_stands_where_the_sdks_look_for_it() {
     let world = World::new();
     let server = Server::new([
         uses("Bash", json!({"command": "echo hello"})),
@@ -123,10 +123,10 @@ fn sent(server: &Server, number: usize) -> Vec<String> {
     blocks.collect()
 }
 
-/// Port 11 c: the host knows each block and each result by the name that it has in the transcript, and a session goes on
+/// The host knows each block and each result by the name that it has in the transcript, and a session goes on
 /// behind any of them, in itself or in a copy.
 #[test]
-fn port_11_c_a_session_goes_on_behind_the_message_that_a_host_names() {
+fn a_session_goes_on_behind_the_message_that_a_host_names() {
     let world = World::new();
     let two = Turn {
         text: Some("Both.".into()),
@@ -258,9 +258,9 @@ fn the_transcript_is_told_row_by_row() {
     assert_eq!(first["filePath"], json!(path));
 }
 
-/// Port 11 b: what goes on is the session of the folder that was written last, and an error is told where there is none.
+/// What goes on is the session of the folder that was written last, and an error is told where there is none.
 #[test]
-fn port_11_b_a_folder_goes_on_with_a_session_of_its_own() {
+fn a_folder_goes_on_with_a_session_of_its_own() {
     let world = World::new();
     let server = Server::new(["A.", "B.", "C.", "D."].map(says));
     let say = |folder: &str, arguments: &[&str]| {
@@ -284,9 +284,9 @@ fn port_11_b_a_folder_goes_on_with_a_session_of_its_own() {
     );
 }
 
-/// Port 11 k, and a session of which only the transcript is there: it is taken up whole, under its name, and goes on.
+/// A session of more than a thousand messages, and one of which only the transcript is there: it is taken up whole, under its name, and goes on.
 #[test]
-fn port_11_k_a_session_of_more_than_a_thousand_messages_goes_on() {
+fn a_session_of_more_than_a_thousand_messages_goes_on() {
     let world = World::new();
     let server = Server::new([says("One."), says("Two."), says("Three.")]);
     let first = talk(&world, &server, &[], "first");
@@ -350,9 +350,9 @@ fn port_11_k_a_session_of_more_than_a_thousand_messages_goes_on() {
     assert_ne!(first, id);
 }
 
-/// Port 11 i: nothing is left behind, in no folder.
+/// Nothing is left behind, in no folder.
 #[test]
-fn port_11_i_without_persistence_no_file_is_written() {
+fn without_persistence_no_file_is_written() {
     let world = World::new();
     let server = Server::new([uses("Bash", json!({"command": "true"})), says("One.")]);
     let before = files(&world);

@@ -46,10 +46,10 @@ fn a_call_that_is_too_long_for_a_line_is_run_whole() {
     assert!(world.text("b.txt") == content, "the file is whole");
 }
 
-/// Port 12 b and 02 c: one object to a line, and blank lines are none. What cannot be read is told of and left out, and
+/// One object to a line, and blank lines are none. What cannot be read is told of and left out, and
 /// the talk goes on; the exit code says that something was wrong.
 #[test]
-fn port_12_b_a_line_that_cannot_be_read_ends_nothing() {
+fn a_line_that_cannot_be_read_ends_nothing() {
     let bad: [&[u8]; 7] = [
         b"{",
         b"[1, 2]",
@@ -88,9 +88,9 @@ fn port_12_b_a_line_that_cannot_be_read_ends_nothing() {
     assert_eq!(host.end().code, Some(0));
 }
 
-/// Port 12 g: what is said at the same time is said line by line; [`Host`] reads each of them.
+/// What is said at the same time is said line by line; [`Host`] reads each of them.
 #[test]
-fn port_12_g_answers_in_the_middle_of_a_stream() {
+fn answers_in_the_middle_of_a_stream() {
     const REQUESTS: usize = 200;
     let world = World::new();
     let server = Server::new([Turn {
@@ -116,9 +116,9 @@ fn port_12_g_answers_in_the_middle_of_a_stream() {
     assert_eq!(deltas.count(), 2000);
 }
 
-/// Port 12 e: the end of the input ends the talk when all that was asked is answered.
+/// The end of the input ends the talk when all that was asked is answered.
 #[test]
-fn port_12_e_the_end_of_the_input_comes_after_all_prompts() {
+fn the_end_of_the_input_comes_after_all_prompts() {
     let world = World::new();
     let server = Server::new([says("One."), says("Two.")]);
     let mut host = Host::new(&world, &server, &[]);
@@ -136,18 +136,18 @@ fn port_12_e_the_end_of_the_input_comes_after_all_prompts() {
     world.assert_nothing_runs();
 }
 
-/// Port 12 e: a host that has nothing to say gets nothing.
+/// A host that has nothing to say gets nothing.
 #[test]
-fn port_12_e_an_empty_input() {
+fn an_empty_input() {
     let world = World::new();
     let over = Host::new(&world, &Server::new([says("never")]), &[]).end();
     assert_eq!((over.code, over.lines.len()), (Some(0), 0), "{over:#?}");
     assert_eq!(over.stderr, "");
 }
 
-/// Port 12 e: SIGTERM ends a run with all that it has started; what was said is stored, and the session goes on later.
+/// SIGTERM ends a run with all that it has started; what was said is stored, and the session goes on later.
 #[test]
-fn port_12_e_a_signal_ends_a_run_cleanly() {
+fn a_signal_ends_a_run_cleanly() {
     let world = World::new();
     let server = Server::new([uses("Bash", json!({"command": "touch started; sleep 300"}))]);
     let mut host = Host::new(&world, &server, &["--allowedTools", "Bash"]);

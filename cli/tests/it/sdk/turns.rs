@@ -141,7 +141,7 @@ fn a_change_of_the_mode_is_told() {
 /// A summary that a host asks for is told in the order of the original, hooks around it; with its result nothing was
 /// said.
 #[test]
-fn port_09_d_hosts_are_told_of_a_summary() {
+fn hosts_are_told_of_a_summary() {
     let world = World::new();
     let server = Server::new([
         says("A long answer."),

@@ -1,5 +1,5 @@
-//! The two manners of the program, a test for each row of the table in docs/interfaces.md: for people, and as a
-//! drop-in (`-p`, `--output-format json`) for programs that know another agent's command line.
+//! The two interfaces, with a test for each row of the table in docs/interfaces.md: the program's own, for people, and the
+//! one of the Agent SDK (`-p`, `--output-format json`), a drop-in for programs that know another agent's command line.
 
 use ah_provider::script::failure::Failure;
 use ah_provider::script::format::Turn;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::binary::{Ah, World, wait_for_file};
 use crate::shown::shown;
 
-/// The arguments of each manner.
-const MANNERS: [&[&str]; 3] = [&[], &["-p"], &["--output-format", "json"]];
+/// The arguments that choose each interface.
+const INTERFACES: [&[&str]; 3] = [&[], &["-p"], &["--output-format", "json"]];
 
 fn asking(world: &World, server: &Server, arguments: &[&str]) -> Ah {
     world.asking(server, ["-m", "sonnet"].iter().chain(arguments).copied())
@@ -19,7 +19,7 @@ fn asking(world: &World, server: &Server, arguments: &[&str]) -> Ah {
 
 #[test]
 fn a_person_goes_on_with_the_newest_session_and_a_program_begins_one() {
-    for (arguments, sessions) in [(MANNERS[0], 1), (MANNERS[1], 2), (MANNERS[2], 2)] {
+    for (arguments, sessions) in [(INTERFACES[0], 1), (INTERFACES[1], 2), (INTERFACES[2], 2)] {
         let world = World::new();
         let server = Server::new([says("One."), says("Two."), says("Three.")]);
         for _ in 0..2 {
@@ -28,7 +28,7 @@ fn a_person_goes_on_with_the_newest_session_and_a_program_begins_one() {
                 .expect(0);
         }
         assert_eq!(world.databases().len(), sessions, "{arguments:?}");
-        // An option that names a session is heeded in every manner.
+        // An option that names a session is heeded by every interface.
         asking(&world, &server, &[arguments, &["-c", "go"]].concat())
             .run()
             .expect(0);
@@ -45,9 +45,14 @@ fn a_person_reads_every_text_as_it_arrives_and_a_program_the_last_answer() {
         };
         [speaks, says("Nothing there.")]
     };
-    let outputs = MANNERS.map(|manner| {
+    let outputs = INTERFACES.map(|interface| {
         let world = World::new();
-        let ended = asking(&world, &Server::new(turns()), &[manner, &["go"]].concat()).run();
+        let ended = asking(
+            &world,
+            &Server::new(turns()),
+            &[interface, &["go"]].concat(),
+        )
+        .run();
         ended.expect(0).stdout
     });
     assert_eq!(outputs[0], "First I look.\nNothing there.\n");
@@ -70,10 +75,10 @@ fn what_was_cut_off_is_never_shown_to_a_program() {
 
 #[test]
 fn tools_have_the_names_that_each_reader_knows() {
-    let names = MANNERS.map(|manner| {
+    let names = INTERFACES.map(|interface| {
         let world = World::new();
         let server = Server::new([says("Yes.")]);
-        asking(&world, &server, &[manner, &["go"]].concat())
+        asking(&world, &server, &[interface, &["go"]].concat())
             .run()
             .expect(0);
         let request = server.requests().remove(0).body;
@@ -233,11 +238,11 @@ fn a_program_gets_1_for_every_failure() {
         ("success", &["go"], Some(says("Yes.")), 0),
     ];
     for (name, arguments, turn, own) in cases {
-        for (manner, code) in MANNERS.into_iter().zip([own, own.min(1), own.min(1)]) {
+        for (interface, code) in INTERFACES.into_iter().zip([own, own.min(1), own.min(1)]) {
             let world = World::new();
             let server = Server::new([turn.clone().unwrap_or_else(|| says("Never."))]);
-            let ended = asking(&world, &server, &[manner, arguments].concat()).run();
-            assert_eq!(ended.code, Some(code), "{name} {manner:?} {ended:#?}");
+            let ended = asking(&world, &server, &[interface, arguments].concat()).run();
+            assert_eq!(ended.code, Some(code), "{name} {interface:?} {ended:#?}");
         }
     }
 }

@@ -1,0 +1,81 @@
+//! A chat over HTTP: a prompt that is posted to `/chats/NAME` is answered with the model's words as they arrive. Each
+//! chat is a database, so that the server can be killed at any moment and goes on where it was.
+//!
+//! `cargo run -p ah --example chat -- chats sonnet`, then `curl -N -d Hello http://127.0.0.1:3000/chats/anna`
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ah::conversation::{Event, EventKind};
+use ah::{Agent, Error, ErrorKind};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::post;
+use futures_util::stream;
+use tokio::sync::mpsc;
+
+struct Chats {
+    folder: PathBuf,
+    model: String,
+}
+
+/// Returns the server; the databases are in `folder`.
+pub fn app(folder: PathBuf, model: String) -> Router {
+    let chats = Arc::new(Chats { folder, model });
+    Router::new()
+        .route("/chats/{name}", post(answer))
+        .with_state(chats)
+}
+
+async fn answer(
+    State(chats): State<Arc<Chats>>,
+    Path(name): Path<String>,
+    prompt: String,
+) -> Result<Body, (StatusCode, String)> {
+    if !name.chars().all(|c| c.is_ascii_alphanumeric()) {
+        return Err((StatusCode::NOT_FOUND, "letters and digits only\n".into()));
+    }
+    let (sender, words) = mpsc::unbounded_channel();
+    let failure = sender.clone();
+    let on_event = move |event: &Event| {
+        if let EventKind::TextDelta { text } = &event.kind {
+            // Who asked may have left; the answer is stored all the same.
+            let _ = sender.send(Ok(text.clone()));
+        }
+    };
+    let mut agent = Agent::builder()
+        .model(&chats.model)
+        .store_file(chats.folder.join(format!("{name}.db")))
+        .on_event(on_event)
+        .build()
+        .await
+        .map_err(refusal)?;
+    tokio::spawn(async move {
+        if let Err(error) = agent.run(prompt).await {
+            let _ = failure.send(Err(error));
+        }
+    });
+    // It ends with the agent, which holds the sender.
+    let words = stream::unfold(words, async |mut words| Some((words.recv().await?, words)));
+    Ok(Body::from_stream(words))
+}
+
+fn refusal(error: Error) -> (StatusCode, String) {
+    let status = match error.kind {
+        ErrorKind::SessionBusy => StatusCode::CONFLICT,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    (status, format!("{error}\n"))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "chats".to_owned()));
+    let model = arguments.next().unwrap_or_else(|| "sonnet".to_owned());
+    std::fs::create_dir_all(&folder)?;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
+    Ok(axum::serve(listener, app(folder, model)).await?)
+}
