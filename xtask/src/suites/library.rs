@@ -1,4 +1,5 @@
-//! A program outside the workspace that depends on `ah` alone: builds it, and runs the tests that start it.
+//! A program outside the workspace that depends on `ah` alone, and on none of its features but sessions: builds it, and
+//! runs the tests that start it.
 //!
 //! The tests are in `engine/tests/it/outside.rs`; a variable names the program, and without it they do nothing. Its target
 //! folder is kept between runs, since the first build compiles everything.
@@ -39,7 +40,7 @@ pub fn build() -> Result<PathBuf> {
     let engine = root().join("engine");
     let manifest = format!(
         "[package]\nname = \"outside\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n\
-         ah = {{ path = {engine:?} }}\ntokio = {{ version = \"1\", features = [\"rt\"] }}\n"
+         ah = {{ path = {engine:?}, default-features = false, features = [\"sqlite\"] }}\ntokio = {{ version = \"1\", features = [\"rt\"] }}\n"
     );
     fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::write(folder.join("src/main.rs"), PROGRAM)?;
