@@ -27,11 +27,12 @@ pub fn main() -> ExitCode {
     ah::enter();
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let interface = interface_of(&arguments);
-    let done = parse(arguments).map_err(|error| (error, interface));
-    let done = done.and_then(|invocation| {
-        let interface = invocation.interface;
-        run(invocation).map_err(|error| (error, interface))
-    });
+    let done = parse(arguments)
+        .map_err(|error| (error, interface))
+        .and_then(|invocation| {
+            let interface = invocation.interface;
+            run(invocation).map_err(|error| (error, interface))
+        });
     ExitCode::from(done.unwrap_or_else(|(error, interface)| {
         report(&error);
         of_error(&error, interface)

@@ -226,8 +226,10 @@ fn files(folders: &Folders, sources: Sources) -> Vec<(PathBuf, FileOwner)> {
             is_foreign,
         };
         let ours = folders.home.iter().map(|folder| (folder, whose(false)));
-        let foreign = folders.foreign_home.iter();
-        let foreign = foreign.map(|folder| (folder, whose(true)));
+        let foreign = folders
+            .foreign_home
+            .iter()
+            .map(|folder| (folder, whose(true)));
         files.extend(
             ours.chain(foreign)
                 .map(|(folder, whose)| (folder.join("settings.json"), whose)),

@@ -56,8 +56,10 @@ pub(crate) fn trust(
 ) -> Trust {
     let (memory, error) = Memory::read(folders.home.as_deref());
     warnings.extend(error);
-    let named = layers.iter().filter(|layer| !layer.is_of_project);
-    let named = named.flat_map(|layer| &layer.settings.trusted_folders);
+    let named = layers
+        .iter()
+        .filter(|layer| !layer.is_of_project)
+        .flat_map(|layer| &layer.settings.trusted_folders);
     let home = environment.home();
     let named: Vec<_> = named
         .map(|folder| match (folder.strip_prefix("~"), &home) {

@@ -150,8 +150,8 @@ mod tests {
         match read::<Front>(text) {
             Ok((front, body)) => {
                 let tools = front.allowed_tools.0.join("|");
-                let parts = [front.name, front.description, front.argument_hint];
-                let parts = parts.map(|part| part.unwrap_or("-".to_owned()));
+                let parts = [front.name, front.description, front.argument_hint]
+                    .map(|part| part.unwrap_or("-".to_owned()));
                 format!("{} [{tools}] {body:?}", parts.join(", "))
             }
             Err(error) => format!("error: {error}"),

@@ -51,7 +51,7 @@ async fn answer(
         .on_event(on_event)
         .build()
         .await
-        .map_err(refusal)?;
+        .map_err(|error| refusal(&error))?;
     tokio::spawn(async move {
         if let Err(error) = agent.run(prompt).await {
             let _ = failure.send(Err(error));
@@ -62,7 +62,7 @@ async fn answer(
     Ok(Body::from_stream(words))
 }
 
-fn refusal(error: Error) -> (StatusCode, String) {
+fn refusal(error: &Error) -> (StatusCode, String) {
     let status = match error.kind {
         ErrorKind::SessionBusy => StatusCode::CONFLICT,
         _ => StatusCode::INTERNAL_SERVER_ERROR,

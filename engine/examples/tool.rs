@@ -73,8 +73,11 @@ pub async fn run(folder: &Path) -> Result<(String, String), Error> {
         .build()
         .await?;
     let answer = agent.run("How warm are 20 degrees?").await?.answer;
-    let results = agent.transcript().messages().iter();
-    let results = results.flat_map(|message| message.tool_results());
+    let results = agent
+        .transcript()
+        .messages()
+        .iter()
+        .flat_map(|message| message.tool_results());
     let output = results.map(|result| result.text()).collect();
     Ok((output, answer))
 }

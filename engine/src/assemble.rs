@@ -128,8 +128,9 @@ pub async fn session(
         cwd: config.environment.cwd().to_owned(),
         session: store.id().to_string(),
     });
-    let transcript = transcript(store, config).filter(|_| is_driven);
-    let transcript = transcript.unwrap_or_else(|| store.path().to_owned());
+    let transcript = transcript(store, config)
+        .filter(|_| is_driven)
+        .unwrap_or_else(|| store.path().to_owned());
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, &name.value, warnings)?,
         None => provider.clone(),

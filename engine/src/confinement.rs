@@ -330,19 +330,23 @@ fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allow
     }
     .flat_map(|folder| ["bin", "tools", "skills"].map(|name| folder.join(name)));
     let plugins = config.plugins.iter().map(|plugin| plugin.root.clone());
-    let own = own.chain(plugins);
-    let own = own.filter(|path| path.is_dir()).map(|path| Grant {
-        path,
-        access: Access::RUN,
-    });
+    let own = own
+        .chain(plugins)
+        .filter(|path| path.is_dir())
+        .map(|path| Grant {
+            path,
+            access: Access::RUN,
+        });
     let workspace = &confinement.workspace;
-    let programs = grants.programs.iter();
-    let programs = programs.filter_map(|path| fs::canonicalize(cwd.join(path)).ok());
-    let programs = programs.filter(|path| path.is_file() && !path.starts_with(workspace));
-    let programs = programs.map(|path| Grant {
-        path,
-        access: Access::RUN,
-    });
+    let programs = grants
+        .programs
+        .iter()
+        .filter_map(|path| fs::canonicalize(cwd.join(path)).ok())
+        .filter(|path| path.is_file() && !path.starts_with(workspace))
+        .map(|path| Grant {
+            path,
+            access: Access::RUN,
+        });
     let further: Vec<_> = own.chain(programs).chain(paths).collect();
     confinement.grants.extend(further);
     confinement.protect_settings_down_to(&fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned()));

@@ -66,8 +66,10 @@ impl KeySource for KeyCommand {
             sandbox: None,
             note: |_| None,
         };
-        let outcome = command.run().await;
-        let outcome = outcome.map_err(|error| self.failed(&format!("did not start: {error}")))?;
+        let outcome = command
+            .run()
+            .await
+            .map_err(|error| self.failed(&format!("did not start: {error}")))?;
         match (outcome.ending, outcome.output) {
             (Ending::Exited(0), Content::Bytes(output)) => {
                 let output = String::from_utf8_lossy(&output);
@@ -90,8 +92,8 @@ mod tests {
     use super::*;
 
     async fn key(command: &str) -> Result<String, String> {
-        let variables = [("PATH", "/usr/bin:/bin"), ("VAULT_TOKEN", "from the vault")];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let variables = [("PATH", "/usr/bin:/bin"), ("VAULT_TOKEN", "from the vault")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let environment = Environment::new(variables, "/".into());
         let source = KeyCommand::new(command, "providers.gw.keyCommand", &environment);
         source.key().await.map_err(|error| error.message)

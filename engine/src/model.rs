@@ -108,8 +108,10 @@ pub(super) fn asking<T>(
     ask: impl FnOnce(&ah_provider::Options<'_>) -> Result<T, ProviderError>,
 ) -> Result<T, Error> {
     let environment = &config.environment;
-    let servers = config.servers.iter();
-    let servers = servers.map(|(name, server)| (name.clone(), server.value.clone()));
+    let servers = config
+        .servers
+        .iter()
+        .map(|(name, server)| (name.clone(), server.value.clone()));
     let answer = ask(&ah_provider::Options {
         environment,
         catalog: &config.catalog()?,

@@ -109,8 +109,11 @@ impl SessionLocation {
         if let Some(transcript) = &self.transcript {
             transcript.write_to(session).await?;
         }
-        let known = self.transcript.as_ref().filter(|_| !plan.fork);
-        let known = known.map(|transcript| &transcript.uuid);
+        let known = self
+            .transcript
+            .as_ref()
+            .filter(|_| !plan.fork)
+            .map(|transcript| &transcript.uuid);
         if let Some(uuid) = plan.uuid.as_ref().or(known) {
             session.set_uuid(uuid.clone()).await?;
         }

@@ -332,8 +332,10 @@ impl Task {
             },
             warn: Arc::new(|text| tracing::warn!("{text}")),
         };
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Error::failure(format!("cannot begin: {error}")))?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Error::failure(format!("cannot begin: {error}")))?;
         match runtime.block_on(serve_program(program, request))? {
             (Served::Ended { .. } | Served::Closed(_), _) => Ok(()),
             (Served::Refused, refusal) => Err(refusal),

@@ -247,8 +247,9 @@ impl SessionOpener {
     ) -> Engaged {
         let source = model::credentials(&config).ok().flatten();
         let subagents = session.tools().subagents();
-        let agents = subagents.map(|subagents| agent_infos(subagents.agents()));
-        let agents = agents.unwrap_or_default();
+        let agents = subagents
+            .map(|subagents| agent_infos(subagents.agents()))
+            .unwrap_or_default();
         Engaged {
             session_id: store.uuid().to_owned(),
             cwd: config.environment.cwd().to_owned(),

@@ -237,8 +237,9 @@ mod tests {
 
     #[tokio::test]
     async fn debug_output_and_errors_hold_no_secret() {
-        let error = Authorization::new(known("secret\n\u{1}"), AUTHORIZATION, "THE_KEY");
-        let error = error.err().unwrap();
+        let error = Authorization::new(known("secret\n\u{1}"), AUTHORIZATION, "THE_KEY")
+            .err()
+            .unwrap();
         assert!(!error.message.contains("secret"));
         assert_eq!(error.hint.as_deref(), Some("check THE_KEY"));
         let credentials = Credentials::Key("secret".to_owned());

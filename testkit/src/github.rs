@@ -123,8 +123,8 @@ impl Reply {
 impl GitHub {
     /// Starts a server with no issues, whose branches are those of the bare repository `remote`.
     pub fn new(remote: &Path) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-        let listener = listener.unwrap_or_else(|error| panic!("{error}"));
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap_or_else(|error| panic!("{error}"));
         let address = listener
             .local_addr()
             .unwrap_or_else(|error| panic!("{error}"));
@@ -440,8 +440,9 @@ impl Shared {
                 }
             }
             ("GET", ["comments"]) => {
-                let comments = (1..).zip(&issue.comments);
-                let comments = comments.map(|(at, text)| bodies.comment(number, at, text));
+                let comments = (1..)
+                    .zip(&issue.comments)
+                    .map(|(at, text)| bodies.comment(number, at, text));
                 let path = ["issues", &number.to_string(), "comments"];
                 self.page(page, &path, query, comments.collect())
             }

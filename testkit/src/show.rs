@@ -15,8 +15,12 @@ pub fn messages<'a, M: AsRef<Message> + 'a>(messages: impl IntoIterator<Item = &
 
 /// Formats a request: its tools, then the messages.
 pub fn request(request: &Request) -> String {
-    let tools = request.tools.iter().map(|tool| tool.name.as_str());
-    let tools = tools.collect::<Vec<_>>().join(" ");
+    let tools = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect::<Vec<_>>()
+        .join(" ");
     format!("tools: {tools}\n{}", messages(request.messages.iter()))
 }
 

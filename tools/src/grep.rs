@@ -196,8 +196,11 @@ fn report(found: &SearchResult, mode: OutputMode, offset: u64, limit: Option<u64
     let lines = found.text.lines().count() as u64;
     let first = offset.min(lines);
     let last = limit.map_or(lines, |limit| (first + limit).min(lines));
-    let page = found.text.lines_with_terminator();
-    let page = page.skip(first as usize).take((last - first) as usize);
+    let page = found
+        .text
+        .lines_with_terminator()
+        .skip(first as usize)
+        .take((last - first) as usize);
     let mut text = page.collect::<Vec<_>>().concat();
     if text.last() == Some(&b'\n') {
         text.pop();

@@ -58,8 +58,10 @@ impl Tool for SkillTool {
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         let input = &call.input;
-        let name = input.text("name").or_else(|| input.text("skill"));
-        let name = name.unwrap_or_default();
+        let name = input
+            .text("name")
+            .or_else(|| input.text("skill"))
+            .unwrap_or_default();
         let listed = |name: &str| self.skills.get(name).filter(|skill| skill.is_listed);
         match listed(name).or_else(|| listed(name.trim_start_matches('/'))) {
             Some(skill) => Output::text(skill.prompt("")).with_details(json!({

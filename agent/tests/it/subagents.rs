@@ -251,8 +251,14 @@ async fn a_failed_subagent_is_an_error_result_and_can_be_resumed() {
         report.starts_with("The subagent `digger` did not finish"),
         "{report}"
     );
-    let id = report.split("agentId: ").nth(1).unwrap();
-    let id = id.split_whitespace().next().unwrap().to_owned();
+    let id = report
+        .split("agentId: ")
+        .nth(1)
+        .unwrap()
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .to_owned();
 
     let again = json!({"description": "again", "prompt": "Go on.", "subagent_type": "digger", "resume": id});
     let turns = [uses("agent", again), says("Gold after all."), says("Good.")];

@@ -6,7 +6,6 @@ use std::time::Duration;
 use ah_conversation::{ServerState, ServerStatus, Servers as _, ToolSpec};
 use ah_mcp::{RemoteServers, ServerConfig, ServerEntry};
 use serde_json::{Value, json};
-use tokio::runtime::Builder;
 
 use crate::args::json::Json;
 use crate::args::subcommands::McpAction;
@@ -131,8 +130,7 @@ pub fn look(
     warnings
         .iter()
         .for_each(|warning| ah_terminal::warn(warning));
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
+    let runtime = super::runtime()?;
     let seen = runtime.block_on(async {
         let servers = RemoteServers::start(servers, mcp_options(config, probe.status()));
         servers.ready(patience).await;

@@ -77,8 +77,7 @@ pub fn change<T>(
 
 /// Waits for a future that needs neither timers nor network.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
+    let runtime = super::runtime()?;
     runtime.block_on(future)
 }
 

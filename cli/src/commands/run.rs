@@ -21,7 +21,6 @@ use ah_terminal::print::{Look, Outlet, Screen, asks};
 use ah_terminal::repl::{self, Display, PlainStyle};
 use ah_terminal::signals::{Signals, leave};
 use ah_terminal::{exit, report, tell_notices, warn};
-use tokio::runtime::Builder;
 
 use crate::args::TypedPrompt;
 use crate::args::options::{InputFormat, Options, OutputFormat};
@@ -39,8 +38,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
         Some(_) => None,
         None => Some(source(prompt, options, config)?),
     };
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
+    let runtime = super::runtime()?;
     let code = match (source, form) {
         (Some(source), _) => runtime.block_on(perform(source, prompt.fork_at, options, config)),
         (None, form) => {

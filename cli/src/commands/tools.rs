@@ -7,7 +7,6 @@ use ah_conversation::{Embedded, ServerState, ToolSpec};
 use ah_store::SessionStore;
 use ah_tools::{Layered, LayeredTool, ToolOrigin, Web};
 use serde_json::{Value, json};
-use tokio::runtime::Builder;
 
 use super::mcp;
 use crate::args::json::Json;
@@ -64,8 +63,7 @@ pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
 
 /// Returns the tools of a session with this configuration.
 pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
+    let runtime = super::runtime()?;
     let (skills, mut warnings) = extensions::skills(config);
     let skills = Arc::new(skills);
     let active = config

@@ -193,8 +193,9 @@ fn calls_of(count: usize) -> String {
 
 fn to_json(calls: &[Call<'_>]) -> Value {
     let mut all = Sums::of(calls).to_json();
-    let models = by_model(calls).into_iter();
-    let models = models.map(|(model, sums)| (model, sums.to_json()));
+    let models = by_model(calls)
+        .into_iter()
+        .map(|(model, sums)| (model, sums.to_json()));
     all["models"] = Value::Object(models.collect());
     let each = calls.iter().map(|call| {
         json!({

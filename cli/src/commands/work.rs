@@ -18,7 +18,6 @@ use ah_terminal::signals::{Signals, leave};
 use ah_work::artifact;
 use ah_work::phase::{PhaseOutcome, WorkStatus};
 use ah_work::run::{Work, WorkResult};
-use tokio::runtime::Builder;
 
 use crate::args::options::Options;
 use crate::args::work::{WorkAction, WorkOptions};
@@ -41,8 +40,7 @@ pub fn run(
 
 /// Runs the work until it is done or interrupted; dropping it ends its processes.
 fn in_runtime(work: impl Future<Output = Result<u8, Error>>) -> Result<u8, Error> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
+    let runtime = super::runtime()?;
     let code = runtime.block_on(async {
         let signals = Signals::listen(leave)
             .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;

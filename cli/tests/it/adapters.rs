@@ -52,8 +52,9 @@ impl Talk {
     }
 
     fn ah(&self, arguments: &[&str]) -> Ah {
-        let all = ["-m", self.adapter, "--output-format", "events"];
-        let all = all.into_iter().chain(arguments.iter().copied());
+        let all = ["-m", self.adapter, "--output-format", "events"]
+            .into_iter()
+            .chain(arguments.iter().copied());
         reach(self.world.ah(all.chain(["go"])), &self.server)
     }
 
@@ -102,8 +103,11 @@ fn results(body: &Value) -> Vec<String> {
     let items = lists.filter_map(|list| body[list].as_array()).flatten();
     let mut results = Vec::new();
     for item in items {
-        let blocks = item["content"].as_array().into_iter().flatten();
-        let blocks = blocks.filter(|block| block["type"] == "tool_result");
+        let blocks = item["content"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|block| block["type"] == "tool_result");
         results.extend(blocks.map(|block| &block["content"]));
         if item["role"] == "tool" {
             results.push(&item["content"]);

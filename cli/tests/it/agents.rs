@@ -252,8 +252,13 @@ fn a_kill_in_a_subagent_leaves_what_it_has_done() {
     assert_eq!(ended.signal, Some(Signal::KILL.as_raw()));
     world.asking(&server, ["go on"]).run().expect(0);
     let body = server.requests()[2].body.to_string();
-    let id = body.split("What the subagent ").nth(1).unwrap();
-    let id = id.split(' ').next().unwrap();
+    let id = body
+        .split("What the subagent ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
     let tree = world.ah(["tree"]).run().expect(0).stdout;
     assert!(tree.contains(&format!("[{id}] Find gold.")), "{tree}");
     let branches = world.ah(["branches"]).run().expect(0).stdout;
@@ -334,8 +339,10 @@ pub fn of_subtype<'a>(messages: &'a [Value], subtype: &str) -> Vec<&'a Value> {
 
 /// The texts of the results of tools, by the tool's place among the calls.
 pub fn results(messages: &[Value]) -> Vec<String> {
-    let results = messages.iter().filter(|message| message["type"] == "user");
-    let results = results.filter_map(|message| message.pointer("/message/content/0/content"));
+    let results = messages
+        .iter()
+        .filter(|message| message["type"] == "user")
+        .filter_map(|message| message.pointer("/message/content/0/content"));
     let text = |content: &Value| content.as_str().unwrap_or_default().to_owned();
     results.map(text).collect()
 }
@@ -465,8 +472,7 @@ fn a_host_follows_commands_in_the_background_and_stops_one() {
     running.wait_for_output("I know.");
     running.say_no_more();
     let told = messages(&running.wait().expect(0));
-    let of_tasks = ["task_started", "task_updated", "task_notification"];
-    let of_tasks = of_tasks.map(|subtype| {
+    let of_tasks = ["task_started", "task_updated", "task_notification"].map(|subtype| {
         let mut lines: Vec<_> = of_subtype(&told, subtype)
             .into_iter()
             .map(|line| {

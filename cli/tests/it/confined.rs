@@ -170,8 +170,10 @@ fn servers_are_confined_unless_the_user_lets_them_out() {
     ] {
         let (world, secret) = world();
         let start = format!("cat {secret} > seen 2>/dev/null; touch started\n");
-        let script = McpScript::new().start(&start).tool("greet");
-        let script = script.on_call("greet", "text hello");
+        let script = McpScript::new()
+            .start(&start)
+            .tool("greet")
+            .on_call("greet", "text hello");
         let servers = json!({ "mcpServers": { "s": script.config() } }).to_string();
         let server = Server::new([uses("mcp__s__greet", json!({})), says("Done.")]);
         let settings = settings.to_string();
@@ -186,8 +188,9 @@ fn servers_are_confined_unless_the_user_lets_them_out() {
             "go",
         ];
         let arguments = [&common[..], &options[..1], &mode].concat();
-        let asking = world.asking_as_typed(&server, arguments);
-        let asking = asking.env("IS_SANDBOX", "1");
+        let asking = world
+            .asking_as_typed(&server, arguments)
+            .env("IS_SANDBOX", "1");
         let ended = asking.run().expect(0);
         assert!(world.file("started").exists(), "{}", ended.stderr);
         assert_eq!(seen(&world), expected, "{options:?}: {}", ended.stderr);

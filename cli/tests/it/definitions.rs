@@ -32,8 +32,8 @@ fn hooks_of_a_definition_hold_for_it_alone() {
         json!([{"hooks": [{"type": "command", "command": command}]}])
     };
     let hooks = json!({"PreToolUse": hook("call"), "Stop": hook("end")});
-    let given = json!({"digger": {"description": "digs", "prompt": "You dig.", "hooks": hooks}});
-    let given = given.to_string();
+    let given = json!({"digger": {"description": "digs", "prompt": "You dig.", "hooks": hooks}})
+        .to_string();
     let works = || uses("bash", json!({"command": "true"}));
     let (below, main) = (World::new(), World::new());
     let server = Server::new([
@@ -113,8 +113,11 @@ fn an_untrusted_definition_runs_nothing() {
             "--profile",
             "default",
         ];
-        let words = ALLOWED.into_iter().chain(sources);
-        let words = words.chain(trust.iter().copied()).chain(["go"]);
+        let words = ALLOWED
+            .into_iter()
+            .chain(sources)
+            .chain(trust.iter().copied())
+            .chain(["go"]);
         world.asking(&server, words).run().expect(0);
         assert_eq!(world.file("started").exists(), has_started, "{trust:?}");
     }

@@ -353,8 +353,14 @@ fn skills_are_listed_called_and_taken_up() {
     let request = server.requests().pop().unwrap().body.to_string();
     assert!(request.contains("A tool is a file."), "{request}");
     // The place that the prompt names is one that can be read.
-    let place = told.system.split("<location>").nth(1).unwrap();
-    let place = place.split("</location>").next().unwrap();
+    let place = told
+        .system
+        .split("<location>")
+        .nth(1)
+        .unwrap()
+        .split("</location>")
+        .next()
+        .unwrap();
     let server = Server::new([uses("read", json!({"path": place})), says("Done.")]);
     world
         .asking(&server, ["-n", "-m", "sonnet", "go"])

@@ -70,8 +70,9 @@ fn list(folder: &Path, files: &mut Vec<String>) {
 fn running(world: &World) -> Vec<String> {
     let root = world.project().parent().unwrap().display().to_string();
     let entries = fs::read_dir("/proc").unwrap().flatten();
-    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    let lines = entries
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
     lines.filter(|line| line.contains(&root)).collect()
 }
 

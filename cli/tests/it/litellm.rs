@@ -85,8 +85,8 @@ impl Case {
             ah.env("ANTHROPIC_BASE_URL", proxy.url())
                 .env("ANTHROPIC_API_KEY", KEY)
         });
-        let outcomes = [(chat, by_chat), (messages, by_messages)];
-        let outcomes = outcomes.map(|(model, outcome)| (model, format!("{outcome:#?}")));
+        let outcomes = [(chat, by_chat), (messages, by_messages)]
+            .map(|(model, outcome)| (model, format!("{outcome:#?}")));
         let others = outcomes.iter().filter(|(_, outcome)| *outcome != expected);
         others
             .map(|(model, outcome)| format!("{model}:\n{}", differences(&expected, outcome)))
@@ -155,8 +155,9 @@ fn what_is_stored_is_the_same_as_without_the_proxy() {
 fn assert_cost_and_effort_are_the_models(proxy: &Proxy, model: &str, server: &Server) {
     let model = format!("litellm/{model}");
     let world = World::new();
-    let asked = world.ah(["-m", &model, "--effort", "max", "go"]);
-    let asked = asked.env("LITELLM_BASE_URL", proxy.url());
+    let asked = world
+        .ah(["-m", &model, "--effort", "max", "go"])
+        .env("LITELLM_BASE_URL", proxy.url());
     asked.env("LITELLM_API_KEY", KEY).run().expect(0);
     let body = &server.requests()[0].body;
     assert_eq!(body["output_config"]["effort"], "max", "{body}");

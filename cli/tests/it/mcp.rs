@@ -46,8 +46,13 @@ pub fn results(server: &Server) -> Vec<(String, bool)> {
         .filter(|(_, block)| block["type"] == "tool_result");
     let result = |(_, block): (_, Value)| {
         let content = &block["content"];
-        let text = content.pointer("/0/text").unwrap_or(content).clone();
-        let text = text.as_str().unwrap_or_default().to_owned();
+        let text = content
+            .pointer("/0/text")
+            .unwrap_or(content)
+            .clone()
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         (text, block["is_error"] == true)
     };
     results.map(result).collect()

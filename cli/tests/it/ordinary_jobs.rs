@@ -260,8 +260,9 @@ fn what_is_allowed_is_fetched_through_the_proxy() {
 
 /// Runs a job in the sandbox of a world.
 fn inside(world: &World, options: &[&str], job: &str) -> Ended {
-    let real_home = std::env::var_os("HOME").map(PathBuf::from);
-    let real_home = real_home.unwrap_or_default();
+    let real_home = std::env::var_os("HOME")
+        .map(PathBuf::from)
+        .unwrap_or_default();
     let arguments = [&["sandbox", "exec"], options, &["--", "bash", "-c", job]].concat();
     let mut ah = world.ah(arguments);
     for (name, folder) in [
@@ -303,8 +304,13 @@ fn serve(folder: PathBuf) -> String {
             let mut seen = [0; 4096];
             let length = stream.read(&mut seen).unwrap_or_default();
             let line = String::from_utf8_lossy(&seen[..length]);
-            let path = line.split(' ').nth(1).unwrap_or_default();
-            let path = path.split('?').next().unwrap_or_default();
+            let path = line
+                .split(' ')
+                .nth(1)
+                .unwrap_or_default()
+                .split('?')
+                .next()
+                .unwrap_or_default();
             let path = folder.join(path.trim_matches('/'));
             let file = match path.is_dir() {
                 true => path.join("index.html"),

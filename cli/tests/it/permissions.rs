@@ -10,8 +10,13 @@ const PAGE: &str = include_str!("../../../docs/permissions.md");
 /// The settings that the page shows, and what they let a command do.
 #[test]
 fn the_example_of_the_page_does_what_the_page_says() {
-    let example = PAGE.split("```json").nth(1).unwrap();
-    let example = example.split("```").next().unwrap();
+    let example = PAGE
+        .split("```json")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
     let world = World::new();
     for (at, (command, runs)) in [
         ("git log | head -1", true),

@@ -133,8 +133,12 @@ fn on_a_terminal_the_user_is_asked_whether_they_trust_the_folder() {
             "{first:?}"
         );
         assert_eq!(world.file("ran").exists(), runs, "{typed:?} {first:?}");
-        let second = world.ah(["-m", &model, "/go"]).stdin("\n").at_terminal();
-        let second = second.run().expect(0);
+        let second = world
+            .ah(["-m", &model, "/go"])
+            .stdin("\n")
+            .at_terminal()
+            .run()
+            .expect(0);
         assert_eq!(second.stderr.contains(question), asks_again, "{second:?}");
         assert_eq!(world.file("ran").exists(), runs, "{typed:?} {second:?}");
     }

@@ -32,12 +32,14 @@ pub fn find(project: &[PathBuf], mut found: impl FnMut(PathBuf)) {
             for skill in entries(&layer.join("skills")) {
                 code_folders(&skill).into_iter().for_each(&mut found);
             }
-            let agents = texts(&layer.join("agents"));
-            let agents = agents.into_iter().filter(|path| widens(path));
+            let agents = texts(&layer.join("agents"))
+                .into_iter()
+                .filter(|path| widens(path));
             agents.for_each(&mut found);
             for kind in ["commands", "skills"] {
-                let texts = texts(&layer.join(kind));
-                let texts = texts.into_iter().filter(|path| is_code(path));
+                let texts = texts(&layer.join(kind))
+                    .into_iter()
+                    .filter(|path| is_code(path));
                 texts.for_each(&mut found);
             }
         }

@@ -65,8 +65,9 @@ impl Maker {
         let environment = &config.environment;
         let project = config.project_root.to_string_lossy().into_owned();
         let project = ("CLAUDE_PROJECT_DIR".to_owned(), project);
-        let children = environment.for_children();
-        let children = children.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let children = environment
+            .for_children()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
         Self {
             shell: Shell::new(environment).program,
             cwd: environment.cwd().to_owned(),

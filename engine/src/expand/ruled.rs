@@ -69,8 +69,9 @@ fn refusal(permissions: &Permissions, tool: &dyn Tool, input: Value) -> Option<S
         Decision::Allow => None,
         Decision::Deny(why) => Some(why),
         Decision::Ask(inquiry) => {
-            let why = inquiry.reason;
-            let why = why.unwrap_or_else(|| "it needs to be allowed".to_owned());
+            let why = inquiry
+                .reason
+                .unwrap_or_else(|| "it needs to be allowed".to_owned());
             Some(format!("{why}, and nobody can be asked here"))
         }
     }

@@ -8,8 +8,12 @@ use ah::{Agent, ErrorKind};
 async fn errors_have_a_kind_and_a_cause() {
     let folder = tempfile::tempdir().unwrap();
     let busy = folder.path().join("busy.db");
-    let holder = Agent::builder().model("script:demo").store_file(&busy);
-    let holder = holder.build().await.unwrap();
+    let holder = Agent::builder()
+        .model("script:demo")
+        .store_file(&busy)
+        .build()
+        .await
+        .unwrap();
     let garbage = folder.path().join("file");
     std::fs::write(&garbage, "no folder").unwrap();
     let builder = || Agent::builder().model("script:demo");

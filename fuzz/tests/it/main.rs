@@ -45,8 +45,10 @@ fn made_from(corpus: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn holds(name: &str) {
-    let target = TARGETS.into_iter().find(|target| target.name == name);
-    let target = target.unwrap();
+    let target = TARGETS
+        .into_iter()
+        .find(|target| target.name == name)
+        .unwrap();
     let corpus = corpus(target);
     assert!(corpus.len() >= 5, "{} files", corpus.len());
     for input in &corpus {

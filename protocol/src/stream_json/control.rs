@@ -105,8 +105,10 @@ impl Handles {
 
     fn set_model(&self, name: Option<&str>) -> Result<Value, RequestError> {
         let name = name.filter(|name| *name != "default");
-        let provider = self.models.connect(name);
-        let provider = provider.map_err(|error| RequestError::new(error.to_string()))?;
+        let provider = self
+            .models
+            .connect(name)
+            .map_err(|error| RequestError::new(error.to_string()))?;
         let resolved = provider.model().name.clone();
         self.controls.request(SessionChange::Model(provider));
         let text = format!("<local-command-stdout>Set model to {resolved}</local-command-stdout>");

@@ -98,8 +98,10 @@ impl Speaker {
 
     /// Asks the host; `Err` if it cannot answer, or its answer cannot be parsed.
     async fn ask(&self, request: Value) -> Result<HostDecision, String> {
-        let answer = self.waiting(self.link.ask(request)).await;
-        let answer = answer.map_err(|fault| format!("Error: {fault}"))?;
+        let answer = self
+            .waiting(self.link.ask(request))
+            .await
+            .map_err(|fault| format!("Error: {fault}"))?;
         HostDecision::deserialize(&answer)
             .map_err(|fault| format!("the answer cannot be read: {fault}"))
     }

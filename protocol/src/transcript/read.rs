@@ -93,8 +93,11 @@ impl Reader {
             None if row["isMeta"] == true => Origin::Reminder,
             None => Origin::Prompt,
         };
-        let at = row["timestamp"].as_str().unwrap_or_default();
-        let at = at.parse::<Timestamp>().ok();
+        let at = row["timestamp"]
+            .as_str()
+            .unwrap_or_default()
+            .parse::<Timestamp>()
+            .ok();
         self.messages.push(Message {
             id,
             parent: last.map(|last| last.id.clone()),

@@ -217,8 +217,10 @@ async fn requests_are_answered_with_values() {
     let (ids, stop) = (Arc::new(Counted::default()), CancellationToken::new());
     let serving = serve_program(program, scene, ids, Wanted::default(), &stop);
     let asking = async {
-        let told = requests.initialize(ah_protocol::stream_json::Initialize::default());
-        let told = told.await.unwrap();
+        let told = requests
+            .initialize(ah_protocol::stream_json::Initialize::default())
+            .await
+            .unwrap();
         assert_eq!(told["current_permission_mode"], Value::from("default"));
         requests.set_max_thinking_tokens(Some(1024)).await.unwrap();
         requests.interrupt().await.unwrap();

@@ -242,8 +242,10 @@ async fn a_permanent_failure_is_reported_at_once_with_a_hint() {
         ),
     ] {
         let loopback = Server::start(vec![answer]).await;
-        let error = ask(&chat(&loopback.url, Timeouts::default())).await.1;
-        let error = error.expect_err("a failure");
+        let error = ask(&chat(&loopback.url, Timeouts::default()))
+            .await
+            .1
+            .expect_err("a failure");
         assert_eq!(error.class, class, "{error}");
         assert_eq!(error.hint.unwrap_or_default(), hint);
         assert_eq!(loopback.requests().len(), 1);

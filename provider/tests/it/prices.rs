@@ -20,8 +20,10 @@ fn the_catalogue_has_the_figures_of_the_list() {
     let models: BTreeMap<_, _> = models.collect();
     assert!(models.len() > 100, "{} models", models.len());
     for (name, facts) in &models {
-        let entry = known.get(name.as_str()).copied();
-        let entry = entry.unwrap_or_else(|| panic!("{name} is missing"));
+        let entry = known
+            .get(name.as_str())
+            .copied()
+            .unwrap_or_else(|| panic!("{name} is missing"));
         assert_eq!(figures_of(entry), listed(facts), "{name}");
     }
     assert_eq!(

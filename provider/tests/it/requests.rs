@@ -304,8 +304,8 @@ fn ids_of_other_vendors_are_made_valid() {
 
 #[test]
 fn breakpoints_stand_in_the_last_two_user_messages() {
-    let conversation = ["u", "a", "u", "u", "a", "u"];
-    let conversation = conversation.map(|role| if role == "u" { user(role) } else { model(role) });
+    let conversation = ["u", "a", "u", "u", "a", "u"]
+        .map(|role| if role == "u" { user(role) } else { model(role) });
     for (count, expected) in [
         (1, vec![(0, 0)]),
         (2, vec![(0, 0)]),

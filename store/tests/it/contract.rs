@@ -571,8 +571,11 @@ async fn editing_the_tree_moves_the_current_message(session: &SessionStore) {
 }
 
 async fn check_output(session: &SessionStore, call: &str, text: &str, lines: usize) {
-    let page = session.output(&call.into(), 1, usize::MAX).await.unwrap();
-    let page = page.unwrap();
+    let page = session
+        .output(&call.into(), 1, usize::MAX)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((page.text.as_str(), page.lines), (text, lines));
 }
 

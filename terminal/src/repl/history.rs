@@ -42,8 +42,8 @@ impl History {
         if std::str::from_utf8(&bytes).is_err() {
             fs::write(path, String::from_utf8_lossy(&bytes).as_bytes()).map_err(text)?;
         }
-        let file = FileBackedHistory::with_file(KEPT, path.to_owned());
-        let file = file.map_err(|error| error.to_string())?;
+        let file = FileBackedHistory::with_file(KEPT, path.to_owned())
+            .map_err(|error| error.to_string())?;
         let all = SearchQuery::everything(SearchDirection::Forward, None);
         let lines = file.search(all).map_err(|error| error.to_string())?;
         Ok(Self {

@@ -108,8 +108,11 @@ impl Questions {
             editor.insert(std::mem::take(&mut self.aside));
         }
         self.answer_if_idle(editor);
-        let rows = panel.text.trim_matches('\n').lines();
-        let rows = rows.flat_map(|line| hang(line, columns));
+        let rows = panel
+            .text
+            .trim_matches('\n')
+            .lines()
+            .flat_map(|line| hang(line, columns));
         Some(rows.map(|row| row + "\n").collect())
     }
 

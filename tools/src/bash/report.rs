@@ -67,8 +67,10 @@ pub(super) fn report(outcome: CommandOutcome, line: &CommandLine, interface: Int
 /// failure first. An output in a file keeps the code at its end.
 fn code_first(bytes: &[u8], ending: Ending) -> Vec<u8> {
     let note = note(ending).unwrap_or_default();
-    let output = bytes.strip_suffix(note.as_bytes()).unwrap_or(bytes);
-    let output = output.trim_end_with(|c| c == '\n');
+    let output = bytes
+        .strip_suffix(note.as_bytes())
+        .unwrap_or(bytes)
+        .trim_end_with(|c| c == '\n');
     let code = ending.code();
     let first = match ending {
         Ending::Exited(0) => return output.to_vec(),
@@ -79,8 +81,9 @@ fn code_first(bytes: &[u8], ending: Ending) -> Vec<u8> {
             time.as_millis()
         ),
     };
-    let parts = [first.as_bytes(), output];
-    let parts = parts.into_iter().filter(|part| !part.is_empty());
+    let parts = [first.as_bytes(), output]
+        .into_iter()
+        .filter(|part| !part.is_empty());
     bstr::join("\n", parts)
 }
 

@@ -182,8 +182,9 @@ impl Request {
         };
         let host = self.url.host_str().unwrap_or_default();
         let port = self.url.port_or_known_default().unwrap_or_default();
-        let to = format!("{host}:{port}").parse::<Authority>();
-        let to = to.map_err(|error| error.to_string())?;
+        let to = format!("{host}:{port}")
+            .parse::<Authority>()
+            .map_err(|error| error.to_string())?;
         sandbox.proxy().authorize(&to, way).await
     }
 

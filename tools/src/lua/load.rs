@@ -210,8 +210,11 @@ fn load(around: &Arc<LuaSurroundings>, source: &Source, leash: &Leash) -> Result
 /// Returns the first line of a Lua error, with the file's name if Lua gives none.
 fn named(shown: &str, error: &mlua::Error) -> String {
     let text = trace(error);
-    let first = text.lines().next().unwrap_or_default();
-    let first = first.trim_end_matches(':');
+    let first = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(':');
     if first.contains(".lua:") {
         first.to_owned()
     } else {

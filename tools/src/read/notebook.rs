@@ -105,8 +105,9 @@ impl NotebookView {
 
     /// Ends a block of text.
     fn close(&mut self) {
-        let text = std::mem::take(&mut self.text);
-        let text = text.trim_end_matches('\n').to_owned();
+        let text = std::mem::take(&mut self.text)
+            .trim_end_matches('\n')
+            .to_owned();
         if !text.is_empty() {
             self.blocks.push(ResultBlock::Text { text });
         }

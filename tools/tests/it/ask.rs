@@ -27,8 +27,12 @@ fn the_call_carries_the_questions() {
     let told: Vec<_> = choices
         .iter()
         .map(|choice| {
-            let labels = choice.options.iter().map(|option| option.label.as_str());
-            let labels = labels.collect::<Vec<_>>().join("|");
+            let labels = choice
+                .options
+                .iter()
+                .map(|option| option.label.as_str())
+                .collect::<Vec<_>>()
+                .join("|");
             let sign = if choice.is_multiple { "*" } else { "" };
             format!("{}{sign} {} {labels}", choice.header, choice.question)
         })

@@ -111,8 +111,10 @@ impl<'a> Modules<'a> {
             .children
             .get(name)
             .map(|child| Target::Module(*child));
-        let item = module.items.get(name);
-        let item = item.map(|name| Target::Item(module.file, name));
+        let item = module
+            .items
+            .get(name)
+            .map(|name| Target::Item(module.file, name));
         let own = if wants_module { child.or(item) } else { item };
         let imported = || {
             let mut named = module.imports.iter().filter(|it| it.name == Some(name));

@@ -91,8 +91,9 @@ pub fn node_version() -> Result<String> {
 /// If there is none, or it is too old for the pins.
 pub fn python_version() -> Result<String> {
     let program = "import sys; print(*sys.version_info[:3], sep='.')";
-    let version = output(Command::new("python3").args(["-c", program]))?;
-    let version = version.trim().to_owned();
+    let version = output(Command::new("python3").args(["-c", program]))?
+        .trim()
+        .to_owned();
     let minor = version.split('.').nth(1).and_then(|it| it.parse().ok());
     if !version.starts_with("3.") || minor.is_none_or(|minor: u32| minor < OLDEST_PYTHON) {
         bail!("python3 is {version}, and 3.{OLDEST_PYTHON} is needed");

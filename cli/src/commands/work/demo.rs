@@ -74,8 +74,10 @@ async fn play(config: &Config) -> Result<u8, Error> {
         arguments: vec!["--setting-sources=".to_owned()],
         is_confined: true,
     };
-    let can_be_confined = agents.can_be_confined(&folder).await;
-    let can_be_confined = can_be_confined.map_err(|error| Error::failure(error.to_string()))?;
+    let can_be_confined = agents
+        .can_be_confined(&folder)
+        .await
+        .map_err(|error| Error::failure(error.to_string()))?;
     if !can_be_confined {
         ah_terminal::warn(
             "the sandbox is unavailable, so the script runs without it; `ah sandbox check` says why",

@@ -39,8 +39,11 @@ pub async fn variables(config: &Config, main: &Git) -> Vec<(String, String)> {
     let named: Vec<_> = named
         .filter_map(|server| server.value.key_env.as_deref())
         .collect();
-    let keys = KEYS.iter().copied().chain(named);
-    let keys = keys.filter_map(|name| Some((name, environment.get(name)?)));
+    let keys = KEYS
+        .iter()
+        .copied()
+        .chain(named)
+        .filter_map(|name| Some((name, environment.get(name)?)));
     let mut variables: Vec<(String, String)> = environment
         .for_children()
         .chain(keys)

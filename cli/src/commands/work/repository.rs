@@ -180,15 +180,17 @@ fn template(config: &Config, wanted: &WorkOptions) -> Result<Option<(String, Str
         .flatten()
         .map(|folder| folder.join(&file))
         .collect();
-    let text = paths.iter().find_map(|path| fs::read_to_string(path).ok());
-    let text = text.ok_or_else(|| {
-        let places: Vec<_> = paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
-        Error::failure(format!("prompt not found: `{name}`"))
-            .hint(format!("write {}", places.join(" or ")))
-    })?;
+    let text = paths
+        .iter()
+        .find_map(|path| fs::read_to_string(path).ok())
+        .ok_or_else(|| {
+            let places: Vec<_> = paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            Error::failure(format!("prompt not found: `{name}`"))
+                .hint(format!("write {}", places.join(" or ")))
+        })?;
     Ok(Some((format!("work: {name}"), text)))
 }
 
@@ -201,8 +203,10 @@ fn log(environment: &Environment) -> Option<String> {
 
 /// Returns the folder for the user's persistent private state.
 fn state_folder(environment: &Environment) -> Result<PathBuf, Error> {
-    let given = environment.get("XDG_STATE_HOME").map(PathBuf::from);
-    let given = given.filter(|folder| folder.is_absolute());
+    let given = environment
+        .get("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute());
     let folder = given.or_else(|| Some(environment.home()?.join(".local/state")));
     let folder = folder.ok_or_else(|| {
         Error::failure("no folder for the work trees").hint("set HOME or XDG_STATE_HOME")

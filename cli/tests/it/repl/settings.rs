@@ -13,8 +13,10 @@ use super::waits_for;
 
 /// The program with settings of the user's.
 fn with(world: &World, server: &Server, settings: &Value, more: &[&str]) -> Ah {
-    let settings = world.write("settings", settings.to_string());
-    let settings = settings.display().to_string();
+    let settings = world
+        .write("settings", settings.to_string())
+        .display()
+        .to_string();
     let arguments = ["-m", "sonnet", "--settings", &settings];
     world.asking(server, arguments.iter().chain(more).copied())
 }

@@ -33,9 +33,12 @@ pub struct Over {
 impl Host {
     /// Starts it with these arguments besides those that all hosts give.
     pub fn new(world: &World, server: &Server, arguments: &[&str]) -> Self {
-        let all = ["--output-format", "stream-json", "--verbose"];
-        let all = all.iter().chain(&["--input-format", "stream-json"]);
-        let all = all.chain(&["-m", "sonnet"]).chain(arguments).copied();
+        let all = ["--output-format", "stream-json", "--verbose"]
+            .iter()
+            .chain(&["--input-format", "stream-json"])
+            .chain(&["-m", "sonnet"])
+            .chain(arguments)
+            .copied();
         let mut command = world.asking(server, all).into_command();
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn(command.stderr(Stdio::piped()));

@@ -245,8 +245,10 @@ fn the_transcript_is_told_row_by_row() {
     let mut host = Host::new(&world, &server, &["--session-mirror"]);
     host.prompt("first");
     host.result();
-    let told = host.seen.iter();
-    let told = told.filter(|line| line["type"] == "transcript_mirror");
+    let told = host
+        .seen
+        .iter()
+        .filter(|line| line["type"] == "transcript_mirror");
     let told: Vec<_> = told.map(|line| &line["entries"][0]).cloned().collect();
     let [path] = &transcripts(&world)[..] else {
         panic!("{:?}", transcripts(&world));

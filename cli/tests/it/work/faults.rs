@@ -14,8 +14,7 @@ use super::site::{PASS, Site, checks, does, plans, writes};
 /// What the summary says: the status, and each phase with how it came out.
 fn summary(site: &Site) -> String {
     let summary: Value = serde_json::from_str(&site.artifact("summary.json")).unwrap();
-    let phases = summary["phases"].as_array().unwrap().iter();
-    let phases = phases.map(|phase| {
+    let phases = summary["phases"].as_array().unwrap().iter().map(|phase| {
         let text = |key: &str| phase[key].as_str().unwrap().to_owned();
         let line = format!("{} {} {}", text("phase"), text("outcome"), text("note"));
         line.trim_end().to_owned()

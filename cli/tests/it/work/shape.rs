@@ -152,8 +152,10 @@ fn validate(description: &Value, schema: &Value, value: &Value, what: &str) {
             Value::Array(items) => open.extend(items),
             Value::Object(fields) => {
                 open.extend(fields.values());
-                let name = fields.get("$ref").and_then(Value::as_str);
-                let name = name.and_then(|place| place.strip_prefix("#/components/schemas/"));
+                let name = fields
+                    .get("$ref")
+                    .and_then(Value::as_str)
+                    .and_then(|place| place.strip_prefix("#/components/schemas/"));
                 if let Some(name) = name.filter(|name| !schemas.contains_key(*name)) {
                     let schema = &description["components"]["schemas"][name];
                     schemas.insert(name.to_owned(), as_json_schema(schema));

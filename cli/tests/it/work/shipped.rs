@@ -92,8 +92,14 @@ fn the_demo_of_the_work_needs_no_network() {
     }
     let world = World::new();
     let ended = world.ah(["demo", "work"]).run().expect(0);
-    let folder = ended.stderr.split("are open in ").nth(1).unwrap();
-    let folder = folder.split(". The model").next().unwrap();
+    let folder = ended
+        .stderr
+        .split("are open in ")
+        .nth(1)
+        .unwrap()
+        .split(". The model")
+        .next()
+        .unwrap();
     let shown = ended
         .stderr
         .replace(folder, "<folder>")

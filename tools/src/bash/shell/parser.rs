@@ -244,8 +244,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         let command = self.started(words)?;
         let mut texts = command.invocation().iter().map(|word| word.text.as_deref());
         if texts.next().flatten().is_some_and(is_move) {
-            let target = texts.next().flatten();
-            let target = target.filter(|name| !name.starts_with('-'));
+            let target = texts.next().flatten().filter(|name| !name.starts_with('-'));
             self.parsed.directories.push(target.map(str::to_owned));
         }
         self.parsed.commands.push(command);
