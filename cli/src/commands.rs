@@ -17,6 +17,7 @@ mod place;
 pub mod prompt;
 pub mod proxy;
 pub mod run;
+mod runtime;
 pub mod sandbox;
 pub mod sessions;
 pub mod tools;
@@ -30,7 +31,6 @@ use std::sync::OnceLock;
 use ah_conversation::{Interface, is_same_tool};
 use ah_store::Sessions;
 use ah_tools::Profile;
-use tokio::runtime::{Builder, Runtime};
 
 use crate::args::options::{Options, OutputFormat};
 use crate::args::subcommands::{BranchAction, DemoAction, ExportFormat, Subcommands};
@@ -103,14 +103,6 @@ pub fn perform(
         } => work::demo::run(config),
         Subcommands::Completions { shell } => completions::run(shell),
     }
-}
-
-/// Creates a runtime that runs on the current thread.
-fn runtime() -> Result<Runtime, Error> {
-    Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::failure(format!("cannot start: {error}")))
 }
 
 /// Returns whether a run with these options could ask a person.

@@ -1,5 +1,6 @@
 //! `ah mcp`: lists, shows and tests MCP servers.
 
+use super::runtime::runtime;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -130,7 +131,7 @@ pub fn look(
     warnings
         .iter()
         .for_each(|warning| ah_terminal::warn(warning));
-    let runtime = super::runtime()?;
+    let runtime = runtime()?;
     let seen = runtime.block_on(async {
         let servers = RemoteServers::start(servers, mcp_options(config, probe.status()));
         servers.ready(patience).await;

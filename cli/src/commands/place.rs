@@ -1,5 +1,6 @@
 //! The existing session that a command uses.
 
+use super::runtime::runtime;
 use ah_store::{OpenError, Paths, Queue, SessionStore, Tree};
 
 use ah::place::{sessions, take};
@@ -77,7 +78,7 @@ pub fn change<T>(
 
 /// Waits for a future that needs neither timers nor network.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let runtime = super::runtime()?;
+    let runtime = runtime()?;
     runtime.block_on(future)
 }
 

@@ -2,6 +2,7 @@
 
 mod serve;
 
+use super::runtime::runtime;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
         Some(_) => None,
         None => Some(source(prompt, options, config)?),
     };
-    let runtime = super::runtime()?;
+    let runtime = runtime()?;
     let code = match (source, form) {
         (Some(source), _) => runtime.block_on(perform(source, prompt.fork_at, options, config)),
         (None, form) => {

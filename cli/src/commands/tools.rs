@@ -1,5 +1,6 @@
 //! `ah tools`: the tools of a session.
 
+use super::runtime::runtime;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -63,7 +64,7 @@ pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
 
 /// Returns the tools of a session with this configuration.
 pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
-    let runtime = super::runtime()?;
+    let runtime = runtime()?;
     let (skills, mut warnings) = extensions::skills(config);
     let skills = Arc::new(skills);
     let active = config

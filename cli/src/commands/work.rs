@@ -10,6 +10,7 @@ mod init;
 mod repository;
 mod status;
 
+use super::runtime::runtime;
 use ah_config::{Config, Error};
 use ah_conversation::{ExitReason, Interface};
 use ah_terminal::exit;
@@ -40,7 +41,7 @@ pub fn run(
 
 /// Runs the work until it is done or interrupted; dropping it ends its processes.
 fn in_runtime(work: impl Future<Output = Result<u8, Error>>) -> Result<u8, Error> {
-    let runtime = super::runtime()?;
+    let runtime = runtime()?;
     let code = runtime.block_on(async {
         let signals = Signals::listen(leave)
             .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
