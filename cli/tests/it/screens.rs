@@ -1,5 +1,5 @@
 //! The pictures of `docs/screens.md`: what the program really shows on a terminal. A picture that is not what it shows
-//! any more fails here; `AH_WRITE_SCREENS=1 cargo test -p ah --test it screens` makes them anew.
+//! any more fails here; `AH_WRITE_SCREENS=1 cargo test -p ah-cli --test it screens` makes them anew.
 
 use std::fs;
 use std::io::Read as _;
@@ -82,7 +82,7 @@ fn check(name: &str, terminal: &vt100::Parser) {
     assert!(
         kept == picture,
         "docs/screens/{name}.svg is not what the program shows, which is:\n{}\n\
-         `AH_WRITE_SCREENS=1 cargo test -p ah --test it screens` makes the pictures anew",
+         `AH_WRITE_SCREENS=1 cargo test -p ah-cli --test it screens` makes the pictures anew",
         terminal.screen().contents()
     );
 }
