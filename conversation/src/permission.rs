@@ -27,7 +27,8 @@ use crate::{Access, CommandLine, Effect, Interaction, SimpleCommand, ToolUse};
 pub struct Permissions {
     /// Default for calls that no rule covers.
     pub mode: PermissionMode,
-    /// Whether a sandbox confines commands and files, so that only network access is asked about.
+    /// Whether a sandbox confines commands and files, so that only access outside it is asked about: hosts, and tools
+    /// that run elsewhere.
     pub confined: bool,
     /// Hosts that sandboxed commands may reach without asking.
     pub hosts: Vec<String>,
@@ -169,10 +170,8 @@ impl Permissions {
         };
         match access {
             Access::Read(_) | Access::Named(_) | Access::Ask(_) => true,
-            // The sandbox limits writes there, not the rules.
-            Access::Write(_) | Access::Command(_) | Access::Promised | Access::Unknown
-                if self.confined =>
-            {
+            // The sandbox limits these, not the rules; `Promised` and `Unknown` may act outside it.
+            Access::Write(_) | Access::Command(_) | Access::Confined { .. } if self.confined => {
                 true
             }
             Access::Write(path) if is_protected(path) => self
@@ -182,7 +181,9 @@ impl Permissions {
             Access::Write(path) => self.may_edit(path) || by_rule(),
             Access::Command(line) => self.allows_line(call, line) || by_rule(),
             Access::Host(host) if self.hosts.contains(host) => true,
-            Access::Host(_) | Access::Promised | Access::Unknown => by_rule(),
+            Access::Host(_) | Access::Promised | Access::Unknown | Access::Confined { .. } => {
+                by_rule()
+            }
         }
     }
 
@@ -291,7 +292,8 @@ impl Permissions {
                 | Access::Named(_)
                 | Access::Ask(_)
                 | Access::Promised
-                | Access::Unknown => {
+                | Access::Unknown
+                | Access::Confined { .. } => {
                     is_editing = false;
                     rules.push(call.name.parse().ok());
                 }
@@ -373,7 +375,8 @@ fn is_reading(access: &Access) -> bool {
         | Access::Write(_)
         | Access::Host(_)
         | Access::Promised
-        | Access::Unknown => access.is_read_only(),
+        | Access::Unknown
+        | Access::Confined { .. } => access.is_read_only(),
     }
 }
 
@@ -411,7 +414,8 @@ fn files_of(access: &Access) -> Vec<PathBuf> {
         | Access::Host(_)
         | Access::Ask(_)
         | Access::Promised
-        | Access::Unknown => Vec::new(),
+        | Access::Unknown
+        | Access::Confined { .. } => Vec::new(),
     }
 }
 

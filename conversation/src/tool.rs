@@ -103,8 +103,13 @@ pub enum Access {
     Ask(Interaction),
     /// Unknown access that a third party declared read-only. Allowing the call means trusting that declaration.
     Promised,
-    /// Unknown access.
+    /// Unknown access, possibly outside the sandbox.
     Unknown,
+    /// Unknown access by code that the sandbox confines.
+    Confined {
+        /// Whether a third party declared it read-only, as for [`Promised`](Self::Promised).
+        promised: bool,
+    },
 }
 
 impl Access {
@@ -112,6 +117,7 @@ impl Access {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Read(_) | Self::Named(_) | Self::Promised => true,
+            Self::Confined { promised } => *promised,
             Self::Command(line) => line.harmless,
             Self::Write(_) | Self::Host(_) | Self::Ask(_) | Self::Unknown => false,
         }
@@ -127,7 +133,8 @@ impl Access {
             | Self::Command(_)
             | Self::Host(_)
             | Self::Promised
-            | Self::Unknown => None,
+            | Self::Unknown
+            | Self::Confined { .. } => None,
         }
     }
 
@@ -139,8 +146,8 @@ impl Access {
             Self::Command(_) => "command",
             Self::Host(_) => "host",
             Self::Ask(_) => "ask",
-            Self::Promised => "promised",
-            Self::Unknown => "unknown",
+            Self::Promised | Self::Confined { promised: true } => "promised",
+            Self::Unknown | Self::Confined { promised: false } => "unknown",
         }
     }
 }

@@ -83,6 +83,7 @@ impl LuaFiles {
         LuaTool {
             path: loaded.source.path.clone(),
             cwd: self.around.cwd.clone(),
+            is_confined: self.around.workspace.is_confined(),
             contract: loaded.contract,
             calls: Calls::new(self.around.clone(), loaded.source, loaded.script),
         }
@@ -93,6 +94,8 @@ impl LuaFiles {
 pub struct LuaTool {
     path: PathBuf,
     cwd: PathBuf,
+    /// Whether the sandbox's policy applies to it.
+    is_confined: bool,
     contract: Contract,
     calls: Calls,
 }
@@ -126,7 +129,10 @@ impl Tool for LuaTool {
         if self.contract.is_read_only {
             vec![Access::Read(self.cwd.clone())]
         } else {
-            vec![Access::Unknown]
+            vec![match self.is_confined {
+                true => Access::Confined { promised: false },
+                false => Access::Unknown,
+            }]
         }
     }
 

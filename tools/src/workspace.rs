@@ -121,7 +121,7 @@ impl Workspace {
     }
 
     /// Returns whether the file tools are confined to a policy.
-    #[cfg(all(feature = "lua", feature = "sqlite"))]
+    #[cfg(feature = "lua")]
     pub(crate) fn is_confined(&self) -> bool {
         self.confinement.is_some()
     }

@@ -1,5 +1,6 @@
 //! Runs with MCP servers that are shell scripts: what the model is told of, what it gets, and what is left of them.
 
+mod outside;
 mod real;
 
 use ah_provider::script::format::Turn;

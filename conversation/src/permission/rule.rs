@@ -186,7 +186,7 @@ impl Rule {
             }
             Access::Host(host) => self.names(&call.name) && names_host(content, host),
             Access::Command(line) => self.names(&call.name) && wildcard_exact(content, &line.line),
-            Access::Promised | Access::Unknown => {
+            Access::Promised | Access::Unknown | Access::Confined { .. } => {
                 self.names(&call.name) && names_topic(content, call)
             }
             Access::Ask(_) | Access::Named(_) => false,
@@ -240,7 +240,9 @@ impl Rule {
                 names_path(content, path, places).into()
             }
             Access::Host(host) if self.names(&call.name) => names_host(content, host).into(),
-            Access::Promised | Access::Unknown if self.names(&call.name) => {
+            Access::Promised | Access::Unknown | Access::Confined { .. }
+                if self.names(&call.name) =>
+            {
                 names_argument(content, call).into()
             }
             _ => Match::No,

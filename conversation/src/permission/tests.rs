@@ -1,3 +1,5 @@
+mod leaving;
+
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -88,6 +90,7 @@ fn modes_decide_calls_without_a_rule() {
         ("ask", Access::Ask(Interaction::Choices(Vec::new()))),
         ("promised", Access::Promised),
         ("unknown", Access::Unknown),
+        ("in sandbox", Access::Confined { promised: false }),
     ];
     let mut table = String::new();
     for (name, access) in &accesses {
@@ -112,6 +115,7 @@ host             ask   ask   deny  deny  deny  allow
 ask              ask   ask   ask   deny  deny  ask
 promised         ask   ask   ask   deny  deny  allow
 unknown          ask   ask   deny  deny  deny  allow
+in sandbox       ask   ask   deny  deny  deny  allow
 ";
     assert_eq!(table, expected);
     let delegate = permissions(PermissionMode::Delegate);

@@ -56,7 +56,7 @@ impl Connection {
         let (mut process, mut is_confined) = (None, false);
         let served = match &config.transport {
             Transport::Stdio(program) => {
-                let confined = options.confined.as_ref().filter(|all| all.covers(name));
+                let confined = Confined::of(options.confined.as_ref(), name, &config.transport);
                 is_confined = confined.is_some();
                 let started = program::start(program, &options.environment, confined);
                 let (child, pipes) = started.await?;

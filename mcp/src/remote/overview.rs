@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::remote::name::clean_line;
 use crate::remote::resources::spec;
 use crate::remote::server::{Server, settled};
+use crate::remote::tool::access;
 
 /// Tool that lists the servers with their state. It waits for those that are starting, so a model that needs their
 /// tools can call it first.
@@ -116,7 +117,7 @@ impl Tool for PendingTool {
     }
 
     fn access(&self, _: &Input) -> Vec<Access> {
-        vec![Access::Unknown]
+        vec![access(self.server.is_confined, false)]
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

@@ -9,7 +9,7 @@ use ah_process::{Child, Command, Keep, Pipes};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::config::Program;
+use crate::config::{Program, Transport};
 use crate::options::Confined;
 use crate::remote::error::ServerError;
 use crate::remote::name::clean_line;
@@ -40,9 +40,14 @@ impl ServerProcess {
 }
 
 impl Confined {
-    /// Returns whether the server of this name is sandboxed.
-    pub(crate) fn covers(&self, name: &str) -> bool {
-        !self.free.iter().any(|free| free == name)
+    /// Returns the sandbox in which the server of this name runs, if any: only a child process can be confined.
+    pub(crate) fn of<'a>(
+        confined: Option<&'a Self>,
+        name: &str,
+        transport: &Transport,
+    ) -> Option<&'a Self> {
+        let is_free = |confined: &&Self| confined.free.iter().any(|free| free == name);
+        confined.filter(|confined| matches!(transport, Transport::Stdio(_)) && !is_free(confined))
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::remote::name::{clean, clean_line};
 use crate::remote::result;
 use crate::remote::server::{Server, Shared};
-use crate::remote::tool::explain;
+use crate::remote::tool::{access, explain};
 
 const MOST_PAGES: usize = 64;
 const MOST_RESOURCES: usize = 1_000;
@@ -251,8 +251,17 @@ impl Tool for ReadResource {
     }
 
     /// The model chooses the URI and sends it to the server; that reading changes nothing is only the protocol's claim.
-    fn access(&self, _: &Input) -> Vec<Access> {
-        vec![Access::Promised]
+    fn access(&self, input: &Input) -> Vec<Access> {
+        let name = input.text("server");
+        let server = self
+            .resources
+            .servers
+            .iter()
+            .find(|server| Some(server.name.as_str()) == name);
+        vec![access(
+            server.is_some_and(|server| server.is_confined),
+            true,
+        )]
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::config::ServerConfig;
-use crate::options::Options;
+use crate::options::{Confined, Options};
 use crate::remote::connection::{ConnectOptions, Connection};
 use crate::remote::error::ServerError;
 use crate::remote::link::{ConnectedServer, LinkState, ServerLink};
@@ -72,6 +72,8 @@ impl Shared {
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) config: ServerConfig,
+    /// Whether it runs in the sandbox.
+    pub(crate) is_confined: bool,
     state: watch::Sender<LinkState>,
     offer: Mutex<Offer>,
     /// Whether its tools are hidden from the model.
@@ -125,8 +127,10 @@ pub(crate) async fn supervise(server: Arc<Server>, shared: Arc<Shared>) {
 }
 
 impl Server {
-    pub(crate) fn new(name: String, config: ServerConfig) -> Self {
+    pub(crate) fn new(name: String, config: ServerConfig, options: &Options) -> Self {
+        let confined = Confined::of(options.confined.as_ref(), &name, &config.transport);
         Self {
+            is_confined: confined.is_some(),
             name,
             config,
             state: watch::Sender::new(LinkState::Connecting),
@@ -301,6 +305,7 @@ impl Server {
                     definition,
                     link: self.link(),
                     call_timeout,
+                    is_confined: self.is_confined,
                 })
             });
             *offer = Offer {

@@ -38,9 +38,9 @@ struct SupervisedServer {
 }
 
 impl SupervisedServer {
-    fn new(name: &str, config: ServerConfig) -> Self {
+    fn new(name: &str, config: ServerConfig, options: &Options) -> Self {
         Self {
-            server: Arc::new(Server::new(name.to_owned(), config)),
+            server: Arc::new(Server::new(name.to_owned(), config, options)),
             is_set: false,
             since: Instant::now(),
             task: JoinSet::new(),
@@ -118,8 +118,8 @@ impl RemoteServers {
     }
 
     fn add(&self, name: &str, config: ServerConfig) {
-        self.lock()
-            .insert(name.to_owned(), SupervisedServer::new(name, config));
+        let server = SupervisedServer::new(name, config, &self.shared.options);
+        self.lock().insert(name.to_owned(), server);
         self.run(name);
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct RemoteTool {
     pub(crate) link: ServerLink,
     /// Timeout of a call, restarted by each progress notification.
     pub(crate) call_timeout: Duration,
+    /// Whether its server runs in the sandbox.
+    pub(crate) is_confined: bool,
 }
 
 #[async_trait]
@@ -35,10 +37,8 @@ impl Tool for RemoteTool {
 
     /// A server's `readOnlyHint` is only a claim, so it never allows a call by itself.
     fn access(&self, _: &Input) -> Vec<Access> {
-        vec![match self.definition.status.read_only {
-            Some(true) => Access::Promised,
-            Some(false) | None => Access::Unknown,
-        }]
+        let promised = self.definition.status.read_only == Some(true);
+        vec![access(self.is_confined, promised)]
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
@@ -76,6 +76,15 @@ impl RemoteTool {
             Ok(_) => Output::error("the server's response is not a tool result"),
             Err(error) => Output::error(explain(&error)),
         }
+    }
+}
+
+/// Returns the access of a request to a server, whose effect is `promised` to be none or unknown.
+pub(crate) fn access(is_confined: bool, promised: bool) -> Access {
+    match (is_confined, promised) {
+        (true, promised) => Access::Confined { promised },
+        (false, true) => Access::Promised,
+        (false, false) => Access::Unknown,
     }
 }
 
