@@ -452,7 +452,7 @@ impl<'a> PreparedProgram<'a> {
     fn spawn(self) -> Result<(process::Child, Option<ChildGuard>), String> {
         match self {
             Self::Direct(mut program) => {
-                let child = program.spawn().map_err(|error| error.to_string())?;
+                let child = start(|| program.spawn()).map_err(|error| error.to_string())?;
                 Ok((child, None))
             }
             Self::Sandboxed(prepared) => {
@@ -460,6 +460,21 @@ impl<'a> PreparedProgram<'a> {
                 Ok((child.process, Some(child.guard)))
             }
         }
+    }
+}
+
+/// Starts a program. One that this process has just written may still be open for writing in a child that was forked at
+/// that moment, until the child executes its own program; it is tried again for a second.
+fn start<T>(mut spawn: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let give_up_at = Instant::now() + Duration::from_secs(1);
+    loop {
+        let started = spawn();
+        let is_busy =
+            matches!(&started, Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy);
+        if !is_busy || Instant::now() >= give_up_at {
+            return started;
+        }
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -472,5 +487,34 @@ fn mark(environment: &[(String, String)], name: &str) -> String {
     {
         Some((_, outer)) => format!("{outer}:{name}"),
         None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_still_being_written_is_tried_again() {
+        let mut tries = 0;
+        let started = start(|| {
+            tries += 1;
+            match tries {
+                1 | 2 => Err(io::ErrorKind::ExecutableFileBusy.into()),
+                _ => Ok(tries),
+            }
+        });
+        assert_eq!(started.unwrap(), 3);
+    }
+
+    #[test]
+    fn any_other_failure_is_final() {
+        let mut tries = 0;
+        let started = start(|| -> io::Result<()> {
+            tries += 1;
+            Err(io::ErrorKind::NotFound.into())
+        });
+        assert_eq!(started.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(tries, 1);
     }
 }

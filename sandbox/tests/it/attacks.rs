@@ -61,7 +61,13 @@ impl Bait {
         fs::write(workspace.join(".git/config"), "[core]\n").unwrap();
         fs::write(workspace.join(".claude/removed.json"), "{}").unwrap();
         fs::create_dir(root.path().join("bin")).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_attack"), root.path().join("bin/attack")).unwrap();
+        // Not by this process: a child of another test could have it open for writing when it is executed.
+        let copied = Command::new("cp")
+            .args([env!("CARGO_BIN_EXE_attack"), "bin/attack"])
+            .current_dir(root.path())
+            .status()
+            .unwrap();
+        assert!(copied.success());
         let name = root
             .path()
             .file_name()
