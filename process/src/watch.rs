@@ -29,7 +29,7 @@ const DRAIN: Duration = Duration::from_millis(100);
 /// Size of the output pipe, the maximum without privileges: fewer context switches for a child that writes much.
 const PIPE: usize = 1024 * 1024;
 const BUFFER: usize = 256 * 1024;
-/// Interval of checking for the end where the kernel has no pidfd.
+/// Interval of checking for the end where the kernel has no pidfd, and of trying to start a program.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Stage in the life of a child.

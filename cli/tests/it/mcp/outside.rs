@@ -28,7 +28,7 @@ fn http_server() -> String {
 }
 
 /// Answers one request.
-fn respond(stream: TcpStream) -> std::io::Result<()> {
+fn respond(mut stream: TcpStream) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut first, mut length) = (String::new(), 0);
     reader.read_line(&mut first)?;
@@ -74,7 +74,7 @@ fn respond(stream: TcpStream) -> std::io::Result<()> {
         None => "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             .to_owned(),
     };
-    (&stream).write_all(answer.as_bytes())
+    stream.write_all(answer.as_bytes())
 }
 
 /// Calls of tools of the server `s`.
