@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ah_conversation::{Provider, Rule};
 
+use crate::request::SentRequest;
 use crate::{Controls, Session, SessionChange, SessionUpdate};
 
 impl Session {
@@ -61,5 +62,6 @@ impl Session {
             self.ports.summarizer = provider.clone();
         }
         self.ports.provider = provider;
+        self.sent = SentRequest::default();
     }
 }

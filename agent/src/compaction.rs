@@ -86,6 +86,7 @@ impl Split {
         Request {
             system: Arc::new([INSTRUCTIONS.to_owned()]),
             tools: Arc::new([]),
+            added: Arc::default(),
             messages: Arc::new(vec![Arc::new(message)]),
             max_output: MAX_SUMMARY,
             thinking: Thinking::default(),

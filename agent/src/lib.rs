@@ -20,6 +20,7 @@ mod moments;
 mod outcome;
 mod permission;
 mod ports;
+mod prefix;
 pub mod project;
 pub mod prompt;
 mod reports;

@@ -1,15 +1,17 @@
 //! Model calls: requests for an answer, and for a summary of older messages.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use ah_conversation::{
     ContentBlock, Cost, Delta, ErrorClass, EventKind, ExitReason, FallbackNotice, Message,
-    ModelUsage, Origin, Provider, ProviderError, Request, Response, RetryNotice, Role, StoreError,
-    StreamEvent, Time, Usage, text_of,
+    MessageId, ModelUsage, Origin, Prefix, PrefixBreak, Provider, ProviderError, Request, Response,
+    RetryNotice, Role, StoreError, StreamEvent, Time, Usage, text_of,
 };
 use futures_util::StreamExt;
 
 use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split, whole};
+use crate::prefix::{Due, Present, brings_names, due, is_other_model};
 use crate::response::{Assembly, ModelAnswer};
 use crate::{RunFailure, RunOutcome, Session, SessionUpdate, Stop};
 
@@ -44,17 +46,26 @@ impl Session {
             () = stop.wait(&*clock) => {}
             () = self.tools.catch_up() => {}
         }
-        let request = self
-            .sent
-            .request(&self.transcript, &self.settings, &self.tools);
+        // The frontend knows the message's id in advance.
+        let id = clock.message_id();
+        let prefix = self.settle(&id).await?;
+        let continuity = self.ports.provider.continuity();
+        let request = self.sent.request(
+            &self.transcript,
+            &prefix,
+            &self.settings,
+            continuity.binds_thinking,
+        );
         if let Some(left_out) = self.sent.left_out_anew() {
+            self.emit(EventKind::PrefixBroken {
+                message_id: id.clone(),
+                reason: PrefixBreak::Trimmed,
+            });
             let limit = self.settings.max_messages.unwrap_or_default();
             self.ports.frontend.notice(&format!(
                 "{left_out} older messages are left out (maxConversationMessages is {limit})"
             ));
         }
-        // The frontend knows the message's id in advance.
-        let id = clock.message_id();
         self.ports.frontend.update(SessionUpdate::Asking {
             model: self.ports.provider.model(),
             message: &id,
@@ -71,6 +82,49 @@ impl Session {
         let response = self.response(Purpose::Answer, &answer, started);
         let message = self.message_of(id, Role::Assistant, Origin::Model, answer.content);
         Ok(self.store_answer(message, response).await?)
+    }
+
+    /// Stores what the model has to be told before the next request, and returns the beginning of that request. `id` will
+    /// be its answer.
+    async fn settle(&mut self, id: &MessageId) -> Result<Arc<Prefix>, StoreError> {
+        let prompt = self
+            .prompt
+            .take()
+            .unwrap_or_else(|| self.settings.prompt.now());
+        let due = due(
+            &self.transcript,
+            &Present {
+                prompt: &prompt,
+                tools: self.tools.specs(),
+                mode: self.settings.permissions.mode,
+            },
+        );
+        self.prompt = Some(prompt);
+        let model = self.ports.provider.model();
+        let mut broken = is_other_model(&self.transcript, &model.provider, &model.name)
+            .then_some(PrefixBreak::Model);
+        match due {
+            Due::Nothing => {}
+            Due::Begin(prefix) => {
+                broken = prefix.broken.or(broken);
+                self.begin_prefix(prefix);
+            }
+            Due::Tell(update, content) => {
+                let appends_tools = self.ports.provider.continuity().appends_tools;
+                if !appends_tools && brings_names(&self.transcript, &update) {
+                    broken = Some(PrefixBreak::Tools);
+                }
+                self.append(Origin::Update(Box::new(update)), content)
+                    .await?;
+            }
+        }
+        if let Some(reason) = broken {
+            self.emit(EventKind::PrefixBroken {
+                message_id: id.clone(),
+                reason,
+            });
+        }
+        Ok(self.transcript.prefix().cloned().unwrap_or_default())
     }
 
     fn can_compact(&self) -> bool {

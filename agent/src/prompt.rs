@@ -2,7 +2,11 @@
 //!
 //! The most stable parts come first, so that the prompt cache of one session serves the next.
 
+mod present;
+
 use ah_conversation::ToolSpec;
+
+pub use present::{Fact, PromptSource, SystemPrompt};
 
 /// Built-in base prompt.
 pub const SYSTEM: &str = include_str!("prompt/system.md");

@@ -3,9 +3,12 @@
 use std::mem;
 use std::sync::Arc;
 
-use ah_conversation::{Message, Request, Transcript, extend_sendable, sendable, trimmed};
+use ah_conversation::{
+    ContentBlock, Message, Origin, Prefix, Request, Role, Transcript, extend_sendable, trimmed,
+};
 
-use crate::{SessionSettings, Toolbox};
+use crate::SessionSettings;
+use crate::prefix::added;
 
 /// The messages of the last request, kept so that the next one only adds the new ones.
 #[derive(Debug, Default)]
@@ -15,23 +18,28 @@ pub(crate) struct SentRequest {
     seen: usize,
     /// Index of the summary at their beginning.
     summary: Option<usize>,
+    /// Index of the message since which the beginning is sent.
+    begun: usize,
     /// Number of messages of the view left out, and the number last reported.
     left_out: usize,
     reported: usize,
 }
 
 impl SentRequest {
-    /// Returns the request for the next answer.
+    /// Returns the request for the next answer, which begins with `prefix`. `binds_thinking` says whether thinking from
+    /// before another beginning would be refused.
     pub(crate) fn request(
         &mut self,
         transcript: &Transcript,
+        prefix: &Prefix,
         settings: &SessionSettings,
-        tools: &Toolbox,
+        binds_thinking: bool,
     ) -> Request {
-        self.catch_up(transcript, settings.max_messages);
+        self.catch_up(transcript, settings.max_messages, binds_thinking);
         Request {
-            system: settings.system.clone(),
-            tools: tools.specs().clone(),
+            system: prefix.system.clone(),
+            tools: prefix.tools.clone(),
+            added: added(transcript),
             messages: self.messages.clone(),
             max_output: settings.limits.reserved_output,
             thinking: settings.thinking,
@@ -39,20 +47,39 @@ impl SentRequest {
         }
     }
 
-    fn catch_up(&mut self, transcript: &Transcript, max_messages: Option<usize>) {
-        let grows = max_messages.is_none() && self.summary == transcript.summary();
-        if grows {
-            let newer = &transcript.messages()[self.seen..];
-            extend_sendable(Arc::make_mut(&mut self.messages), newer);
+    fn catch_up(
+        &mut self,
+        transcript: &Transcript,
+        max_messages: Option<usize>,
+        binds_thinking: bool,
+    ) {
+        let begun = transcript.prefix_start();
+        let grows = max_messages.is_none()
+            && self.seen > 0
+            && self.summary == transcript.summary()
+            && self.begun == begun;
+        let newer = if grows {
+            transcript.messages()[self.seen..].to_vec()
         } else {
+            self.messages = Arc::default();
             let view = transcript.view();
             let all = view.len();
             let view = trimmed(view, max_messages.unwrap_or(0));
             self.left_out = all - view.len();
-            self.messages = Arc::new(sendable(&view));
-        }
+            let is_cut = self.left_out > 0;
+            let valid_from = transcript
+                .messages()
+                .get(begun)
+                .map_or(0, |since| since.seq);
+            of_beginning(view, valid_from, binds_thinking, is_cut)
+        };
+        let messages = Arc::make_mut(&mut self.messages);
+        // An update is the last thing said before an answer, also if its request failed and more was said since.
+        let updates = take_updates(messages);
+        extend_sendable(messages, &updates_last(updates, newer));
         self.seen = transcript.messages().len();
         self.summary = transcript.summary();
+        self.begun = begun;
     }
 
     /// Returns how many messages `maxConversationMessages` leaves out of the last request, if more than last
@@ -61,4 +88,68 @@ impl SentRequest {
         let reported = mem::replace(&mut self.reported, self.left_out);
         (self.left_out > reported).then_some(self.left_out)
     }
+}
+
+/// Returns the messages of a view as they stand behind the current beginning: updates from before it are part of it, and
+/// thinking from before it is not valid any more, all of it if the oldest messages are cut off.
+pub(crate) fn of_beginning(
+    view: Vec<Arc<Message>>,
+    valid_from: u32,
+    binds_thinking: bool,
+    is_cut: bool,
+) -> Vec<Arc<Message>> {
+    let is_before = |message: &Message| message.seq < valid_from;
+    view.into_iter()
+        .filter(|message| !(is_before(message) && is_update(message)))
+        .map(|message| {
+            if binds_thinking && (is_cut || is_before(&message)) {
+                without_thinking(message)
+            } else {
+                message
+            }
+        })
+        .collect()
+}
+
+fn without_thinking(message: Arc<Message>) -> Arc<Message> {
+    let is_thinking = |block: &ContentBlock| {
+        matches!(
+            block,
+            ContentBlock::Thinking { .. } | ContentBlock::RedactedThinking { .. }
+        )
+    };
+    if message.role == Role::User || !message.content.iter().any(is_thinking) {
+        return message;
+    }
+    let mut stripped = (*message).clone();
+    stripped.content.retain(|block| !is_thinking(block));
+    Arc::new(stripped)
+}
+
+fn is_update(message: &Message) -> bool {
+    matches!(message.origin, Origin::Update(_))
+}
+
+/// Removes and returns the updates at the end.
+fn take_updates(messages: &mut Vec<Arc<Message>>) -> Vec<Arc<Message>> {
+    let others = messages.iter().rposition(|message| !is_update(message));
+    messages.split_off(others.map_or(0, |last| last + 1))
+}
+
+/// Returns the messages with each update behind the user's messages that follow it.
+fn updates_last(updates: Vec<Arc<Message>>, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
+    let mut ordered = Vec::with_capacity(messages.len() + updates.len());
+    let mut waiting = updates;
+    for message in messages {
+        if is_update(&message) {
+            waiting.push(message);
+            continue;
+        }
+        if message.role == Role::Assistant {
+            ordered.append(&mut waiting);
+        }
+        ordered.push(message);
+    }
+    ordered.append(&mut waiting);
+    ordered
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use ah_conversation::{
     CallState, ContentBlock, Event, EventKind, ExitReason, LoopAction, Message, MessageId, Model,
-    ModelUsage, Origin, PermissionMode, Record, Repetition, Response, Role, Skip, Step, StoreError,
-    Time, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
+    ModelUsage, Origin, PermissionMode, Prefix, Record, Repetition, Response, Role, Skip, Step,
+    StoreError, Time, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
 };
 
 use crate::background::Background;
+use crate::prompt::SystemPrompt;
 use crate::request::SentRequest;
 use crate::{
     Controls, Ports, RunFailure, RunOutcome, SessionSettings, SessionUpdate, Stop, Toolbox,
@@ -27,6 +28,8 @@ pub struct Session {
     /// Events to store with the next records.
     pending: Vec<Record>,
     pub(crate) denials: Vec<ToolUse>,
+    /// The system prompt as of the beginning of the run.
+    pub(crate) prompt: Option<SystemPrompt>,
     /// Context from hooks for the next message.
     pub(crate) context: Vec<String>,
     /// Whether the SessionStart hooks were called.
@@ -61,6 +64,7 @@ impl Session {
             sent: SentRequest::default(),
             pending: Vec::new(),
             denials: Vec::new(),
+            prompt: None,
             context: Vec::new(),
             has_begun: false,
             controls: Controls::default(),
@@ -129,6 +133,7 @@ impl Session {
 
     /// Sets the deadline; returns the start time and the stop with that deadline.
     pub(crate) fn begin_time(&mut self, stop: &Stop) -> (Time, Stop) {
+        self.prompt = None;
         let started = self.ports.clock.now();
         let timeout = self.settings.timeout_ms;
         self.settings.limits.deadline = timeout.map(|timeout| started.plus(timeout));
@@ -358,6 +363,18 @@ impl Session {
         if event.kind.is_stored() {
             self.pending.push(Record::Event(event));
         }
+    }
+
+    /// Sets the beginning of all requests from now on. It is stored with the next message: before an answer is stored,
+    /// nothing depends on it.
+    pub(crate) fn begin_prefix(&mut self, prefix: Prefix) {
+        let Some(last) = self.transcript.last() else {
+            return;
+        };
+        let prefix = Arc::new(prefix);
+        self.pending
+            .push(Record::Prefix(last.id.clone(), prefix.clone()));
+        self.transcript.begin(prefix);
     }
 
     fn emit_state(&mut self, from: &str, to: &str) {

@@ -1,17 +1,17 @@
 //! Settings of a session.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use ah_conversation::{Limits, Permissions, Sampling, Thinking};
 
 use crate::AnswerForm;
+use crate::prompt::PromptSource;
 
 /// Settings of a session.
 #[derive(Debug, Clone)]
 pub struct SessionSettings {
-    /// Parts of the system prompt.
-    pub system: Arc<[String]>,
+    /// Source of the system prompt. A branch keeps the one that it began with; what differs later is told in messages.
+    pub prompt: PromptSource,
     /// Limits of a run; `deadline` is set from `timeout_ms` when the run begins.
     pub limits: Limits,
     /// Time limit of a run.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ah_agent::prompt::PromptPart;
 use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_sandbox::{Authority, Grant};
@@ -120,6 +121,8 @@ pub enum SystemPromptSource {
     Text(String),
     /// The text in this file.
     File(PathBuf),
+    /// The parts of the prompt of a defined agent, in blocks.
+    Agent(Vec<Vec<PromptPart>>),
 }
 
 /// The available tools.

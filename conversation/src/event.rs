@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ExitReason, MessageId};
+use crate::{ExitReason, MessageId, PrefixBreak};
 
 /// An event and its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,6 +124,12 @@ pub enum EventKind {
         total_output_tokens: u64,
         max_tokens: u64,
     },
+    /// The next request does not continue the earlier ones of its branch, so the cache is not read and earlier thinking
+    /// is left out. `message_id` will be its answer.
+    PrefixBroken {
+        message_id: MessageId,
+        reason: PrefixBreak,
+    },
     /// The request is unusually big.
     PayloadWarn { payload_bytes: u64, threshold: u64 },
 }
@@ -167,6 +173,7 @@ impl EventKind {
             Self::CompactionTriggered { .. } => "compaction_triggered",
             Self::CompactionComplete { .. } => "compaction_complete",
             Self::BudgetExceeded { .. } => "budget_exceeded",
+            Self::PrefixBroken { .. } => "prefix_broken",
             Self::PayloadWarn { .. } => "payload_warn",
         }
     }
@@ -185,6 +192,7 @@ impl EventKind {
             | Self::CompactionTriggered { .. }
             | Self::CompactionComplete { .. }
             | Self::BudgetExceeded { .. }
+            | Self::PrefixBroken { .. }
             | Self::PayloadWarn { .. } => true,
             Self::AgentStart { .. }
             | Self::ApiCallStart { .. }

@@ -28,6 +28,7 @@ mod neutral;
 mod next;
 mod output;
 mod permission;
+mod prefix;
 mod provider;
 mod repair;
 mod repetition;
@@ -69,9 +70,11 @@ pub use permission::{
     Behavior, Decision, Destination, Inquiry, PatternRoots, PermissionMode, PermissionUpdate,
     Permissions, Rule, RuleError, RuleValue, is_protected, is_same_tool,
 };
+pub use prefix::{Known, Prefix, PrefixBreak, ToolDefinition, Update};
 pub use provider::{
-    BlockStart, Delta, Effort, ErrorClass, EventStream, FallbackNotice, Findings, Hit, Provider,
-    ProviderError, Request, RetryNotice, Sampling, Searching, StreamEvent, Thinking, WebSearch,
+    BlockStart, Continuity, Delta, Effort, ErrorClass, EventStream, FallbackNotice, Findings, Hit,
+    Provider, ProviderError, Request, RetryNotice, Sampling, Searching, StreamEvent, Thinking,
+    WebSearch,
 };
 pub use repair::{close_open_calls, extend_sendable, sendable};
 pub use repetition::{Repetition, repetition, signature};

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cost, MessageId, Time, ToolUseId, Usage};
+use crate::{Cost, MessageId, Time, ToolUseId, Update, Usage};
 
 /// Role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +61,8 @@ pub enum Origin {
     Reminder,
     /// Result of a background task, marked `[TASK]`.
     Task,
+    /// Notice by the engine of what has changed since the branch began, marked `[UPDATE]`.
+    Update(Box<Update>),
     /// Summary that replaces all earlier messages in the model's view, marked `[COMPACTION SUMMARY]`.
     Summary {
         /// First message that the view keeps beside the summary, `None` if it keeps none.

@@ -21,10 +21,24 @@ pub trait Provider: Send + Sync {
     /// with an error, has given no answer.
     fn stream(&self, request: Request) -> EventStream;
 
+    /// Returns how the model takes changes in a conversation.
+    fn continuity(&self) -> Continuity {
+        Continuity::default()
+    }
+
     /// Searches the web through the model's server, if that is supported. Nothing happens until the future is polled.
     fn search(&self, _: &WebSearch) -> Option<Searching> {
         None
     }
+}
+
+/// How a model takes changes in a conversation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Continuity {
+    /// Whether tools can be added at the end of the conversation. Otherwise new tools change the beginning of the request.
+    pub appends_tools: bool,
+    /// Whether its thinking is valid only behind exactly the same beginning.
+    pub binds_thinking: bool,
 }
 
 /// A web search request.
@@ -69,8 +83,11 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderErr
 pub struct Request {
     /// Parts of the system prompt, in order; the prompt cache ends after the last one.
     pub system: Arc<[String]>,
-    /// Available tools, in order.
+    /// Tools from the beginning of the conversation, in order.
     pub tools: Arc<[ToolSpec]>,
+    /// Tools that messages have told of since ([`Origin::Update`](crate::Origin::Update)). They follow
+    /// [`tools`](Self::tools) if the model does not take them from the messages.
+    pub added: Arc<[ToolSpec]>,
     /// The conversation. It starts with a user message, and every tool use is answered in the message after it.
     /// Consecutive messages of one role count as one. The provider leaves out thinking of other models, or without
     /// its signature.
@@ -81,6 +98,14 @@ pub struct Request {
     pub thinking: Thinking,
     /// Sampling parameters.
     pub sampling: Sampling,
+}
+
+impl Request {
+    /// Returns all tools, for a model that takes them only at the beginning of a request.
+    pub fn all_tools(&self) -> impl ExactSizeIterator<Item = &ToolSpec> {
+        let tools: Vec<_> = self.tools.iter().chain(self.added.iter()).collect();
+        tools.into_iter()
+    }
 }
 
 /// Sampling parameters; unset ones are left to the server.

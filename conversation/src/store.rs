@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Content, Event, FileChange, FileStep, Message, MessageId, Time, ToolResult, ToolUseId,
+    Content, Event, FileChange, FileStep, Message, MessageId, Prefix, Time, ToolResult, ToolUseId,
     Transcript,
 };
 
@@ -74,6 +74,8 @@ pub enum Record {
     Event(Event),
     /// Files that are about to change.
     Files(FileChange),
+    /// The beginning of all requests from now on. The message is the last one of the first such request.
+    Prefix(MessageId, Arc<Prefix>),
 }
 
 /// Journal entry of a tool call about to run.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::permission::canonical_tool;
 use crate::{
-    ContentBlock, Cost, Limits, Message, MessageId, ModelUsage, Origin, Role, ToolResult, ToolUse,
-    ToolUseId, Usage, estimate_message,
+    ContentBlock, Cost, Limits, Message, MessageId, ModelUsage, Origin, Prefix, Role, ToolResult,
+    ToolUse, ToolUseId, Usage, estimate_message,
 };
 
 /// The messages from the root to the current leaf. The store may omit the content of messages before the view (see
@@ -21,6 +21,10 @@ pub struct Transcript {
     index: TranscriptIndex,
     /// Index of the message with the last success of each tool.
     successes: HashMap<String, usize>,
+    /// Indices of the updates.
+    updates: Vec<usize>,
+    /// Beginning of the branch's requests, and the index of the message since which it is sent.
+    prefix: Option<(usize, Arc<Prefix>)>,
 }
 
 /// Positions and sums derived from the messages, so that decisions need not scan them all.
@@ -69,6 +73,43 @@ impl Transcript {
         transcript
     }
 
+    /// Sets the beginning of the branch's requests; `since` is the last message of the first of them.
+    #[must_use]
+    pub fn with_prefix(mut self, since: &MessageId, prefix: Arc<Prefix>) -> Self {
+        let at = self
+            .messages
+            .iter()
+            .position(|message| message.id == *since);
+        self.prefix = at.map(|at| (at, prefix));
+        self
+    }
+
+    /// Sets the beginning of all requests from now on.
+    pub fn begin(&mut self, prefix: Arc<Prefix>) {
+        self.prefix = Some((self.messages.len().saturating_sub(1), prefix));
+    }
+
+    /// Returns the beginning of the branch's requests, unless none was made yet or a summary has been stored since.
+    pub fn prefix(&self) -> Option<&Arc<Prefix>> {
+        let (at, prefix) = self.prefix.as_ref()?;
+        (self.index.summary <= Some(*at)).then_some(prefix)
+    }
+
+    /// Returns the index of the message since which the beginning is sent; 0 if none was sent yet.
+    pub fn prefix_start(&self) -> usize {
+        self.prefix.as_ref().map_or(0, |(at, _)| *at)
+    }
+
+    /// Returns the updates that the model was told since the beginning of its requests, oldest first.
+    pub fn updates(&self) -> impl Iterator<Item = &crate::Update> {
+        let start = self.prefix_start();
+        let since = self.updates.iter().filter(move |at| **at >= start);
+        since.filter_map(|at| match &self.messages[*at].origin {
+            Origin::Update(update) => Some(&**update),
+            _ => None,
+        })
+    }
+
     /// Returns all messages, root first.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
@@ -90,6 +131,9 @@ impl Transcript {
     fn add(&mut self, message: Arc<Message>) {
         let at = self.messages.len();
         self.index.note(at, &message);
+        if let Origin::Update(_) = message.origin {
+            self.updates.push(at);
+        }
         let successes = message.tool_results().filter(|result| !result.is_error);
         let names = successes.map(|result| (canonical_tool(&result.tool_name), at));
         self.successes.extend(names);

@@ -298,7 +298,7 @@ impl AgentBuilder {
         });
         let system = Some(self.system_prompt).filter(|text| !text.is_empty());
         let settings = SessionSettings {
-            system: system.into_iter().collect(),
+            prompt: system.into_iter().collect::<Vec<_>>().into(),
             limits,
             timeout_ms: self.timeout.map(milliseconds),
             permissions,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::hooks::Hook;
+use ah_agent::prompt::{PromptPart, PromptSource, SystemPrompt};
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, Toolbox};
 use ah_config::rulebook::SettingsFiles;
@@ -225,7 +226,7 @@ fn settings(
         );
     }
     Ok(SessionSettings {
-        system: system.into(),
+        prompt: prompt_source(config, tools, inputs.skills, &blocks),
         limits: Limits {
             max_turns: wanted.max_turns,
             max_tokens: wanted.max_tokens,
@@ -260,6 +261,21 @@ fn settings(
             .map(|file| config.environment.cwd().join(file)),
         thinking: thinking(config),
         sampling: sampling(config),
+    })
+}
+
+/// Returns the source of the session's prompt: `blocks`, as long as a file that replaces them cannot be read again.
+fn prompt_source(
+    config: &Config,
+    tools: &Toolbox,
+    skills: &Arc<Skills>,
+    blocks: &[Vec<PromptPart>],
+) -> PromptSource {
+    let (config, specs) = (config.clone(), tools.specs().clone());
+    let (skills, first) = (skills.clone(), SystemPrompt::of(blocks));
+    PromptSource::new(move || match system_prompt(&config, &specs, &skills) {
+        Ok((blocks, _)) => SystemPrompt::of(&blocks),
+        Err(_) => first.clone(),
     })
 }
 

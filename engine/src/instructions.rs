@@ -29,6 +29,11 @@ pub fn system_prompt(
 ) -> Result<(Vec<Vec<PromptPart>>, Vec<String>), Error> {
     let options = &config.run.prompt;
     let append = options.append_system_prompt.as_deref();
+    if let Some(SystemPromptSource::Agent(parts)) = &options.system_prompt {
+        let mut blocks = of_agent(parts, config);
+        blocks.extend(append.map(|text| vec![part("--append-system-prompt", text)]));
+        return Ok((blocks, Vec::new()));
+    }
     if let Some(given) = given(options)? {
         let parts = [
             ("--system-prompt", given.as_str()),
@@ -43,13 +48,10 @@ pub fn system_prompt(
             parts.push(("built in", SHORTEST));
         }
         // Text given by an option is sent unchanged.
-        let block = |(source, text): (&str, &str)| {
-            vec![PromptPart {
-                source: source.to_owned(),
-                text: text.to_owned(),
-            }]
-        };
-        return Ok((parts.into_iter().map(block).collect(), Vec::new()));
+        let blocks = parts
+            .into_iter()
+            .map(|(source, text)| vec![part(source, text)]);
+        return Ok((blocks.collect(), Vec::new()));
     }
     let (files, warnings) = project_files(config);
     let context = RunContext::of(config);
@@ -72,6 +74,24 @@ pub fn system_prompt(
         append,
     };
     Ok((prompt.assemble(), warnings))
+}
+
+/// Returns the prompt of a defined agent, with the description of place and time as they are now.
+fn of_agent(blocks: &[Vec<PromptPart>], config: &Config) -> Vec<Vec<PromptPart>> {
+    let (_, environment) = surroundings(config);
+    let now = |known: &PromptPart| match known.source.as_str() {
+        "environment" => part("environment", &environment),
+        _ => known.clone(),
+    };
+    let block = |block: &Vec<PromptPart>| block.iter().map(now).collect();
+    blocks.iter().map(block).collect()
+}
+
+fn part(source: &str, text: &str) -> PromptPart {
+    PromptPart {
+        source: source.to_owned(),
+        text: text.to_owned(),
+    }
 }
 
 /// Returns the project's instructions, and the description of place and time: a subagent's context besides its own
@@ -164,6 +184,7 @@ fn embedded<'a>(config: &'a Config, name: &str) -> Option<Cow<'a, str>> {
 fn given(options: &PromptOptions) -> Result<Option<String>, Error> {
     let path = match &options.system_prompt {
         None => return Ok(None),
+        Some(SystemPromptSource::Agent(_)) => return Ok(None),
         Some(SystemPromptSource::Text(text)) => return Ok(Some(text.clone())),
         Some(SystemPromptSource::File(path)) => path,
     };

@@ -208,7 +208,11 @@ impl TranscriptFile {
         });
         match message.origin {
             Origin::Summary { .. } => row["isCompactSummary"] = json!(true),
-            Origin::Nudge | Origin::Continuation | Origin::Reminder | Origin::Task => {
+            Origin::Nudge
+            | Origin::Continuation
+            | Origin::Reminder
+            | Origin::Task
+            | Origin::Update(_) => {
                 row["isMeta"] = json!(true);
             }
             Origin::Prompt

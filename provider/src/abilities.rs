@@ -275,6 +275,7 @@ mod tests {
         Request {
             system: Arc::default(),
             tools: Arc::default(),
+            added: Arc::default(),
             messages: Arc::default(),
             max_output: 10_000,
             thinking: Thinking { budget, effort },

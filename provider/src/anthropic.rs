@@ -7,7 +7,8 @@ mod search;
 pub(crate) mod wire;
 
 use ah_conversation::{
-    ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching, WebSearch,
+    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching,
+    WebSearch,
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -34,6 +35,8 @@ impl Anthropic {
     pub fn new(server: Server, betas: &[String], encoder: Encoder) -> Result<Self, ProviderError> {
         let version = HeaderValue::from_static(VERSION);
         let mut headers = HeaderMap::from_iter([(VERSION_HEADER, version)]);
+        let own = encoder.betas().map(str::to_owned);
+        let betas: Vec<_> = betas.iter().cloned().chain(own).collect();
         if !betas.is_empty() {
             let betas = betas.join(",");
             let value = HeaderValue::from_str(&betas).map_err(|_| {
@@ -60,6 +63,10 @@ fn address(base: &str) -> String {
 impl Provider for Anthropic {
     fn model(&self) -> &Model {
         self.0.model()
+    }
+
+    fn continuity(&self) -> Continuity {
+        self.0.continuity()
     }
 
     fn stream(&self, request: Request) -> EventStream {

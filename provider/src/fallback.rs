@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ah_conversation::{
-    ErrorClass, EventStream, FallbackNotice, Model, Origin, Provider, ProviderError, Request,
-    Searching, StreamEvent, WebSearch,
+    Continuity, ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider,
+    ProviderError, Request, Searching, StreamEvent, WebSearch,
 };
 use futures_util::{StreamExt, stream};
 
@@ -35,15 +35,22 @@ impl Provider for Fallback {
         self.first.model()
     }
 
+    fn continuity(&self) -> Continuity {
+        self.first.continuity()
+    }
+
     fn search(&self, search: &WebSearch) -> Option<Searching> {
         self.first.search(search)
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let begins_run = request
+        let is_update = |message: &&Arc<Message>| matches!(message.origin, Origin::Update(_));
+        let said = request
             .messages
-            .last()
-            .is_some_and(|last| last.origin == Origin::Prompt);
+            .iter()
+            .rev()
+            .find(|message| !is_update(message));
+        let begins_run = said.is_some_and(|last| last.origin == Origin::Prompt);
         if begins_run {
             self.has_taken_over.store(false, Ordering::Relaxed);
         }

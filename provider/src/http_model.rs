@@ -5,7 +5,7 @@
 use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
-use ah_conversation::{EventStream, Model, Provider, Request};
+use ah_conversation::{Continuity, EventStream, Model, Provider, Request};
 use bytes::Bytes;
 
 use crate::decode::AnswerReader;
@@ -15,6 +15,11 @@ use crate::exchange::Endpoint;
 pub trait RequestEncoder: Send + 'static {
     /// The model that the requests are for.
     fn model(&self) -> &Model;
+
+    /// Returns how the model takes changes in a conversation.
+    fn continuity(&self) -> Continuity {
+        Continuity::default()
+    }
 
     /// Returns the body of `request` in pieces, which share memory with those of earlier requests.
     fn encode(&mut self, request: &Request) -> Vec<Bytes>;
@@ -48,6 +53,11 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
 impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
     fn model(&self) -> &Model {
         &self.model
+    }
+
+    fn continuity(&self) -> Continuity {
+        let encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
+        encoder.continuity()
     }
 
     fn stream(&self, request: Request) -> EventStream {

@@ -13,6 +13,7 @@ mod encoded;
 pub mod exchange;
 pub mod failure;
 pub mod fallback;
+pub mod generation;
 pub mod http_model;
 pub mod named_server;
 pub mod openai;
@@ -90,6 +91,7 @@ pub fn left_out(
     let request = Request {
         system: Arc::default(),
         tools: Arc::default(),
+        added: Arc::default(),
         messages: Arc::default(),
         max_output: 0,
         thinking,

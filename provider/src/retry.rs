@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ah_conversation::{
-    ErrorClass, EventStream, Model, Provider, ProviderError, Request, RetryNotice, Searching,
-    StreamEvent, WebSearch,
+    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, RetryNotice,
+    Searching, StreamEvent, WebSearch,
 };
 use futures_util::{StreamExt, stream};
 
@@ -93,6 +93,10 @@ impl<P: Provider> Retrying<P> {
 impl<P: Provider + 'static> Provider for Retrying<P> {
     fn model(&self) -> &Model {
         self.inner.model()
+    }
+
+    fn continuity(&self) -> Continuity {
+        self.inner.continuity()
     }
 
     fn stream(&self, request: Request) -> EventStream {

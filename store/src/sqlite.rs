@@ -18,6 +18,7 @@ mod log;
 mod messages;
 mod number;
 mod outputs;
+mod prefixes;
 mod prune;
 pub(crate) mod queue;
 mod salvage;

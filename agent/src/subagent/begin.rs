@@ -19,6 +19,7 @@ use super::work::SubagentRun;
 use super::{DEFAULT, MAX_DEPTH, Parent, SubagentKinds, Subagents, is_allowed};
 use crate::agents::Agent;
 use crate::hooks::{HookEvent, HookMoment};
+use crate::prompt::{PromptPart, SystemPrompt};
 use crate::{Frontend, Ports, Session, SessionSettings, Toolbox};
 
 /// Default maximum number of model calls.
@@ -222,7 +223,7 @@ impl Subagents {
             .directories
             .extend(self.kinds.memory_folder(agent));
         Ok(SessionSettings {
-            system: self.kinds.system(agent).into(),
+            prompt: self.kinds.prompt(agent).into(),
             limits: Limits {
                 max_turns: max_turns.or(agent.max_turns).or(Some(MAX_TURNS)),
                 max_tokens: max_tokens.map(|max| max.saturating_sub(tokens)),
@@ -270,7 +271,12 @@ impl Subagents {
 
 impl SubagentKinds {
     /// Returns the system prompt of an agent in two blocks: the stable part, and the part that varies.
-    pub fn system(&self, agent: &Agent) -> Vec<String> {
+    fn prompt(&self, agent: &Agent) -> SystemPrompt {
+        SystemPrompt::of(&self.parts(agent))
+    }
+
+    /// Returns the parts of the system prompt of an agent, in two blocks: the stable part, and the part that varies.
+    pub fn parts(&self, agent: &Agent) -> Vec<Vec<PromptPart>> {
         let prompt = match agent.prompt.trim() {
             "" => PROMPT,
             prompt => prompt,
@@ -289,27 +295,27 @@ impl SubagentKinds {
             .collect::<Vec<_>>()
             .join("\n\n");
         let memory = self.memory_folder(agent).map(|folder| memory(&folder));
-        let blocks: [Vec<&str>; 2] = [
-            vec![prompt, instructions],
+        let blocks: [Vec<(&str, &str)>; 2] = [
+            vec![("--agent", prompt), ("instructions", instructions)],
             vec![
-                &environment,
-                &skills,
-                memory.as_deref().unwrap_or_default(),
-                agent.reminder.as_deref().unwrap_or_default(),
+                ("environment", &environment),
+                ("skills", &skills),
+                ("memory", memory.as_deref().unwrap_or_default()),
+                ("--agent", agent.reminder.as_deref().unwrap_or_default()),
             ],
         ];
-        let join = |parts: Vec<&str>| {
-            parts
-                .into_iter()
-                .map(str::trim)
-                .filter(|part| !part.is_empty())
-                .collect::<Vec<_>>()
-                .join("\n\n")
+        let part = |(source, text): (&str, &str)| PromptPart {
+            source: source.to_owned(),
+            text: text.trim().to_owned(),
+        };
+        let block = |parts: Vec<(&str, &str)>| {
+            let parts = parts.into_iter().map(part);
+            parts.filter(|part| !part.text.is_empty()).collect()
         };
         blocks
             .into_iter()
-            .map(join)
-            .filter(|block| !block.is_empty())
+            .map(block)
+            .filter(|block: &Vec<_>| !block.is_empty())
             .collect()
     }
 

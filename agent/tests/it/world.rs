@@ -71,7 +71,7 @@ impl World {
             ..scenario
         });
         let settings = SessionSettings {
-            system: Arc::new(["You are tested.".to_owned()]),
+            prompt: vec!["You are tested.".to_owned()].into(),
             limits: Limits {
                 context_window: provider.model().context_window,
                 ..Limits::default()

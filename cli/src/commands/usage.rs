@@ -22,7 +22,7 @@ pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error>
     if form.json {
         print_json(&to_json(&calls))
     } else {
-        print(&lines(&calls))
+        print(&(lines(&calls) + &breaks(&calls)))
     }
 }
 
@@ -184,6 +184,18 @@ fn lines(calls: &[Call<'_>]) -> String {
     )
 }
 
+/// Returns a line for each request that did not continue the earlier ones of its branch.
+fn breaks(calls: &[Call<'_>]) -> String {
+    let broken = calls.iter().enumerate().filter_map(|(index, call)| {
+        let reason = call.call.broken?.as_str();
+        let number = index + 1;
+        Some(format!(
+            "call {number} could not read the cache of the calls before: {reason}\n"
+        ))
+    });
+    broken.collect()
+}
+
 fn calls_of(count: usize) -> String {
     match count {
         1 => "1 call".to_owned(),
@@ -206,6 +218,7 @@ fn to_json(calls: &[Call<'_>]) -> Value {
             "usage": call.call.usage,
             "cost_usd": call.cost.map(Cost::usd),
             "latency_ms": call.call.latency_ms,
+            "prefix_broken": call.call.broken,
         })
     });
     all["calls"] = each.collect();
@@ -232,6 +245,7 @@ mod tests {
             },
             cost,
             latency_ms: 1,
+            broken: None,
         }
     }
 

@@ -32,6 +32,7 @@ mod output;
 mod permissions;
 mod plain_loop;
 mod plugins;
+mod prefix;
 mod questions;
 mod random;
 mod repl;

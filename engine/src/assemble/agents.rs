@@ -108,8 +108,8 @@ pub fn as_main(config: &Config) -> Result<Option<Main>, Error> {
             omits_instructions: false,
             ..(*agent).clone()
         };
-        let text = kinds.system(&with_instructions).join("\n\n");
-        config.run.prompt.system_prompt = Some(SystemPromptSource::Text(text));
+        let parts = kinds.parts(&with_instructions);
+        config.run.prompt.system_prompt = Some(SystemPromptSource::Agent(parts));
     }
     of_definition(&agent, &mut config)?;
     Ok(Some(Main {

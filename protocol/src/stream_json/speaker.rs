@@ -326,6 +326,8 @@ impl Speaker {
             }
             (Role::User, Origin::Prompt) => self.prompt_stored(message),
             (Role::User, Origin::Summary { .. }) => self.summary_stored(message),
+            // What the engine adds to requests is of no concern to a host.
+            (Role::User, Origin::Update(_)) => {}
             (Role::User, _) => self.user(
                 &message.text(),
                 json!({"isSynthetic": true, "uuid": self.link.ids.of(&message.id)}),

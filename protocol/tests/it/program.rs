@@ -69,7 +69,7 @@ impl Engine for Scene {
 
 fn settings() -> SessionSettings {
     SessionSettings {
-        system: Arc::new([]),
+        prompt: Vec::new().into(),
         limits: Limits {
             context_window: 200_000,
             reserved_output: 1_000,

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use ah_conversation::{
-    ContentBlock, Image, Input, Message, Model, Request, ResultBlock, Role, ToolResult,
+    ContentBlock, Continuity, Image, Input, Message, Model, Origin, Request, ResultBlock, Role,
+    ToolResult, Update,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -13,10 +14,13 @@ use super::wire;
 use crate::abilities::Abilities;
 use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
+use crate::generation::Generation;
 use crate::http_model::RequestEncoder;
 use crate::openai::ThinkingField;
 use crate::rope::Rope;
 
+/// Beta feature with which tools are added by messages.
+const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
 /// Breakpoint of the prompt cache, inserted before the last `}` of a block.
 const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
@@ -25,6 +29,7 @@ const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 pub struct Encoder {
     model: Model,
     abilities: Abilities,
+    generation: Generation,
     encoded: Encoded<Mark>,
 }
 
@@ -33,13 +38,26 @@ impl RequestEncoder for Encoder {
         &self.model
     }
 
+    fn continuity(&self) -> Continuity {
+        Continuity {
+            appends_tools: self.generation.takes_updates,
+            binds_thinking: self.generation.binds_thinking,
+        }
+    }
+
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let mut body = vec![self.head(request)];
         let model = &self.model;
+        let takes_updates = self.generation.takes_updates;
         let conversation = self
             .encoded
             .conversation(&request.messages, |message, mark, bytes| {
-                append(message, model, mark, bytes);
+                match &message.origin {
+                    Origin::Update(update) if takes_updates => {
+                        append_update(message, update, mark, bytes);
+                    }
+                    _ => append(message, model, mark, bytes),
+                }
             });
         body.extend(pieces(conversation));
         body
@@ -50,10 +68,19 @@ impl Encoder {
     /// An encoder for requests to `model`.
     pub fn new(model: Model, abilities: Abilities) -> Self {
         Self {
+            generation: Generation::of(&model.name),
             model,
             abilities,
             encoded: Encoded::default(),
         }
+    }
+
+    /// Returns the beta features that the requests use.
+    pub(super) fn betas(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.generation
+            .takes_updates
+            .then_some(INLINE_TOOLS)
+            .into_iter()
     }
 
     /// The body up to the messages. Its size does not grow with the session, so it is not cached.
@@ -67,10 +94,15 @@ impl Encoder {
             ThinkingField::Thinking,
             begins_with_thinking,
         );
-        let last_tool = request.tools.len().saturating_sub(1);
+        let added = match self.generation.takes_updates {
+            true => &[],
+            false => &request.added[..],
+        };
+        let last_tool = (request.tools.len() + added.len()).saturating_sub(1);
         let tools = request
             .tools
             .iter()
+            .chain(added)
             .enumerate()
             .map(|(index, tool)| wire::Tool {
                 name: &tool.name,
@@ -115,30 +147,71 @@ impl Encoder {
 #[derive(Debug, Default, Clone, Copy)]
 struct Mark {
     /// Role of the message that is still open; further blocks of this role are added to it.
-    open: Option<Role>,
+    open: Option<wire::Role>,
     /// Offsets for breakpoints in the last two user messages, in order.
     breakpoints: [Option<usize>; 2],
 }
 
 /// Appends the bytes of `message`, to the open message if it has the same role.
 fn append(message: &Message, model: &Model, mark: &mut Mark, bytes: &mut Rope) {
-    for block in blocks(message, model) {
-        if mark.open == Some(message.role) {
+    let role = match message.role {
+        Role::User => wire::Role::User,
+        Role::Assistant => wire::Role::Assistant,
+    };
+    push(role, blocks(message, model), mark, bytes);
+}
+
+/// Appends the bytes of an update: what others can edit for the user, what the engine itself decides as a system
+/// message. That must follow a message of the user and precede an answer, which the order of the messages ensures.
+fn append_update(message: &Message, update: &Update, mark: &mut Mark, bytes: &mut Rope) {
+    let mut texts = message.content.iter().filter_map(|block| block.as_text());
+    let facts = (!update.facts.is_empty()).then(|| texts.next()).flatten();
+    let mode = update.mode.and_then(|_| texts.next());
+    let tools = update.tools.iter().map(|tool| wire::Block::ToolAddition {
+        tool: wire::AddedTool::ToolDefinition {
+            definition: wire::Tool {
+                name: &tool.name,
+                description: &tool.description,
+                input_schema: &tool.input_schema,
+                cache_control: None,
+            },
+        },
+    });
+    push(wire::Role::User, facts.and_then(text), mark, bytes);
+    push(
+        wire::Role::System,
+        tools.chain(mode.and_then(text)),
+        mark,
+        bytes,
+    );
+}
+
+/// Appends blocks, to the open message if it has the same role.
+fn push<'a>(
+    role: wire::Role,
+    blocks: impl IntoIterator<Item = wire::Block<'a>>,
+    mark: &mut Mark,
+    bytes: &mut Rope,
+) {
+    for block in blocks {
+        if mark.open == Some(role) {
             bytes.push(b",");
         } else {
-            bytes.push(match (mark.open, message.role) {
-                (None, Role::User) => br#"{"role":"user","content":["#,
-                (None, Role::Assistant) => br#"{"role":"assistant","content":["#,
-                (Some(_), Role::User) => br#"]},{"role":"user","content":["#,
-                (Some(_), Role::Assistant) => br#"]},{"role":"assistant","content":["#,
+            if mark.open.is_some() {
+                bytes.push(b"]},");
+            }
+            bytes.push(match role {
+                wire::Role::User => br#"{"role":"user","content":["#,
+                wire::Role::Assistant => br#"{"role":"assistant","content":["#,
+                wire::Role::System => br#"{"role":"system","content":["#,
             });
-            mark.open = Some(message.role);
-            if message.role == Role::User {
+            mark.open = Some(role);
+            if role == wire::Role::User {
                 mark.breakpoints = [mark.breakpoints[1], None];
             }
         }
         bytes.push(&json(&block));
-        if message.role == Role::User {
+        if role == wire::Role::User {
             mark.breakpoints[1] = Some(bytes.len() - 1);
         }
     }

@@ -107,8 +107,26 @@ pub enum Block<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+    ToolAddition {
+        tool: AddedTool<'a>,
+    },
     #[serde(untagged)]
     Other(&'a Value),
+}
+
+/// A tool that a system message adds.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AddedTool<'a> {
+    ToolDefinition { definition: Tool<'a> },
+}
+
+/// Role of a message on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    User,
+    Assistant,
+    System,
 }
 
 impl Block<'_> {

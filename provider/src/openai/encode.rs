@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::{Effort, Message, Model, Request};
+use ah_conversation::{Continuity, Effort, Message, Model, Request};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -12,6 +12,7 @@ use super::wire;
 use crate::abilities::{Abilities, ThinkingSetting, effort_for};
 use crate::anthropic::wire::Thinking as ThinkingObject;
 use crate::encoded::Encoded;
+use crate::generation::Generation;
 use crate::http_model::RequestEncoder;
 
 /// Encodes requests to one model and caches their messages.
@@ -38,6 +39,13 @@ pub struct Additions {
 impl RequestEncoder for Encoder {
     fn model(&self) -> &Model {
         &self.model
+    }
+
+    fn continuity(&self) -> Continuity {
+        Continuity {
+            appends_tools: false,
+            binds_thinking: Generation::of(&self.model.name).binds_thinking,
+        }
     }
 
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
@@ -77,7 +85,7 @@ impl Encoder {
             head.insert("stream_options".into(), json!({"include_usage": true}));
         }
         self.add_output(request, &mut head);
-        if !request.tools.is_empty() {
+        if request.all_tools().len() > 0 {
             head.insert("tools".into(), self.tools(request));
         }
         let headers = passed_on(&self.additions, &self.quirks);
@@ -159,10 +167,9 @@ impl Encoder {
     }
 
     fn tools(&self, request: &Request) -> Value {
-        let last = request.tools.len() - 1;
+        let last = request.all_tools().len() - 1;
         let tools: Vec<_> = request
-            .tools
-            .iter()
+            .all_tools()
             .enumerate()
             .map(|(index, tool)| wire::Tool {
                 function: wire::Function {

@@ -102,7 +102,7 @@ impl Encoder {
         if !parts.is_empty() {
             head.insert("instructions".into(), parts.join("\n\n").into());
         }
-        if !request.tools.is_empty() {
+        if request.all_tools().len() > 0 {
             head.insert("tools".into(), tools(request));
         }
         let headers = passed_on(&self.additions, &self.quirks);
@@ -129,8 +129,7 @@ impl Encoder {
 
 fn tools(request: &Request) -> Value {
     let tools: Vec<_> = request
-        .tools
-        .iter()
+        .all_tools()
         .map(|tool| wire::Tool {
             name: &tool.name,
             description: &tool.description,

@@ -88,11 +88,7 @@ impl Expect {
         if let Some(expected) = &self.user {
             problems.extend(expected.unmet("the user's words", &user_text(request)));
         }
-        let offered: Vec<_> = request
-            .tools
-            .iter()
-            .map(|tool| tool.name.as_str())
-            .collect();
+        let offered: Vec<_> = request.all_tools().map(|tool| tool.name.as_str()).collect();
         for name in self
             .tools
             .iter()

@@ -67,11 +67,7 @@ impl Normalizer {
 
     /// Returns `request` in readable form.
     pub fn request(&self, request: &Request) -> RecordedRequest {
-        let names: Vec<_> = request
-            .tools
-            .iter()
-            .map(|tool| tool.name.as_str())
-            .collect();
+        let names: Vec<_> = request.all_tools().map(|tool| tool.name.as_str()).collect();
         RecordedRequest {
             system: Some(self.system(&request.system)),
             tools: Some(names.join(" ")),

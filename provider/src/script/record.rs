@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use ah_conversation::{
-    ErrorClass, EventStream, Model, Price, Provider, ProviderError, Request, RetryNotice,
-    StreamEvent,
+    Continuity, ErrorClass, EventStream, Model, Price, Provider, ProviderError, Request,
+    RetryNotice, StreamEvent,
 };
 use futures_core::Stream;
 
@@ -154,6 +154,10 @@ pub struct Recorder {
 impl Provider for Recorder {
     fn model(&self) -> &Model {
         self.inner.model()
+    }
+
+    fn continuity(&self) -> Continuity {
+        self.inner.continuity()
     }
 
     fn stream(&self, request: Request) -> EventStream {

@@ -73,6 +73,7 @@ fn request() -> Request {
     Request {
         system: Arc::from([]),
         tools: Arc::from([]),
+        added: Arc::default(),
         messages: Arc::new(vec![Arc::new(message)]),
         max_output: 100,
         thinking: Thinking::default(),

@@ -80,6 +80,7 @@ fn conversation() -> Request {
     Request {
         system: Arc::from(["You are a test.", " ", "Be brief."].map(str::to_owned)),
         tools: Arc::from([tool("read"), tool("bash")]),
+        added: Arc::default(),
         ..request(vec![
             user("Go \"on\"."),
             user(" "),

@@ -66,6 +66,7 @@ pub(crate) fn request(messages: Vec<Arc<Message>>) -> Request {
     Request {
         system: Arc::from([]),
         tools: Arc::from([]),
+        added: Arc::default(),
         messages: Arc::new(messages),
         max_output: 1_000,
         thinking: Thinking::default(),
@@ -155,6 +156,7 @@ fn a_whole_request() {
     let request = Request {
         system: Arc::from(["You help.".to_owned(), "Today.".to_owned()]),
         tools: Arc::from([tool("read"), tool("bash")]),
+        added: Arc::default(),
         sampling: Sampling {
             temperature: Some(0.5),
             ..Sampling::default()

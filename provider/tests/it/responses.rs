@@ -112,6 +112,7 @@ fn settings_of_a_request() {
             .map(str::to_owned)
             .into(),
         tools: [tool("read")].into(),
+        added: [].into(),
         thinking: Thinking::at_most(5_000),
         sampling: Sampling {
             temperature: Some(0.5),

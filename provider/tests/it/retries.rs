@@ -22,6 +22,7 @@ fn request() -> Request {
     Request {
         system: Arc::from([]),
         tools: Arc::from([]),
+        added: Arc::default(),
         messages: Arc::default(),
         max_output: 100,
         thinking: Thinking::default(),

@@ -35,6 +35,7 @@ fn request(messages: &[Message]) -> Request {
     Request {
         system: Arc::new(["You are a test.".to_owned()]),
         tools: Arc::new([tool("bash"), tool("read")]),
+        added: Arc::default(),
         messages: Arc::new(messages.iter().cloned().map(Arc::new).collect()),
         max_output: 1_000,
         thinking: Thinking::default(),

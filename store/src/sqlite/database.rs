@@ -17,7 +17,7 @@ use super::schema::CONVERSATION;
 use super::tree::Tree;
 use super::{
     Durability, Failure, calls, connect, context, events, fault, files, lease, log, messages,
-    prune, salvage, set_durability, transcript,
+    prefixes, prune, salvage, set_durability, transcript,
 };
 use crate::id::{self, uuid_of};
 use crate::notice::Notice;
@@ -219,6 +219,7 @@ impl Database {
     pub(super) fn delete(&mut self, id: &MessageId) -> Result<bool, Failure> {
         let ids = [id.clone()];
         let count = self.delete_all(&ids, |transaction| {
+            prefixes::invalidate_below(transaction, id)?;
             prune::reparent_children(transaction, id)
         })?;
         Ok(count == 1)
@@ -404,6 +405,7 @@ fn append(
                 calls::finish(connection, call, columns)?;
             }
             Record::Files(change) => files::insert(connection, change)?,
+            Record::Prefix(message, prefix) => prefixes::insert(connection, message, prefix)?,
             Record::Event(_) => {}
         }
     }

@@ -14,6 +14,8 @@
 //! - `file_steps`, `file_states`: states of files before they were changed by a run (`message_id` is its prompt) or by
 //!   a rewind to the state before the step `target`. Each content is stored once, in the first row with its SHA-256; it
 //!   is the last column, so that a search does not load contents. An index would add a page to each session.
+//! - `prefixes`: system prompt and tools as the requests of a branch begin with them, from the request that ends with
+//!   `message_id` on. Each content is stored once, in the first row with its SHA-256. Rows are never changed or removed.
 //! - `lease`: the process that writes, and its epoch.
 
 use std::fs::{self, File};
@@ -111,6 +113,9 @@ CREATE TABLE file_states (
     hash TEXT,
     content BLOB
 );
+",
+    "
+CREATE TABLE prefixes (id INTEGER PRIMARY KEY, message_id TEXT NOT NULL, hash TEXT NOT NULL, content TEXT);
 ",
 ]);
 

@@ -15,7 +15,7 @@ use rusqlite::{Connection, ToSql};
 use super::blocks::{self, BLOCK, TOOL_RESULT};
 use super::details::Details;
 use super::messages::{self, HEAD, plain_origin};
-use super::{Failure, calls};
+use super::{Failure, calls, prefixes};
 
 /// Filter for content blocks.
 enum Scope<'a> {
@@ -78,8 +78,13 @@ fn viewed(connection: &Connection, mut branch: Vec<Message>) -> Result<Transcrip
         Some(last) if last.role == Role::Assistant => calls::states(connection, &last.id)?,
         _ => HashMap::new(),
     };
+    let prefix = prefixes::last_of(connection, &branch)?;
     let branch = branch.into_iter().map(Arc::new).collect();
-    Ok(Transcript::new(branch, calls))
+    let transcript = Transcript::new(branch, calls);
+    Ok(match prefix {
+        Some((since, prefix)) => transcript.with_prefix(&since, Arc::new(prefix)),
+        None => transcript,
+    })
 }
 
 /// Returns the messages from the root to `leaf`, with content.

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{
-    Cost, Event, EventKind, Message, MessageId, OutputPage, SessionId, StoreError, Time, ToolUse,
-    ToolUseId, Usage,
+    Cost, Event, EventKind, Message, MessageId, OutputPage, PrefixBreak, SessionId, StoreError,
+    Time, ToolUse, ToolUseId, Usage,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -69,6 +69,8 @@ pub struct ApiCall {
     pub cost: Option<Cost>,
     /// Time from the request to the end in milliseconds, including retries.
     pub latency_ms: u64,
+    /// Why the request did not continue the earlier ones of its branch, if it did not.
+    pub broken: Option<PrefixBreak>,
 }
 
 impl Tree {
@@ -168,7 +170,17 @@ impl Tree {
             .iter()
             .filter_map(|head| Some((&head.message.id, head.message.response.as_ref()?)))
             .collect();
-        let calls = self.events()?.into_iter().filter_map(|event| {
+        let events = self.events()?;
+        let broken: HashMap<_, _> = events
+            .iter()
+            .filter_map(|event| match &event.kind {
+                EventKind::PrefixBroken { message_id, reason } => {
+                    Some((message_id.clone(), *reason))
+                }
+                _ => None,
+            })
+            .collect();
+        let calls = events.into_iter().filter_map(|event| {
             let EventKind::ApiCallEnd {
                 message_id,
                 input_tokens,
@@ -191,6 +203,7 @@ impl Tree {
                 cache_creation_1h_input_tokens: 0,
             };
             Some(ApiCall {
+                broken: broken.get(&message_id).copied(),
                 usage: response.map_or(reported, |response| response.usage),
                 cost: match response {
                     Some(response) => response.cost,

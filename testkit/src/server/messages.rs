@@ -1,5 +1,6 @@
 //! Messages API: the parts of a request that a scenario looks at.
 
+pub mod binding;
 pub mod history;
 pub mod stream;
 
@@ -12,6 +13,24 @@ use super::new_input::NewInput;
 pub fn answers(body: &Value) -> usize {
     let messages = list(body, "messages").iter();
     messages.filter(|it| it["role"] == "assistant").count()
+}
+
+/// Returns the beta feature that the request uses and does not name among `betas`.
+pub fn missing_beta(body: &Value, betas: &str) -> Option<&'static str> {
+    let adds_tools = list(body, "messages")
+        .iter()
+        .flat_map(|message| list(message, "content"))
+        .any(|block| block["type"] == "tool_addition");
+    let binds = !body["thinking"]["block_binding"].is_null();
+    let needed = [
+        (adds_tools, "inline-tools-2026-09-15"),
+        (binds, "thinking-binding-controls-2026-08-01"),
+    ];
+    let is_named = |beta: &str| betas.split(',').any(|named| named.trim() == beta);
+    let mut missing = needed
+        .into_iter()
+        .filter(|(is_needed, beta)| *is_needed && !is_named(beta));
+    missing.next().map(|(_, beta)| beta)
 }
 
 /// Returns the input since the last answer.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::StreamEvent;
+use ah_conversation::{Delta, StreamEvent};
 use serde_json::{Value, json};
 
+use super::messages::binding::Binding;
 use super::new_input::NewInput;
 use super::{chat, messages, responses};
 
@@ -76,6 +77,14 @@ impl Protocol {
                 "this server only answers with `stream: true`".to_owned(),
             ));
         }
+        let betas = headers.get("anthropic-beta").map_or("", String::as_str);
+        if self == Self::Messages
+            && let Some(beta) = messages::missing_beta(body, betas)
+        {
+            return Some(Refusal::invalid(format!(
+                "this request needs the `{beta}` value in the `anthropic-beta` header"
+            )));
+        }
         let checked = match self {
             Self::Messages => messages::history::check(body),
             Self::Chat => chat::history::check(body),
@@ -118,8 +127,8 @@ impl Protocol {
 
 /// Answer being streamed, in the form of its protocol.
 pub enum Stream {
-    /// Messages API, with the requested model.
-    Messages(String),
+    /// Messages API, with the requested model and what its thinking is bound to.
+    Messages(String, Option<Binding>),
     /// Chat completions.
     Chat(chat::stream::Stream),
     /// The Responses API.
@@ -131,7 +140,8 @@ impl Stream {
     pub fn new(protocol: Protocol, body: &Value) -> Self {
         match protocol {
             Protocol::Messages => {
-                Self::Messages(body["model"].as_str().unwrap_or_default().to_owned())
+                let model = body["model"].as_str().unwrap_or_default();
+                Self::Messages(model.to_owned(), Binding::of(body))
             }
             Protocol::Chat => Self::Chat(chat::stream::Stream::new(body)),
             Protocol::Responses => Self::Responses(responses::stream::Stream::new(body)),
@@ -141,7 +151,22 @@ impl Stream {
     /// Returns the bytes of `event`; `None` if the protocol has no such event.
     pub fn event(&mut self, event: &StreamEvent) -> Option<Vec<u8>> {
         match self {
-            Self::Messages(model) => messages::stream::event(event, model),
+            Self::Messages(model, binding) => {
+                let signed = match (event, binding) {
+                    (
+                        StreamEvent::Delta {
+                            index,
+                            delta: Delta::Signature(_),
+                        },
+                        Some(binding),
+                    ) => Some(StreamEvent::Delta {
+                        index: *index,
+                        delta: Delta::Signature(binding.sign()),
+                    }),
+                    _ => None,
+                };
+                messages::stream::event(signed.as_ref().unwrap_or(event), model)
+            }
             Self::Chat(stream) => stream.event(event),
             Self::Responses(stream) => stream.event(event),
         }
@@ -150,7 +175,7 @@ impl Stream {
     /// Returns the bytes of an error during the stream; `error` is in the form of the Messages API.
     pub fn failure(&mut self, error: &Value) -> Vec<u8> {
         match self {
-            Self::Messages(_) => messages::stream::failure(error),
+            Self::Messages(..) => messages::stream::failure(error),
             Self::Chat(_) => chat::stream::failure(&openai_error(error)),
             Self::Responses(stream) => stream.failure(&openai_error(error)),
         }
@@ -159,7 +184,7 @@ impl Stream {
     /// Returns the bytes of a keep-alive.
     pub fn ping(&self) -> Vec<u8> {
         match self {
-            Self::Messages(_) => messages::stream::ping(),
+            Self::Messages(..) => messages::stream::ping(),
             Self::Chat(_) | Self::Responses(_) => b": ping\n\n".to_vec(),
         }
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 fn request() -> Request {
     Request {
         system: Arc::default(),
+        added: Arc::default(),
         tools: Arc::default(),
         messages: Arc::default(),
         max_output: 1_000,

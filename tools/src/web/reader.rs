@@ -48,6 +48,7 @@ fn request(prompt: String, max_output: u64) -> Request {
     Request {
         system: Arc::new([INSTRUCTIONS.trim_end().to_owned()]),
         tools: Arc::new([]),
+        added: Arc::default(),
         messages: Arc::new(vec![Arc::new(message)]),
         max_output,
         thinking: Thinking::default(),

@@ -8,9 +8,22 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::super::json::{is_name, list};
+use super::binding;
 
 const MOST_BREAKPOINTS: usize = 4;
 const LEAST_THINKING: u64 = 1_024;
+/// Beginnings of the names of models that take system messages within the conversation.
+const WITH_SYSTEM: [&str; 9] = [
+    "claude-opus-4-8",
+    "claude-opus-5",
+    "claude-fable-5",
+    "claude-mythos-5",
+    "claude-sonnet-5-5",
+    "claude-haiku-5-5",
+    "claude-opus-6",
+    "claude-sonnet-6",
+    "claude-haiku-6",
+];
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// Returns the first error in `body`, with the vendor's text.
@@ -43,7 +56,7 @@ pub fn check(body: &Value) -> Result<(), String> {
     if thinks {
         check_last_thought(&messages)?;
     }
-    Ok(())
+    binding::check(body)
 }
 
 /// Consecutive messages of one role, which the server treats as one.
@@ -104,6 +117,10 @@ fn merged(body: &Value) -> Result<Vec<Spoken<'_>>, String> {
         let is_user = match message["role"].as_str() {
             Some("user") => true,
             Some("assistant") => false,
+            Some("system") if takes_system(body) => {
+                check_system_message(list, number)?;
+                continue;
+            }
             Some(role) => {
                 return Err(format!(
                     "messages: Unexpected role \"{role}\". Allowed roles are \"user\" or \"assistant\"."
@@ -134,6 +151,45 @@ fn merged(body: &Value) -> Result<Vec<Spoken<'_>>, String> {
         }
         Some(_) => Ok(messages),
     }
+}
+
+fn takes_system(body: &Value) -> bool {
+    let model = body["model"].as_str().unwrap_or_default();
+    WITH_SYSTEM.iter().any(|start| model.starts_with(start))
+}
+
+/// Checks place and content of a system message: behind one of the user, and before an answer or at the end.
+fn check_system_message(messages: &[Value], number: usize) -> Result<(), String> {
+    let role = |at: usize| {
+        messages
+            .get(at)
+            .and_then(|message| message["role"].as_str())
+    };
+    let follows_user = number > 0 && role(number - 1) == Some("user");
+    let precedes_answer = role(number + 1).is_none_or(|role| role == "assistant");
+    if !follows_user || !precedes_answer {
+        return Err(format!(
+            "messages.{number}: a `system` message must follow a `user` message and precede an `assistant` message"
+        ));
+    }
+    for block in blocks(number, &messages[number]["content"])? {
+        match block {
+            Block::Words(text) => check_words("messages", text)?,
+            Block::Typed("text", block) => {
+                check_words("messages", block["text"].as_str().unwrap_or_default())?;
+            }
+            Block::Typed("tool_addition", block) => {
+                let definition = &block["tool"]["definition"];
+                check_tools(&serde_json::json!({"tools": [definition]}))?;
+            }
+            Block::Typed(kind, _) => {
+                return Err(format!(
+                    "messages.{number}: `{kind}` blocks cannot be in `system` messages"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn blocks(number: usize, content: &Value) -> Result<Vec<Block<'_>>, String> {

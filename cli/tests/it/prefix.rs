@@ -1,0 +1,241 @@
+//! What a session has said stays as it was said: each request continues an earlier one, whatever changes around it, and
+//! a server that binds thinking to what stands before it never refuses one.
+
+use ah_provider::script::format::Turn;
+use ah_testkit::mcp::McpScript;
+use ah_testkit::script::{thinks, uses};
+use ah_testkit::server::Server;
+use ah_testkit::server::messages::binding::{continues, stretch};
+use serde_json::{Value, json};
+
+use crate::binary::World;
+
+/// A model that binds its thinking, and one of another kind.
+const BINDING: &str = "claude-opus-5-5";
+const OLDER: &str = "claude-opus-4-6";
+
+fn answer(text: &str) -> Turn {
+    thinks(&format!("I think of {text}"), text)
+}
+
+fn looks(text: &str) -> Turn {
+    Turn {
+        thinking: Some("I shall look.".into()),
+        text: Some(text.into()),
+        ..uses("bash", json!({"command": "true"}))
+    }
+}
+
+/// The files of a repository at a commit; git itself is not needed.
+fn commit(world: &World, digit: char) {
+    world.write(".git/HEAD", "ref: refs/heads/main\n");
+    world.write(
+        ".git/refs/heads/main",
+        format!("{}\n", digit.to_string().repeat(40)),
+    );
+}
+
+fn bodies(server: &Server) -> Vec<Value> {
+    server
+        .requests()
+        .into_iter()
+        .map(|request| request.body)
+        .collect()
+}
+
+/// Returns the text of everything that a request says after the one before, with the roles.
+fn news(server: &Server, at: usize) -> String {
+    let bodies = bodies(server);
+    stretch(&bodies[at], &bodies[at - 1])
+}
+
+/// Fails unless each request continues an earlier one, and none was refused.
+fn assert_append_only(server: &Server) {
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    let bodies = bodies(server);
+    for (at, body) in bodies.iter().enumerate().skip(1) {
+        let is_continued = bodies[..at].iter().any(|earlier| continues(body, earlier));
+        assert!(
+            is_continued,
+            "request {at} continues none before it:\n{body:#}"
+        );
+    }
+}
+
+/// Runs `prompts` one after the other, each in a process of its own, with `between` before each but the first.
+fn talk(world: &World, server: &Server, model: &str, prompts: &[&[&str]], between: impl Fn(usize)) {
+    for (at, prompt) in prompts.iter().enumerate() {
+        if at > 0 {
+            between(at);
+        }
+        let arguments = ["-m", model].into_iter().chain(prompt.iter().copied());
+        world.asking(server, arguments).run().expect(0);
+    }
+}
+
+#[test]
+fn a_commit_between_prompts_is_told_behind_what_was_said() {
+    for model in [BINDING, OLDER] {
+        for prompts in [
+            [&["one"][..], &["two"], &["three"]],
+            [&["-p", "one"], &["-p", "-c", "two"], &["-p", "-c", "three"]],
+        ] {
+            let world = World::new();
+            commit(&world, 'a');
+            let server = Server::new([looks("A"), answer("B"), answer("C"), answer("D")]);
+            talk(&world, &server, model, &prompts, |at| {
+                commit(&world, if at == 1 { 'b' } else { 'c' });
+            });
+            assert_append_only(&server);
+            let told = news(&server, 2);
+            assert!(told.contains("Git commit: bbbbbbbbb"), "{told}");
+            assert!(told.contains("user: two"), "{told}");
+            // What others can write, such as the name of a branch, never comes from the system.
+            assert!(!told.contains("system:"), "{told}");
+        }
+    }
+}
+
+#[test]
+fn changed_instructions_are_told_without_the_authority_of_the_system() {
+    for model in [BINDING, OLDER] {
+        let world = World::new();
+        world.write("AGENTS.md", "Use tabs.");
+        let server = Server::new([answer("A"), answer("B"), answer("C")]);
+        let prompts = [&["one"][..], &["two"], &["three"]];
+        talk(&world, &server, model, &prompts, |at| match at {
+            1 => {
+                world.write("AGENTS.md", "Use spaces.");
+            }
+            _ => std::fs::remove_file(world.file("AGENTS.md")).unwrap(),
+        });
+        assert_append_only(&server);
+        let [changed, gone] = [news(&server, 1), news(&server, 2)];
+        assert!(changed.contains("Use spaces."), "{changed}");
+        assert!(gone.contains("no longer applies"), "{gone}");
+        assert!(!format!("{changed}{gone}").contains("system:"), "{changed}");
+    }
+}
+
+#[test]
+fn tools_of_a_late_server_are_added_at_the_end() {
+    let world = World::new();
+    let late = McpScript::new()
+        .start("until [ -e go ]; do sleep 0.01; done\n")
+        .tool("greet")
+        .on_call("greet", "text hello");
+    let config = json!({"mcpServers": {"s": late.config()}}).to_string();
+    let server = Server::new([
+        answer("A"),
+        Turn {
+            thinking: Some("I begin.".into()),
+            ..uses("bash", json!({"command": "touch go"}))
+        },
+        Turn {
+            thinking: Some("I greet.".into()),
+            ..uses("mcp__s__greet", json!({}))
+        },
+        answer("B"),
+        Turn {
+            thinking: Some("I greet again.".into()),
+            ..uses("mcp__s__greet", json!({}))
+        },
+        answer("C"),
+    ]);
+    let with = ["--mcp-config", &config, "two"];
+    talk(
+        &world,
+        &server,
+        BINDING,
+        &[&["one"], &with, &["three"]],
+        |_| {},
+    );
+    assert_append_only(&server);
+    let bodies = bodies(&server);
+    let last = bodies.last().unwrap().to_string();
+    assert!(last.contains("tool_addition"), "{last}");
+    // The server is not there in the third process, so its tool answers that it is gone.
+    assert!(last.contains("there is no tool `mcp__s__greet`"), "{last}");
+}
+
+#[test]
+fn a_model_without_additions_gets_new_tools_at_the_beginning_and_the_break_is_declared() {
+    let world = World::new();
+    let script = McpScript::new()
+        .tool("greet")
+        .on_call("greet", "text hello");
+    let config = json!({"mcpServers": {"s": script.config()}}).to_string();
+    let server = Server::new([answer("A"), answer("B")]);
+    let with = ["-p", "-c", "--mcp-config", &config, "two"];
+    talk(&world, &server, OLDER, &[&["-p", "one"], &with], |_| {});
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    let bodies = bodies(&server);
+    assert!(bodies[1]["tools"].to_string().contains("mcp__s__greet"));
+    assert_eq!(bodies[0]["system"], bodies[1]["system"]);
+    let usage = world.ah(["usage"]).run().expect(0).stdout;
+    assert!(usage.contains("there are new tools"), "{usage}");
+}
+
+#[test]
+fn a_fork_goes_on_with_what_its_branch_began_with() {
+    let world = World::new();
+    commit(&world, 'a');
+    let server = Server::new([answer("A"), answer("B"), answer("C"), answer("D")]);
+    let prompts = [&["one"][..], &["two"], &["@1", "other two"], &["three"]];
+    talk(&world, &server, BINDING, &prompts, |at| {
+        commit(&world, ['b', 'c', 'd'][at - 1]);
+    });
+    assert_append_only(&server);
+    let bodies = bodies(&server);
+    assert_eq!(bodies[0]["system"], bodies[2]["system"]);
+    assert!(bodies[2].to_string().contains("Git commit: ccccccccc"));
+    assert!(!bodies[2].to_string().contains("Git commit: bbbbbbbbb"));
+}
+
+#[test]
+fn the_mode_is_told_by_the_system_where_the_model_takes_that() {
+    for (model, role) in [(BINDING, "system: "), (OLDER, "user: ")] {
+        let world = World::new();
+        let server = Server::new([answer("A"), answer("B"), answer("C")]);
+        let prompts = [
+            &["-p", "one"][..],
+            &["-p", "-c", "--permission-mode", "plan", "two"],
+            &["-p", "-c", "--permission-mode", "plan", "three"],
+        ];
+        talk(&world, &server, model, &prompts, |_| {});
+        assert_append_only(&server);
+        let told = news(&server, 1);
+        let expected = format!("{role}[UPDATE] The permission mode is now `plan`");
+        assert!(told.contains(&expected), "{told}");
+        assert!(!news(&server, 2).contains("[UPDATE]"));
+    }
+}
+
+#[test]
+fn another_system_prompt_by_option_is_a_declared_break() {
+    let world = World::new();
+    let server = Server::new([answer("A"), answer("B"), answer("C")]);
+    let brief = ["-p", "-c", "--append-system-prompt", "Be brief.", "two"];
+    talk(
+        &world,
+        &server,
+        BINDING,
+        &[&["-p", "one"], &brief, &["-p", "-c", "three"]],
+        |_| {},
+    );
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    let bodies = bodies(&server);
+    assert!(!continues(&bodies[1], &bodies[0]));
+    assert!(!bodies[1]["messages"].to_string().contains("I think of A"));
+    // An option that is not given again stays in force.
+    assert!(continues(&bodies[2], &bodies[1]));
+    let usage = world.ah(["usage"]).run().expect(0).stdout;
+    assert!(
+        usage.contains("the options for the system prompt changed"),
+        "{usage}"
+    );
+    let shown: Value =
+        serde_json::from_str(&world.ah(["usage", "--json"]).run().expect(0).stdout).unwrap();
+    assert_eq!(shown["calls"][1]["prefix_broken"], "options");
+    assert_eq!(shown["calls"][2]["prefix_broken"], Value::Null);
+}

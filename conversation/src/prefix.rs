@@ -1,0 +1,171 @@
+//! The beginning of a branch's requests, and what was told since.
+//!
+//! Models bind their thinking, and servers their caches, to the exact bytes before it. So the system prompt and the tools
+//! are stored when a branch makes its first request and sent unchanged from then on; whatever changes later is told in
+//! a message at the end ([`Update`]).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{PermissionMode, ToolSpec, Truncation};
+
+/// System prompt and tools of a branch, as sent with its first request.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredPrefix", into = "StoredPrefix")]
+pub struct Prefix {
+    /// Parts of the system prompt, in order.
+    pub system: Arc<[String]>,
+    /// The tools, in order.
+    pub tools: Arc<[ToolSpec]>,
+    /// The parts of the system prompt that may change, as it says them.
+    pub facts: Vec<Known>,
+    /// Digest of the texts that the user's options put into the system prompt, if there are any.
+    pub options: Option<String>,
+    /// Permission mode at the time.
+    pub mode: PermissionMode,
+    /// Why it does not continue the earlier requests of the branch; `None` if there were none.
+    pub broken: Option<PrefixBreak>,
+}
+
+/// Reason why a request does not continue the earlier ones of its branch, so that the cache and earlier thinking are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrefixBreak {
+    /// A summary replaced older messages.
+    Summary,
+    /// Another model answers.
+    Model,
+    /// The options for the system prompt are others.
+    Options,
+    /// The session goes on with the other interface, whose tools have other names.
+    Interface,
+    /// There are new tools, and the model accepts them only at the beginning of a request.
+    Tools,
+    /// `maxConversationMessages` left out older messages.
+    Trimmed,
+    /// The earlier requests were made by a version that did not store their beginning.
+    Unrecorded,
+}
+
+impl PrefixBreak {
+    /// Returns the reason in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Summary => "the conversation was summarised",
+            Self::Model => "another model answers",
+            Self::Options => "the options for the system prompt changed",
+            Self::Interface => "the session was continued through the other interface",
+            Self::Tools => "there are new tools, which this model accepts only at the beginning",
+            Self::Trimmed => "maxConversationMessages left out older messages",
+            Self::Unrecorded => "the beginning of the earlier requests is not recorded",
+        }
+    }
+}
+
+/// State of a part of the system prompt, as last told to the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// Name of the part.
+    pub name: String,
+    /// Its text, or a digest of a long one; empty if the part is gone.
+    pub value: String,
+}
+
+/// Changes told by one message ([`Origin::Update`](crate::Origin::Update)). The message's text says all of them in
+/// words, one block for each non-empty field, in the order of the fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Update {
+    /// New states of parts of the system prompt. Others can edit what they quote, so they never have the authority of
+    /// a system message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<Known>,
+    /// New permission mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
+    /// Tools that are new, or take other arguments than before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolDefinition>,
+}
+
+impl Update {
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.facts.is_empty() && self.mode.is_none() && self.tools.is_empty()
+    }
+}
+
+/// A tool as the model knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    /// Name on the wire.
+    pub name: String,
+    /// Description for the model.
+    pub description: String,
+    /// JSON Schema of the input.
+    pub input_schema: Arc<Value>,
+}
+
+impl From<&ToolSpec> for ToolDefinition {
+    fn from(spec: &ToolSpec) -> Self {
+        Self {
+            name: spec.name.clone(),
+            description: spec.description.clone(),
+            input_schema: spec.input_schema.clone(),
+        }
+    }
+}
+
+impl From<ToolDefinition> for ToolSpec {
+    fn from(tool: ToolDefinition) -> Self {
+        Self {
+            name: tool.name,
+            description: tool.description,
+            input_schema: tool.input_schema,
+            guidance: None,
+            truncation: Truncation::DEFAULT,
+            key: None,
+        }
+    }
+}
+
+/// A prefix as it is stored.
+#[derive(Serialize, Deserialize)]
+struct StoredPrefix {
+    system: Vec<String>,
+    tools: Vec<ToolDefinition>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    facts: Vec<Known>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    options: Option<String>,
+    mode: PermissionMode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    broken: Option<PrefixBreak>,
+}
+
+impl From<StoredPrefix> for Prefix {
+    fn from(stored: StoredPrefix) -> Self {
+        Self {
+            system: stored.system.into(),
+            tools: stored.tools.into_iter().map(ToolSpec::from).collect(),
+            facts: stored.facts,
+            options: stored.options,
+            mode: stored.mode,
+            broken: stored.broken,
+        }
+    }
+}
+
+impl From<Prefix> for StoredPrefix {
+    fn from(prefix: Prefix) -> Self {
+        Self {
+            system: prefix.system.to_vec(),
+            tools: prefix.tools.iter().map(ToolDefinition::from).collect(),
+            facts: prefix.facts,
+            options: prefix.options,
+            mode: prefix.mode,
+            broken: prefix.broken,
+        }
+    }
+}

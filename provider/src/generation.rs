@@ -1,0 +1,84 @@
+//! What a Claude model takes by its generation, as the vendor's documentation says (November 2026). A model that the
+//! documentation does not name yet is newer than all that it names, and takes what they take.
+
+/// Features of the Messages API that only newer models have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Generation {
+    /// Whether system messages and new tools may stand in the conversation.
+    pub takes_updates: bool,
+    /// Whether thinking is valid only behind exactly what it was written behind.
+    pub binds_thinking: bool,
+    /// Whether it thinks without being asked to, and shows its thoughts and the words between its calls only if asked to.
+    pub hides_thoughts: bool,
+}
+
+impl Generation {
+    /// Returns the features of the model `name`, which may stand behind the names of gateways.
+    pub fn of(name: &str) -> Self {
+        let name = name.rsplit(['/', '.']).next().unwrap_or_default();
+        let Some((family, version)) = parsed(name) else {
+            return Self::default();
+        };
+        let (updates, binding, hiding) = match family {
+            "opus" => ((4, 8), (5, 5), (5, 0)),
+            "sonnet" | "haiku" => ((5, 5), (5, 5), (5, 5)),
+            "fable" | "mythos" => ((5, 0), (5, 1), (5, 0)),
+            _ => return Self::default(),
+        };
+        Self {
+            takes_updates: version >= updates,
+            binds_thinking: version >= binding,
+            hides_thoughts: version >= hiding,
+        }
+    }
+}
+
+/// Returns family and version of a name like `claude-opus-5-5` or `claude-sonnet-5-20260110`.
+fn parsed(name: &str) -> Option<(&str, (u32, u32))> {
+    let mut parts = name.strip_prefix("claude-")?.split('-');
+    let family = parts.next()?;
+    let mut number = || {
+        // A longer number is a date.
+        let part = parts.next().filter(|part| part.len() <= 2)?;
+        part.parse().ok()
+    };
+    let major = number()?;
+    Some((family, (major, number().unwrap_or(0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_follow_from_family_and_version() {
+        for (name, expected) in [
+            ("claude-opus-4-7", [false, false, false]),
+            ("claude-opus-4-8", [true, false, false]),
+            ("claude-opus-5", [true, false, true]),
+            ("claude-opus-5-20260724", [true, false, true]),
+            ("claude-opus-5-5", [true, true, true]),
+            ("anthropic/claude-opus-5-5-20260922", [true, true, true]),
+            ("us.anthropic.claude-opus-5-5", [true, true, true]),
+            ("claude-opus-6", [true, true, true]),
+            ("claude-sonnet-5", [false, false, false]),
+            ("claude-sonnet-4-5-20250929", [false, false, false]),
+            ("claude-sonnet-5-5", [true, true, true]),
+            ("claude-haiku-4-5", [false, false, false]),
+            ("claude-haiku-5-5", [true, true, true]),
+            ("claude-fable-5", [true, false, true]),
+            ("claude-fable-5-2", [true, true, true]),
+            ("claude-mythos-preview", [false, false, false]),
+            ("gpt-6", [false, false, false]),
+            ("claude-3-5-sonnet", [false, false, false]),
+        ] {
+            let found = Generation::of(name);
+            let found = [
+                found.takes_updates,
+                found.binds_thinking,
+                found.hides_thoughts,
+            ];
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+}
