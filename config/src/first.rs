@@ -1,7 +1,9 @@
 //! Lookup of a setting in the layers, by precedence.
 
+use ah_conversation::Environment;
+
 use crate::layers::Layer;
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 use crate::settings::Settings;
 
 /// Layers of settings; the first one that sets a value counts.
@@ -19,5 +21,29 @@ impl First<'_> {
                 origin: layer.origin.clone(),
             })
         })
+    }
+
+    /// Returns the first of `variables` that the process has, or else the value of the first layer that has one of them
+    /// in `env`, or the setting.
+    pub(crate) fn variable_or(
+        &self,
+        of_process: &Environment,
+        variables: &[&'static str],
+        setting: impl Fn(&Settings) -> Option<String>,
+    ) -> Option<Sourced<String>> {
+        let is_set = |value: &&str| !value.trim().is_empty();
+        let found = variables.iter().find_map(|name| {
+            let value = of_process.get(name).filter(is_set)?;
+            Some(Sourced {
+                value: value.to_owned(),
+                origin: Origin::Environment(name),
+            })
+        });
+        let of_layer = |settings: &Settings| {
+            let values = variables.iter().filter_map(|name| settings.env.get(*name));
+            let value = values.map(String::as_str).find(is_set);
+            value.map(str::to_owned).or_else(|| setting(settings))
+        };
+        found.or_else(|| self.value(of_layer))
     }
 }

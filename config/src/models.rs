@@ -1,4 +1,9 @@
-//! The catalogue of models: built in, extended by the user's and the project's files.
+//! The catalogue of models: built in, extended by the lists of servers, by the user's and the project's files, and by
+//! variables.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 use ah_provider::catalog::Catalog;
 
@@ -7,9 +12,21 @@ use crate::error::Error;
 use crate::found_file;
 use crate::places::{self, SESSIONS};
 
+/// Folder with the lists of servers, in the user's folder.
+const LISTS: &str = "models";
+
+/// Variables that say which model an alias stands for; the other agent has the same.
+const ALIASES: [(&str, &str); 4] = [
+    ("fable", "ANTHROPIC_DEFAULT_FABLE_MODEL"),
+    ("opus", "ANTHROPIC_DEFAULT_OPUS_MODEL"),
+    ("sonnet", "ANTHROPIC_DEFAULT_SONNET_MODEL"),
+    ("haiku", "ANTHROPIC_DEFAULT_HAIKU_MODEL"),
+];
+
 impl Config {
-    /// Returns the catalogue: built in, then `models.json` of the user's folder, then `.ah/models.json` of a trusted
-    /// project (a price can lift a limit, an alias can redirect requests), nearest last.
+    /// Returns the catalogue: built in, then the lists of servers in `models/` of the user's folder, then `models.json`
+    /// of that folder, then `.ah/models.json` of a trusted project (a price can lift a limit, an alias can redirect
+    /// requests), nearest last, then the variables for aliases.
     ///
     /// # Errors
     ///
@@ -22,8 +39,11 @@ impl Config {
             folders.extend(project.map(|folder| folder.join(SESSIONS)));
         }
         folders.extend(self.home.clone());
-        for folder in folders.iter().rev() {
-            let path = folder.join("models.json");
+        let files = folders
+            .iter()
+            .rev()
+            .map(|folder| folder.join("models.json"));
+        for path in self.lists().into_iter().chain(files) {
             let Ok(text) = found_file::text(&path) else {
                 continue;
             };
@@ -33,9 +53,76 @@ impl Config {
                     Some(cause) => format!("{error}: {cause}"),
                     None => error.to_string(),
                 };
-                Error::failure(message).hint("`ah models --json` shows what an entry holds")
+                Error::failure(message).hint(
+                    if path.parent().is_some_and(|it| it.ends_with(LISTS)) {
+                        "`ah models --refresh` writes it anew; or delete it"
+                    } else {
+                        "`ah models --json` shows what an entry holds"
+                    },
+                )
             })?;
+        }
+        for (alias, variable) in ALIASES {
+            if let Some(name) = self.environment.get(variable) {
+                catalog.set_alias(alias, name.trim());
+            }
         }
         Ok(catalog)
     }
+
+    /// Returns the variable that says which model `alias` stands for, if it is set.
+    pub fn alias_variable(&self, alias: &str) -> Option<&'static str> {
+        let (_, variable) = ALIASES.into_iter().find(|(known, _)| *known == alias)?;
+        self.environment.get(variable).map(|_| variable)
+    }
+
+    /// Writes the list of models of `server`, in the form of a catalogue, into the user's folder; returns its path.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such folder, or it cannot be written.
+    pub fn keep_list(&self, server: &str, json: &str) -> Result<PathBuf, Error> {
+        let folder = self.lists_folder().ok_or_else(|| {
+            Error::failure("no folder for the list of models").hint("set AH_HOME or HOME")
+        })?;
+        let path = folder.join(format!("{}.json", file_name(server)));
+        write(&folder, &path, json).map_err(|error| {
+            Error::failure(format!("cannot write `{}`: {error}", path.display()))
+        })?;
+        Ok(path)
+    }
+
+    fn lists_folder(&self) -> Option<PathBuf> {
+        Some(self.home.as_ref()?.join(LISTS))
+    }
+
+    /// Returns the files with the lists of servers, by name.
+    fn lists(&self) -> Vec<PathBuf> {
+        let entries = self
+            .lists_folder()
+            .and_then(|folder| fs::read_dir(folder).ok());
+        let files = entries.into_iter().flatten().flatten();
+        let mut lists: Vec<_> = files
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|it| it == "json"))
+            .collect();
+        lists.sort();
+        lists
+    }
+}
+
+/// Returns `server` as the name of a file: settings may name a server anything.
+fn file_name(server: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let plain = |c| if is_plain(c) { c } else { '_' };
+    server.chars().map(plain).collect()
+}
+
+/// Writes a file whole or not at all.
+fn write(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
 }

@@ -14,6 +14,8 @@ pub enum Origin {
     Inline,
     /// A settings file.
     File(PathBuf),
+    /// The session that continues.
+    Session,
     /// Settings embedded in this copy of the program.
     Embedded,
     /// The program itself.
@@ -27,6 +29,7 @@ impl fmt::Display for Origin {
             Self::Environment(variable) => f.write_str(variable),
             Self::Inline => f.write_str("--settings"),
             Self::File(path) => write!(f, "{}", path.display()),
+            Self::Session => f.write_str("the session"),
             Self::Embedded => f.write_str("embedded"),
             Self::BuiltIn => f.write_str("built in"),
         }

@@ -28,6 +28,10 @@ use crate::{dot_env, mcp, places};
 
 /// Default model.
 const DEFAULT_MODEL: &str = "opus";
+/// Variables that name the model; the first that is set counts. The second is the other agent's.
+const MODEL: [&str; 2] = ["AH_MODEL", "ANTHROPIC_MODEL"];
+/// The other agent's variable for the thinking budget.
+const MAX_THINKING_TOKENS: &str = "MAX_THINKING_TOKENS";
 /// Default maximum size of a stored tool output in bytes.
 const MAX_TOOL_OUTPUT: u64 = 64 * 1024 * 1024;
 
@@ -95,6 +99,8 @@ impl Config {
             errors,
         } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
         let servers = servers(&layers);
+        // Before the variables of the settings are added, which count in the order of their files.
+        let of_process = environment.clone();
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
@@ -107,7 +113,7 @@ impl Config {
             foreign_home: folders.foreign_home,
             project_root,
             sources,
-            model: model(overrides.model.clone(), &environment, &first),
+            model: model(overrides.model.clone(), &of_process, &first),
             fallback_model: given(overrides.fallback_model.clone())
                 .or_else(|| first.value(|settings| settings.fallback_model.clone())),
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
@@ -120,8 +126,11 @@ impl Config {
                 .value(|settings| settings.max_tool_output_bytes)
                 .unwrap_or_else(|| Sourced::built_in(MAX_TOOL_OUTPUT)),
             effort: given(overrides.effort).or_else(|| first.value(|settings| settings.effort)),
-            max_thinking_tokens: given(overrides.max_thinking_tokens)
-                .or_else(|| first.value(|settings| settings.max_thinking_tokens)),
+            max_thinking_tokens: max_thinking_tokens(
+                overrides.max_thinking_tokens,
+                &of_process,
+                &first,
+            )?,
             max_output_tokens: first.value(|settings| settings.max_output_tokens),
             temperature: first.value(|settings| settings.temperature),
             top_p: first.value(|settings| settings.top_p),
@@ -219,18 +228,35 @@ fn folders(environment: &Environment, project_root: &Path) -> Folders {
     }
 }
 
-fn model(typed: Option<String>, environment: &Environment, first: &First<'_>) -> Sourced<String> {
-    let of_environment = || {
-        let value = environment.get("AH_MODEL")?.to_owned();
-        Some(Sourced {
-            value,
-            origin: Origin::Environment("AH_MODEL"),
-        })
-    };
+fn model(typed: Option<String>, of_process: &Environment, first: &First<'_>) -> Sourced<String> {
     given(typed)
-        .or_else(of_environment)
-        .or_else(|| first.value(|settings| settings.model.clone()))
+        .or_else(|| first.variable_or(of_process, &MODEL, |settings| settings.model.clone()))
         .unwrap_or_else(|| Sourced::built_in(DEFAULT_MODEL.to_owned()))
+}
+
+fn max_thinking_tokens(
+    typed: Option<u32>,
+    of_process: &Environment,
+    first: &First<'_>,
+) -> Result<Option<Sourced<u32>>, Error> {
+    let set = |settings: &Settings| Some(settings.max_thinking_tokens?.to_string());
+    let text = first.variable_or(of_process, &[MAX_THINKING_TOKENS], set);
+    let tokens = text.map(|text| {
+        let value = text.value.trim().parse().map_err(|_| {
+            let value = &text.value;
+            Error::failure(format!(
+                "{MAX_THINKING_TOKENS} is `{value}`, which is not a number of tokens"
+            ))
+        })?;
+        Ok(Sourced {
+            value,
+            origin: text.origin,
+        })
+    });
+    match given(typed) {
+        Some(typed) => Ok(Some(typed)),
+        None => tokens.transpose(),
+    }
 }
 
 fn tool_concurrency(typed: Option<Concurrency>, first: &First<'_>) -> Sourced<Concurrency> {

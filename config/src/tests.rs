@@ -13,6 +13,8 @@ use crate::overrides::Profile;
 use crate::trust::Reason;
 use crate::{Concurrency, Config, Error, Origin, Overrides, parse_rules};
 
+mod models;
+
 /// A home directory with a project in it, and a folder in the project.
 struct World {
     folder: TempDir,
@@ -256,7 +258,8 @@ fn settings_and_dot_env_add_variables_that_are_not_set() {
     let variables = ["FROM_SETTINGS", "SET", "ANTHROPIC_API_KEY", "OTHER"]
         .map(|name| config.environment.get(name));
     assert_eq!(variables, [Some("1"), Some("already"), Some("sk-1"), None]);
-    assert_eq!(config.model.origin, Origin::Environment("AH_MODEL"));
+    let settings = Origin::File(world.path("project/.ah/settings.json"));
+    assert_eq!(config.model.origin, settings);
 }
 
 #[test]

@@ -37,6 +37,8 @@ mod query;
 #[cfg(feature = "sqlite")]
 pub mod serve;
 #[cfg(feature = "sqlite")]
+mod session_model;
+#[cfg(feature = "sqlite")]
 pub mod specs;
 pub mod warn;
 

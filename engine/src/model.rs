@@ -1,13 +1,18 @@
 //! The models of a configuration, ready for requests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ah_config::{Config, Error, ErrorKind};
 use ah_conversation::{
     Clock as _, ErrorClass, Model, Models, Provider, ProviderError, Sampling, Thinking,
 };
+use ah_provider::auth::KeySource;
+use ah_provider::catalog::Catalog;
 use ah_provider::exchange::Timeouts;
 use ah_provider::fallback::Fallback;
+use ah_provider::listing::Listing;
+use ah_provider::named_server::NamedServer;
 use ah_provider::script::normalizer::Normalizer;
 use ah_provider::script::record::Recording;
 use ah_store::SystemClock;
@@ -71,6 +76,15 @@ pub(super) fn connect(
     let left_out = asking(config, &config.run.betas, |options| {
         ah_provider::left_out(name, thinking, &sampling, options)
     })?;
+    let unlisted = asking(config, &[], |options| {
+        Ok(ah_provider::unlisted(name, options))
+    })?;
+    if let Some(server) = unlisted {
+        warnings.push(format!(
+            "`{name}` is in no server's list of models; it is sent to {server} as it is; `ah models --refresh` reads \
+             the list"
+        ));
+    }
     if !left_out.is_empty() {
         let names = left_out.join("`, `");
         warnings.push(format!("{name} does not support `{names}`; ignored"));
@@ -91,6 +105,26 @@ pub(super) fn connect(
     }
 }
 
+/// Returns the names of the model servers that are set up.
+///
+/// # Errors
+///
+/// If the catalogue cannot be read.
+pub fn servers(config: &Config) -> Result<Vec<String>, Error> {
+    asking(config, &[], |options| Ok(ah_provider::configured(options)))
+}
+
+/// Asks the model server called `server` for its models.
+///
+/// # Errors
+///
+/// If the server cannot be reached or has no list.
+pub async fn list(config: &Config, server: &str) -> Result<Listing, Error> {
+    let options = Inputs::of(config)?;
+    let listed = ah_provider::list(server, &options.options(config, &[])).await;
+    listed.map_err(failure)
+}
+
 /// Returns the source of the key for the configured model, if a key is set.
 ///
 /// # Errors
@@ -107,31 +141,57 @@ pub(super) fn asking<T>(
     betas: &[String],
     ask: impl FnOnce(&ah_provider::Options<'_>) -> Result<T, ProviderError>,
 ) -> Result<T, Error> {
-    let environment = &config.environment;
-    let servers = config
-        .servers
-        .iter()
-        .map(|(name, server)| (name.clone(), server.value.clone()));
-    let answer = ask(&ah_provider::Options {
-        environment,
-        catalog: &config.catalog()?,
-        servers: &servers.collect(),
-        key_source: &|command, setting| Arc::new(KeyCommand::new(command, setting, environment)),
-        http: &ah_http::Options::from_variables(|name| environment.get(name)),
-        betas,
-        max_output: config
-            .max_output_tokens
-            .as_ref()
-            .map(|count| count.value.get()),
-        timeouts: Timeouts::default(),
-        retry: config.retry,
-        seed: SystemClock::default().now().0.unsigned_abs(),
-    });
-    answer.map_err(|error| {
-        Error::new(ErrorKind::Provider, error.to_string())
-            .maybe_hint(error.hint.clone())
-            .caused_by(error)
-    })
+    let inputs = Inputs::of(config)?;
+    ask(&inputs.options(config, betas)).map_err(failure)
+}
+
+fn failure(error: ProviderError) -> Error {
+    Error::new(ErrorKind::Provider, error.to_string())
+        .maybe_hint(error.hint.clone())
+        .caused_by(error)
+}
+
+/// What a provider is made with, as far as the configuration does not hold it in that form.
+struct Inputs {
+    catalog: Catalog,
+    servers: BTreeMap<String, NamedServer>,
+    http: ah_http::Options,
+    key_source: Box<dyn Fn(&str, &str) -> Arc<dyn KeySource>>,
+}
+
+impl Inputs {
+    fn of(config: &Config) -> Result<Self, Error> {
+        let environment = config.environment.clone();
+        let servers = config.servers.iter();
+        Ok(Self {
+            catalog: config.catalog()?,
+            servers: servers
+                .map(|(name, server)| (name.clone(), server.value.clone()))
+                .collect(),
+            http: ah_http::Options::from_variables(|name| environment.get(name)),
+            key_source: Box::new(move |command, setting| {
+                Arc::new(KeyCommand::new(command, setting, &environment))
+            }),
+        })
+    }
+
+    fn options<'a>(&'a self, config: &'a Config, betas: &'a [String]) -> ah_provider::Options<'a> {
+        ah_provider::Options {
+            environment: &config.environment,
+            catalog: &self.catalog,
+            servers: &self.servers,
+            key_source: &*self.key_source,
+            http: &self.http,
+            betas,
+            max_output: config
+                .max_output_tokens
+                .as_ref()
+                .map(|count| count.value.get()),
+            timeouts: Timeouts::default(),
+            retry: config.retry,
+            seed: SystemClock::default().now().0.unsigned_abs(),
+        }
+    }
 }
 
 /// The models known from settings and catalogue.

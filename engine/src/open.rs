@@ -1,5 +1,6 @@
 //! Opens a session: finds it, locks it and assembles its parts.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ah_agent::{Frontend, Session};
@@ -7,9 +8,9 @@ use ah_config::{Config, Error, ErrorKind};
 use ah_store::{Holder, OpenError, SessionStore};
 
 use crate::assemble::{self, SessionInputs, SessionView};
-use crate::model;
 use crate::place::SessionLocation;
 use crate::plan::SessionPlan;
+use crate::session_model::SessionModel;
 
 /// A session ready to run, its store, and what the user should know.
 pub struct Opened {
@@ -36,10 +37,19 @@ pub async fn open(
 ) -> Result<Opened, Error> {
     let mut warnings = Vec::new();
     // A model that cannot be asked must not leave an empty session behind, so it comes first.
-    let model = match &inputs.extensions.provider {
-        Some(own) => own.clone(),
-        None => model::model(config, &mut warnings)?,
+    let SessionModel {
+        provider,
+        config,
+        recorded_as,
+    } = match &inputs.extensions.provider {
+        Some(own) => SessionModel {
+            provider: own.clone(),
+            config: Cow::Borrowed(config),
+            recorded_as: None,
+        },
+        None => SessionModel::find(plan, config, &mut warnings)?,
     };
+    let config = &*config;
     let location = SessionLocation::find(plan, config)?;
     let store = match location.open() {
         Ok(store) => Arc::new(store),
@@ -47,8 +57,18 @@ pub async fn open(
         Err(OpenError::Store(error)) => return Err(error.into()),
     };
     location.prepare(&store, plan, fork_at).await?;
-    let (ports, tools, settings) =
-        assemble::session(model, &store, config, inputs, make_frontend, &mut warnings).await?;
+    if let Some(name) = recorded_as {
+        store.set_model(name).await?;
+    }
+    let (ports, tools, settings) = assemble::session(
+        provider,
+        &store,
+        config,
+        inputs,
+        make_frontend,
+        &mut warnings,
+    )
+    .await?;
     let session = Session::open(ports, tools, settings).await?;
     Ok(Opened {
         session,

@@ -38,36 +38,9 @@ impl SessionLocation {
     ///
     /// If there is no such session, several are meant, or the copy cannot be made.
     pub fn find(plan: &SessionPlan, config: &Config) -> Result<Self, Error> {
-        let sessions = sessions(config);
-        let fresh = || sessions.fresh();
-        let mut transcript = None;
-        let paths = match &plan.choice {
-            SessionChoice::New => fresh()?,
-            SessionChoice::Newest => match sessions.newest()? {
-                Some(paths) => paths,
-                None => fresh()?,
-            },
-            SessionChoice::LastUsed => sessions.last_written()?.ok_or_else(|| {
-                Error::failure("no session to resume").hint("omit `-c` or `-r` to start one")
-            })?,
-            SessionChoice::Find(wanted) => match sessions.find(wanted) {
-                Ok(paths) => paths,
-                Err(error) => {
-                    transcript = Transcript::find(wanted, config);
-                    match &transcript {
-                        Some(_) => fresh()?,
-                        None => return Err(error.into()),
-                    }
-                }
-            },
-            SessionChoice::Named(name) => match sessions.named(name)? {
-                Some(paths) => paths,
-                None => fresh()?,
-            },
-            SessionChoice::File(path) => Paths::of(config.environment.cwd().join(path)),
-        };
+        let (paths, transcript) = chosen(plan, config)?;
         let paths = if plan.fork && transcript.is_none() {
-            copy(&sessions, &paths)?
+            copy(&sessions(config), &paths)?
         } else {
             paths
         };
@@ -132,6 +105,49 @@ impl SessionLocation {
         }
         Ok(())
     }
+}
+
+/// Returns the tree of the session that `plan` chooses, if there is one already.
+pub(crate) fn existing(plan: &SessionPlan, config: &Config) -> Option<Tree> {
+    if plan.ephemeral || plan.choice == SessionChoice::New {
+        return None;
+    }
+    let (paths, transcript) = chosen(plan, config).ok()?;
+    let is_stored = transcript.is_none() && paths.database().exists();
+    is_stored.then(|| Tree::open(&paths).ok())?
+}
+
+/// The files of the session that `plan` chooses, which may be new, and the transcript to create it from.
+fn chosen(plan: &SessionPlan, config: &Config) -> Result<(Paths, Option<Transcript>), Error> {
+    let sessions = sessions(config);
+    let fresh = || sessions.fresh();
+    let mut transcript = None;
+    let paths = match &plan.choice {
+        SessionChoice::New => fresh()?,
+        SessionChoice::Newest => match sessions.newest()? {
+            Some(paths) => paths,
+            None => fresh()?,
+        },
+        SessionChoice::LastUsed => sessions.last_written()?.ok_or_else(|| {
+            Error::failure("no session to resume").hint("omit `-c` or `-r` to start one")
+        })?,
+        SessionChoice::Find(wanted) => match sessions.find(wanted) {
+            Ok(paths) => paths,
+            Err(error) => {
+                transcript = Transcript::find(wanted, config);
+                match &transcript {
+                    Some(_) => fresh()?,
+                    None => return Err(error.into()),
+                }
+            }
+        },
+        SessionChoice::Named(name) => match sessions.named(name)? {
+            Some(paths) => paths,
+            None => fresh()?,
+        },
+        SessionChoice::File(path) => Paths::of(config.environment.cwd().join(path)),
+    };
+    Ok((paths, transcript))
 }
 
 impl Transcript {

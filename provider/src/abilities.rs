@@ -97,8 +97,8 @@ impl Abilities {
         field: ThinkingField,
     ) -> EffectiveSettings<'a> {
         let (max_output, thinking) = match field {
-            ThinkingField::None => (request.max_output, None),
-            _ if !self.thinks() => (request.max_output, None),
+            ThinkingField::None => (self.allowed(request), None),
+            _ if !self.thinks() => (self.allowed(request), None),
             _ => self.output(request),
         };
         let takes_effort = match field {
@@ -160,6 +160,11 @@ impl Abilities {
         fitting.or(known.first()).copied()
     }
 
+    /// Returns the output that `request` asks for, as far as the model allows.
+    fn allowed(&self, request: &Request) -> u64 {
+        request.max_output.min(self.max_output.unwrap_or(u64::MAX))
+    }
+
     fn thinks(&self) -> bool {
         self.efforts
             .as_ref()
@@ -169,7 +174,7 @@ impl Abilities {
     /// Returns the output limit and the thinking. Thinking counts as output, so the budget is added to the limit, up to
     /// the model's own limit.
     fn output(&self, request: &Request) -> (u64, Option<ThinkingSetting>) {
-        let wanted = request.max_output;
+        let wanted = self.allowed(request);
         let settings = request.thinking;
         let budget = match (settings.budget, settings.effort) {
             (None, None) => return (wanted, None),

@@ -25,7 +25,8 @@ pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
-const KEY_HEADER: &str = "x-api-key";
+/// Usual header of the key.
+pub(crate) const KEY_HEADER: &str = "x-api-key";
 
 /// A model behind the Messages API.
 pub struct Anthropic(HttpModel<Encoder, MessageReader>);
@@ -33,10 +34,9 @@ pub struct Anthropic(HttpModel<Encoder, MessageReader>);
 impl Anthropic {
     /// A model of `server` whose requests `encoder` writes; `betas` are beta features to request.
     pub fn new(server: Server, betas: &[String], encoder: Encoder) -> Result<Self, ProviderError> {
-        let version = HeaderValue::from_static(VERSION);
-        let mut headers = HeaderMap::from_iter([(VERSION_HEADER, version)]);
         let own = encoder.betas().map(str::to_owned);
         let betas: Vec<_> = betas.iter().cloned().chain(own).collect();
+        let mut headers = version();
         if !betas.is_empty() {
             let betas = betas.join(",");
             let value = HeaderValue::from_str(&betas).map_err(|_| {
@@ -52,8 +52,13 @@ impl Anthropic {
     }
 }
 
+/// Returns the header with the version of the API.
+pub(crate) fn version() -> HeaderMap {
+    HeaderMap::from_iter([(VERSION_HEADER, HeaderValue::from_static(VERSION))])
+}
+
 /// Returns the address of the API below `base`. A version within the path is kept, since it may belong to a gateway.
-fn address(base: &str) -> String {
+pub(crate) fn address(base: &str) -> String {
     let base = base.trim().trim_end_matches('/');
     let base = base.strip_suffix("/messages").unwrap_or(base);
     let base = base.strip_suffix("/v1").unwrap_or(base);

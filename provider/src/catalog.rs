@@ -1,7 +1,8 @@
 //! The catalogue of models: aliases, limits, prices, and the origin of each entry.
 //!
-//! The built-in entries are dated and may be out of date, so files of the user in the same format add to them and
-//! override them, field by field. Reading those files is left to the caller.
+//! The built-in entries are dated and may be out of date, so files in the same format add to them and override them,
+//! field by field: the lists of servers, as [`listing`](crate::listing) makes them, and the user's own. Reading those
+//! files is left to the caller. The names of families (`opus`) are aliases of their newest models.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use ah_conversation::{Effort, Model, Price};
 use serde::Deserialize;
 
 use crate::abilities::{Abilities, ThinkingForm, USUAL_OUTPUT, Unsupported};
+use crate::family::{self, FAMILIES};
 
 const BUILT_IN: &str = include_str!("models.json");
 
@@ -143,22 +145,60 @@ impl Catalog {
         };
         self.aliases.extend(file.aliases);
         for (name, facts) in file.models {
-            self.models.entry(name).or_default().update(facts, &origin);
+            let mut entry = match (self.models.get(&name), name.split_once('/')) {
+                (Some(known), _) => known.clone(),
+                // What a server says of a model adds to what is known of the model.
+                (None, Some((server, model))) => self.entry(server, model),
+                (None, None) => ModelEntry::default(),
+            };
+            entry.update(facts, &origin);
+            self.models.insert(name, entry);
         }
         Ok(())
     }
 
-    /// Returns the model that the alias `name` stands for, or `name` itself.
-    pub fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
-        self.aliases.get(name).map_or(name, String::as_str)
+    /// Makes `alias` stand for the model `name`, whatever it stood for before.
+    pub fn set_alias(&mut self, alias: &str, name: &str) {
+        self.aliases.insert(alias.to_owned(), name.to_owned());
     }
 
-    /// Returns the entry of the model that `server` calls `name`, which is not an alias; defaults for an unknown model.
+    /// Returns the model that the alias `name` stands for, or `name` itself.
+    pub fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
+        match self.aliases.get(name) {
+            Some(model) => model,
+            None if FAMILIES.contains(&name) => self.newest(name).unwrap_or(name),
+            None => name,
+        }
+    }
+
+    /// Returns the entry of the model that `server` calls `name`, which is not an alias. An unknown model of a known
+    /// family is taken for one like the newest of the family, without a price; any other unknown model has defaults.
     pub fn entry(&self, server: &str, name: &str) -> ModelEntry {
-        self.known_as(server, name)
-            .and_then(|known| self.models.get(&known))
-            .cloned()
-            .unwrap_or_default()
+        let known = self.known_as(server, name);
+        if let Some(known) = known.and_then(|known| self.models.get(&known)) {
+            return known.clone();
+        }
+        let family = family::of(name.rsplit('/').next().unwrap_or(name));
+        let Some(newest) = family.and_then(|family| self.newest(family)) else {
+            return ModelEntry::default();
+        };
+        ModelEntry {
+            price: None,
+            long_price: None,
+            origin: format!("assumed, as {newest}"),
+            ..self.models[newest].clone()
+        }
+    }
+
+    fn newest(&self, family: &str) -> Option<&str> {
+        family::newest(family, self.models.keys().map(String::as_str))
+    }
+
+    /// Returns the servers whose entries (`SERVER/NAME`) have a model of this name.
+    pub fn servers_with<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.models
+            .keys()
+            .filter_map(move |known| known.strip_suffix(name)?.strip_suffix('/'))
     }
 
     /// Returns the model that `server` calls `name`, with its limits and prices.
@@ -199,9 +239,13 @@ impl Catalog {
 
     /// Returns all aliases with the models that they stand for.
     pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.aliases
-            .iter()
-            .map(|(alias, name)| (alias.as_str(), name.as_str()))
+        let given = self.aliases.iter();
+        let given = given.map(|(alias, name)| (alias.as_str(), name.as_str()));
+        let families = FAMILIES.into_iter().filter_map(|family| {
+            let newest = self.newest(family)?;
+            (!self.aliases.contains_key(family)).then_some((family, newest))
+        });
+        given.chain(families)
     }
 }
 
@@ -230,23 +274,36 @@ impl ModelEntry {
 mod tests {
     use super::*;
 
+    /// The names are those of the vendor's current models: when it releases one, its entry is all that has to be added.
     #[test]
-    fn aliases_and_entries_are_built_in() {
-        let catalog = Catalog::built_in();
+    fn the_name_of_a_family_stands_for_its_newest_model() {
+        let mut catalog = Catalog::built_in();
         for (name, expected) in [
-            ("opus", "claude-opus-4-6"),
-            ("sonnet", "claude-sonnet-4-5-20250929"),
-            ("haiku", "claude-haiku-4-5-20251001"),
+            ("fable", "claude-fable-5-2"),
+            ("opus", "claude-opus-5-5"),
+            ("sonnet", "claude-sonnet-5-5"),
+            ("haiku", "claude-haiku-5-5"),
+            ("mythos", "mythos"),
             ("claude-x", "claude-x"),
         ] {
             assert_eq!(catalog.resolve(name), expected);
         }
+        assert_eq!(catalog.aliases().count(), FAMILIES.len());
         for (alias, name) in catalog.aliases() {
             let entry = catalog.entry("anthropic", name);
             assert!(entry.price.is_some(), "{alias}");
-            assert_eq!(entry.origin, "built in, 2026-11-20");
+            assert_eq!(entry.origin, "built in, 2026-11-22");
         }
-        let sonnet = catalog.model("anthropic", catalog.resolve("sonnet"));
+        let list = r#"{"models": {"anthropic/claude-opus-6": {"max_output": 9}}}"#;
+        catalog.extend(list, "list").unwrap();
+        assert_eq!(catalog.resolve("opus"), "anthropic/claude-opus-6");
+        catalog.set_alias("opus", "glm-5");
+        assert_eq!(catalog.resolve("opus"), "glm-5");
+    }
+
+    #[test]
+    fn prices_and_limits_are_built_in() {
+        let sonnet = Catalog::built_in().model("anthropic", "claude-sonnet-4-5-20250929");
         let price = Price {
             input: 3_000_000,
             output: 15_000_000,
@@ -259,6 +316,31 @@ mod tests {
             (200_000, 16_384)
         );
         assert_eq!(sonnet.price, Some(price));
+    }
+
+    /// What a list says of a model adds to what is known; a model that is not known is like the last of its family.
+    #[test]
+    fn entries_of_servers_add_to_those_of_the_models() {
+        let mut catalog = Catalog::built_in();
+        let known = catalog.entry("anthropic", "claude-opus-5-5");
+        let list = r#"{"models": {
+            "litellm/claude-opus-5-5": {"context_window": 90000},
+            "litellm/team": {"max_output": 50},
+            "anthropic/claude-opus-6": {"context_window": 2000000}
+        }}"#;
+        catalog.extend(list, "list").unwrap();
+        let listed = catalog.entry("litellm", "claude-opus-5-5");
+        assert_eq!((listed.context_window, listed.price), (90_000, known.price));
+        assert_eq!(listed.abilities, known.abilities);
+        assert_eq!(catalog.entry("anthropic", "claude-opus-5-5"), known);
+        let new = catalog.entry("anthropic", "claude-opus-6");
+        assert_eq!((new.context_window, new.price), (2_000_000, None));
+        assert_eq!(new.abilities, known.abilities);
+        let unknown = catalog.entry("gateway", "anthropic/claude-haiku-7");
+        assert_eq!(unknown.price, None);
+        assert_eq!(unknown.origin, "assumed, as claude-haiku-5-5");
+        let servers: Vec<_> = catalog.servers_with("team").collect();
+        assert_eq!(servers, ["litellm"]);
     }
 
     #[test]

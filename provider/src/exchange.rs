@@ -16,6 +16,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use http_body::{Frame, SizeHint};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Client, Response, StatusCode, Url};
+use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::auth::Authorization;
@@ -26,6 +27,10 @@ use crate::failure;
 const LONGEST_ERROR_BODY: usize = 64 << 10;
 /// Timeout for reading it.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Limit of a JSON document, in bytes.
+const LONGEST_DOCUMENT: usize = 32 << 20;
+/// Timeout for a JSON document.
+const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout for the end of the response body after the end of the model's answer.
 const END_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -112,17 +117,49 @@ impl Endpoint {
         let payload_bytes = body.iter().map(|piece| piece.len() as u64).sum();
         let attempt = Attempt {
             endpoint: self.clone(),
-            body,
+            body: Some(body),
         };
         let sent = stream::once(async move { Ok(StreamEvent::Sent { payload_bytes }) });
         Box::pin(sent.chain(stream::once(attempt.open::<R>()).try_flatten()))
+    }
+
+    /// Returns the JSON document that is the answer to `body`, or to a request without a body (`GET`).
+    pub(crate) async fn fetch(&self, body: Option<Vec<Bytes>>) -> Result<Value, ProviderError> {
+        let mut endpoint = self.clone();
+        let json = HeaderValue::from_static("application/json");
+        endpoint.headers.insert(ACCEPT, json);
+        let host = endpoint.host.clone();
+        let setting_names = endpoint.setting_names.clone();
+        let attempt = Attempt { endpoint, body };
+        let answer = async {
+            let mut response = attempt.response().await?;
+            if !response.status().is_success() {
+                return Err(error_response(response, &setting_names).await);
+            }
+            let mut bytes = Vec::new();
+            let lost = |error| network(&error, &host, &setting_names);
+            while let Some(piece) = response.chunk().await.map_err(lost)? {
+                bytes.extend_from_slice(&piece);
+                if bytes.len() > LONGEST_DOCUMENT {
+                    return Err(failure::protocol("the answer is too long"));
+                }
+            }
+            serde_json::from_slice(&bytes).map_err(|error| {
+                let text = String::from_utf8_lossy(&bytes);
+                failure::unparsable(&error, &text)
+            })
+        };
+        timeout(DOCUMENT_TIMEOUT, answer)
+            .await
+            .unwrap_or_else(|_| Err(stalled(DOCUMENT_TIMEOUT)))
     }
 }
 
 /// A request that is not sent yet.
 struct Attempt {
     endpoint: Endpoint,
-    body: Vec<Bytes>,
+    /// `None` for a `GET`.
+    body: Option<Vec<Bytes>>,
 }
 
 impl Attempt {
@@ -186,10 +223,14 @@ impl Attempt {
         } = &self.endpoint;
         let mut headers = headers.clone();
         headers.extend(key);
-        client
-            .post(url.clone())
+        let request = match &self.body {
+            Some(body) => client
+                .post(url.clone())
+                .body(Body::wrap(Pieces::new(body.clone()))),
+            None => client.get(url.clone()),
+        };
+        request
             .headers(headers)
-            .body(Body::wrap(Pieces::new(self.body.clone())))
             .send()
             .await
             .map_err(|error| network(&error, host, setting_names))

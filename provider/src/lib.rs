@@ -13,8 +13,11 @@ mod encoded;
 pub mod exchange;
 pub mod failure;
 pub mod fallback;
+pub mod family;
 pub mod generation;
 pub mod http_model;
+pub mod limit;
+pub mod listing;
 pub mod named_server;
 pub mod openai;
 mod options;
@@ -31,6 +34,7 @@ use std::sync::Arc;
 use ah_conversation::{ErrorClass, Provider, ProviderError, Request, Sampling, Thinking};
 
 use self::failure::with_causes;
+use self::listing::Listing;
 pub use self::options::Options;
 use self::retry::Retrying;
 use self::route::Route;
@@ -69,11 +73,21 @@ pub fn searches(server: &str, options: &Options<'_>) -> bool {
     Route::to(server, options).is_some_and(|route| route.searches())
 }
 
-/// Returns the small model of the vendor whose server is called `server`, or `None` if none is known. A server at another
-/// address than the vendor's has none, since its models are unknown.
+/// Returns the small model of the server called `server`: the one that a variable names, or else the vendor's own. A
+/// server at another address than the vendor's has none unless a variable names it, since its models are unknown.
 pub fn small(server: &str, options: &Options<'_>) -> Option<String> {
-    let route = Route::to(server, options).filter(Route::is_of_vendor)?;
-    route.small().map(str::to_owned)
+    Route::to(server, options)?.small().map(str::to_owned)
+}
+
+/// Returns the server to which the model `name` goes although no list has it, as `SERVER (SETTING)`; `None` for a model
+/// that is known or whose name says the server.
+pub fn unlisted(name: &str, options: &Options<'_>) -> Option<String> {
+    if name.starts_with("script:") {
+        return None;
+    }
+    let found = find_route(name, options)?;
+    let setting = found.route.address_setting();
+    (!found.is_named).then(|| format!("{} ({setting})", found.route.name()))
 }
 
 /// Returns the names of the settings that are not sent to the model `name`, because it or its server does not support
@@ -100,19 +114,69 @@ pub fn left_out(
     Ok(route.left_out(name, &request))
 }
 
+/// Returns the names of the servers that are set up: those of the settings, and the known ones with an address or a key.
+pub fn configured(options: &Options<'_>) -> Vec<String> {
+    let known = ["anthropic", "litellm", "openai", "ollama"].into_iter();
+    let known = known.filter(|name| !options.servers.contains_key(*name));
+    let names = known.chain(options.servers.keys().map(String::as_str));
+    let is_configured = |name: &&str| Route::to(name, options).is_some_and(|it| it.is_configured());
+    names.filter(is_configured).map(str::to_owned).collect()
+}
+
+/// Asks the server called `server` for its models.
+pub async fn list(server: &str, options: &Options<'_>) -> Result<Listing, ProviderError> {
+    let route = Route::to(server, options).ok_or_else(|| {
+        let message = format!("no server is called `{server}`");
+        ProviderError::new(ErrorClass::InvalidRequest, message)
+    })?;
+    listing::fetch(&route).await
+}
+
+/// The server of a model.
+struct Found<'a> {
+    route: Route<'a>,
+    /// The model's name there.
+    model: &'a str,
+    /// Whether the name or a list says that the server has it.
+    is_named: bool,
+}
+
 /// The server of the model `name`, and the model's name there.
 fn route<'a>(
     name: &'a str,
     options: &'a Options<'a>,
 ) -> Result<(Route<'a>, &'a str), ProviderError> {
+    let found = find_route(name, options).ok_or_else(|| unknown_model(name, options))?;
+    Ok((found.route, found.model))
+}
+
+/// The server that the name says, or whose list has the model, or else the one that is configured for all models: users
+/// of gateways name models of other vendors.
+fn find_route<'a>(name: &'a str, options: &'a Options<'a>) -> Option<Found<'a>> {
     let name = options.catalog.resolve(name);
     let (server, model) = match name.split_once('/') {
         None if name.starts_with("claude-") => ("anthropic", name),
-        None => return Err(unknown_model(name, options)),
+        None => ("", name),
         Some(parts) => parts,
     };
-    let route = Route::to(server, options).ok_or_else(|| unknown_model(name, options))?;
-    Ok((route, model))
+    let of = |server, model, is_named| {
+        let route = Route::to(server, options)?;
+        Some(Found {
+            route,
+            model,
+            is_named,
+        })
+    };
+    let configured = route::configured(options);
+    let listing = || {
+        let servers = || options.catalog.servers_with(name);
+        let configured = configured.filter(|configured| servers().any(|it| it == *configured));
+        let found = configured.and_then(|server| of(server, name, true));
+        found.or_else(|| servers().find_map(|server| of(server, name, true)))
+    };
+    of(server, model, true)
+        .or_else(listing)
+        .or_else(|| of(configured?, name, false))
 }
 
 fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
@@ -123,7 +187,7 @@ fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
         .collect();
     ProviderError {
         hint: Some(format!(
-            "known are `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, {named}`anthropic/NAME`, \
+            "known are `fable`, `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, {named}`anthropic/NAME`, \
              `litellm/NAME`, `openai/NAME`, `openai-responses/NAME`, `ollama/NAME`, `script:PATH` and `script:demo`"
         )),
         ..ProviderError::new(

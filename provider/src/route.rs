@@ -17,6 +17,10 @@ use crate::responses::{self, Responses};
 use crate::retry::Retrying;
 use crate::server::Server;
 
+/// Variable that names the small model of the Messages API.
+const SMALL_MODEL: &str = "ANTHROPIC_SMALL_FAST_MODEL";
+/// Variable that names the model behind the alias `haiku`.
+const HAIKU_MODEL: &str = "ANTHROPIC_DEFAULT_HAIKU_MODEL";
 /// Beta for a context window of a million tokens, for Sonnet models.
 const WIDE_WINDOW: &str = "context-1m-2025-08-07";
 
@@ -173,13 +177,38 @@ impl<'a> Route<'a> {
         self.is_of_vendor() && self.api() == Api::Anthropic
     }
 
-    /// Returns the vendor's small model.
-    pub(crate) fn small(&self) -> Option<&'static str> {
+    /// Returns the small model: the one that a variable names, or else the vendor's.
+    pub(crate) fn small(&self) -> Option<&'a str> {
+        let is_vendor = self.is_of_vendor();
         match self.name {
-            "anthropic" => Some("haiku"),
-            "openai" => Some("openai/gpt-5-mini"),
-            "openai-responses" => Some("openai-responses/gpt-5-mini"),
+            "anthropic" => match self.variable(SMALL_MODEL) {
+                Some(name) => Some(name),
+                None => (is_vendor || self.variable(HAIKU_MODEL).is_some()).then_some("haiku"),
+            },
+            "openai" if is_vendor => Some("openai/gpt-5-mini"),
+            "openai-responses" if is_vendor => Some("openai-responses/gpt-5-mini"),
             _ => None,
+        }
+    }
+
+    /// Returns whether the server is set up: it is in the settings, or its address or a key is set.
+    pub(crate) fn is_configured(&self) -> bool {
+        let usual = self.usual.as_ref();
+        let has_address = usual.is_none_or(|usual| self.variable(usual.address).is_some());
+        let is_in_settings = self.options.servers.contains_key(self.name);
+        is_in_settings || has_address || matches!(self.credentials(), Ok(Some(_)))
+    }
+
+    /// Returns the name of the server.
+    pub(crate) fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Returns the name of the variable or setting that holds the address.
+    pub(crate) fn address_setting(&self) -> String {
+        match (&self.settings.base_url, &self.usual) {
+            (None, Some(usual)) => usual.address.to_owned(),
+            _ => format!("providers.{}.baseUrl", self.name),
         }
     }
 
@@ -189,13 +218,14 @@ impl<'a> Route<'a> {
         quirks.or_else(usual).unwrap_or_default()
     }
 
-    fn api(&self) -> Api {
+    /// Returns the protocol of the server.
+    pub(crate) fn api(&self) -> Api {
         let usual = self.usual.as_ref().map(|usual| usual.api);
         self.settings.api.or(usual).unwrap_or_default()
     }
 
     /// The server, and the beta that its key requires.
-    fn server(&self) -> Result<(Server, Option<&'static str>), ProviderError> {
+    pub(crate) fn server(&self) -> Result<(Server, Option<&'static str>), ProviderError> {
         let (base_url, address) = self.address()?;
         let (key, credentials, beta) = self.key(&base_url)?;
         let client =
@@ -224,7 +254,7 @@ impl<'a> Route<'a> {
 
     /// The address, and the name of the setting that holds it.
     fn address(&self) -> Result<(Cow<'_, str>, String), ProviderError> {
-        let setting = format!("providers.{}.baseUrl", self.name);
+        let setting = self.address_setting();
         if let Some(address) = &self.settings.base_url {
             return Ok((address.trim().into(), setting));
         }
@@ -235,14 +265,14 @@ impl<'a> Route<'a> {
             .variable(usual.address)
             .or(usual.default)
             .ok_or_else(|| {
-                let hint = format!("set {} to the address of the server", usual.address);
+                let hint = format!("set {setting} to the address of the server");
                 self.no_address(&hint)
             })?;
         let address = match self.name {
             "ollama" => ollama_address(address),
             _ => address.into(),
         };
-        Ok((address, usual.address.to_owned()))
+        Ok((address, setting))
     }
 
     fn no_address(&self, hint: &str) -> ProviderError {
@@ -351,13 +381,31 @@ impl<'a> Route<'a> {
         names.into_iter().map(option).collect()
     }
 
-    fn variable(&self, name: &str) -> Option<&str> {
-        self.options
-            .environment
-            .get(name)
-            .map(str::trim)
-            .filter(|value| !value.is_empty())
+    fn variable(&self, name: &str) -> Option<&'a str> {
+        variable(self.options, name)
     }
+}
+
+/// Returns the server that is configured for models whose names say none: the one of `ANTHROPIC_BASE_URL` unless that is
+/// the vendor's, else of `LITELLM_BASE_URL`, else of `OPENAI_BASE_URL`, else the only one of the settings.
+pub(crate) fn configured<'a>(options: &'a Options<'a>) -> Option<&'a str> {
+    let is_set = |server: &&str| {
+        let usual = KnownServer::of(server);
+        let is_set = usual.is_some_and(|usual| variable(options, usual.address).is_some());
+        is_set && Route::to(server, options).is_some_and(|route| !route.is_of_vendor())
+    };
+    let mut named = options.servers.keys();
+    let only = match (named.next(), named.next()) {
+        (Some(name), None) => Some(name.as_str()),
+        _ => None,
+    };
+    let known = ["anthropic", "litellm", "openai"];
+    known.into_iter().find(is_set).or(only)
+}
+
+fn variable<'a>(options: &'a Options<'a>, name: &str) -> Option<&'a str> {
+    let value = options.environment.get(name)?.trim();
+    (!value.is_empty()).then_some(value)
 }
 
 /// Converts `OLLAMA_HOST` to an address: Ollama also accepts a host alone, and `0.0.0.0` for all interfaces.

@@ -107,8 +107,8 @@ pub enum Subcommands {
     },
     /// Check the installation: version, keys, settings, sessions, terminal
     Doctor(Json),
-    /// List the known models
-    Models(Json),
+    /// List the known models, or ask the servers for theirs
+    Models(ModelsOptions),
     /// List the model's tools and their sources
     Tools(Json),
     /// List the available subagents and their sources
@@ -340,4 +340,15 @@ fn message_number(text: &str) -> Result<u32, String> {
     number
         .parse()
         .map_err(|_| "expected the number of a message, as `ah scan` lists them".to_owned())
+}
+
+/// Options of `ah models`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
+pub struct ModelsOptions {
+    /// Ask the servers that are set up for their models, and keep the lists in the user's folder
+    #[arg(long)]
+    pub refresh: bool,
+    /// Form of the output.
+    #[command(flatten)]
+    pub form: Json,
 }

@@ -51,10 +51,7 @@ fn checks(config: &Config) -> Vec<Check> {
                 std::env::consts::ARCH
             ),
         ),
-        Check::fine(
-            "model",
-            format!("{} ({})", config.model.value, config.model.origin),
-        ),
+        model(config),
     ];
     let catalogue = catalogue(config);
     // Without a valid catalogue, the required key is unknown.
@@ -72,6 +69,20 @@ fn checks(config: &Config) -> Vec<Check> {
     checks.push(sandbox());
     checks.push(git(environment));
     checks
+}
+
+/// Reports the model, with what its name stands for, and who said so.
+fn model(config: &Config) -> Check {
+    let (name, origin) = (&config.model.value, &config.model.origin);
+    let catalog = config.catalog().unwrap_or_default();
+    let text = match (catalog.resolve(name), config.alias_variable(name)) {
+        (resolved, _) if resolved == name => format!("{name} ({origin})"),
+        (resolved, None) => format!("{name} ({origin}), which is {resolved}"),
+        (resolved, Some(variable)) => {
+            format!("{name} ({origin}), which is {resolved} ({variable})")
+        }
+    };
+    Check::fine("model", text)
 }
 
 /// Checks the MCP servers. A run continues without a server that fails.

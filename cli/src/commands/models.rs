@@ -1,18 +1,81 @@
-//! `ah models`: the catalogue of models and its sources.
+//! `ah models`: the catalogue of models and its sources; asks the servers for their lists.
 
 use ah_conversation::Price;
 use ah_provider::catalog::ModelEntry;
+use jiff::Zoned;
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
 use crate::args::json::Json;
+use crate::args::subcommands::ModelsOptions;
 use crate::commands::output::{print, print_json};
 use ah_config::Config;
 use ah_config::Error;
+use ah_terminal::exit::FAILURE;
 use ah_terminal::print::count;
 use ah_terminal::print::table::{Align, table};
 
-/// Lists the known models.
-pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
+/// Lists the known models, or refreshes the lists of the servers.
+pub fn run(config: &Config, options: ModelsOptions) -> Result<u8, Error> {
+    if options.refresh {
+        refresh(config, options.form)
+    } else {
+        list(config, options.form)
+    }
+}
+
+/// Asks all servers that are set up for their models; the exit code shows whether one failed.
+fn refresh(config: &Config, form: Json) -> Result<u8, Error> {
+    let servers = ah::model::servers(config)?;
+    if servers.is_empty() {
+        return Err(Error::failure("no model server is set up")
+            .hint("set ANTHROPIC_API_KEY or LITELLM_BASE_URL, or name a server in the settings"));
+    }
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;
+    let date = Zoned::now().strftime("%Y-%m-%d").to_string();
+    let mut refreshed = Vec::new();
+    for server in &servers {
+        let kept: Result<_, Error> = runtime.block_on(async {
+            let list = ah::model::list(config, server).await?;
+            let text = format!("{:#}\n", list.to_catalogue(&date));
+            let path = config.keep_list(server, &text)?;
+            Ok((list.models.len(), path))
+        });
+        refreshed.push((server, kept));
+    }
+    // A command may have printed the key.
+    ah_process::finish_all();
+    let failed = refreshed.iter().any(|(_, kept)| kept.is_err());
+    if form.json {
+        let each = refreshed.iter().map(|(server, kept)| match kept {
+            Ok((models, path)) => json!({"server": server, "models": models, "file": path}),
+            Err(error) => json!({"server": server, "error": error.message, "hint": error.hint}),
+        });
+        print_json(&each.collect())?;
+    } else {
+        for (server, kept) in &refreshed {
+            match kept {
+                Ok((models, path)) => {
+                    print(&format!("{server}: {models} models, {}\n", path.display()))?;
+                }
+                Err(error) => report_failure(server, error),
+            }
+        }
+    }
+    Ok(if failed { FAILURE } else { 0 })
+}
+
+fn report_failure(server: &str, error: &Error) {
+    let hint = error.hint.iter().map(|hint| format!("; {hint}"));
+    ah_terminal::warn(&format!(
+        "{server}: {}{}",
+        error.message,
+        hint.collect::<String>()
+    ));
+}
+
+fn list(config: &Config, form: Json) -> Result<u8, Error> {
     let catalog = config.catalog()?;
     let models: Vec<Row<'_>> = catalog
         .models()

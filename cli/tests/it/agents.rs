@@ -295,7 +295,7 @@ fn the_main_agent_can_be_one_of_them() {
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["read", "bash"]);
-    assert_eq!(body["model"], "claude-haiku-4-5-20251001");
+    assert_eq!(body["model"], "claude-haiku-5-5");
     assert!(
         body["system"].to_string().contains("You are brief."),
         "{body}"

@@ -129,6 +129,12 @@ impl World {
             .env("TMPDIR", std::env::temp_dir())
             // Tests may run as root.
             .env("IS_SANDBOX", "1")
+            // What the screens show of limits and prices stays when a model is released.
+            .env("ANTHROPIC_DEFAULT_OPUS_MODEL", "claude-opus-4-6")
+            .env(
+                "ANTHROPIC_DEFAULT_SONNET_MODEL",
+                "claude-sonnet-4-5-20250929",
+            )
             .env(MARK, self.root.path());
         Ah {
             command,

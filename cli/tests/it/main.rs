@@ -26,6 +26,7 @@ mod library;
 mod litellm;
 mod locks;
 mod mcp;
+mod models;
 mod options;
 mod ordinary_jobs;
 mod output;

@@ -108,7 +108,7 @@ fn the_doctor_tells_whether_the_folder_is_trusted() {
         note     trust        <project> is not trusted; ignored: .ah/settings.json (providers, permissions.allow, env, trustedFolders, permissions.defaultMode), .env (ANTHROPIC_API_KEY)
                               hint: use --trust for one run, or add it to `trustedFolders` in your own settings
         ok       trust        <project> is trusted (--trust)
-        ok       models       138 known
+        ok       models       141 known
         ");
 }
 

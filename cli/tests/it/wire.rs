@@ -298,7 +298,7 @@ fn thinking_goes_back_to_the_model_that_thought_and_to_no_other() {
 claude-sonnet-4-5-20250929:
 [{"type":"thinking","thinking":"Hm.","signature":"seal-1"},{"type":"text","text":"I thought."}]
 
-claude-haiku-4-5-20251001:
+claude-haiku-5-5:
 [{"type":"text","text":"I thought."}]
 [{"type":"text","text":"Sealed."}]
 
@@ -322,7 +322,7 @@ fn options_and_settings_reach_the_request() {
         .asking(&server, ["-m", "sonnet", "go"])
         .run()
         .expect(0);
-    for model in ["opus", "haiku"] {
+    for model in ["opus", "claude-haiku-4-5-20251001"] {
         let options = ["-m", model, "-n", "--effort", "xhigh", "--tools", "", "go"];
         let ended = world.asking(&server, options).run().expect(0);
         let left_out = format!("{model} does not support `temperature`, `topP`; ignored");

@@ -45,6 +45,10 @@ impl RequestEncoder for Encoder {
         }
     }
 
+    fn abilities(&mut self) -> &mut Abilities {
+        &mut self.abilities
+    }
+
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let mut body = vec![self.head(request)];
         let model = &self.model;

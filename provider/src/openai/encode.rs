@@ -48,6 +48,10 @@ impl RequestEncoder for Encoder {
         }
     }
 
+    fn abilities(&mut self) -> &mut Abilities {
+        &mut self.abilities
+    }
+
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let head = self.head(request);
         let system = self.system(request);

@@ -37,6 +37,10 @@ impl RequestEncoder for Encoder {
         &self.model
     }
 
+    fn abilities(&mut self) -> &mut Abilities {
+        &mut self.abilities
+    }
+
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let mut body = vec![self.head(request)];
         let (model, quirks) = (&self.model, &self.quirks);

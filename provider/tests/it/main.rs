@@ -2,6 +2,8 @@
 
 mod answers;
 mod fallback;
+mod limits;
+mod listing;
 mod messages_api;
 mod openai_answers;
 mod openai_api;

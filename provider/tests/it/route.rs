@@ -48,7 +48,7 @@ fn connected_with(
     with_options(variables, servers, |options| connect(name, options))
 }
 
-fn with_options<T>(
+pub fn with_options<T>(
     variables: &[(&str, &str)],
     servers: &Value,
     ask: impl FnOnce(&Options<'_>) -> T,
@@ -367,10 +367,11 @@ fn without_a_key_the_hint_lists_configured_servers() {
     }
 }
 
-/// The small model is known only for the vendor's own server, and a provider can be made for it.
+/// The small model is the one that a variable names, or the vendor's own. A provider can be made for it.
 #[test]
-fn the_small_model_is_the_vendors_own() {
+fn the_small_model_is_the_named_one_or_the_vendors_own() {
     let gateway = json!({"openai": {"baseUrl": "http://h"}});
+    let elsewhere = ("ANTHROPIC_BASE_URL", "http://h");
     for (server, variables, servers, expected) in [
         ("anthropic", &[][..], &json!({}), Some("haiku")),
         ("openai", &[], &json!({}), Some("openai/gpt-5-mini")),
@@ -380,11 +381,18 @@ fn the_small_model_is_the_vendors_own() {
             &json!({}),
             Some("openai-responses/gpt-5-mini"),
         ),
+        ("anthropic", &[elsewhere], &json!({}), None),
         (
             "anthropic",
-            &[("ANTHROPIC_BASE_URL", "http://h")],
+            &[elsewhere, ("ANTHROPIC_SMALL_FAST_MODEL", "glm-5-air")],
             &json!({}),
-            None,
+            Some("glm-5-air"),
+        ),
+        (
+            "anthropic",
+            &[elsewhere, ("ANTHROPIC_DEFAULT_HAIKU_MODEL", "glm-5-air")],
+            &json!({}),
+            Some("haiku"),
         ),
         ("openai", &[], &gateway, None),
         ("ollama", &[], &json!({}), None),
@@ -401,8 +409,155 @@ fn the_small_model_is_the_vendors_own() {
         });
         assert_eq!(found.as_deref(), expected, "{server} {variables:?}");
         if let Some(name) = found {
-            let keys = [("ANTHROPIC_API_KEY", "k"), ("OPENAI_API_KEY", "k")];
+            let keys = [
+                ("ANTHROPIC_API_KEY", "k"),
+                ("OPENAI_API_KEY", "k"),
+                elsewhere,
+            ];
             assert!(connected(&name, &keys).is_ok(), "{name}");
         }
+    }
+}
+
+/// A name that neither says its server nor is in a list goes to the server that is configured for all models.
+#[test]
+fn a_model_that_no_list_has_goes_to_the_configured_server() {
+    let messages = ("ANTHROPIC_BASE_URL", "http://h");
+    let litellm = ("LITELLM_BASE_URL", "http://h");
+    let openai = ("OPENAI_BASE_URL", "http://h");
+    let (one, two) = (
+        json!({"gw": {"baseUrl": "http://h"}}),
+        json!({"gw": {"baseUrl": "http://h"}, "b": {"baseUrl": "http://h"}}),
+    );
+    let none = json!({});
+    let of_messages = Some("anthropic (ANTHROPIC_BASE_URL)");
+    for (name, variables, servers, model, expected) in [
+        (
+            "glm-5",
+            &[messages][..],
+            &none,
+            "anthropic:glm-5",
+            of_messages,
+        ),
+        (
+            "glm-5",
+            &[messages, litellm],
+            &two,
+            "anthropic:glm-5",
+            of_messages,
+        ),
+        (
+            "zai/glm-5",
+            &[messages],
+            &none,
+            "anthropic:zai/glm-5",
+            of_messages,
+        ),
+        (
+            "glm-5",
+            &[litellm, openai],
+            &none,
+            "litellm:glm-5",
+            Some("litellm (LITELLM_BASE_URL)"),
+        ),
+        (
+            "glm-5",
+            &[openai],
+            &none,
+            "openai:glm-5",
+            Some("openai (OPENAI_BASE_URL)"),
+        ),
+        (
+            "glm-5",
+            &[],
+            &one,
+            "gw:glm-5",
+            Some("gw (providers.gw.baseUrl)"),
+        ),
+        // The name says the server.
+        (
+            "litellm/glm-5",
+            &[messages, litellm],
+            &none,
+            "litellm:glm-5",
+            None,
+        ),
+        (
+            "claude-next",
+            &[messages],
+            &none,
+            "anthropic:claude-next",
+            None,
+        ),
+        (
+            "opus",
+            &[messages],
+            &none,
+            "anthropic:claude-opus-5-5",
+            None,
+        ),
+        ("script:demo", &[messages], &none, "script:demo", None),
+        // No server is meant for all models.
+        ("glm-5", &[], &none, "-", None),
+        ("glm-5", &[], &two, "-", None),
+        (
+            "glm-5",
+            &[("ANTHROPIC_BASE_URL", "https://api.anthropic.com")],
+            &none,
+            "-",
+            None,
+        ),
+        ("glm-5", &[("OLLAMA_HOST", "http://h")], &none, "-", None),
+    ] {
+        let keys = [("ANTHROPIC_API_KEY", "k"), ("OPENAI_API_KEY", "k")];
+        let variables: Vec<_> = variables.iter().chain(&keys).copied().collect();
+        let connected = connected_with(name, &variables, servers);
+        let shown = connected.map_or("-".to_owned(), |provider| {
+            let found = provider.model();
+            format!("{}:{}", found.provider, found.name)
+        });
+        assert_eq!(shown, model, "{name} {variables:?}");
+        let server = with_options(&variables, servers, |options| {
+            ah_provider::unlisted(name, options)
+        });
+        assert_eq!(server.as_deref(), expected, "{name} {variables:?}");
+    }
+}
+
+/// A model in the list of a server is asked for there, also without the server's name.
+#[test]
+fn a_listed_model_goes_to_its_server() {
+    let mut catalog = Catalog::built_in();
+    let list = r#"{"models": {"litellm/team": {}, "b/both": {}, "gw/both": {}, "gone/m": {}}}"#;
+    catalog.extend(list, "list").expect("a catalogue");
+    let variables = [
+        ("LITELLM_BASE_URL", "http://h"),
+        ("ANTHROPIC_BASE_URL", "http://h"),
+    ];
+    let servers = json!({"gw": {"baseUrl": "http://h"}, "b": {"baseUrl": "http://h"}});
+    for (name, expected) in [
+        ("team", "litellm"),
+        ("both", "b"),
+        ("litellm/team", "litellm"),
+        ("gone/m", "anthropic"),
+        ("m", "anthropic"),
+    ] {
+        let provider = with_options(&variables, &servers, |options| {
+            let options = Options {
+                catalog: &catalog,
+                ..*options
+            };
+            let keyed = [("ANTHROPIC_API_KEY", "k")].into_iter().chain(variables);
+            let keyed = keyed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let environment = Environment::new(keyed, PathBuf::new());
+            connect(
+                name,
+                &Options {
+                    environment: &environment,
+                    ..options
+                },
+            )
+        });
+        assert_eq!(provider.expect(name).model().provider, expected, "{name}");
     }
 }

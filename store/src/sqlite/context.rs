@@ -13,6 +13,9 @@ pub(super) const STATE: &str = "session_state";
 /// UUID of the session, if it is not the bits of its id.
 pub(super) const UUID: &str = "session_uuid";
 
+/// Model of the session, as `--model` names it.
+pub(super) const MODEL: &str = "session_model";
+
 /// Returns the value of a context key.
 pub(super) fn get(connection: &Connection, key: &str) -> Result<Option<String>, Failure> {
     let value = connection

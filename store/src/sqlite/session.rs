@@ -180,6 +180,14 @@ impl SessionStore {
         .await
     }
 
+    /// Records the model that the session continues with, as `--model` names it.
+    pub async fn set_model(&self, name: String) -> Result<(), StoreError> {
+        self.perform("cannot write", move |database| {
+            database.set_context(context::MODEL, &name)
+        })
+        .await
+    }
+
     /// Assigns the UUID by which other programs identify the session. It can be assigned once.
     pub async fn set_uuid(&self, uuid: String) -> Result<(), StoreError> {
         let given = uuid.clone();

@@ -104,6 +104,11 @@ impl Tree {
         self.at_path(context::get(&self.connection, context::NAME))
     }
 
+    /// Returns the model that the session continues with, as `--model` names it.
+    pub fn model(&self) -> Result<Option<String>, StoreError> {
+        self.at_path(context::get(&self.connection, context::MODEL))
+    }
+
     /// Returns the session's state: `idle`, `processing` or `closed`.
     pub fn state(&self) -> Result<String, StoreError> {
         let state = self.at_path(context::get(&self.connection, context::STATE))?;

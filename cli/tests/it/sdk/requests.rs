@@ -15,7 +15,7 @@ fn requests() -> [(&'static str, Value, bool); 13] {
     [
         ("initialize", json!({"hooks": null}), true),
         ("set_permission_mode", json!({"mode": "acceptEdits"}), true),
-        ("set_model", json!({"model": "haiku"}), true),
+        ("set_model", json!({"model": "claude-haiku-4-5"}), true),
         (
             "set_max_thinking_tokens",
             json!({"max_thinking_tokens": 2048}),

@@ -1,0 +1,210 @@
+//! Which model is asked: aliases, variables, lists of servers, names that no list has, and the model of a session.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::thread;
+
+use ah_testkit::script::says;
+use ah_testkit::server::Server;
+
+use crate::binary::{Ah, World};
+
+/// A server that answers every request with this document; it runs until the test ends.
+fn server_of(document: &'static str) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut lines = BufReader::new(&stream).lines();
+            while lines
+                .next()
+                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+            {}
+            let length = document.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{document}"
+            );
+        }
+    });
+    url
+}
+
+/// The binary without the names that other tests give to models.
+fn plain<'a>(world: &World, server: &Server, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
+    let ah = world.asking(server, arguments);
+    let unset = [
+        "ANTHROPIC_DEFAULT_OPUS_MODEL",
+        "ANTHROPIC_DEFAULT_SONNET_MODEL",
+    ];
+    unset.into_iter().fold(ah, |ah, name| ah.env(name, ""))
+}
+
+/// The models that a server was asked for.
+fn asked(server: &Server) -> Vec<String> {
+    let requests = server.requests();
+    let model = |body: &serde_json::Value| body["model"].as_str().unwrap().to_owned();
+    requests
+        .iter()
+        .map(|request| model(&request.body))
+        .collect()
+}
+
+#[test]
+fn aliases_stand_for_the_newest_models_unless_a_variable_says_otherwise() {
+    let world = World::new();
+    let server = Server::new(["a", "b", "c", "d", "e"].map(says));
+    for (arguments, variable) in [
+        (&["-n", "go"][..], None),
+        (&["-n", "-m", "sonnet", "go"], None),
+        (&["-n", "-m", "fable", "go"], None),
+        (
+            &["-n", "go"],
+            Some(("ANTHROPIC_DEFAULT_OPUS_MODEL", "glm-5")),
+        ),
+        (&["-n", "go"], Some(("ANTHROPIC_MODEL", "glm-6"))),
+    ] {
+        let ah = plain(&world, &server, arguments.iter().copied());
+        let ah = variable
+            .into_iter()
+            .fold(ah, |ah, (name, value)| ah.env(name, value));
+        let ended = ah.run().expect(0);
+        assert_eq!(
+            ended.stderr.contains("is in no server's list of models"),
+            variable.is_some(),
+            "{}",
+            ended.stderr
+        );
+    }
+    assert_eq!(
+        asked(&server),
+        [
+            "claude-opus-5-5",
+            "claude-sonnet-5-5",
+            "claude-fable-5-2",
+            "glm-5",
+            "glm-6"
+        ]
+    );
+}
+
+#[test]
+fn the_doctor_says_what_the_model_is_and_who_said_so() {
+    let world = World::new();
+    let server = Server::new([says("unasked")]);
+    for (variables, expected) in [
+        (&[][..], "opus (built in), which is claude-opus-5-5"),
+        (
+            &[("ANTHROPIC_DEFAULT_OPUS_MODEL", "glm-5")],
+            "opus (built in), which is glm-5 (ANTHROPIC_DEFAULT_OPUS_MODEL)",
+        ),
+        (&[("ANTHROPIC_MODEL", "glm-6")], "glm-6 (ANTHROPIC_MODEL)"),
+    ] {
+        let ah = plain(&world, &server, ["doctor"]);
+        let ah = variables
+            .iter()
+            .fold(ah, |ah, (name, value)| ah.env(name, value));
+        let page = ah.run().stdout;
+        let line = page.lines().find(|line| line.contains(" model "));
+        assert_eq!(
+            line,
+            Some(format!("ok       model        {expected}").as_str())
+        );
+    }
+}
+
+/// The list of a LiteLLM proxy: its window is that of the model, and the model is known by its name alone.
+#[test]
+fn the_lists_of_servers_are_kept_in_the_users_folder() {
+    let world = World::new();
+    let list = r#"{"data": [{"model_name": "team-smart", "model_info": {"max_input_tokens": 90000,
+        "input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6}}]}"#;
+    let url = server_of(list);
+    let refresh = |url: &str| {
+        let ah = world.ah(["models", "--refresh"]);
+        ah.env("LITELLM_BASE_URL", url)
+            .env("LITELLM_API_KEY", "k")
+            .run()
+    };
+    let path = world.home().join(".ah/models/litellm.json");
+    let ended = refresh(&url).expect(0);
+    assert_eq!(
+        ended.stdout,
+        format!("litellm: 1 models, {}\n", path.display())
+    );
+    let kept: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!(
+        kept["models"]["litellm/team-smart"]["context_window"],
+        90_000
+    );
+    assert_eq!(kept["source"], format!("{url}/v1/model/info"));
+    let listed = world.ah(["models"]).run().expect(0).stdout;
+    let line = listed
+        .lines()
+        .find(|line| line.contains("team-smart"))
+        .unwrap();
+    let words: Vec<_> = line.split_whitespace().take(5).collect();
+    assert_eq!(
+        words,
+        ["litellm/team-smart", "90.0k", "16.3k", "1.00", "2.00"]
+    );
+    // A list that cannot be had leaves the old one.
+    let ended = refresh("http://127.0.0.1:1").expect(1);
+    assert!(
+        ended
+            .stderr
+            .contains("litellm: cannot connect to 127.0.0.1:1"),
+        "{}",
+        ended.stderr
+    );
+    assert!(path.exists());
+    let ended = world.ah(["models", "--refresh"]).run().expect(1);
+    assert!(
+        ended.stderr.contains("no model server is set up"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_session_continues_with_its_model_until_another_is_named() {
+    let world = World::new();
+    let server = Server::new(["a", "b", "c", "d", "e", "f", "g"].map(says));
+    fs::create_dir_all(world.home().join(".ah")).unwrap();
+    let settings = world.home().join(".ah/settings.json");
+    fs::write(&settings, r#"{"model": "claude-of-settings"}"#).unwrap();
+    let told = "the session continues with claude-named; `--model` names another";
+    for (arguments, variable, tells) in [
+        (&["-n", "-m", "claude-named", "begin"][..], "", false),
+        (&["go on"], "", true),
+        (&["-p", "-c", "go on"], "", true),
+        (&["go on"], "claude-of-variable", false),
+        (&["-m", "claude-named", "go on"], "", false),
+        (&["-n", "begin"], "", false),
+        (&["go on"], "", false),
+    ] {
+        let ah = plain(&world, &server, arguments.iter().copied());
+        let ended = ah.env("ANTHROPIC_MODEL", variable).run().expect(0);
+        assert_eq!(
+            ended.stderr.contains(told),
+            tells,
+            "{arguments:?}: {}",
+            ended.stderr
+        );
+    }
+    assert_eq!(
+        asked(&server),
+        [
+            "claude-named",
+            "claude-named",
+            "claude-named",
+            "claude-of-variable",
+            "claude-named",
+            "claude-of-settings",
+            "claude-of-settings",
+        ]
+    );
+}

@@ -1,0 +1,96 @@
+//! The model of a session: one that was begun with a model continues with it until another is named, since another model
+//! can use neither its prompt cache nor its thinking.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ah_config::{Config, Error, Origin, Sourced};
+use ah_conversation::Provider;
+
+use crate::model;
+use crate::place::existing;
+use crate::plan::SessionPlan;
+
+/// The model of a session, ready for requests.
+pub(crate) struct SessionModel<'a> {
+    /// The model.
+    pub(crate) provider: Arc<dyn Provider>,
+    /// The configuration with that model.
+    pub(crate) config: Cow<'a, Config>,
+    /// The name to record in the session, if that has another one or none.
+    pub(crate) recorded_as: Option<String>,
+}
+
+impl<'a> SessionModel<'a> {
+    /// Returns the model of the session that `plan` chooses: the one that is named for this run, else the session's own,
+    /// else the configured one.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such model, or no key for it.
+    pub(crate) fn find(
+        plan: &SessionPlan,
+        config: &'a Config,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, Error> {
+        let own = existing(plan, config).and_then(|tree| tree.model().ok()?);
+        let configured = resolved(config)?;
+        if let Some(own) = own.as_ref().filter(|_| is_general(config)) {
+            let mut with_own = config.clone();
+            with_own.model = Sourced {
+                value: own.clone(),
+                origin: Origin::Session,
+            };
+            match model::model(&with_own, warnings) {
+                Ok(provider) => {
+                    if *own != configured && matches!(config.model.origin, Origin::File(_)) {
+                        warnings.push(format!(
+                            "the session continues with {own}; `--model` names another"
+                        ));
+                    }
+                    return Ok(Self {
+                        provider,
+                        config: Cow::Owned(with_own),
+                        recorded_as: None,
+                    });
+                }
+                Err(error) => warnings.push(format!(
+                    "the session continues with {configured}, not with {own}: {}",
+                    error.message
+                )),
+            }
+        }
+        // A scenario is for one run; a command's model is for one prompt.
+        let is_lasting = is_general(config) || is_named(config);
+        let is_new = is_lasting && own.as_ref() != Some(&configured);
+        Ok(Self {
+            provider: model::model(config, warnings)?,
+            config: Cow::Borrowed(config),
+            recorded_as: (is_new && !configured.starts_with("script:")).then_some(configured),
+        })
+    }
+}
+
+/// The configured model, without an alias: its meaning may change while the session lasts.
+fn resolved(config: &Config) -> Result<String, Error> {
+    let catalog = config.catalog()?;
+    Ok(catalog.resolve(&config.model.value).to_owned())
+}
+
+/// Whether the model is named for this run.
+fn is_named(config: &Config) -> bool {
+    let origin = &config.model.origin;
+    matches!(
+        origin,
+        Origin::CommandLine | Origin::Environment(_) | Origin::Inline
+    )
+}
+
+/// Whether the model is the one for all sessions. Any other file is that of a command or subagent.
+fn is_general(config: &Config) -> bool {
+    match &config.model.origin {
+        Origin::BuiltIn | Origin::Embedded => true,
+        Origin::File(path) => config.files.contains(path),
+        _ => false,
+    }
+}

@@ -1,0 +1,105 @@
+//! Families of Claude models: which model is the newest of its family, by the version in its name. Pure.
+
+/// Families whose names are aliases of their newest models.
+pub const FAMILIES: [&str; 4] = ["fable", "haiku", "opus", "sonnet"];
+
+/// The version in a model's name, `claude-FAMILY-VERSION[-DATE]`. Of two names with the same version, the one without a
+/// date is greater, as it is the one that the vendor documents.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Version {
+    numbers: Vec<u32>,
+    is_undated: bool,
+    date: Option<u32>,
+}
+
+/// Returns the name of the newest model of `family` among `names`, each with or without `anthropic/` before it.
+pub fn newest<'a>(family: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let versions = names.filter_map(|name| {
+        let (its_family, version) = parse(name)?;
+        (its_family == family).then_some((version, name))
+    });
+    versions.max().map(|(_, name)| name)
+}
+
+/// Returns the family in a model's name.
+pub fn of(name: &str) -> Option<&str> {
+    parse(name).map(|(family, _)| family)
+}
+
+fn parse(name: &str) -> Option<(&str, Version)> {
+    let name = name.strip_prefix("anthropic/").unwrap_or(name);
+    let mut parts = name.strip_prefix("claude-")?.split('-');
+    let family = parts.next()?;
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
+    if is_number(family) {
+        // Before the fourth generation the version stood first.
+        return None;
+    }
+    let mut numbers = Vec::new();
+    let mut date = None;
+    for part in parts {
+        let number = part.parse().ok().filter(|_| is_number(part))?;
+        match part.len() {
+            8 if date.is_none() => date = Some(number),
+            1 | 2 if date.is_none() => numbers.push(number),
+            _ => return None,
+        }
+    }
+    let version = Version {
+        is_undated: date.is_none(),
+        numbers,
+        date,
+    };
+    (!version.numbers.is_empty()).then_some((family, version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_has_the_greatest_version() {
+        for (names, expected) in [
+            (
+                &["claude-opus-4-6", "claude-opus-5", "claude-opus-4-10"][..],
+                Some("claude-opus-5"),
+            ),
+            (
+                &["claude-opus-5-5", "claude-opus-5"],
+                Some("claude-opus-5-5"),
+            ),
+            (
+                &["claude-opus-5-9", "claude-opus-5-10"],
+                Some("claude-opus-5-10"),
+            ),
+            (
+                &["claude-opus-4-5", "claude-opus-4-5-20251101"],
+                Some("claude-opus-4-5"),
+            ),
+            (
+                &["claude-opus-4-5-20250101", "claude-opus-4-5-20251101"],
+                Some("claude-opus-4-5-20251101"),
+            ),
+            (
+                &["claude-opus-4-6", "anthropic/claude-opus-6"],
+                Some("anthropic/claude-opus-6"),
+            ),
+            // Other families, other vendors' servers, previews and the names of old are no candidates.
+            (
+                &[
+                    "claude-sonnet-9",
+                    "litellm/claude-opus-9",
+                    "claude-opus-9-preview",
+                    "claude-3-opus",
+                    "claude-opus-latest",
+                    "claude-opus-20251101",
+                    "claude-opus-9-",
+                    "opus-9",
+                ],
+                None,
+            ),
+        ] {
+            assert_eq!(newest("opus", names.iter().copied()), expected, "{names:?}");
+        }
+    }
+}

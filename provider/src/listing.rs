@@ -1,0 +1,132 @@
+//! The models that a server says it has, with their limits and prices, as a catalogue. Each kind of server has a list of
+//! its own; what a list says of a model is read in [`facts`].
+
+mod facts;
+
+use ah_conversation::{ErrorClass, ProviderError};
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use crate::anthropic;
+use crate::auth::AUTHORIZATION;
+use crate::named_server::Api;
+use crate::route::Route;
+use crate::server::{Server, address};
+
+/// Most pages of a list that are read.
+const MAX_PAGES: usize = 50;
+
+/// A server's list of models.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listing {
+    /// Name of the server.
+    pub server: String,
+    /// Address of the list.
+    pub source: String,
+    /// What it says of each model, by the model's name there, in the form of a catalogue.
+    pub models: Map<String, Value>,
+}
+
+impl Listing {
+    /// Returns the list as a file of the catalogue; `date` is that of today, `YYYY-MM-DD`.
+    pub fn to_catalogue(&self, date: &str) -> Value {
+        let named =
+            |(name, facts): (&String, &Value)| (format!("{}/{name}", self.server), facts.clone());
+        let models: Map<_, _> = self.models.iter().map(named).collect();
+        json!({"source": self.source, "date": date, "models": models})
+    }
+}
+
+/// Asks the server of `route` for its models.
+pub(crate) async fn fetch(route: &Route<'_>) -> Result<Listing, ProviderError> {
+    let (server, _) = route.server()?;
+    let is_vendor = route.is_of_vendor();
+    let (source, models) = match route.api() {
+        Api::Anthropic => of_messages_api(server).await?,
+        Api::OpenAi | Api::OpenAiResponses if route.name() == "ollama" => of_ollama(server).await?,
+        Api::OpenAi | Api::OpenAiResponses => of_chat(server, is_vendor).await?,
+    };
+    if models.is_empty() {
+        let message = format!("the list of models at {source} is empty");
+        return Err(ProviderError::new(ErrorClass::Protocol, message));
+    }
+    Ok(Listing {
+        server: route.name().to_owned(),
+        source,
+        models,
+    })
+}
+
+/// The list of the Messages API, which comes in pages.
+async fn of_messages_api(server: Server) -> Result<(String, Map<String, Value>), ProviderError> {
+    let base = anthropic::address(&server.base_url).replace("/messages", "/models");
+    let mut models = Map::new();
+    let mut url = format!("{base}?limit=1000");
+    for _ in 0..MAX_PAGES {
+        let endpoint =
+            server
+                .clone()
+                .endpoint(&url, anthropic::KEY_HEADER, anthropic::version())?;
+        let page = endpoint.fetch(None).await?;
+        models.extend(facts::of_list(&page));
+        match (page["has_more"].as_bool(), page["last_id"].as_str()) {
+            (Some(true), Some(last)) => url = format!("{base}?limit=1000&after_id={last}"),
+            _ => break,
+        }
+    }
+    Ok((base, models))
+}
+
+/// The list of a server of chat completions. A gateway may be LiteLLM, whose own list has limits and prices.
+async fn of_chat(
+    server: Server,
+    is_vendor: bool,
+) -> Result<(String, Map<String, Value>), ProviderError> {
+    let base = server.base_url.trim().trim_end_matches('/');
+    let base = ["/chat/completions", "/responses"]
+        .iter()
+        .find_map(|path| base.strip_suffix(path))
+        .unwrap_or(base)
+        .to_owned();
+    if !is_vendor {
+        let url = address(&base, "model/info");
+        let endpoint = server
+            .clone()
+            .endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
+        if let Ok(list) = endpoint.fetch(None).await {
+            let models = facts::of_litellm(&list);
+            if !models.is_empty() {
+                return Ok((url, models));
+            }
+        }
+    }
+    let url = address(&base, "models");
+    let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
+    let list = endpoint.fetch(None).await?;
+    Ok((url, facts::of_list(&list)))
+}
+
+/// Ollama's list, and what it says of each model.
+async fn of_ollama(server: Server) -> Result<(String, Map<String, Value>), ProviderError> {
+    let base = server.base_url.trim().trim_end_matches('/');
+    let base = base.strip_suffix("/v1").unwrap_or(base).to_owned();
+    let source = format!("{base}/api/tags");
+    let endpoint = |url: &str| {
+        server
+            .clone()
+            .endpoint(url, AUTHORIZATION, HeaderMap::new())
+    };
+    let list = endpoint(&source)?.fetch(None).await?;
+    let show = endpoint(&format!("{base}/api/show"))?;
+    let mut models = Map::new();
+    for name in list["models"].as_array().into_iter().flatten() {
+        let Some(name) = name["name"].as_str() else {
+            continue;
+        };
+        let question = json!({"model": name}).to_string();
+        let about = show.fetch(Some(vec![Bytes::from(question)])).await?;
+        models.extend(facts::of_ollama(&about).map(|facts| (name.to_owned(), facts)));
+    }
+    Ok((source, models))
+}
