@@ -24,4 +24,15 @@ pub struct Ports {
     pub rules: Arc<dyn Rulebook>,
     /// Hooks of the session.
     pub hooks: Hooks,
+    /// Source of refused connections.
+    pub refusals: Refusals,
+}
+
+/// Returns a text for the model about the connections that the sandbox refused since the last call; it becomes part of
+/// the next result.
+pub type Refusals = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// Returns the source of a session without a sandbox.
+pub fn no_refusals() -> Refusals {
+    Arc::new(|| None)
 }

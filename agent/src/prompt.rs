@@ -20,7 +20,7 @@ pub struct Prompt<'a> {
     pub base: &'a str,
     /// Instructions for working in a project: [`CONDUCT`], or their replacement.
     pub conduct: &'a str,
-    /// The tools of the session.
+    /// The tools of the session, for the guidance that some bring.
     pub tools: &'a [ToolSpec],
     /// Instruction files of the project, the most general first.
     pub project: &'a [ProjectFile],
@@ -58,6 +58,8 @@ pub struct PromptContext<'a> {
     pub commit: Option<&'a str>,
     /// URL of the repository, without credentials.
     pub remote: Option<&'a str>,
+    /// Limits of commands and tools; empty if unknown.
+    pub sandbox: &'a str,
 }
 
 /// A part of a system prompt with its source.
@@ -81,15 +83,10 @@ impl Prompt<'_> {
 
     fn lasting(&self) -> Vec<PromptPart> {
         let mut parts = present([("system.md", self.base), ("claude.md", self.conduct)]);
-        if !self.tools.is_empty() {
-            let names: Vec<_> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
-            let text = format!("# Tools\n\nTools: {}.", names.join(", "));
-            parts.extend(present([("tools", text.as_str())]));
-        }
         for tool in self.tools {
             let guidance = tool.guidance.as_deref().unwrap_or_default().trim();
             if !guidance.is_empty() {
-                let text = format!("## {}\n\n{guidance}", tool.name);
+                let text = format!("# Tool {}\n\n{guidance}", tool.name);
                 parts.extend(present([(&*format!("tool {}", tool.name), &*text)]));
             }
         }
@@ -145,6 +142,7 @@ impl PromptContext<'_> {
             ("Git branch", self.branch),
             ("Git commit", self.commit),
             ("Git remote", self.remote),
+            ("Sandbox", Some(self.sandbox)),
         ];
         let known = lines
             .iter()
@@ -198,6 +196,7 @@ mod tests {
                 branch: Some("main"),
                 commit: None,
                 remote: None,
+                sandbox: "none",
             },
             skills: "# Skills\n",
             must_produce: Some("plan.md"),
@@ -209,11 +208,7 @@ mod tests {
 
         Work carefully.
 
-        # Tools
-
-        Tools: bash, read.
-
-        ## bash
+        # Tool bash
 
         Prefer short commands.
 
@@ -226,6 +221,7 @@ mod tests {
         Date: 2026-03-01
         Working directory: /w
         Git branch: main
+        Sandbox: none
 
         # Skills
 

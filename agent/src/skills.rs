@@ -138,25 +138,25 @@ impl Skills {
         self.skills.values()
     }
 
-    /// Returns the section of the system prompt; empty without skills.
-    pub fn layer(&self) -> String {
+    /// Returns the section of the system prompt; empty without skills. `tool` is the tool that loads a skill; without
+    /// it, the model reads the files.
+    pub fn layer(&self, tool: Option<&str>) -> String {
         let mut listed = self.iter().filter(|skill| skill.is_listed).peekable();
         if listed.peek().is_none() {
             return String::new();
         }
-        let mut layer = "# Skills\n\n\
-            Instructions for special tasks. When a task is what a description speaks of, read the file at its location \
-            before you begin. Paths in it are relative to its folder.\n\n<available_skills>\n"
-            .to_owned();
+        let how = match tool {
+            Some(tool) => format!("load it with `{tool}`"),
+            None => "read its file; paths in it are relative to its folder".to_owned(),
+        };
+        let mut layer = format!("# Skills\n\nBefore a task that fits one, {how}.\n");
         for skill in listed {
-            layer.push_str(&format!(
-                "<skill>\n<name>{}</name>\n<description>{}</description>\n<location>{}</location>\n</skill>\n",
-                skill.name,
-                escaped(&skill.description),
-                escaped(&skill.location.to_string_lossy())
-            ));
+            let description = one_line(&skill.description);
+            layer.push_str(&format!("\n- {}: {description}", skill.name));
+            if tool.is_none() {
+                layer.push_str(&format!(" ({})", skill.location.display()));
+            }
         }
-        layer.push_str("</available_skills>");
         layer
     }
 }
@@ -182,6 +182,11 @@ fn cut(text: &str, characters: usize) -> &str {
         Some((end, _)) => &text[..end],
         None => text,
     }
+}
+
+/// Returns a text without line breaks, so that it cannot pass for another entry of the list.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Escapes text for use in an XML element or attribute.

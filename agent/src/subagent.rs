@@ -102,7 +102,7 @@ impl Subagents {
         let spec = ToolSpec {
             name: name.to_owned(),
             description,
-            input_schema: Arc::new(schema()),
+            input_schema: Arc::new(schema(name)),
             guidance: None,
             truncation: Truncation::DEFAULT,
             key: Some(DisplayKey::Text("description".to_owned())),
@@ -168,20 +168,27 @@ fn is_allowed(allowed: &[String], agent: &Agent) -> bool {
             .any(|name| name.eq_ignore_ascii_case(&agent.name))
 }
 
-fn schema() -> serde_json::Value {
-    json!({
+fn schema(name: &str) -> serde_json::Value {
+    let mut schema = json!({
         "type": "object",
         "properties": {
-            "description": { "type": "string", "description": "The task in three to five words" },
-            "prompt": { "type": "string", "description": "The task, with all that is needed for it" },
-            "subagent_type": { "type": "string", "description": "The kind of subagent (default general-purpose)" },
-            "model": { "type": "string", "description": "Another model: sonnet, opus, haiku, inherit or a full name" },
-            "max_turns": { "type": "integer", "description": "How often it may ask the model" },
-            "resume": { "type": "string", "description": "The id of an earlier subagent that goes on" },
-            "run_in_background": { "type": "boolean", "description": "Go on without waiting for it" },
+            "description": { "type": "string" },
+            "prompt": { "type": "string" },
+            "subagent_type": { "type": "string" },
+            "model": { "type": "string" },
+            "max_turns": { "type": "integer" },
+            "resume": { "type": "string", "description": "Id of one to continue" },
+            "run_in_background": { "type": "boolean" },
         },
         "required": ["description", "prompt"],
-    })
+    });
+    if name == Subagents::OWN_NAME {
+        // Still accepted; definitions say it better.
+        schema["properties"]
+            .as_object_mut()
+            .and_then(|properties| properties.shift_remove("max_turns"));
+    }
+    schema
 }
 
 #[async_trait]

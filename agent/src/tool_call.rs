@@ -272,10 +272,11 @@ impl Session {
             CallPlan::Run { tool, .. } => tool.spec().truncation,
             CallPlan::Answer(_) => Truncation::DEFAULT,
         };
-        let content = match self.cut(&output.content, call) {
+        let mut content = match self.cut(&output.content, call) {
             Some(block) => vec![block],
             None => truncate(&output.content, truncation, &call.id),
         };
+        content.extend(self.refused_connections());
         let result = ToolResult {
             tool_use_id: call.id.clone(),
             tool_name: call.name.clone(),
@@ -297,6 +298,15 @@ impl Session {
         }
         self.transcript.finish_call(result);
         batch.ended += 1;
+    }
+
+    /// Returns a text about connections that the sandbox has refused meanwhile, by whatever tool: programs show a bare
+    /// error at best.
+    fn refused_connections(&self) -> Option<ResultBlock> {
+        let text = (self.ports.refusals)()?;
+        Some(ResultBlock::Text {
+            text: format!("\n[{text}]"),
+        })
     }
 
     /// Returns the beginning of an output that exceeds the configured limit; the user is told.

@@ -86,7 +86,14 @@ pub fn perform(
         Subcommands::Models(form) => models::run(config, form),
         Subcommands::Tools(form) => tools::run(config, has_person(config, options), form),
         Subcommands::Agents(form) => agents::run(config, form),
-        Subcommands::Prompt(form) => prompt::run(config, has_person(config, options), form),
+        Subcommands::Prompt { bytes, form } => {
+            let has_person = has_person(config, options);
+            if bytes {
+                prompt::bytes(config, has_person, form)
+            } else {
+                prompt::run(config, has_person, form)
+            }
+        }
         Subcommands::Mcp { action } => mcp::run(config, &action),
         Subcommands::Config { action } => config::run(config, &action),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),

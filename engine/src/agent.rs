@@ -321,6 +321,7 @@ impl AgentBuilder {
             }),
             rules: Arc::new(NoRules),
             hooks: Hooks::default(),
+            refusals: ah_agent::no_refusals(),
         };
         let session = Session::open(ports, Toolbox::new(self.tools), settings).await?;
         Ok(Agent {

@@ -30,7 +30,7 @@ pub use agents::{Main, as_main, subagents};
 use mcp::mcp_options;
 use tools::Sources;
 
-/// Maximum time that a host's request waits for MCP servers that were just started.
+/// Maximum time that a request waits for MCP servers that were just started.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Inputs of a session besides its model, its store and its configuration.
@@ -156,12 +156,13 @@ pub async fn session(
         frontend,
         rules: Arc::new(SettingsFiles::of(config)),
         hooks,
+        refusals: safety::refusals(inputs.sandbox),
     };
     Ok((ports, tools, settings))
 }
 
-/// Returns the tools including those of MCP servers, which are started here. The command line does not wait for the
-/// servers; programs expect their tools in the first request.
+/// Returns the tools including those of MCP servers, which are started here. The first request waits for them: tools
+/// that came and went with the start-up times would change the beginning of every request.
 fn with_servers(
     tools: Toolbox,
     config: &Config,
@@ -197,8 +198,7 @@ fn with_servers(
             status.name
         ));
     }
-    let patience = config.interface.pick(Duration::ZERO, PATIENCE);
-    tools.with_servers(Arc::new(servers), patience)
+    tools.with_servers(Arc::new(servers), PATIENCE)
 }
 
 fn settings(
@@ -210,7 +210,12 @@ fn settings(
 ) -> Result<SessionSettings, Error> {
     let model = provider.model();
     let wanted = &config.run.limits;
-    let (blocks, more) = system_prompt(config, tools.specs(), inputs.skills)?;
+    let (blocks, more) = system_prompt(
+        config,
+        tools.specs(),
+        inputs.skills,
+        &inputs.sandbox.summary(),
+    )?;
     warnings.extend(more);
     let system: Vec<_> = blocks
         .iter()

@@ -153,6 +153,48 @@ impl SandboxStatus {
             Self::Off | Self::Unavailable(_) => None,
         }
     }
+
+    /// Returns what commands and tools may reach, in one line for the model.
+    pub fn summary(&self) -> String {
+        let Some(confined) = self.confined() else {
+            return "none, commands have all rights of the person".to_owned();
+        };
+        let confinement = confined.sandbox.confinement();
+        let writable = confinement.grants.iter().filter(|grant| grant.access.write);
+        let writable: Vec<_> = std::iter::once("the project".to_owned())
+            .chain(writable.map(|grant| grant.path.display().to_string()))
+            .collect();
+        let list = confined.sandbox.proxy().allowlist();
+        let hosts = list
+            .tunnels
+            .iter()
+            .chain(&list.http)
+            .map(ToString::to_string);
+        let hosts = hosts.chain(list.domains.iter().map(ToString::to_string));
+        let hosts = match confinement.tier {
+            Tier::Landlock => Vec::new(),
+            Tier::Full => hosts.collect(),
+        };
+        format!(
+            "only {} and temporary folders are writable; the home directory is hidden; {}",
+            few(&writable),
+            if hosts.is_empty() {
+                "no network".to_owned()
+            } else {
+                format!("network only to {}", few(&hosts))
+            }
+        )
+    }
+}
+
+/// Returns the first words, and how many more there are.
+fn few(words: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown = words[..words.len().min(SHOWN)].join(", ");
+    match words.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// The sandbox of a run.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ah_agent::project::InstructionSources;
 use ah_agent::prompt::{CONDUCT, ProjectFile, Prompt, PromptContext, PromptPart, SYSTEM};
-use ah_agent::skills::Skills;
+use ah_agent::skills::{SkillTool, Skills};
 use ah_agent::{git, project};
 use ah_config::overrides::{PromptOptions, SystemPromptSource};
 use ah_config::{Config, Error};
@@ -17,7 +17,9 @@ use ah_conversation::{Embedded, Interface, ToolSpec};
 const SHORTEST: &str = "You are an agent that works with the tools it is given.";
 
 /// Returns the blocks of the system prompt with their parts, and warnings about the files used. A prompt given on the
-/// command line replaces all of it; appended text comes last in any case.
+/// command line replaces all of it; appended text comes last in any case. `sandbox` is the [summary] of the sandbox.
+///
+/// [summary]: crate::confinement::SandboxStatus::summary
 ///
 /// # Errors
 ///
@@ -26,6 +28,7 @@ pub fn system_prompt(
     config: &Config,
     tools: &[ToolSpec],
     skills: &Skills,
+    sandbox: &str,
 ) -> Result<(Vec<Vec<PromptPart>>, Vec<String>), Error> {
     let options = &config.run.prompt;
     let append = options.append_system_prompt.as_deref();
@@ -54,7 +57,7 @@ pub fn system_prompt(
         return Ok((blocks.collect(), Vec::new()));
     }
     let (files, warnings) = project_files(config);
-    let context = RunContext::of(config);
+    let context = RunContext::of(config, sandbox);
     let must_produce = options
         .must_produce
         .as_ref()
@@ -67,7 +70,7 @@ pub fn system_prompt(
         tools,
         project: &files,
         context: context.context(),
-        skills: &skills.layer(),
+        skills: &skills.layer(SkillTool::name_among(tools)),
         must_produce: must_produce.as_deref(),
         timeout_seconds: { config.run.limits.timeout }
             .map(|timeout| milliseconds(timeout).div_ceil(1_000)),
@@ -95,15 +98,15 @@ fn part(source: &str, text: &str) -> PromptPart {
 }
 
 /// Returns the project's instructions, and the description of place and time: a subagent's context besides its own
-/// prompt. A run with its own system prompt has no project instructions.
-pub fn surroundings(config: &Config) -> (String, String) {
+/// prompt. A run with its own system prompt has no project instructions. `sandbox` is the summary of the sandbox.
+pub fn surroundings(config: &Config, sandbox: &str) -> (String, String) {
     let is_given = config.run.prompt.system_prompt.is_some();
     let files = if is_given {
         Vec::new()
     } else {
         project_files(config).0
     };
-    let context = RunContext::of(config);
+    let context = RunContext::of(config, sandbox);
     let instructions = Prompt {
         project: &files,
         ..Prompt::default()
@@ -145,15 +148,17 @@ struct RunContext<'a> {
     repository: git::Repository,
     cwd: Cow<'a, str>,
     date: String,
+    sandbox: &'a str,
 }
 
 impl<'a> RunContext<'a> {
-    fn of(config: &'a Config) -> Self {
+    fn of(config: &'a Config, sandbox: &'a str) -> Self {
         let cwd = config.environment.cwd();
         Self {
             repository: git::repository(cwd).unwrap_or_default(),
             cwd: cwd.to_string_lossy(),
             date: jiff::Zoned::now().date().to_string(),
+            sandbox,
         }
     }
 
@@ -164,6 +169,7 @@ impl<'a> RunContext<'a> {
             branch: self.repository.branch.as_deref(),
             commit: self.repository.commit.as_deref(),
             remote: self.repository.remote.as_deref(),
+            sandbox: self.sandbox,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::Mutex;
 
 use crate::allowlist::{Allowlist, Authority, Egress};
-use crate::proxy::request::Refusal;
+use crate::proxy::request::{FORBIDDEN, Refusal};
 
 /// Answer to the question whether a host may be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl HostPolicy {
         }
         if self.allowlist.denies(to) {
             let reason = format!("{to} is denied by the settings");
-            return Err(Refusal::new("403 Forbidden", reason));
+            return Err(Refusal::new(FORBIDDEN, reason));
         }
         let asked = self.ask.get().filter(|_| !self.allowlist.is_complete);
         let Some(ask) = asked else {
@@ -113,7 +113,7 @@ impl HostPolicy {
 fn refusal(to: &Authority, egress: Egress) -> Refusal {
     let option = egress.option();
     let reason = format!("{to} is not allowed; `{option} {to}` would allow it");
-    Refusal::new("403 Forbidden", reason)
+    Refusal::new(FORBIDDEN, reason)
 }
 
 #[cfg(test)]

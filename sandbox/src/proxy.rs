@@ -7,8 +7,8 @@ pub(crate) mod request;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -28,6 +28,8 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// Largest number of simultaneous connections.
 const MOST_CONNECTIONS: usize = 256;
+/// Largest number of refusals kept until they are taken.
+const MOST_REFUSALS: usize = 16;
 const BUFFER: usize = 64 * 1024;
 
 /// Proxy of one sandbox.
@@ -35,6 +37,7 @@ const BUFFER: usize = 64 * 1024;
 pub struct Proxy {
     policy: Arc<HostPolicy>,
     free: Arc<Semaphore>,
+    refused: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
@@ -43,6 +46,7 @@ impl Proxy {
         Self {
             policy: Arc::new(HostPolicy::new(allowlist)),
             free: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+            refused: Arc::default(),
         }
     }
 
@@ -69,6 +73,20 @@ impl Proxy {
     ) -> Result<ConnectionPermit, String> {
         let permit = self.policy.authorize(to, egress).await;
         permit.map_err(|refusal| refusal.reason)
+    }
+
+    /// Returns why connections were refused since the last call: for each host a sentence with the option that would
+    /// allow it. Clients seldom show the response that says so.
+    pub fn take_refusals(&self) -> Vec<String> {
+        std::mem::take(&mut self.refused.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, refusal: &Refusal) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_forbidden = refusal.status == request::FORBIDDEN;
+        if is_forbidden && refused.len() < MOST_REFUSALS && !refused.contains(&refusal.reason) {
+            refused.push(refusal.reason.clone());
+        }
     }
 
     /// Serves connections to a TCP listener until dropped.
@@ -110,6 +128,8 @@ impl Proxy {
     /// Serves one connection. A refused request gets an HTTP error response; other errors close the connection.
     pub async fn serve(&self, mut client: impl AsyncRead + AsyncWrite + Unpin) {
         if let Err(ConnectionError::Refused(refusal)) = self.tunnel(&mut client).await {
+            // Before the client knows, so that whoever waits for its end finds the note.
+            self.note(&refusal);
             let _ = client.write_all(response(&refusal).as_bytes()).await;
             let _ = client.shutdown().await;
         }
@@ -179,7 +199,7 @@ impl Proxy {
             let reason = format!(
                 "{to} is at {address}, which is not public; `--allow-host {address}` would allow it"
             );
-            return Err(Refusal::new("403 Forbidden", reason));
+            return Err(Refusal::new(request::FORBIDDEN, reason));
         }
         let mut reason = String::new();
         for address in permitted {

@@ -99,9 +99,9 @@ pub(crate) fn require(schema: &mut Value, at: &str, name: &str) {
     }
 }
 
-/// Removes the optional property `name`.
-pub(crate) fn leave_out(schema: &mut Value, name: &str) {
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+/// Removes an optional property, which is still accepted: `name`, of the object at the JSON pointer `at`.
+pub(crate) fn leave_out(schema: &mut Value, at: &str, name: &str) {
+    if let Some(Value::Object(properties)) = schema.pointer_mut(&format!("{at}/properties")) {
         properties.shift_remove(name);
     }
 }
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(derived, expected);
         rename(&mut derived, "title", "heading");
         require(&mut derived, "", "isAll");
-        leave_out(&mut derived, "form");
+        leave_out(&mut derived, "", "form");
         let properties = expected["properties"].as_object_mut().unwrap();
         let title = properties.shift_remove("title").unwrap();
         properties.insert("heading".to_owned(), title);

@@ -120,16 +120,12 @@ pub struct Bash {
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The command to run
     command: String,
-    /// Milliseconds until it is ended, at most 600000
     timeout: Option<Count>,
-    /// What it does, in a few words
+    /// In a few words
     description: Option<String>,
-    /// Go on at once and let it run
     #[serde(default)]
     run_in_background: bool,
-    /// The job that `command` is for: `output`, `wait` or `stop`
     job: Option<String>,
 }
 
@@ -138,9 +134,9 @@ impl Bash {
     /// tool that shares them.
     pub fn new(workspace: Arc<Workspace>, shell: Shell, interface: Interface) -> Self {
         let mut schema = arguments::schema::<Arguments>();
-        if interface == Interface::AgentSdk {
-            arguments::leave_out(&mut schema, "job");
-        }
+        // People see a description only in hosts of the Agent SDKs.
+        let unused = interface.pick("description", "job");
+        arguments::leave_out(&mut schema, "", unused);
         let name = interface.pick("bash", "Bash");
         let description = describe(interface, include_str!("bash.md"));
         let spec = ToolSpec {

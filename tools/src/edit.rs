@@ -25,14 +25,10 @@ pub struct Edit(FileTool);
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The file to change
     #[serde(alias = "file_path")]
     path: String,
-    /// The text to replace
     old_string: String,
-    /// The text to put in its place
     new_string: String,
-    /// Replace every occurrence (default false)
     replace_all: Option<bool>,
 }
 

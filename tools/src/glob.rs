@@ -34,9 +34,7 @@ pub struct Glob {
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The pattern that paths have to match
     pattern: String,
-    /// The folder to look in (default: the working directory)
     path: Option<String>,
 }
 

@@ -34,46 +34,27 @@ pub struct Grep {
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The regular expression to search for
     pattern: String,
-    /// File or folder to search (default: the working directory)
     path: Option<String>,
-    /// Only files that match this, as "*.js" or "!**/vendor/**"
     glob: Option<String>,
-    /// Only files of this type, as "rust", "py" or "js"
     #[serde(rename = "type")]
     file_type: Option<String>,
-    /// What to show of the matches (default files_with_matches)
     #[serde(default)]
     output_mode: OutputMode,
-    /// Lines to show after each match, in mode content
     #[serde(rename = "-A")]
-    #[schemars(range(min = 0))]
     after: Option<Count>,
-    /// Lines to show before each match, in mode content
     #[serde(rename = "-B")]
-    #[schemars(range(min = 0))]
     before: Option<Count>,
-    /// Lines to show around each match, in mode content
     #[serde(rename = "-C", alias = "context")]
-    #[schemars(range(min = 0))]
     around: Option<Count>,
-    /// Number the lines, in mode content (default true)
     #[serde(rename = "-n")]
     numbers: Option<bool>,
-    /// Ignore case
     #[serde(rename = "-i")]
     ignore_case: Option<bool>,
-    /// Show only what matches, each match on a line of its own, in mode content
     #[serde(rename = "-o")]
     matches_only: Option<bool>,
-    /// Let a match span lines
     multiline: Option<bool>,
-    /// Show at most so many lines of output; absent or 0: all
-    #[schemars(range(min = 0))]
     head_limit: Option<Count>,
-    /// Pass over so many lines of output first
-    #[schemars(range(min = 0))]
     offset: Option<Count>,
 }
 
@@ -95,9 +76,16 @@ impl Grep {
     pub fn new(workspace: Arc<Workspace>, interface: Interface) -> Self {
         let name = interface.pick("grep", "Grep");
         let description = describe(interface, include_str!("grep.md"));
+        let mut schema = arguments::schema::<Arguments>();
+        if interface == Interface::Native {
+            // `-C` and `glob` do for these, and each costs bytes in every request.
+            for name in ["type", "-A", "-B", "-n", "-o", "offset"] {
+                arguments::leave_out(&mut schema, "", name);
+            }
+        }
         let spec = ToolSpec {
             key: Some(DisplayKey::Text("pattern".into())),
-            ..arguments::spec(name, &description, arguments::schema::<Arguments>())
+            ..arguments::spec(name, &description, schema)
         };
         Self { spec, workspace }
     }

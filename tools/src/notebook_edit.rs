@@ -25,16 +25,12 @@ pub struct NotebookEdit(FileTool);
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The notebook to change
     notebook_path: String,
-    /// The cell that is meant; with `insert` the one before
     cell_id: Option<String>,
-    /// The new source of the cell
     #[schemars(required)]
     new_source: Option<String>,
-    /// What the cell is
     cell_type: Option<CellType>,
-    /// What to do (default replace)
+    /// Default: replace
     #[serde(default)]
     edit_mode: EditMode,
 }

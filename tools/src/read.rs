@@ -43,16 +43,12 @@ pub struct Read {
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The file to read
     #[serde(alias = "file_path")]
     path: String,
-    /// First line to read, from 1
-    #[schemars(range(min = 0))]
+    /// From 1
     offset: Option<Count>,
-    /// How many lines to read; absent: all
-    #[schemars(range(min = 0))]
     limit: Option<Count>,
-    /// Pages of a PDF, as "3" or "1-5", at most 20
+    /// Of a PDF: "3" or "1-5"
     pages: Option<String>,
 }
 

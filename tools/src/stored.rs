@@ -23,11 +23,8 @@ pub struct Stored {
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The call
     tool_use_id: String,
-    /// The first line, from 1
     offset: Option<Count>,
-    /// How many lines
     limit: Option<Count>,
 }
 

@@ -24,11 +24,8 @@ pub struct TaskOutput {
 
 #[derive(Deserialize, JsonSchema)]
 struct OutputArguments {
-    /// The task
     task_id: String,
-    /// Wait for its end (default true)
     block: Option<bool>,
-    /// Milliseconds to wait at most (default 30000)
     timeout: Option<Count>,
 }
 
@@ -40,7 +37,6 @@ pub struct TaskStop {
 
 #[derive(Deserialize, JsonSchema)]
 struct StopArguments {
-    /// The task
     task_id: String,
 }
 

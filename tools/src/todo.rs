@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::arguments;
+use crate::naming::describe;
 
 /// The `todo` tool.
 pub struct Todo {
@@ -18,18 +19,15 @@ pub struct Todo {
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The whole list
     todos: Vec<TodoItem>,
 }
 
 #[derive(Debug, Clone, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TodoItem {
-    /// What is to be done: Run the tests
     #[schemars(length(min = 1))]
     content: String,
     status: TodoStatus,
-    /// How it reads meanwhile: Running the tests
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     active_form: Option<String>,
@@ -49,10 +47,12 @@ impl Todo {
         let mut schema = arguments::schema::<Arguments>();
         if interface == Interface::AgentSdk {
             arguments::require(&mut schema, "/properties/todos/items", "activeForm");
+        } else {
+            arguments::leave_out(&mut schema, "/properties/todos/items", "activeForm");
         }
         let name = interface.pick("todo", "TodoWrite");
         Self {
-            spec: arguments::spec(name, include_str!("todo.md"), schema),
+            spec: arguments::spec(name, &describe(interface, include_str!("todo.md")), schema),
         }
     }
 }

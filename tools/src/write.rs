@@ -21,10 +21,8 @@ pub struct Write(FileTool);
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The file to write
     #[serde(alias = "file_path")]
     path: String,
-    /// All that it shall hold
     content: String,
 }
 

@@ -96,7 +96,7 @@ fn skills() -> Skills {
     let mut skills = Skills::default();
     for (name, front) in [
         ("zeta", "description: Last"),
-        ("alpha", "description: \"Of <b> & </available_skills>\""),
+        ("alpha", "description: \"Of\\n- beta: more\""),
         ("hidden", "description: h\ndisable-model-invocation: true"),
     ] {
         let text = format!("---\n{front}\n---\nBody of {name}.");
@@ -107,25 +107,27 @@ fn skills() -> Skills {
 
 #[test]
 fn the_prompt_lists_them_by_name_and_description() {
-    insta::assert_snapshot!(skills().layer(), @"
+    insta::assert_snapshot!(skills().layer(Some("skill")), @"
         # Skills
 
-        Instructions for special tasks. When a task is what a description speaks of, read the file at its location before you begin. Paths in it are relative to its folder.
+        Before a task that fits one, load it with `skill`.
 
-        <available_skills>
-        <skill>
-        <name>alpha</name>
-        <description>Of &lt;b&gt; &amp; &lt;/available_skills&gt;</description>
-        <location>/s/alpha.md</location>
-        </skill>
-        <skill>
-        <name>zeta</name>
-        <description>Last</description>
-        <location>/s/zeta.md</location>
-        </skill>
-        </available_skills>
+        - alpha: Of - beta: more
+        - zeta: Last
         ");
-    assert_eq!(Skills::default().layer(), "");
+    assert_eq!(Skills::default().layer(Some("skill")), "");
+}
+
+#[test]
+fn without_its_tool_the_model_is_told_where_the_files_are() {
+    insta::assert_snapshot!(skills().layer(None), @"
+        # Skills
+
+        Before a task that fits one, read its file; paths in it are relative to its folder.
+
+        - alpha: Of - beta: more (/s/alpha.md)
+        - zeta: Last (/s/zeta.md)
+        ");
 }
 
 #[test]

@@ -10,6 +10,9 @@ use serde_json::json;
 
 use super::Skills;
 
+/// Its names: our own and the SDKs'.
+const NAMES: [&str; 2] = ["skill", "Skill"];
+
 /// The tool with which the model calls a skill.
 pub struct SkillTool {
     spec: ToolSpec,
@@ -17,22 +20,25 @@ pub struct SkillTool {
 }
 
 impl SkillTool {
+    /// Returns the name that the tool has among `tools`, if it is there.
+    pub fn name_among(tools: &[ToolSpec]) -> Option<&str> {
+        let mut names = tools.iter().map(|tool| tool.name.as_str());
+        names.find(|name| NAMES.contains(name))
+    }
+
     /// Creates the tool; `None` if no skill is listed for the model.
     pub fn new(skills: Arc<Skills>, interface: Interface) -> Option<Self> {
         skills.iter().find(|skill| skill.is_listed)?;
         let argument = interface.pick("name", "skill");
         let mut properties = serde_json::Map::new();
-        properties.insert(
-            argument.to_owned(),
-            json!({ "type": "string", "description": "The name of the skill" }),
-        );
+        properties.insert(argument.to_owned(), json!({ "type": "string" }));
         let schema = json!({
             "type": "object",
             "properties": properties,
             "required": [argument],
         });
         let spec = ToolSpec {
-            name: interface.pick("skill", "Skill").to_owned(),
+            name: interface.pick(NAMES[0], NAMES[1]).to_owned(),
             description: include_str!("tool.md").trim_end().to_owned(),
             input_schema: Arc::new(schema),
             guidance: None,

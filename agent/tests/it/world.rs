@@ -236,6 +236,7 @@ impl World {
             frontend: self.screen.clone(),
             rules: self.screen.clone(),
             hooks: Hooks::new(self.hooks.clone(), HookSession::default()),
+            refusals: ah_agent::no_refusals(),
         };
         let tools = self.tools.iter().cloned();
         let tools = Toolbox::new(tools.chain(subagents.iter().map(|it| it.clone() as _)));

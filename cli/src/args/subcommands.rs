@@ -114,7 +114,14 @@ pub enum Subcommands {
     /// List the available subagents and their sources
     Agents(Json),
     /// Print the system prompt and the sources of its parts
-    Prompt(Json),
+    Prompt {
+        /// List what each part of a request takes, in bytes
+        #[arg(long)]
+        bytes: bool,
+        /// Output form
+        #[command(flatten)]
+        form: Json,
+    },
     /// Run a command in the sandbox, or check that it works
     #[command(subcommand_required = true)]
     Sandbox {
@@ -199,7 +206,7 @@ impl Subcommands {
             Self::Models(_)
                 | Self::Tools(_)
                 | Self::Agents(_)
-                | Self::Prompt(_)
+                | Self::Prompt { .. }
                 | Self::Mcp { .. }
                 | Self::Config { .. }
         )

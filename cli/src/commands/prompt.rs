@@ -1,34 +1,28 @@
-//! `ah prompt`: prints the system prompt.
+//! `ah prompt`: prints the system prompt, or the size of each part of a request.
 
+use ah::confinement::SandboxProbe;
+use ah::instructions::system_prompt;
+use ah_agent::prompt::PromptPart;
+use ah_config::Config;
+use ah_config::Error;
+use ah_config::extensions;
+use ah_conversation::{ToolSpec, neutralise};
+use ah_terminal::print::table::{Align, table};
 use serde_json::json;
 
 use super::tools;
 use crate::args::json::Json;
 use crate::commands::output::{print, print_json};
-use ah::instructions::system_prompt;
-use ah_config::Config;
-use ah_config::Error;
-use ah_config::extensions;
-use ah_conversation::neutralise;
 
 /// Prints the system prompt part by part with sources.
 pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
-    let tools = tools::layered(config, has_person)?;
-    let specs: Vec<_> = tools
-        .iter()
-        .map(|known| known.tool.spec().clone())
-        .collect();
-    let (skills, _) = extensions::skills(config);
-    let (blocks, warnings) = system_prompt(config, &specs, &skills)?;
-    warnings
-        .iter()
-        .for_each(|warning| ah_terminal::warn(warning));
-    let parts = blocks.iter().flatten();
+    let parts = parts(config, &own_tools(config, has_person)?)?;
     if form.json {
+        let parts = parts.iter();
         let parts = parts.map(|part| json!({ "source": part.source, "text": part.text }));
         return print_json(&parts.collect());
     }
-    let parts = parts.map(|part| {
+    let parts = parts.iter().map(|part| {
         format!(
             "=== {} ===\n\n{}\n",
             neutralise(&part.source),
@@ -36,4 +30,70 @@ pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
         )
     });
     print(&parts.collect::<Vec<_>>().join("\n"))
+}
+
+/// Prints how many bytes each part of the system prompt and each tool, those of MCP servers included, take in a
+/// request.
+pub fn bytes(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
+    let mut tools = own_tools(config, has_person)?;
+    let of_servers = tools::of_servers(config)?.into_iter();
+    tools.extend(of_servers.map(|known| known.spec));
+    let parts = parts(config, &tools)?;
+    let parts = parts
+        .iter()
+        .map(|part| ("system", part.source.as_str(), json_size(&json!(part.text))));
+    let tools = tools
+        .iter()
+        .map(|spec| ("tool", spec.name.as_str(), tool_size(spec)));
+    let all: Vec<_> = parts.chain(tools).collect();
+    if form.json {
+        let all = all.iter();
+        let all =
+            all.map(|(kind, name, bytes)| json!({ "kind": kind, "name": name, "bytes": bytes }));
+        return print_json(&all.collect());
+    }
+    let sum: usize = all.iter().map(|(.., bytes)| bytes).sum();
+    let row = |kind: &str, name: &str, bytes: usize| {
+        [bytes.to_string(), kind.to_owned(), neutralise(name).into()]
+    };
+    let rows: Vec<_> = std::iter::once(["bytes", "part", ""].map(str::to_owned))
+        .chain({ all.iter() }.map(|(kind, name, bytes)| row(kind, name, *bytes)))
+        .chain([row("total", "", sum)])
+        .collect();
+    print(&table([Align::Right, Align::Left, Align::Left], &rows))
+}
+
+fn own_tools(config: &Config, has_person: bool) -> Result<Vec<ToolSpec>, Error> {
+    let tools = tools::layered(config, has_person)?;
+    Ok({ tools.iter() }
+        .map(|known| known.tool.spec().clone())
+        .collect())
+}
+
+/// Returns the parts of the system prompt, and prints warnings about them.
+fn parts(config: &Config, tools: &[ToolSpec]) -> Result<Vec<PromptPart>, Error> {
+    let (skills, _) = extensions::skills(config);
+    let mut warnings = Vec::new();
+    let sandbox = SandboxProbe::begin(config, &mut warnings)?
+        .status()
+        .summary();
+    let (blocks, more) = system_prompt(config, tools, &skills, &sandbox)?;
+    warnings
+        .iter()
+        .chain(&more)
+        .for_each(|warning| ah_terminal::warn(warning));
+    Ok(blocks.into_iter().flatten().collect())
+}
+
+/// Returns the size of a tool's description on the wire.
+fn tool_size(spec: &ToolSpec) -> usize {
+    json_size(&json!({
+        "name": spec.name,
+        "description": spec.description,
+        "input_schema": *spec.input_schema,
+    }))
+}
+
+fn json_size(value: &serde_json::Value) -> usize {
+    value.to_string().len()
 }

@@ -97,8 +97,8 @@ pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
 }
 
 /// A tool of an MCP server, or one that manages servers.
-struct ServedTool {
-    spec: ToolSpec,
+pub(super) struct ServedTool {
+    pub(super) spec: ToolSpec,
     /// Empty if it belongs to no server.
     server: String,
 }
@@ -116,7 +116,7 @@ impl ServedTool {
 }
 
 /// Returns the tools of the MCP servers, and warns of servers that fail.
-fn of_servers(config: &Config) -> Result<Vec<ServedTool>, Error> {
+pub(super) fn of_servers(config: &Config) -> Result<Vec<ServedTool>, Error> {
     let (servers, errors) = config.mcp_servers();
     errors.iter().for_each(|error| ah_terminal::warn(error));
     if servers.is_empty() {

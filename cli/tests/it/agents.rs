@@ -191,18 +191,16 @@ fn definitions_come_from_all_layers() {
     let tools = body["tools"].as_array().unwrap();
     let tool = tools.iter().find(|tool| tool["name"] == "agent").unwrap();
     let kinds = tool["description"].as_str().unwrap().lines();
-    let kinds = kinds
-        .skip_while(|line| !line.starts_with("The kinds"))
-        .skip(1);
     let kinds: Vec<_> = kinds
-        .map(|line| line.chars().take(28).collect::<String>())
+        .filter(|line| line.starts_with("- "))
+        .map(|line| line.chars().take(26).collect::<String>())
         .collect();
     insta::assert_snapshot!(kinds.join("\n"), @"
-- Explore: Finds things in a
-- general-purpose: For any t
+- Explore: Finds things in
+- general-purpose: Default
 - one: given
-- Plan: Works out how a chan
-- two: of the project, ours
+- Plan: Plans a change, re
+- two: of the project, our
 ");
 }
 

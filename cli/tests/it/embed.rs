@@ -220,7 +220,7 @@ fn b2_embedded_prompts_take_the_place_of_those_built_in() {
             "You are the tea master.",
             "=== claude.md ===",
             "Warm the pot.",
-            "=== tools ==="
+            "=== environment ==="
         ]
     );
 }

@@ -192,10 +192,10 @@ fn tools_are_listed_with_their_places() {
         stdout:
         tool   layer     from              overrides
         read   user      ~/.ah/tools/read  built in   Reads with care.
-        write  built in                               Writes a file: makes it, with the folders it needs, or repla...
-        edit   built in                               Replaces a piece of text in a file.
-        bash   built in                               Runs a command in a shell and gives what it wrote to stdout ...
-        skill  built in                               Gives the instructions of a skill
+        write  built in                               Writes a whole file and makes its folders
+        edit   built in                               Replaces text in a file
+        bash   built in                               Runs a shell command in the working directory; if it fails, ...
+        skill  built in                               Loads the instructions of a skill that the system prompt lis...
         count  project   .ah/bin/count                Counts things in files
         stderr:
         warning: <project>/.ah/bin/broken.json:2: EOF while parsing an object
@@ -304,20 +304,10 @@ fn skills_are_listed_called_and_taken_up() {
 
         the move
         "#);
-    let listed = told.system.split("<available_skills>").nth(1).unwrap();
-    let names: Vec<_> = listed
-        .lines()
-        .filter(|line| line.starts_with("<name>"))
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "<name>ah-skills</name>",
-            "<name>ah-tools</name>",
-            "<name>plan</name>",
-            "<name>pr</name>"
-        ]
-    );
+    let listed = told.system.split("# Skills").nth(1).unwrap();
+    let lines = listed.lines().filter_map(|line| line.strip_prefix("- "));
+    let names: Vec<_> = lines.filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(names, ["ah-skills", "ah-tools", "plan", "pr"]);
     assert!(!told.system.contains("Of the project."));
     // Without a prompt, by its bare name, and unknown.
     assert!(
@@ -352,15 +342,8 @@ fn skills_are_listed_called_and_taken_up() {
         .expect(0);
     let request = server.requests().pop().unwrap().body.to_string();
     assert!(request.contains("A tool is a file."), "{request}");
-    // The place that the prompt names is one that can be read.
-    let place = told
-        .system
-        .split("<location>")
-        .nth(1)
-        .unwrap()
-        .split("</location>")
-        .next()
-        .unwrap();
+    // Its file can be read at the place that its text names.
+    let place = "/zip/embed/sys/skills/ah-skills.md";
     let server = Server::new([uses("read", json!({"path": place})), says("Done.")]);
     world
         .asking(&server, ["-n", "-m", "sonnet", "go"])
@@ -418,6 +401,8 @@ fn the_prompt_is_printed_with_the_source_of_every_part() {
     );
     let options = [
         "--trust",
+        "--no-sandbox",
+        "--dangerously-skip-permissions",
         "--must-produce",
         "x",
         "--timeout",
@@ -443,7 +428,6 @@ fn the_prompt_is_printed_with_the_source_of_every_part() {
     insta::assert_snapshot!(steady(&world, &field(&parts, "source").join("\n")), @"
         system.md
         claude.md
-        tools
         tool count
         <home>/.claude/CLAUDE.md
         <project>/CLAUDE.md
@@ -527,6 +511,6 @@ fn the_tools_and_commands_of_the_page_work() {
         "{}",
         told.prompt
     );
-    assert!(told.system.contains("<name>release-notes</name>"));
+    assert!(told.system.contains("\n- release-notes: "));
     assert!(!ended.stderr.contains("warning: /"), "{}", ended.stderr);
 }

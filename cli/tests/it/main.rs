@@ -17,6 +17,7 @@ mod docs;
 mod embed;
 mod extensions;
 mod faults;
+mod first_request;
 mod hooks;
 mod how_it_shows;
 mod interfaces;

@@ -413,14 +413,16 @@ fn the_system_prompt_is_made_of_layers() {
             .collect();
         let text = steady(&world, &parts.join("\n-- --\n"));
         // What is built in has tests of its own.
-        let lines = text.lines().skip_while(|line| !line.starts_with("Tools: "));
+        let lines = text
+            .lines()
+            .skip_while(|line| !line.starts_with("# <") && *line != "-- --");
         let lines: Vec<_> = lines
             .filter(|line| !line.is_empty() && !line.starts_with("Date: 20"))
+            .filter(|line| !line.starts_with("Sandbox: "))
             .collect();
         lines.join("\n")
     };
     insta::assert_snapshot!(ask(&["--must-produce", "AGENTS.md", "--timeout", "90"]), @"
-Tools: read, write, edit, bash, grep, glob, todo, result, web_fetch, skill, agent.
 # <home>/.claude/CLAUDE.md
 The user's word.
 # <project>/CLAUDE.md
@@ -436,30 +438,15 @@ Git branch: topic
 Git commit: 012345678
 Git remote: https://example.com/a/b.git
 # Skills
-Instructions for special tasks. When a task is what a description speaks of, read the file at its location before you begin. Paths in it are relative to its folder.
-<available_skills>
-<skill>
-<name>ah-skills</name>
-<description>How to write a skill or a slash command for ah. Use when asked to add or change a skill, a command or a reusable prompt of this agent.</description>
-<location>/zip/embed/sys/skills/ah-skills.md</location>
-</skill>
-<skill>
-<name>ah-tools</name>
-<description>How to write a tool for ah, as an executable or in Lua. Use when asked to add, change or repair a tool of this agent, or to make a script available as one.</description>
-<location>/zip/embed/sys/skills/ah-tools.md</location>
-</skill>
-<skill>
-<name>pr</name>
-<description>Opens a pull request for the current branch, brings it up to date and follows its checks until they pass. Use when asked to open or finish a pull request.</description>
-<location>/zip/embed/sys/skills/pr.md</location>
-</skill>
-</available_skills>
+Before a task that fits one, load it with `skill`.
+- ah-skills: Write a skill or slash command for ah.
+- ah-tools: Write a tool for ah, as an executable or in Lua.
+- pr: Open or finish a pull request.
 Before you finish, the file `AGENTS.md` must exist: producing it is part of the task.
 You have 90 seconds for the whole task.
 The last word.
 ");
     insta::assert_snapshot!(ask(&["--setting-sources", ""]), @"
-Tools: read, write, edit, bash, grep, glob, todo, result, web_fetch, skill, agent.
 -- --
 # Environment
 Working directory: <project>/part
@@ -467,24 +454,10 @@ Git branch: topic
 Git commit: 012345678
 Git remote: https://example.com/a/b.git
 # Skills
-Instructions for special tasks. When a task is what a description speaks of, read the file at its location before you begin. Paths in it are relative to its folder.
-<available_skills>
-<skill>
-<name>ah-skills</name>
-<description>How to write a skill or a slash command for ah. Use when asked to add or change a skill, a command or a reusable prompt of this agent.</description>
-<location>/zip/embed/sys/skills/ah-skills.md</location>
-</skill>
-<skill>
-<name>ah-tools</name>
-<description>How to write a tool for ah, as an executable or in Lua. Use when asked to add, change or repair a tool of this agent, or to make a script available as one.</description>
-<location>/zip/embed/sys/skills/ah-tools.md</location>
-</skill>
-<skill>
-<name>pr</name>
-<description>Opens a pull request for the current branch, brings it up to date and follows its checks until they pass. Use when asked to open or finish a pull request.</description>
-<location>/zip/embed/sys/skills/pr.md</location>
-</skill>
-</available_skills>
+Before a task that fits one, load it with `skill`.
+- ah-skills: Write a skill or slash command for ah.
+- ah-tools: Write a tool for ah, as an executable or in Lua.
+- pr: Open or finish a pull request.
 The last word.
 ");
 }
@@ -529,8 +502,8 @@ bash (<n>s)
 error: the request is not what turn 2 of the scenario `claude-sonnet-4-5-20250929` expects: it differs from the recorded one:
 --- scenario
 +++ request
-@@ -44,4 +44,4 @@
- </available_skills>
+@@ -21,4 +21,4 @@
+ - pr: Open or finish a pull request.
  tools: read write edit bash grep glob todo result web_fetch skill agent
  messages: 3
 -tool_result bash ok: one

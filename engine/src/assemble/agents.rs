@@ -14,7 +14,7 @@ use ah_mcp::RemoteServers;
 
 use super::mcp::mcp_options;
 use super::tools::subagent_tool;
-use crate::confinement::SandboxStatus;
+use crate::confinement::{SandboxProbe, SandboxStatus};
 use crate::instructions::surroundings;
 use crate::model::Catalogued;
 use crate::warn::{Warn, no_warnings};
@@ -39,7 +39,7 @@ pub fn subagents(
     };
     let (agents, more) = extensions::agents(config)?;
     warnings.extend(more);
-    let of_config = config.clone();
+    let (of_config, sandbox) = (config.clone(), sandbox_status.summary());
     let is_off = config.environment.get(NONE_BESIDE) == Some("1");
     let main = config
         .run
@@ -52,7 +52,7 @@ pub fn subagents(
         agents,
         skills: skills.clone(),
         models: Arc::new(Catalogued::new(config.clone(), warn.clone())),
-        context: Box::new(move || surroundings(&of_config)),
+        context: Box::new(move || surroundings(&of_config, &sandbox)),
         memory: memory(config),
         allow_background: !is_off,
         servers: Some(servers(config, sandbox_status)),
@@ -94,11 +94,14 @@ pub fn as_main(config: &Config) -> Result<Option<Main>, Error> {
     }
     if config.run.prompt.system_prompt.is_none() {
         let of_config = config.clone();
+        let sandbox = SandboxProbe::begin(&config, &mut Vec::new())?
+            .status()
+            .summary();
         let kinds = SubagentKinds {
             agents,
             skills: Arc::new(skills),
             models: Arc::new(Catalogued::new(config.clone(), no_warnings())),
-            context: Box::new(move || surroundings(&of_config)),
+            context: Box::new(move || surroundings(&of_config, &sandbox)),
             memory: memory(&config),
             allow_background: true,
             servers: None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ah_agent::Frontend;
+use ah_agent::{Frontend, Refusals, no_refusals};
 use ah_config::Config;
 use ah_config::rulebook::SettingsFiles;
 use ah_conversation::{HostPermission, Interface, PermissionMode, Permissions, Rule};
@@ -64,6 +64,25 @@ pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config)
             Some(format!("{what}; change with --permission-mode"))
         }
         SandboxStatus::Inside(_) | SandboxStatus::Unavailable(_) | SandboxStatus::Off => None,
+    }
+}
+
+/// Returns the source of connections that the sandbox refuses.
+pub fn refusals(sandbox_status: &SandboxStatus) -> Refusals {
+    match sandbox_status.confined() {
+        None => no_refusals(),
+        Some(confined) => {
+            let sandbox = confined.sandbox.clone();
+            Arc::new(move || {
+                let refused = sandbox.proxy().take_refusals();
+                (!refused.is_empty()).then(|| {
+                    format!(
+                        "the sandbox refused connections: {}. In the user's settings: `sandbox.allowHosts`",
+                        refused.join("; ")
+                    )
+                })
+            })
+        }
     }
 }
 

@@ -43,6 +43,7 @@ impl Engine for Scene {
             frontend: setting.frontend,
             rules: Arc::new(NoRules),
             hooks: Hooks::default(),
+            refusals: ah_agent::no_refusals(),
         };
         let session = Session::open(ports, Toolbox::new(Vec::new()), settings());
         Ok(Engaged {

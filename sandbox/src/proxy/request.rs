@@ -11,6 +11,8 @@ use crate::allowlist::Authority;
 pub(crate) const LONGEST_HEAD: usize = 8 * 1024;
 /// Largest accepted number of header fields.
 const MOST_FIELDS: usize = 128;
+/// Status of a request to a host that is not allowed.
+pub(crate) const FORBIDDEN: &str = "403 Forbidden";
 const TOO_LARGE: &str = "431 Request Header Fields Too Large";
 /// Fields that concern the connection to the proxy, or that the proxy sets itself.
 const HOP_BY_HOP: [&str; 7] = [

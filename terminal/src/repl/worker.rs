@@ -379,6 +379,7 @@ impl SessionWorker {
             &factory.config,
             self.session.tools().specs(),
             &factory.skills,
+            &factory.probe.status().summary(),
         )?;
         let text = report::text(about, &self.session, &prompt, &factory.skills);
         self.tell(Input::Written(text));

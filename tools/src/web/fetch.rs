@@ -38,11 +38,8 @@ pub struct WebFetch {
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// The address
     url: String,
-    /// What you want to know from the page
     prompt: String,
-    /// From which character on, in a long page (default: 0)
     offset: Option<Count>,
 }
 

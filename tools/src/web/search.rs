@@ -31,13 +31,10 @@ pub struct SearchTool {
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// What to search for
     #[schemars(length(min = 2))]
     query: String,
-    /// Only pages of these domains
     #[serde(default)]
     allowed_domains: Vec<String>,
-    /// No pages of these domains
     #[serde(default)]
     blocked_domains: Vec<String>,
 }
