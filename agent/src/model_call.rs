@@ -40,11 +40,12 @@ impl Session {
     pub(crate) async fn call_model(&mut self, stop: &Stop) -> Result<(), RunFailure> {
         let started = self.ports.clock.now();
         let clock = self.ports.clock.clone();
+        let frontend = self.ports.frontend.clone();
         tokio::select! {
             biased;
             // The request below sees the stop as well.
             () = stop.wait(&*clock) => {}
-            () = self.tools.catch_up() => {}
+            () = self.tools.catch_up(|notice| frontend.notice(notice)) => {}
         }
         // The frontend knows the message's id in advance.
         let id = clock.message_id();

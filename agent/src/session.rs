@@ -93,7 +93,8 @@ impl Session {
 
     /// Waits for servers that are starting, as the first request would, and adds their tools.
     pub async fn prepare_tools(&mut self) {
-        self.tools.catch_up().await;
+        let frontend = self.ports.frontend.clone();
+        self.tools.catch_up(|notice| frontend.notice(notice)).await;
     }
 
     /// Returns the current settings.

@@ -4,10 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Servers, Tasks, Tool, ToolSpec, is_same_tool};
+use ah_conversation::{ServerState, Servers, Tasks, Tool, ToolSpec, is_same_tool};
+use tokio::time::timeout;
 
 use crate::Subagents;
 use crate::schema::Schema;
+
+/// Time that a request waits for servers before it says so.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// The tools of a session.
 pub struct Toolbox {
@@ -113,10 +117,15 @@ impl Toolbox {
     }
 
     /// Updates the tools of servers. Only before a request, since calls refer to the tools last sent to the model.
-    pub(crate) async fn catch_up(&mut self) {
+    /// `tell` receives a notice if servers that are still starting delay it.
+    pub(crate) async fn catch_up(&mut self, tell: impl Fn(&str)) {
         let Some(servers) = &self.servers else { return };
         if !self.patience.is_zero() {
-            servers.ready(self.patience).await;
+            let mut ready = servers.ready(self.patience);
+            if timeout(SILENCE, &mut ready).await.is_err() {
+                tell(&waiting_for(&**servers, self.patience));
+                ready.await;
+            }
         }
         // Read before the tools, so that a change in between is detected the next time.
         let version = servers.version();
@@ -150,6 +159,18 @@ impl Toolbox {
             .or_else(|| named(&|known| is_same_tool(known, name)))
             .or_else(of_server)
     }
+}
+
+/// Returns the notice that names the servers that are waited for.
+fn waiting_for(servers: &dyn Servers, patience: Duration) -> String {
+    let status = servers.status().into_iter();
+    let starting = status.filter(|status| status.state == ServerState::Pending);
+    let names: Vec<_> = starting.map(|status| status.name).collect();
+    format!(
+        "waiting for MCP servers, at most {} s: {}",
+        patience.as_secs(),
+        names.join(", ")
+    )
 }
 
 fn specs(entries: &[Arc<ToolEntry>]) -> Arc<[ToolSpec]> {
