@@ -210,12 +210,8 @@ fn settings(
 ) -> Result<SessionSettings, Error> {
     let model = provider.model();
     let wanted = &config.run.limits;
-    let (blocks, more) = system_prompt(
-        config,
-        tools.specs(),
-        inputs.skills,
-        &inputs.sandbox.summary(),
-    )?;
+    let sandbox = inputs.sandbox.summary();
+    let (blocks, more) = system_prompt(config, tools.specs(), inputs.skills, &sandbox)?;
     warnings.extend(more);
     let system: Vec<_> = blocks
         .iter()
@@ -231,7 +227,7 @@ fn settings(
         );
     }
     Ok(SessionSettings {
-        prompt: prompt_source(config, tools, inputs.skills, &blocks),
+        prompt: prompt_source(config, tools, inputs.skills, sandbox, &blocks),
         limits: Limits {
             max_turns: wanted.max_turns,
             max_tokens: wanted.max_tokens,
@@ -274,14 +270,17 @@ fn prompt_source(
     config: &Config,
     tools: &Toolbox,
     skills: &Arc<Skills>,
+    sandbox: String,
     blocks: &[Vec<PromptPart>],
 ) -> PromptSource {
     let (config, specs) = (config.clone(), tools.specs().clone());
     let (skills, first) = (skills.clone(), SystemPrompt::of(blocks));
-    PromptSource::new(move || match system_prompt(&config, &specs, &skills) {
-        Ok((blocks, _)) => SystemPrompt::of(&blocks),
-        Err(_) => first.clone(),
-    })
+    PromptSource::new(
+        move || match system_prompt(&config, &specs, &skills, &sandbox) {
+            Ok((blocks, _)) => SystemPrompt::of(&blocks),
+            Err(_) => first.clone(),
+        },
+    )
 }
 
 /// Returns the file in which the Agent SDKs look for the conversation; `None` if the session leaves nothing behind.

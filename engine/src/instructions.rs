@@ -33,7 +33,7 @@ pub fn system_prompt(
     let options = &config.run.prompt;
     let append = options.append_system_prompt.as_deref();
     if let Some(SystemPromptSource::Agent(parts)) = &options.system_prompt {
-        let mut blocks = of_agent(parts, config);
+        let mut blocks = of_agent(parts, config, sandbox);
         blocks.extend(append.map(|text| vec![part("--append-system-prompt", text)]));
         return Ok((blocks, Vec::new()));
     }
@@ -80,8 +80,8 @@ pub fn system_prompt(
 }
 
 /// Returns the prompt of a defined agent, with the description of place and time as they are now.
-fn of_agent(blocks: &[Vec<PromptPart>], config: &Config) -> Vec<Vec<PromptPart>> {
-    let (_, environment) = surroundings(config);
+fn of_agent(blocks: &[Vec<PromptPart>], config: &Config, sandbox: &str) -> Vec<Vec<PromptPart>> {
+    let (_, environment) = surroundings(config, sandbox);
     let now = |known: &PromptPart| match known.source.as_str() {
         "environment" => part("environment", &environment),
         _ => known.clone(),
