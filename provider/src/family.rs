@@ -6,8 +6,9 @@ pub const FAMILIES: [&str; 4] = ["fable", "haiku", "opus", "sonnet"];
 /// The version in a model's name, `claude-FAMILY-VERSION[-DATE]`. Of two names with the same version, the one without a
 /// date is greater, as it is the one that the vendor documents.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Version {
-    numbers: Vec<u32>,
+pub(crate) struct Version {
+    /// Its numbers, greatest first: 5 and 5 of `claude-opus-5-5`.
+    pub(crate) numbers: Vec<u32>,
     is_undated: bool,
     date: Option<u32>,
 }
@@ -26,7 +27,8 @@ pub fn of(name: &str) -> Option<&str> {
     parse(name).map(|(family, _)| family)
 }
 
-fn parse(name: &str) -> Option<(&str, Version)> {
+/// Returns the family and the version in a model's name.
+pub(crate) fn parse(name: &str) -> Option<(&str, Version)> {
     let name = name.strip_prefix("anthropic/").unwrap_or(name);
     let mut parts = name.strip_prefix("claude-")?.split('-');
     let family = parts.next()?;

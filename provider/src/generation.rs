@@ -16,34 +16,22 @@ impl Generation {
     /// Returns the features of the model `name`, which may stand behind the names of gateways.
     pub fn of(name: &str) -> Self {
         let name = name.rsplit(['/', '.']).next().unwrap_or_default();
-        let Some((family, version)) = parsed(name) else {
+        let Some((family, version)) = crate::family::parse(name) else {
             return Self::default();
         };
-        let (updates, binding, hiding) = match family {
-            "opus" => ((4, 8), (5, 5), (5, 0)),
-            "sonnet" | "haiku" => ((5, 5), (5, 5), (5, 5)),
-            "fable" | "mythos" => ((5, 0), (5, 1), (5, 0)),
+        let (updates, binding, hiding): (&[u32], &[u32], &[u32]) = match family {
+            "opus" => (&[4, 8], &[5, 5], &[5]),
+            "sonnet" | "haiku" => (&[5, 5], &[5, 5], &[5, 5]),
+            "fable" | "mythos" => (&[5], &[5, 1], &[5]),
             _ => return Self::default(),
         };
+        let version = version.numbers.as_slice();
         Self {
             takes_updates: version >= updates,
             binds_thinking: version >= binding,
             hides_thoughts: version >= hiding,
         }
     }
-}
-
-/// Returns family and version of a name like `claude-opus-5-5` or `claude-sonnet-5-20260110`.
-fn parsed(name: &str) -> Option<(&str, (u32, u32))> {
-    let mut parts = name.strip_prefix("claude-")?.split('-');
-    let family = parts.next()?;
-    let mut number = || {
-        // A longer number is a date.
-        let part = parts.next().filter(|part| part.len() <= 2)?;
-        part.parse().ok()
-    };
-    let major = number()?;
-    Some((family, (major, number().unwrap_or(0))))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! their measurement in `process.rs` and `server.rs`.
 
 mod answer;
+mod cost;
 mod machine;
 mod openai;
 mod process;

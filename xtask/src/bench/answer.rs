@@ -9,6 +9,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+/// Input tokens that an answer reports.
+const USUAL_INPUT: u64 = 100;
+/// More input tokens than any window has.
+const FULL_INPUT: u64 = 10_000_000;
+
 /// One HTTP response of the model.
 #[derive(Clone)]
 pub struct Answer {
@@ -48,12 +53,21 @@ pub fn says_pieces(pieces: &[impl AsRef<str>]) -> Answer {
         start: json!({"type": "text", "text": ""}),
         deltas: pieces.iter().map(delta).collect(),
     };
-    response(&[block], "end_turn")
+    response(&[block], "end_turn", USUAL_INPUT)
 }
 
 /// Answer that calls the tool `bash` with each command. `turn` makes the ids unique within a session.
 pub fn runs<'a>(turn: usize, commands: impl IntoIterator<Item = &'a str>) -> Answer {
-    let blocks: Vec<Block> = commands
+    response(&calls(turn, commands), "tool_use", USUAL_INPUT)
+}
+
+/// Answer that calls the tool `bash`, with a usage that fills the window.
+pub fn runs_with_full_window(turn: usize, command: &str) -> Answer {
+    response(&calls(turn, [command]), "tool_use", FULL_INPUT)
+}
+
+fn calls<'a>(turn: usize, commands: impl IntoIterator<Item = &'a str>) -> Vec<Block> {
+    commands
         .into_iter()
         .enumerate()
         .map(|(index, command)| {
@@ -64,8 +78,7 @@ pub fn runs<'a>(turn: usize, commands: impl IntoIterator<Item = &'a str>) -> Ans
                 deltas: vec![json!({"type": "input_json_delta", "partial_json": input})],
             }
         })
-        .collect();
-    response(&blocks, "tool_use")
+        .collect()
 }
 
 struct Block {
@@ -73,9 +86,9 @@ struct Block {
     deltas: Vec<Value>,
 }
 
-fn response(blocks: &[Block], stop_reason: &str) -> Answer {
+fn response(blocks: &[Block], stop_reason: &str, input_tokens: u64) -> Answer {
     let mut stream = Stream::new();
-    let usage = json!({"input_tokens": 100, "output_tokens": 1});
+    let usage = json!({"input_tokens": input_tokens, "output_tokens": 1});
     let message = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "bench", "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": usage,

@@ -172,6 +172,29 @@ impl Agent {
         self.go(folder, &free(&["go on"]), requests, script)
     }
 
+    /// Runs the session of the folder with settings; returns the bodies of its requests.
+    pub fn requests(
+        &self,
+        folder: &Path,
+        settings: &str,
+        arguments: &[&str],
+        requests: usize,
+        script: Script,
+    ) -> Result<Vec<Vec<u8>>> {
+        let key = format!("bench-{}", self.count());
+        let arguments = [&["--settings", settings], arguments].concat();
+        self.server.open_keeping(&key, script);
+        let status = self.command(folder, &key, &free(&arguments))?.status()?;
+        let bodies = self.server.close_kept(&key);
+        ensure!(
+            status.success() && bodies.len() == requests,
+            "a run ended with {status} after {} of {requests} requests: {}",
+            bodies.len(),
+            fs::read_to_string(folder.join("stderr")).unwrap_or_default()
+        );
+        Ok(bodies)
+    }
+
     fn go(
         &self,
         folder: &Path,

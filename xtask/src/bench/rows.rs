@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::answer::{Answer, runs, says, says_in_pieces, says_pieces};
+use super::cost::cost;
 use super::machine::bare_bash;
 use super::openai;
 use super::process::{Agent, Run, time};
@@ -22,7 +23,7 @@ use super::typing::Typed;
 pub type Measure = fn(&Agent) -> Result<Vec<Row>>;
 
 /// All groups of rows by name.
-pub const GROUPS: [(&str, Measure); 12] = [
+pub const GROUPS: [(&str, Measure); 13] = [
     ("version", version),
     ("one-shot", one_shot),
     ("turns", turns),
@@ -34,6 +35,7 @@ pub const GROUPS: [(&str, Measure); 12] = [
     ("together", together),
     ("fleet", fleet),
     ("sandbox", sandbox),
+    ("cost", cost),
     ("size", size),
 ];
 

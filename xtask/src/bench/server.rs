@@ -1,7 +1,8 @@
 //! Model server of any API that only records times.
 //!
 //! The server of the tests checks each history as the real API would; its work would be measured along with the agent's.
-//! This one checks nothing: it records when a request begins to arrive and when its answer was handed to the kernel.
+//! This one checks nothing: it records when a request begins to arrive and when its answer was handed to the kernel, and
+//! the request itself only for those who ask for it.
 //! Simultaneous runs are distinguished by their API key.
 
 use std::collections::HashMap;
@@ -38,6 +39,8 @@ struct MeasuredSession {
     script: Script,
     asked: usize,
     exchanges: Vec<Exchange>,
+    /// Bodies of the requests, if they are kept.
+    bodies: Option<Vec<Vec<u8>>>,
 }
 
 impl Server {
@@ -62,13 +65,31 @@ impl Server {
 
     /// Starts a session: requests with this key are answered by the script.
     pub fn open(&self, key: &str, script: Script) {
+        self.insert(key, script, None);
+    }
+
+    /// Starts a session whose requests are kept whole.
+    pub fn open_keeping(&self, key: &str, script: Script) {
+        self.insert(key, script, Some(Vec::new()));
+    }
+
+    fn insert(&self, key: &str, script: Script, bodies: Option<Vec<Vec<u8>>>) {
         let session = MeasuredSession {
             script,
             asked: 0,
             exchanges: Vec::new(),
+            bodies,
         };
         self.sessions
             .with(|sessions| sessions.insert(key.to_owned(), session));
+    }
+
+    /// Ends a session and returns the bodies of its requests.
+    pub fn close_kept(&self, key: &str) -> Vec<Vec<u8>> {
+        self.sessions
+            .with(|sessions| sessions.remove(key))
+            .and_then(|session| session.bodies)
+            .unwrap_or_default()
     }
 
     /// Ends a session and returns its exchanges; later requests with the key are refused.
@@ -85,10 +106,21 @@ impl Sessions {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn next_answer(&self, key: &str) -> Option<Answer> {
+    fn keeps(&self, key: &str) -> bool {
+        self.with(|sessions| {
+            sessions
+                .get(key)
+                .is_some_and(|session| session.bodies.is_some())
+        })
+    }
+
+    fn next_answer(&self, key: &str, body: Vec<u8>) -> Option<Answer> {
         let (script, index) = self.with(|sessions| {
             let session = sessions.get_mut(key)?;
             session.asked += 1;
+            if let Some(bodies) = &mut session.bodies {
+                bodies.push(body);
+            }
             Some((Arc::clone(&session.script), session.asked - 1))
         })?;
         Some(script(index))
@@ -101,8 +133,8 @@ fn serve(stream: &TcpStream, sessions: &Sessions) -> io::Result<()> {
     let mut writer = stream;
     while !reader.fill_buf()?.is_empty() {
         let asked = Instant::now();
-        let key = read_request(&mut reader)?;
-        let Some(answer) = sessions.next_answer(&key) else {
+        let (key, body) = read_request(&mut reader, |key| sessions.keeps(key))?;
+        let Some(answer) = sessions.next_answer(&key, body) else {
             return writer.write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n");
         };
         thread::sleep(answer.delay);
@@ -133,8 +165,11 @@ fn say(mut writer: impl Write, answer: &Answer) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads one request to its end; returns its API key.
-fn read_request(reader: &mut impl BufRead) -> io::Result<String> {
+/// Reads one request to its end; returns its API key, and its body if sessions with this key keep them.
+fn read_request(
+    reader: &mut impl BufRead,
+    keeps: impl Fn(&str) -> bool,
+) -> io::Result<(String, Vec<u8>)> {
     let (mut key, mut length, mut is_chunked) = (String::new(), 0, false);
     loop {
         let line = read_line(reader)?;
@@ -153,27 +188,32 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<String> {
             _ => {}
         }
     }
+    let mut body = Vec::new();
+    let mut sink: Box<dyn Write + '_> = if keeps(&key) {
+        Box::new(&mut body)
+    } else {
+        Box::new(io::sink())
+    };
     if is_chunked {
         loop {
             let size = u64::from_str_radix(&read_line(reader)?, 16).map_err(io::Error::other)?;
-            skip(reader, size + 2)?;
+            io::copy(&mut reader.take(size), &mut sink)?;
+            read_line(reader)?;
             if size == 0 {
-                return Ok(key);
+                break;
             }
         }
+    } else {
+        io::copy(&mut reader.take(length), &mut sink)?;
     }
-    skip(reader, length)?;
-    Ok(key)
+    drop(sink);
+    Ok((key, body))
 }
 
 fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
     Ok(line.trim_end().to_owned())
-}
-
-fn skip(reader: &mut impl Read, length: u64) -> io::Result<()> {
-    io::copy(&mut reader.take(length), &mut io::sink()).map(drop)
 }
 
 #[cfg(test)]

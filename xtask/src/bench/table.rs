@@ -36,6 +36,7 @@ enum Unit {
     Milliseconds,
     Seconds,
     Megabytes,
+    Bytes,
     Times,
     PerSecond,
 }
@@ -52,6 +53,11 @@ impl Figure {
     #[expect(clippy::cast_precision_loss, reason = "three digits of it are shown")]
     pub fn megabytes(bytes: u64, budget: f64) -> Self {
         Self::new(bytes as f64 / 1e6, budget, Unit::Megabytes)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "requests are small")]
+    pub fn bytes(bytes: usize, budget: f64) -> Self {
+        Self::new(bytes as f64, budget, Unit::Bytes)
     }
 
     pub fn times(value: f64, budget: f64) -> Self {
@@ -84,6 +90,7 @@ impl Figure {
             Unit::Milliseconds | Unit::Megabytes | Unit::PerSecond => {
                 format!("{:.1} {}", self.value, self.unit)
             }
+            Unit::Bytes => format!("{:.0} {}", self.value, self.unit),
             Unit::Seconds | Unit::Times => format!("{:.2} {}", self.value, self.unit),
         }
     }
@@ -96,7 +103,7 @@ impl Figure {
                 let share = 100.0 * least / self.value;
                 format!("{least} {} ({share:.0} %)", self.unit)
             }
-            (Some(least), Unit::Megabytes | Unit::Times | Unit::PerSecond) => {
+            (Some(least), Unit::Megabytes | Unit::Bytes | Unit::Times | Unit::PerSecond) => {
                 format!("{least} {}", self.unit)
             }
         }
@@ -109,6 +116,7 @@ impl fmt::Display for Unit {
             Self::Milliseconds => "ms",
             Self::Seconds => "s",
             Self::Megabytes => "MB",
+            Self::Bytes => "bytes",
             Self::Times => "×",
             Self::PerSecond => "a second",
         })
