@@ -33,7 +33,7 @@ impl Layout {
         layout.protect(&confinement.workspace, &confinement.protected);
         layout.masked.extend(PRIVATE.iter().cloned());
         layout.hide(&confinement.hidden)?;
-        layout.mask_credentials();
+        layout.hide_keys()?;
         // The sort is stable: of two mounts at the same path, the later one covers the earlier.
         layout
             .mounts
@@ -139,22 +139,42 @@ impl Layout {
         }
     }
 
-    /// Hides credential files that some tool chains keep beside their programs.
-    fn mask_credentials(&mut self) {
-        let read_only = self
+    /// Hides the keys that some tool chains keep beside their programs.
+    fn hide_keys(&mut self) -> io::Result<()> {
+        let found: Vec<_> = self
             .mounts
             .iter()
-            .filter(|mount| mount.source == MountSource::Same && mount.access.is_read_only());
-        let found: Vec<_> = read_only
-            .flat_map(|mount| KEYS.map(|name| mount.path.join(name)))
-            .filter(|path| path.is_file())
+            .filter(|mount| mount.source == MountSource::Same && mount.access.is_read_only())
+            .flat_map(|mount| keys(&mount.path))
             .collect();
-        self.masked.extend(found);
+        self.hide(&found)
     }
 }
 
-/// Names of credential files of tool chains.
-const KEYS: [&str; 2] = ["credentials", "credentials.toml"];
+/// Files and folders of tool chains that hold keys, by name at the top of what is granted: of cargo, and of .NET.
+const KEYS: [&str; 3] = ["credentials", "credentials.toml", "corefx"];
+/// Configuration files of tool chains, which may hold a key among other things.
+const CONFIGURATION: [&str; 2] = ["config", "config.toml"];
+
+/// Returns the files and folders with keys at the top of a folder of a tool chain.
+fn keys(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let keys = KEYS.map(|name| folder.join(name));
+    let configuration = CONFIGURATION.map(|name| folder.join(name));
+    keys.into_iter()
+        .filter(|path| path.exists())
+        .chain(configuration.into_iter().filter(|path| has_key(path)))
+}
+
+/// Returns whether a TOML file sets a `token` or a `secret-key`.
+fn has_key(path: &Path) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    ["token", "secret-key"].iter().any(|name| {
+        text.split(name).skip(1).any(|rest| {
+            rest.trim_start_matches(['"', '\'', ' ', '\t'])
+                .starts_with('=')
+        })
+    })
+}
 
 /// Returns the path without symbolic links, and the links on the way.
 fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
@@ -254,19 +274,28 @@ static PRIVATE: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     found
 });
 
-/// Directories of tool chains below a home directory; caches and settings are left out.
-const TOOL_CHAINS: [&str; 29] = [
+/// Directories of tool chains below a home directory; caches, settings and keys are left out.
+const TOOL_CHAINS: [&str; 39] = [
     ".asdf",
     ".bun",
     ".cargo",
     ".deno/bin",
-    ".dotnet",
+    ".dotnet/host",
+    ".dotnet/packs",
+    ".dotnet/sdk",
+    ".dotnet/shared",
+    ".dotnet/tools",
     ".elan",
     ".fnm",
     ".ghcup",
     ".jbang",
     ".jdks",
-    ".julia",
+    ".julia/artifacts",
+    ".julia/bin",
+    ".julia/compiled",
+    ".julia/juliaup",
+    ".julia/packages",
+    ".julia/registries",
     ".linuxbrew",
     ".local/bin",
     ".local/lib",
@@ -274,7 +303,8 @@ const TOOL_CHAINS: [&str; 29] = [
     ".local/share/mise",
     ".local/share/pipx",
     ".local/share/pnpm",
-    ".local/share/uv",
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
     ".m2/repository",
     ".nodenv",
     ".nvm",
@@ -340,13 +370,16 @@ impl Confinement {
 
     /// Returns whether a command could read `path`, which must be absolute and without symbolic links.
     pub fn may_read(&self, path: &Path) -> bool {
-        let is_key = path
-            .file_name()
-            .is_some_and(|name| KEYS.iter().any(|key| name == *key));
+        let is_key = || {
+            let granted = self.grants.iter();
+            granted
+                .filter(|grant| grant.access.is_read_only() && path.starts_with(&grant.path))
+                .any(|grant| keys(&grant.path).any(|key| path.starts_with(key)))
+        };
         let access = self.access_to(path);
         let is_system = SYSTEM.iter().any(|system| path.starts_with(system));
         let is_private = || PRIVATE.iter().any(|private| path.starts_with(private));
-        let is_hidden_key = is_key && access.is_read_only();
+        let is_hidden_key = access.is_read_only() && is_key();
         (access.read && !is_hidden_key) || (is_system && !is_private() && !self.hides(path))
     }
 
@@ -417,5 +450,69 @@ mod tests {
                 .iter()
                 .all(|grant| grant.access == Access::RUN)
         );
+    }
+
+    #[test]
+    fn keys_of_tool_chains_are_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(folder.path()).unwrap();
+        let files = [
+            (".cargo/bin/tool", "", true),
+            (
+                ".cargo/credentials.toml",
+                "[registry]\ntoken = 'x'\n",
+                false,
+            ),
+            (
+                ".cargo/config.toml",
+                "[registries.own]\ntoken = 'x'\n",
+                false,
+            ),
+            (".cargo/registry/src/a/credentials.toml", "", true),
+            (".dotnet/sdk/a", "", true),
+            (".dotnet/corefx/cryptography/x509stores/my/a.pfx", "", false),
+            (".julia/packages/a", "", true),
+            (".julia/servers/pkg/auth.toml", "", false),
+            (".julia/logs/repl_history.jl", "", false),
+            (".local/share/uv/python/a", "", true),
+            (".local/share/uv/credentials/credentials.toml", "", false),
+            (
+                "elsewhere/config.toml",
+                "[registries]\nx = { \"token\" = 'x' }\n",
+                false,
+            ),
+            (
+                "rust/config.toml",
+                "[registry]\nproviders = ['cargo:token']\n",
+                true,
+            ),
+        ];
+        for (path, text, _) in files {
+            let path = home.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let mut confinement = Confinement::new(home.join("project"), Some(home.clone()));
+        fs::create_dir(home.join("project")).unwrap();
+        let text = |path: &str| home.join(path).display().to_string();
+        let (dotnet, elsewhere, rust) = (text(".dotnet"), text("elsewhere"), text("rust"));
+        confinement.grant_tool_chains(|name| match name {
+            "DOTNET_ROOT" => Some(&dotnet),
+            "CARGO_HOME" => Some(&elsewhere),
+            "RUSTUP_HOME" => Some(&rust),
+            _ => None,
+        });
+        let layout = Layout::of(&confinement).unwrap();
+        for (path, _, is_seen) in files {
+            let path = home.join(path);
+            assert_eq!(confinement.may_read(&path), is_seen, "{}", path.display());
+            let mount = layout
+                .mounts
+                .iter()
+                .rfind(|mount| path.starts_with(&mount.path));
+            let is_mounted = mount.is_some_and(|mount| mount.source == MountSource::Same)
+                && !layout.masked.contains(&path);
+            assert_eq!(is_mounted, is_seen, "{}", path.display());
+        }
     }
 }
