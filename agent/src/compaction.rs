@@ -9,8 +9,14 @@ use ah_conversation::{
     estimate_message,
 };
 
-/// System prompt of the request for a summary.
+/// What a summary has to hold.
 const INSTRUCTIONS: &str = include_str!("compaction.md");
+/// What precedes the instructions if they are appended to the conversation.
+const APPENDED: &str = "[COMPACTION] This conversation becomes too long. Stop the work here and summarise what stands above, so that you can \
+    go on from your summary without the messages it stands for.";
+/// What precedes the instructions in the system prompt of a request with the conversation as text.
+const FLATTENED: &str = "You summarise a conversation between a user and an agent that works with tools, so that the agent can go on from \
+    your summary without the messages it stands for.";
 /// Marks summaries, for the model and for readers of the database.
 pub(crate) const MARKER: &str = "[COMPACTION SUMMARY]";
 /// Text of the summary message if no summary could be made.
@@ -20,8 +26,9 @@ pub(crate) const WITHOUT_SUMMARY: &str =
 const TAIL: u64 = 40;
 /// Maximum length of each text in the summary request, in characters: half from its beginning, half from its end.
 const SHOWN: usize = 2_000;
-/// Maximum length of a summary, in tokens.
+/// Maximum length of a summary, in tokens, and with the thinking before it.
 const MAX_SUMMARY: u64 = 4_096;
+const MAX_THOUGHT: u64 = 16_384;
 
 /// Division of the view into the messages to summarise and the tail to keep.
 #[derive(Debug)]
@@ -62,9 +69,36 @@ pub(crate) fn whole(transcript: &Transcript) -> Option<Split> {
 }
 
 impl Split {
-    /// Returns the request for a summary: without tools, and with the older messages as plain text in one user
-    /// message, because servers reject a history with tool calls if no tools are given.
-    pub(crate) fn request(&self, clock: &dyn Clock, wanted: Option<&str>) -> Request {
+    /// Returns the messages to summarise.
+    pub(crate) fn older(&self) -> &[Arc<Message>] {
+        &self.older
+    }
+
+    /// Returns `request` with the instructions appended: it begins like the requests before, so that it reads their
+    /// cache. Nothing else of it changes, which would also cost the cache.
+    pub(crate) fn appended(
+        mut request: Request,
+        clock: &dyn Clock,
+        wanted: Option<&str>,
+    ) -> Request {
+        let mut text = format!("{APPENDED}\n\n{}", INSTRUCTIONS.trim_end());
+        if let Some(wanted) = wanted {
+            let _ = write!(text, "\n\nWhat the summary is to heed: {wanted}");
+        }
+        let last = request.messages.last();
+        let message = Message {
+            parent: last.map(|last| last.id.clone()),
+            seq: last.map_or(0, |last| last.seq + 1),
+            ..prompt(clock, text)
+        };
+        Arc::make_mut(&mut request.messages).push(Arc::new(message));
+        request.max_output = request.max_output.clamp(MAX_SUMMARY, MAX_THOUGHT);
+        request
+    }
+
+    /// Returns a request with the older messages as plain text in one user message, for a model that has not read them
+    /// before. It has no tools, and servers reject a history with tool calls if no tools are given.
+    pub(crate) fn flattened(&self, clock: &dyn Clock, wanted: Option<&str>) -> Request {
         let mut text = String::from("The conversation so far:\n");
         for message in &self.older {
             write_message(&mut text, message);
@@ -73,18 +107,9 @@ impl Split {
             let _ = writeln!(text, "\nWhat the summary is to heed: {wanted}");
         }
         text.push_str("\nWrite the summary now.");
-        let message = Message {
-            id: clock.message_id(),
-            parent: None,
-            seq: 0,
-            role: Role::User,
-            origin: Origin::Prompt,
-            created_at: clock.now(),
-            content: vec![ContentBlock::Text { text }],
-            response: None,
-        };
+        let message = prompt(clock, text);
         Request {
-            system: Arc::new([INSTRUCTIONS.to_owned()]),
+            system: Arc::new([format!("{FLATTENED}\n\n{INSTRUCTIONS}")]),
             tools: Arc::new([]),
             added: Arc::default(),
             messages: Arc::new(vec![Arc::new(message)]),
@@ -92,6 +117,19 @@ impl Split {
             thinking: Thinking::default(),
             sampling: Sampling::default(),
         }
+    }
+}
+
+fn prompt(clock: &dyn Clock, text: String) -> Message {
+    Message {
+        id: clock.message_id(),
+        parent: None,
+        seq: 0,
+        role: Role::User,
+        origin: Origin::Prompt,
+        created_at: clock.now(),
+        content: vec![ContentBlock::Text { text }],
+        response: None,
     }
 }
 

@@ -12,6 +12,7 @@ use futures_util::StreamExt;
 
 use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split, whole};
 use crate::prefix::{Due, Present, brings_names, due, is_other_model};
+use crate::request::SentRequest;
 use crate::response::{Assembly, ModelAnswer};
 use crate::{RunFailure, RunOutcome, Session, SessionUpdate, Stop};
 
@@ -111,13 +112,13 @@ impl Session {
                 self.begin_prefix(prefix);
             }
             Due::Tell(update, content) => {
-                let appends_tools = self.ports.provider.continuity().appends_tools;
-                if !appends_tools && brings_names(&self.transcript, &update) {
-                    broken = Some(PrefixBreak::Tools);
-                }
                 self.append(Origin::Update(Box::new(update)), content)
                     .await?;
             }
+        }
+        let appends_tools = self.ports.provider.continuity().appends_tools;
+        if !appends_tools && brings_names(&self.transcript) {
+            broken = broken.or(Some(PrefixBreak::Tools));
         }
         if let Some(reason) = broken {
             self.emit(EventKind::PrefixBroken {
@@ -130,8 +131,7 @@ impl Session {
 
     fn can_compact(&self) -> bool {
         let was_just_compacted = self.transcript.last().is_some_and(|last| last.is_summary());
-        !was_just_compacted
-            && split(&self.transcript, self.settings.limits.context_window).is_some()
+        !was_just_compacted && split(&self.transcript, self.settings.limits.used_window()).is_some()
     }
 
     /// Requests a summary of the older messages and stores it; without a summary, the older messages are left out of
@@ -140,7 +140,7 @@ impl Session {
         let limits = &self.settings.limits;
         let (input_tokens, context_limit) =
             (self.transcript.context_tokens(), limits.context_window);
-        let Some(split) = split(&self.transcript, context_limit) else {
+        let Some(split) = split(&self.transcript, limits.used_window()) else {
             return Err(RunFailure::Overflow {
                 needed: input_tokens + limits.reserved_output,
                 window: context_limit,
@@ -206,8 +206,14 @@ impl Session {
         });
         let wanted = self.before_summary(instructions).await;
         let started = self.ports.clock.now();
-        let request = split.request(&*self.ports.clock, wanted.as_deref());
-        let reply = self.ask(Purpose::Summary, request, stop).await;
+        let mut reply = match self.appended_request(&split, wanted.as_deref()) {
+            Some(request) => self.ask(Purpose::Summary, request, stop).await,
+            None => self.ask_flattened(&split, wanted.as_deref(), stop).await,
+        };
+        if is_call(&reply) {
+            // The model went on with its work instead.
+            reply = self.ask_flattened(&split, wanted.as_deref(), stop).await;
+        }
         let error = match reply {
             Ok(ModelReply::Stopped(_)) => return Ok(()),
             Ok(ModelReply::Whole(answer)) if !text_of(&answer.content).trim().is_empty() => {
@@ -229,6 +235,32 @@ impl Session {
         let message = self.summary(split, WITHOUT_SUMMARY);
         self.append_with(message, Vec::new()).await?;
         Ok(self.after_summary().await?)
+    }
+
+    /// Returns the request for a summary that reads the cache of the requests before; `None` if there were none, or
+    /// another model makes the summaries.
+    fn appended_request(&self, split: &Split, wanted: Option<&str>) -> Option<Request> {
+        let is_own = Arc::ptr_eq(&self.ports.summarizer, &self.ports.provider);
+        let prefix = self.transcript.prefix().filter(|_| is_own)?;
+        let binds_thinking = self.ports.provider.continuity().binds_thinking;
+        let request = SentRequest::of(
+            split.older(),
+            &self.transcript,
+            prefix,
+            &self.settings,
+            binds_thinking,
+        );
+        Some(Split::appended(request, &*self.ports.clock, wanted))
+    }
+
+    async fn ask_flattened(
+        &mut self,
+        split: &Split,
+        wanted: Option<&str>,
+        stop: &Stop,
+    ) -> Result<ModelReply, ProviderError> {
+        let request = split.flattened(&*self.ports.clock, wanted);
+        self.ask(Purpose::Summary, request, stop).await
     }
 
     fn summary(&self, split: Split, text: &str) -> Message {
@@ -376,4 +408,16 @@ impl Session {
             _ => {}
         }
     }
+}
+
+/// Whether the model answered a request for a summary with calls only.
+fn is_call(reply: &Result<ModelReply, ProviderError>) -> bool {
+    let Ok(ModelReply::Whole(answer)) = reply else {
+        return false;
+    };
+    let has_call = answer
+        .content
+        .iter()
+        .any(|block| matches!(block, ContentBlock::ToolUse(_)));
+    has_call && text_of(&answer.content).trim().is_empty()
 }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Known, Message, PermissionMode, Prefix, PrefixBreak, Role, ToolDefinition,
-    ToolSpec, Transcript, Update, is_same_tool,
+    ContentBlock, Known, Message, Origin, PermissionMode, Prefix, PrefixBreak, Role,
+    ToolDefinition, ToolSpec, Transcript, Update, is_same_tool,
 };
 
 use crate::prompt::{Fact, SystemPrompt};
@@ -93,14 +93,29 @@ pub(crate) fn added(transcript: &Transcript) -> Arc<[ToolSpec]> {
     added.into()
 }
 
-/// Whether an update brings tools that the model has not known by name.
-pub(crate) fn brings_names(transcript: &Transcript, update: &Update) -> bool {
-    let known = transcript
-        .prefix()
-        .map(|prefix| told_tools(transcript, prefix))
-        .unwrap_or_default();
-    let is_new = |tool: &ToolDefinition| known.iter().all(|known| known.name != tool.name);
-    update.tools.iter().any(is_new)
+/// Whether updates since the last answer bring tools that the model has not known by name. They are told again with each
+/// request until one is answered.
+pub(crate) fn brings_names(transcript: &Transcript) -> bool {
+    let Some(prefix) = transcript.prefix() else {
+        return false;
+    };
+    let latest = transcript.messages().iter().rev();
+    let unanswered = latest.take_while(|message| message.role == Role::User);
+    let new: Vec<_> = unanswered
+        .filter_map(|message| match &message.origin {
+            Origin::Update(update) => Some(&update.tools),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let before = transcript.updates().flat_map(|update| &update.tools);
+    let is_known = |name: &str| {
+        let mut before = before
+            .clone()
+            .filter(|tool| !new.iter().any(|new| std::ptr::eq(*new, *tool)));
+        prefix.tools.iter().any(|tool| tool.name == name) || before.any(|tool| tool.name == name)
+    };
+    new.iter().any(|tool| !is_known(&tool.name))
 }
 
 /// Returns whether another model than this one has written the last answer of the branch.

@@ -36,15 +36,23 @@ impl SentRequest {
         binds_thinking: bool,
     ) -> Request {
         self.catch_up(transcript, settings.max_messages, binds_thinking);
-        Request {
-            system: prefix.system.clone(),
-            tools: prefix.tools.clone(),
-            added: added(transcript),
-            messages: self.messages.clone(),
-            max_output: settings.limits.reserved_output,
-            thinking: settings.thinking,
-            sampling: settings.sampling.clone(),
-        }
+        behind(prefix, transcript, settings, self.messages.clone())
+    }
+
+    /// Returns a request with `older`, the oldest messages of the view, as all requests so far have begun.
+    pub(crate) fn of(
+        older: &[Arc<Message>],
+        transcript: &Transcript,
+        prefix: &Prefix,
+        settings: &SessionSettings,
+        binds_thinking: bool,
+    ) -> Request {
+        let begun = transcript.messages().get(transcript.prefix_start());
+        let valid_from = begun.map_or(0, |since| since.seq);
+        let view = of_beginning(older.to_vec(), valid_from, binds_thinking, false);
+        let mut messages = Vec::new();
+        extend_sendable(&mut messages, &updates_last(Vec::new(), view));
+        behind(prefix, transcript, settings, Arc::new(messages))
     }
 
     fn catch_up(
@@ -90,9 +98,27 @@ impl SentRequest {
     }
 }
 
+/// Returns a request with these messages behind the beginning of the branch.
+fn behind(
+    prefix: &Prefix,
+    transcript: &Transcript,
+    settings: &SessionSettings,
+    messages: Arc<Vec<Arc<Message>>>,
+) -> Request {
+    Request {
+        system: prefix.system.clone(),
+        tools: prefix.tools.clone(),
+        added: added(transcript),
+        messages,
+        max_output: settings.limits.reserved_output,
+        thinking: settings.thinking,
+        sampling: settings.sampling.clone(),
+    }
+}
+
 /// Returns the messages of a view as they stand behind the current beginning: updates from before it are part of it, and
 /// thinking from before it is not valid any more, all of it if the oldest messages are cut off.
-pub(crate) fn of_beginning(
+fn of_beginning(
     view: Vec<Arc<Message>>,
     valid_from: u32,
     binds_thinking: bool,

@@ -50,6 +50,8 @@ pub struct Config {
     pub mcp_servers: BTreeMap<String, Sourced<ServerEntry>>,
     /// Maximum number of messages sent to the model.
     pub max_conversation_messages: Option<Sourced<usize>>,
+    /// Context window that a conversation is kept in, in tokens, if that is less than the model's.
+    pub auto_compact_window: Option<Sourced<u64>>,
     /// Concurrency of tool calls.
     pub tool_concurrency: Sourced<Concurrency>,
     /// Maximum number of characters of one tool result for the model; `None` for the tool's own limit.

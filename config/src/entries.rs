@@ -26,6 +26,8 @@ impl Config {
         for (name, server) in &self.mcp_servers {
             entries.push(("mcpServers", json!(name), &server.origin));
         }
+        let window = self.auto_compact_window.as_ref();
+        entries.extend(entry("autoCompactWindow", window));
         let count = self.max_conversation_messages.as_ref();
         entries.extend(entry("maxConversationMessages", count));
         let concurrency = &self.tool_concurrency;

@@ -89,6 +89,8 @@ pub struct RunLimits {
     pub max_tokens: Option<u64>,
     /// Input and output tokens of the last call.
     pub max_context_tokens: Option<u64>,
+    /// Tokens of the conversation from which on it is summarised.
+    pub compact_at: Option<u64>,
     /// US dollars.
     pub max_budget_usd: Option<f64>,
     /// Time since the prompt.

@@ -32,6 +32,8 @@ pub struct Settings {
     pub fallback_model: Option<String>,
     /// The model for summaries.
     pub compaction_model: Option<String>,
+    /// Context window that a conversation is kept in, in tokens.
+    pub auto_compact_window: Option<u64>,
     /// Maximum number of messages sent to the model.
     pub max_conversation_messages: Option<usize>,
     /// Concurrency of tool calls.
@@ -124,6 +126,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "model" => settings.model = Some(file.value(value)?),
             "fallbackModel" => settings.fallback_model = Some(file.value(value)?),
             "compactionModel" => settings.compaction_model = Some(file.value(value)?),
+            "autoCompactWindow" => settings.auto_compact_window = Some(file.value(value)?),
             "maxConversationMessages" => {
                 settings.max_conversation_messages = Some(file.value(value)?);
             }
@@ -275,6 +278,7 @@ mod tests {
             "model": "haiku",
             "fallbackModel": "opus",
             "compactionModel": "sonnet",
+            "autoCompactWindow": 100000,
             "maxConversationMessages": 40,
             "toolConcurrency": "serial",
             "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
@@ -337,6 +341,7 @@ mod tests {
             model: Some("haiku".to_owned()),
             fallback_model: Some("opus".to_owned()),
             compaction_model: Some("sonnet".to_owned()),
+            auto_compact_window: Some(100_000),
             max_conversation_messages: Some(40),
             tool_concurrency: Some(Concurrency::Serial),
             max_tool_result_chars: Some(2000),

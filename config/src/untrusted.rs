@@ -20,6 +20,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         model,
         fallback_model,
         compaction_model,
+        auto_compact_window: _,
         max_conversation_messages: _,
         tool_concurrency: _,
         max_tool_result_chars: _,

@@ -21,8 +21,25 @@ pub struct Limits {
     pub deadline: Option<Time>,
     /// Context window of the model, in tokens.
     pub context_window: u64,
+    /// Tokens of input and output from which on the conversation is summarised, if that is before its window is crowded
+    /// (`--compact-at`).
+    pub compact_at: Option<u64>,
     /// Tokens of the context window reserved for the answer.
     pub reserved_output: u64,
+}
+
+impl Limits {
+    /// Percentage of a context window that triggers a summary.
+    pub const CROWDED: u64 = 80;
+
+    /// Returns the context window that a conversation is kept in: that of the model, or one of which
+    /// [`compact_at`](Self::compact_at) is the part that triggers a summary.
+    pub fn used_window(&self) -> u64 {
+        let asked = self
+            .compact_at
+            .map(|at| at.saturating_mul(100) / Self::CROWDED);
+        asked.map_or(self.context_window, |asked| asked.min(self.context_window))
+    }
 }
 
 /// Reason why a run ended: `agent_end.stop_reason`, and the source of the exit code.

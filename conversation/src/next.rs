@@ -11,8 +11,7 @@ use crate::{
 /// Number of identical turns after which the model is warned, and after which the run ends.
 const WARN_AT: usize = 3;
 const BREAK_AT: usize = 5;
-/// Fullness of the context window in percent that triggers a summary, and the maximum.
-const CROWDED: u64 = 80;
+/// Maximum fullness of the context window in percent.
 const FULL: u64 = 95;
 /// Number of consecutive continuations of an answer cut by the output limit.
 const CONTINUATIONS: usize = 3;
@@ -116,7 +115,7 @@ fn before_call(
         return Step::Continue;
     }
     let fullness = transcript.fullness(limits);
-    if fullness > CROWDED && transcript.has_answer_since_summary() {
+    if is_crowded(transcript, limits) && transcript.has_answer_since_summary() {
         return Step::Compact;
     }
     // The size of a first prompt is only an estimate, so the server decides there.
@@ -153,6 +152,11 @@ fn after_answer(
     }
 }
 
+fn is_crowded(transcript: &Transcript, limits: &Limits) -> bool {
+    let is_asked = |at: u64| transcript.context_tokens() >= at;
+    transcript.fullness(limits) > Limits::CROWDED || limits.compact_at.is_some_and(is_asked)
+}
+
 /// Returns the step after a cut answer: summarise first if space is short or nothing of the answer is left, otherwise
 /// ask the model to continue, a limited number of times.
 fn after_cut(
@@ -171,7 +175,7 @@ fn after_cut(
     let was_compacted = run.iter().any(|message| message.is_summary());
     let is_short_of_room = last.stop_reason() == Some(&StopReason::ContextWindowExceeded)
         || last.content.is_empty()
-        || transcript.fullness(limits) > CROWDED;
+        || is_crowded(transcript, limits);
     match (is_short_of_room, was_compacted) {
         (true, false) if transcript.messages().len() > 2 => Step::Compact,
         _ => Step::Continue,

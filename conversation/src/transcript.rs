@@ -101,7 +101,7 @@ impl Transcript {
     }
 
     /// Returns the updates that the model was told since the beginning of its requests, oldest first.
-    pub fn updates(&self) -> impl Iterator<Item = &crate::Update> {
+    pub fn updates(&self) -> impl Iterator<Item = &crate::Update> + Clone {
         let start = self.prefix_start();
         let since = self.updates.iter().filter(move |at| **at >= start);
         since.filter_map(|at| match &self.messages[*at].origin {
@@ -339,7 +339,11 @@ pub fn trimmed(view: Vec<Arc<Message>>, count: usize) -> Vec<Arc<Message>> {
         return view;
     }
     let earliest = view.len() - count;
-    let is_safe = |at: &usize| view[*at].role == Role::User && !view[*at].is_results();
+    let is_said = |message: &Message| !matches!(message.origin, Origin::Update(_));
+    let is_safe = |at: &usize| {
+        let message = &view[*at];
+        message.role == Role::User && !message.is_results() && is_said(message)
+    };
     let start = (earliest..view.len())
         .find(is_safe)
         .or_else(|| (0..earliest).rev().find(is_safe))

@@ -232,6 +232,7 @@ fn settings(
             max_turns: wanted.max_turns,
             max_tokens: wanted.max_tokens,
             max_context_tokens: wanted.max_context_tokens,
+            compact_at: compact_at(config),
             max_budget: wanted.max_budget_usd.map(Cost::from_usd),
             deadline: None,
             context_window: model.context_window,
@@ -263,6 +264,17 @@ fn settings(
         thinking: thinking(config),
         sampling: sampling(config),
     })
+}
+
+/// Returns the number of tokens from which on the conversation is summarised: as typed, or the part of the window in the
+/// settings that triggers a summary.
+fn compact_at(config: &Config) -> Option<u64> {
+    let window = config
+        .auto_compact_window
+        .as_ref()
+        .map(|window| window.value);
+    let crowded = window.map(|window| window.saturating_mul(Limits::CROWDED) / 100);
+    config.run.limits.compact_at.or(crowded)
 }
 
 /// Returns the source of the session's prompt: `blocks`, as long as a file that replaces them cannot be read again.

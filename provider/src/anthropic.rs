@@ -6,10 +6,14 @@ pub(crate) mod encode;
 mod search;
 pub(crate) mod wire;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ah_conversation::{
     Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching,
-    WebSearch,
+    StreamEvent, WebSearch,
 };
+use futures_util::{StreamExt, stream};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use self::decode::MessageReader;
@@ -27,29 +31,73 @@ const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
 /// Usual header of the key.
 pub(crate) const KEY_HEADER: &str = "x-api-key";
+/// Words of an error that is about features which only newer servers know.
+const FEATURE_WORDS: [&str; 7] = [
+    "anthropic-beta",
+    "beta header",
+    "block_binding",
+    "display",
+    "tool_addition",
+    "unexpected role",
+    "unexpected value",
+];
 
 /// A model behind the Messages API.
-pub struct Anthropic(HttpModel<Encoder, MessageReader>);
+pub struct Anthropic {
+    whole: Arc<Messages>,
+    /// The model without the features that only newer servers know; `None` if it has none.
+    plain: Option<Arc<Messages>>,
+    /// Whether the server has refused these features. It is not asked with them again.
+    is_plain: Arc<AtomicBool>,
+}
+
+type Messages = HttpModel<Encoder, MessageReader>;
 
 impl Anthropic {
     /// A model of `server` whose requests `encoder` writes; `betas` are beta features to request.
     pub fn new(server: Server, betas: &[String], encoder: Encoder) -> Result<Self, ProviderError> {
-        let own = encoder.betas().map(str::to_owned);
-        let betas: Vec<_> = betas.iter().cloned().chain(own).collect();
-        let mut headers = version();
-        if !betas.is_empty() {
-            let betas = betas.join(",");
-            let value = HeaderValue::from_str(&betas).map_err(|_| {
-                let message =
-                    format!("the beta names `{betas}` hold characters that a header cannot");
-                ProviderError::new(ErrorClass::InvalidRequest, message)
-            })?;
-            headers.insert(BETA_HEADER, value);
-        }
-        let url = address(&server.base_url);
-        let endpoint = server.endpoint(&url, KEY_HEADER, headers)?;
-        Ok(Self(HttpModel::at(endpoint, encoder)))
+        let plain = match encoder.plain() {
+            (plain, true) => Some(Arc::new(model(server.clone(), betas, plain)?)),
+            (_, false) => None,
+        };
+        Ok(Self {
+            whole: Arc::new(model(server, betas, encoder)?),
+            plain,
+            is_plain: Arc::default(),
+        })
     }
+
+    fn current(&self) -> &Arc<Messages> {
+        let is_plain = self.is_plain.load(Ordering::Relaxed);
+        self.plain
+            .as_ref()
+            .filter(|_| is_plain)
+            .unwrap_or(&self.whole)
+    }
+}
+
+fn model(server: Server, betas: &[String], encoder: Encoder) -> Result<Messages, ProviderError> {
+    let mut headers = version();
+    let own = encoder.betas().map(str::to_owned);
+    let betas: Vec<_> = betas.iter().cloned().chain(own).collect();
+    if !betas.is_empty() {
+        let betas = betas.join(",");
+        let value = HeaderValue::from_str(&betas).map_err(|_| {
+            let message = format!("the beta names `{betas}` hold characters that a header cannot");
+            ProviderError::new(ErrorClass::InvalidRequest, message)
+        })?;
+        headers.insert(BETA_HEADER, value);
+    }
+    let url = address(&server.base_url);
+    let endpoint = server.endpoint(&url, KEY_HEADER, headers)?;
+    Ok(HttpModel::at(endpoint, encoder))
+}
+
+/// Whether a server may have refused the features that only newer servers know.
+fn refuses_features(error: &ProviderError) -> bool {
+    let text = error.message.to_lowercase();
+    let is_of_features = FEATURE_WORDS.iter().any(|word| text.contains(word));
+    error.status == Some(400) && is_of_features && !text.contains("different conversation")
 }
 
 /// Returns the header with the version of the API.
@@ -67,20 +115,45 @@ pub(crate) fn address(base: &str) -> String {
 
 impl Provider for Anthropic {
     fn model(&self) -> &Model {
-        self.0.model()
+        self.whole.model()
     }
 
     fn continuity(&self) -> Continuity {
-        self.0.continuity()
+        self.current().continuity()
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        self.0.stream(request)
+        let is_plain = self.is_plain.clone();
+        let Some(plain) = self
+            .plain
+            .clone()
+            .filter(|_| !is_plain.load(Ordering::Relaxed))
+        else {
+            return self.current().stream(request);
+        };
+        let first = self.whole.stream(request.clone());
+        let state = (first, Some((plain, request)));
+        Box::pin(stream::unfold(state, move |(mut events, again)| {
+            let is_plain = is_plain.clone();
+            async move {
+                let event = events.next().await?;
+                match (event, again) {
+                    (event @ Ok(StreamEvent::Sent { .. }), again) => Some((event, (events, again))),
+                    (Err(error), Some((plain, request))) if refuses_features(&error) => {
+                        is_plain.store(true, Ordering::Relaxed);
+                        let mut events = plain.stream(request);
+                        let event = events.next().await?;
+                        Some((event, (events, None)))
+                    }
+                    (event, _) => Some((event, (events, None))),
+                }
+            }
+        }))
     }
 
     fn search(&self, search: &WebSearch) -> Option<Searching> {
         let body = search::encode(self.model(), search);
-        Some(Box::pin(search::findings(self.0.ask(vec![body]))))
+        Some(Box::pin(search::findings(self.current().ask(vec![body]))))
     }
 }
 

@@ -228,6 +228,7 @@ impl Subagents {
                 max_turns: max_turns.or(agent.max_turns).or(Some(MAX_TURNS)),
                 max_tokens: max_tokens.map(|max| max.saturating_sub(tokens)),
                 max_context_tokens: from.limits.max_context_tokens,
+                compact_at: from.limits.compact_at,
                 max_budget: max_budget.map(|max| Cost(max.0.saturating_sub(cost.0))),
                 deadline: None,
                 context_window: model.context_window,

@@ -115,7 +115,9 @@ impl Frontend for Relay {
                     + cache_creation_input_tokens
                     + cache_read_input_tokens;
             }
-            EventKind::Retry { .. } | EventKind::Fallback { .. } => self.outer.show(event),
+            EventKind::Retry { .. }
+            | EventKind::Fallback { .. }
+            | EventKind::PrefixBroken { .. } => self.outer.show(event),
             _ => {}
         }
     }

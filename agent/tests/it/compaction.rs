@@ -31,12 +31,21 @@ async fn crowded(turn: Turn) -> World {
     world
 }
 
-/// The summary is requested past 80 %, without tools, and the event reports how full the window was.
+/// The summary is requested past 80 %, behind what was said before, and the event reports how full the window was.
 #[tokio::test]
 async fn a_summary_is_made_past_80_percent() {
     let world = crowded(says("They counted to two.")).await;
     assert_eq!(world.requests().len(), 4);
-    assert!(world.requests()[2].tools.is_empty());
+    let [before, summary] = &world.requests()[1..3] else {
+        panic!("two requests")
+    };
+    assert_eq!(
+        (&summary.system, &summary.tools),
+        (&before.system, &before.tools)
+    );
+    assert_eq!(summary.messages[..2], before.messages[..2]);
+    let last = summary.messages.last().unwrap().text();
+    assert!(last.starts_with("[COMPACTION] "), "{last}");
     let events = world.events();
     assert!(
         events.contains("compaction_triggered 160007/200000"),

@@ -10,6 +10,7 @@ mod endings;
 mod hooks;
 mod mail;
 mod permission;
+mod prefix;
 mod resume;
 mod structured;
 mod subagents;

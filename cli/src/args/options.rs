@@ -150,6 +150,9 @@ pub struct LimitOptions {
     /// Stop when the last call used this many input and output tokens
     #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub max_context_tokens: Option<u64>,
+    /// Summarise the conversation from this many tokens on
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
+    pub compact_at: Option<u64>,
     /// Stop after spending this much
     #[arg(long, value_name = "USD", value_parser = positive)]
     pub max_budget_usd: Option<f64>,

@@ -111,6 +111,7 @@ impl options::LimitOptions {
             max_turns: self.max_turns,
             max_tokens: self.max_tokens,
             max_context_tokens: self.max_context_tokens,
+            compact_at: self.compact_at,
             max_budget_usd: self.max_budget_usd,
             timeout: { self.timeout }
                 .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),

@@ -1,6 +1,8 @@
 //! What a session has said stays as it was said: each request continues an earlier one, whatever changes around it, and
 //! a server that binds thinking to what stands before it never refuses one.
 
+use ah_conversation::Usage;
+use ah_provider::script::failure::Failure;
 use ah_provider::script::format::Turn;
 use ah_testkit::mcp::McpScript;
 use ah_testkit::script::{thinks, uses};
@@ -238,4 +240,123 @@ fn another_system_prompt_by_option_is_a_declared_break() {
         serde_json::from_str(&world.ah(["usage", "--json"]).run().expect(0).stdout).unwrap();
     assert_eq!(shown["calls"][1]["prefix_broken"], "options");
     assert_eq!(shown["calls"][2]["prefix_broken"], Value::Null);
+}
+
+/// Returns `turn` with so many tokens of input.
+fn long(turn: Turn) -> Turn {
+    Turn {
+        usage: Some(Usage {
+            input_tokens: 9_000,
+            output_tokens: 10,
+            ..Usage::default()
+        }),
+        ..turn
+    }
+}
+
+#[test]
+fn a_summary_is_asked_for_behind_what_was_said_and_keeps_no_thinking_from_before() {
+    let world = World::new();
+    let server = Server::new([
+        looks("A"),
+        long(answer("B")),
+        answer("In short."),
+        answer("C"),
+        answer("D"),
+    ]);
+    let prompts = [
+        &["one"][..],
+        &["--compact-at", "9000", "two"],
+        &["--compact-at", "9000", "three"],
+    ];
+    talk(&world, &server, BINDING, &prompts, |_| {});
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    let bodies = bodies(&server);
+    let [summary, after, last] = &bodies[2..] else {
+        panic!("{} requests", bodies.len())
+    };
+    assert!(continues(summary, &bodies[1]), "{summary:#}");
+    assert!(news(&server, 2).contains("[COMPACTION]"), "{summary:#}");
+    let messages = after["messages"].to_string();
+    assert!(
+        messages.contains("[COMPACTION SUMMARY]\\nIn short."),
+        "{messages}"
+    );
+    assert!(!messages.contains("I think of B"), "{messages}");
+    assert!(continues(last, after), "{last:#}");
+    assert!(last["messages"].to_string().contains("I think of C"));
+    let usage = world.ah(["usage"]).run().expect(0).stdout;
+    assert!(
+        usage.contains(
+            "call 4 could not read the cache of the calls before: the conversation was summarised"
+        ),
+        "{usage}"
+    );
+    assert_eq!(usage.matches("could not read").count(), 1, "{usage}");
+}
+
+#[test]
+fn a_model_that_hides_its_thoughts_is_asked_to_show_them_and_to_drop_what_is_invalid() {
+    let world = World::new();
+    let server = Server::new([answer("A"), answer("B")]);
+    talk(&world, &server, BINDING, &[&["one"]], |_| {});
+    talk(&world, &server, OLDER, &[&["two"]], |_| {});
+    let [newest, older] = &server.requests()[..] else {
+        panic!("two requests")
+    };
+    let expected = json!({
+        "type": "adaptive",
+        "display": "summarized",
+        "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+    });
+    assert_eq!(newest.body["thinking"], expected);
+    assert_eq!(
+        newest.headers["anthropic-beta"],
+        "inline-tools-2026-09-15,thinking-binding-controls-2026-08-01"
+    );
+    assert_eq!(older.body["thinking"], Value::Null);
+    assert!(!older.headers.contains_key("anthropic-beta"));
+}
+
+#[test]
+fn a_server_that_refuses_the_newest_features_is_asked_without_them_once() {
+    let world = World::new();
+    let refusal = Turn {
+        error: Some(Failure {
+            status: Some(400),
+            kind: Some("invalid_request_error".to_owned()),
+            message: Some(
+                "thinking.adaptive.block_binding: Extra inputs are not permitted".to_owned(),
+            ),
+            ..Failure::default()
+        }),
+        ..Turn::default()
+    };
+    let server = Server::new([refusal, looks("A"), answer("B")]);
+    talk(&world, &server, BINDING, &[&["one"]], |_| {});
+    let asked: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|request| {
+            let beta = request.headers.contains_key("anthropic-beta");
+            (!request.body["thinking"].is_null(), beta)
+        })
+        .collect();
+    assert_eq!(asked, [(true, true), (false, false), (false, false)]);
+}
+
+#[test]
+fn a_window_in_the_settings_summarises_at_four_fifths_of_it() {
+    for (window, summaries) in [(11_000, 1), (20_000, 0)] {
+        let world = World::new();
+        world.write(
+            "../home/.ah/settings.json",
+            json!({"autoCompactWindow": window}).to_string(),
+        );
+        let server = Server::new([long(answer("A")), answer("In short."), answer("B")]);
+        talk(&world, &server, OLDER, &[&["one"], &["two"]], |_| {});
+        let bodies = bodies(&server);
+        let asks = |body: &&Value| body["messages"].to_string().contains("[COMPACTION] ");
+        assert_eq!(bodies.iter().filter(asks).count(), summaries, "{window}");
+    }
 }

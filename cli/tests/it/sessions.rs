@@ -365,7 +365,7 @@ stdout:
     "<id>"
   ],
   "files": 0,
-  "bytes": 65536
+  "bytes": 81920
 }
 exit code 0
 "#);

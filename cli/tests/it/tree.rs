@@ -166,6 +166,7 @@ stdout:
 2 calls  script/first    8.0k    6.0k        0     100   75%  unknown
 2 calls  script/second   8.0k    6.0k        0     100   75%  unknown
 4 calls  in all         16.0k   12.0k        0     200   75%  unknown
+call 3 could not read the cache of the calls before: another model answers
 exit code 0
 ");
     insta::assert_snapshot!(run(&world, "export"), @r#"

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::wire;
-use crate::abilities::Abilities;
+use crate::abilities::{Abilities, ThinkingSetting};
 use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
 use crate::generation::Generation;
@@ -21,6 +21,8 @@ use crate::rope::Rope;
 
 /// Beta feature with which tools are added by messages.
 const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
+/// Beta feature with which invalid thinking is left out instead of refused.
+const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 /// Breakpoint of the prompt cache, inserted before the last `}` of a block.
 const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
@@ -79,12 +81,58 @@ impl Encoder {
         }
     }
 
+    /// Returns the encoder without the features that only newer servers know, and whether it had any.
+    pub(super) fn plain(&self) -> (Self, bool) {
+        let generation = Generation {
+            binds_thinking: self.generation.binds_thinking,
+            ..Generation::default()
+        };
+        let plain = Self {
+            model: self.model.clone(),
+            abilities: self.abilities.clone(),
+            generation,
+            encoded: Encoded::default(),
+        };
+        (plain, generation != self.generation)
+    }
+
     /// Returns the beta features that the requests use.
     pub(super) fn betas(&self) -> impl Iterator<Item = &'static str> + use<> {
-        self.generation
-            .takes_updates
-            .then_some(INLINE_TOOLS)
-            .into_iter()
+        let Generation {
+            takes_updates,
+            binds_thinking,
+            always_thinks,
+            hides_thoughts: _,
+        } = self.generation;
+        let betas = [
+            takes_updates.then_some(INLINE_TOOLS),
+            (binds_thinking && always_thinks).then_some(BINDING_CONTROLS),
+        ];
+        betas.into_iter().flatten()
+    }
+
+    /// Returns the thinking of a request. A model that thinks by itself is asked to show its thoughts, which include what it
+    /// says between its calls, and to leave out invalid thinking instead of refusing the request.
+    fn thinking(&self, setting: Option<ThinkingSetting>) -> Option<wire::Thinking> {
+        let Generation {
+            always_thinks,
+            hides_thoughts,
+            ..
+        } = self.generation;
+        let is_adaptive = match setting {
+            None => always_thinks,
+            Some(setting) => matches!(setting, ThinkingSetting::Adaptive(_)),
+        };
+        if !hides_thoughts || !is_adaptive {
+            return setting.map(wire::Thinking::from);
+        }
+        let binding = wire::BlockBinding {
+            prefix_mismatch_behavior: wire::MismatchBehavior::DropBlock,
+        };
+        Some(wire::Thinking::Adaptive {
+            display: Some(wire::Display::Summarized),
+            block_binding: (self.generation.binds_thinking && always_thinks).then_some(binding),
+        })
     }
 
     /// The body up to the messages. Its size does not grow with the session, so it is not cached.
@@ -131,7 +179,7 @@ impl Encoder {
             model: &self.model.name,
             max_tokens: settings.max_output,
             stream: true,
-            thinking: settings.thinking.map(wire::Thinking::from),
+            thinking: self.thinking(settings.thinking),
             output_config: settings.effort.map(|effort| wire::OutputConfig {
                 effort: effort.as_str(),
             }),

@@ -34,9 +34,35 @@ pub struct Head<'a> {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Thinking {
-    Enabled { budget_tokens: u64 },
-    Adaptive,
+    Enabled {
+        budget_tokens: u64,
+    },
+    Adaptive {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<Display>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        block_binding: Option<BlockBinding>,
+    },
     Disabled,
+}
+
+/// What is shown of the thinking.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Display {
+    Summarized,
+}
+
+/// What happens to thinking that is not valid behind what stands before it.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct BlockBinding {
+    pub prefix_mismatch_behavior: MismatchBehavior,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MismatchBehavior {
+    DropBlock,
 }
 
 impl From<ThinkingSetting> for Thinking {
@@ -44,7 +70,10 @@ impl From<ThinkingSetting> for Thinking {
         match thought {
             ThinkingSetting::Off => Self::Disabled,
             ThinkingSetting::Budget(budget_tokens) => Self::Enabled { budget_tokens },
-            ThinkingSetting::Adaptive(_) => Self::Adaptive,
+            ThinkingSetting::Adaptive(_) => Self::Adaptive {
+                display: None,
+                block_binding: None,
+            },
         }
     }
 }

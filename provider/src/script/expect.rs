@@ -3,7 +3,7 @@
 use ah_conversation::{Request, ToolResult};
 use serde::{Deserialize, Serialize};
 
-use super::new_messages::{new_messages, user_text};
+use super::new_messages::{self, new_messages, user_text};
 use super::recorded::diff;
 
 /// Length limit of a text in a message, in characters.
@@ -75,11 +75,11 @@ impl Expect {
     pub fn unmet(&self, request: &Request) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(count) = self.messages
-            && request.messages.len() != count
+            && new_messages::count(request) != count
         {
             problems.push(format!(
                 "expected {count} messages, but there are {}",
-                request.messages.len()
+                new_messages::count(request)
             ));
         }
         if let Some(expected) = &self.system {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Message, Request, Role};
+use ah_conversation::{Message, Origin, Request, Role};
 
 /// Returns the messages after the model's last answer.
 pub fn new_messages(request: &Request) -> &[Arc<Message>] {
@@ -17,8 +17,23 @@ pub fn new_messages(request: &Request) -> &[Arc<Message>] {
 pub fn user_text(request: &Request) -> String {
     let texts: Vec<_> = new_messages(request)
         .iter()
+        .filter(|message| !is_update(message))
         .map(|message| message.text())
         .filter(|text| !text.is_empty())
         .collect();
     texts.join("\n")
+}
+
+/// Returns the number of messages, without updates.
+pub fn count(request: &Request) -> usize {
+    let said = request
+        .messages
+        .iter()
+        .filter(|message| !is_update(message));
+    said.count()
+}
+
+/// Whether a message tells what has changed around the session: a date, a commit. That differs from run to run.
+pub fn is_update(message: &Message) -> bool {
+    matches!(message.origin, Origin::Update(_))
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ah_conversation::{ContentBlock, Environment, Image, Message, Request, ResultBlock};
 
-use super::new_messages::new_messages;
+use super::new_messages::{self, new_messages};
 use super::recorded::RecordedRequest;
 
 /// Prefixes of lines of the system prompt that differ between machines and runs.
@@ -85,8 +85,9 @@ impl Normalizer {
     }
 
     fn messages(&self, request: &Request) -> String {
-        let mut shown = format!("messages: {}\n", request.messages.len());
-        for message in new_messages(request) {
+        let mut shown = format!("messages: {}\n", new_messages::count(request));
+        let told = new_messages(request).iter();
+        for message in told.filter(|message| !new_messages::is_update(message)) {
             self.message(&mut shown, message);
         }
         shown

@@ -5,6 +5,7 @@ mod contract;
 mod crash;
 mod files;
 mod fixture;
+mod prefixes;
 mod roundtrip;
 mod salvage;
 mod sessions;

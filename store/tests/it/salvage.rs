@@ -307,6 +307,7 @@ async fn a_database_of_an_older_version_is_read_without_changes_and_migrated_for
         .unwrap()
         .execute_batch(
             "ALTER TABLE messages DROP COLUMN cost; DROP TABLE file_states; DROP TABLE file_steps;
+             DROP TABLE prefixes;
              PRAGMA user_version = 1;",
         )
         .unwrap();

@@ -1,5 +1,6 @@
 //! Requests that the loopback server refuses, one error per line.
 
+use ah_testkit::server::messages::binding::Binding;
 use ah_testkit::server::messages::history::check;
 use serde_json::{Value, json};
 
@@ -358,4 +359,79 @@ fn invalid_settings_are_refused() {
         .expect("an object")
         .remove("tools");
     refused(&thoughtless, "must define tools");
+}
+
+/// Returns a body with `change` for a model that binds its thinking, whose answer was signed for the unchanged body.
+fn bound(change: impl FnOnce(&mut Value)) -> Value {
+    let first = body(&json!([user("a")]));
+    let asked = |mut body: Value| {
+        body["model"] = "claude-opus-5-5".into();
+        body
+    };
+    let signature = Binding::of(&asked(first)).unwrap().sign();
+    let thought = json!({"type": "thinking", "thinking": "", "signature": signature});
+    let mut later = asked(body(&json!([
+        user("a"),
+        assistant([thought, text("b")]),
+        user("c")
+    ])));
+    change(&mut later);
+    later
+}
+
+#[test]
+fn thinking_is_bound_to_what_stands_before_it() {
+    for change in [
+        (|_: &mut Value| {}) as fn(&mut Value),
+        |body| body["messages"][2]["content"] = "something else".into(),
+        |body| body["max_tokens"] = 7.into(),
+        |body| body["tools"][0]["cache_control"] = json!({"type": "ephemeral"}),
+        |body| body["messages"][0]["content"] = json!([text("a")]),
+        |body| {
+            // A model that does not bind its thinking takes everything.
+            body["model"] = "claude-opus-4-6".into();
+            body["system"] = "new".into();
+        },
+        |body| {
+            // Thinking that is left out at the beginning is missed by nobody.
+            body["messages"][1]["content"]
+                .as_array_mut()
+                .unwrap()
+                .remove(0);
+            body["system"] = "new".into();
+        },
+    ] {
+        assert_eq!(check(&bound(change)), Ok(()));
+    }
+    for change in [
+        (|body: &mut Value| body["system"] = "new".into()) as fn(&mut Value),
+        |body| body["tools"][0]["description"] = "new".into(),
+        |body| body["messages"][0]["content"] = "A".into(),
+        |body| body["messages"][0]["content"] = json!([text("a"), text("more")]),
+    ] {
+        refused(&bound(change), "bound to a different conversation");
+    }
+}
+
+#[test]
+fn system_messages_stand_between_a_user_and_an_answer() {
+    let system = || json!({"role": "system", "content": "Now plan."});
+    let of = |model: &str, messages: Value| {
+        let mut body = body(&messages);
+        body["model"] = model.into();
+        body
+    };
+    let good = json!([user("a"), system(), assistant("b"), user("c"), system()]);
+    assert_eq!(check(&of("claude-opus-5", good.clone())), Ok(()));
+    refused(&of("claude-opus-4-6", good), "Unexpected role \"system\"");
+    for messages in [
+        json!([system(), user("a")]),
+        json!([user("a"), assistant("b"), system()]),
+        json!([user("a"), system(), user("b")]),
+    ] {
+        refused(
+            &of("claude-opus-5", messages),
+            "must follow a `user` message",
+        );
+    }
 }

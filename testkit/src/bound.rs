@@ -1,0 +1,193 @@
+//! A model in the process, without a socket: its requests are encoded as for the Messages API and refused as by the
+//! loopback server. For tests with many requests.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ah_conversation::{
+    BlockStart, Continuity, Delta, ErrorClass, EventStream, Model, Provider, ProviderError,
+    Request, StopReason, StreamEvent, Usage,
+};
+use ah_provider::abilities::Abilities;
+use ah_provider::anthropic::Encoder;
+use ah_provider::http_model::RequestEncoder as _;
+use futures_util::stream;
+use serde_json::Value;
+
+use crate::server::messages::binding::Binding;
+use crate::server::messages::history;
+
+/// Context window of the model, in tokens.
+const WINDOW: u64 = 200_000;
+
+/// A model; its answers come from a record that several models can share.
+pub struct Bound {
+    model: Model,
+    encoder: Mutex<Encoder>,
+    record: Arc<BoundRecord>,
+}
+
+/// What was asked, and the answers to come.
+#[derive(Default)]
+pub struct BoundRecord(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    asked: Vec<Asked>,
+    answers: VecDeque<BoundAnswer>,
+    is_declared: bool,
+}
+
+/// A request.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Its body.
+    pub body: Value,
+    /// Whether it was declared that it does not continue an earlier one.
+    pub is_declared: bool,
+    /// Why it was refused.
+    pub refused: Option<String>,
+}
+
+/// An answer to come; without one, the model says `Yes.`
+#[derive(Debug, Clone)]
+pub enum BoundAnswer {
+    /// A text.
+    Says(String),
+    /// A text, after which the context window is nearly full.
+    Fills(String),
+    /// A call.
+    Calls(String, Value),
+    /// An error of the server.
+    Fails,
+}
+
+impl Bound {
+    /// Returns the model `name`, as a process that has just started sees it.
+    pub fn new(name: &str, record: Arc<BoundRecord>) -> Self {
+        let model = Model {
+            provider: "anthropic".to_owned(),
+            name: name.to_owned(),
+            context_window: WINDOW,
+            max_output: 1_000,
+            price: None,
+            long_price: None,
+        };
+        Self {
+            encoder: Mutex::new(Encoder::new(model.clone(), Abilities::default())),
+            model,
+            record,
+        }
+    }
+
+    fn encoder(&self) -> MutexGuard<'_, Encoder> {
+        self.encoder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BoundRecord {
+    /// Returns the requests so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.lock().asked.clone()
+    }
+
+    /// Adds answers.
+    pub fn will_answer(&self, answers: impl IntoIterator<Item = BoundAnswer>) {
+        self.lock().answers.extend(answers);
+    }
+
+    /// Forgets the answers that were not given.
+    pub fn forget_answers(&self) {
+        self.lock().answers.clear();
+    }
+
+    /// Notes that the next request is declared to continue none.
+    pub fn declare(&self) {
+        self.lock().is_declared = true;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Provider for Bound {
+    fn model(&self) -> &Model {
+        &self.model
+    }
+
+    fn continuity(&self) -> Continuity {
+        self.encoder().continuity()
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        let bytes = self.encoder().encode(&request).concat();
+        let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let refused = history::check(&body).err();
+        let mut state = self.record.lock();
+        let number = state.asked.len();
+        let is_declared = std::mem::take(&mut state.is_declared);
+        state.asked.push(Asked {
+            body: body.clone(),
+            is_declared,
+            refused: refused.clone(),
+        });
+        if let Some(refused) = refused {
+            let error = ProviderError::new(ErrorClass::InvalidRequest, refused);
+            return Box::pin(stream::iter([Err(error)]));
+        }
+        let answer = state.answers.pop_front();
+        drop(state);
+        let answer = answer.unwrap_or_else(|| BoundAnswer::Says("Yes.".to_owned()));
+        Box::pin(stream::iter(events(answer, number, Binding::of(&body))))
+    }
+}
+
+/// Returns the events of an answer with a thought.
+fn events(
+    answer: BoundAnswer,
+    number: usize,
+    binding: Option<Binding>,
+) -> Vec<Result<StreamEvent, ProviderError>> {
+    let signature = binding.map_or_else(|| "seal".to_owned(), |mut binding| binding.sign());
+    let mut usage = Usage {
+        input_tokens: 100,
+        output_tokens: 10,
+        ..Usage::default()
+    };
+    let (block, stop_reason) = match answer {
+        BoundAnswer::Fails => {
+            let error = ProviderError::new(ErrorClass::Unknown, "the server is on fire");
+            return vec![Err(error)];
+        }
+        BoundAnswer::Fills(text) => {
+            usage.input_tokens = WINDOW * 9 / 10;
+            (BlockStart::Text(text), StopReason::EndTurn)
+        }
+        BoundAnswer::Says(text) => (BlockStart::Text(text), StopReason::EndTurn),
+        BoundAnswer::Calls(name, input) => {
+            let id = format!("toolu_{number}").into();
+            (BlockStart::ToolUse { id, name, input }, StopReason::ToolUse)
+        }
+    };
+    let events = [
+        StreamEvent::Started {
+            id: format!("msg_{number}"),
+            usage,
+        },
+        StreamEvent::BlockStarted {
+            index: 0,
+            block: BlockStart::Thinking(format!("thought {number}")),
+        },
+        StreamEvent::Delta {
+            index: 0,
+            delta: Delta::Signature(signature),
+        },
+        StreamEvent::BlockStopped { index: 0 },
+        StreamEvent::BlockStarted { index: 1, block },
+        StreamEvent::BlockStopped { index: 1 },
+        StreamEvent::Stopping { stop_reason, usage },
+        StreamEvent::Ended,
+    ];
+    events.map(Ok).into()
+}
