@@ -34,6 +34,7 @@ mod stop;
 mod structured;
 mod subagent;
 mod tool_call;
+pub mod tool_search;
 mod toolbox;
 mod truncate;
 

@@ -12,14 +12,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
-    Access, Context, Cost, DisplayKey, Input, MessageId, Models, Output, Servers, Tasks, Tool,
-    ToolSpec, ToolUse, Truncation,
+    Access, Context, Cost, DisplayKey, Input, Interface, MessageId, Models, Output, Servers, Tasks,
+    Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
 use serde_json::json;
 
 use crate::agents::{Agent, Agents, MemoryScope};
 use crate::skills::Skills;
+use crate::tool_search::ToolSearchMode;
 use crate::{Controls, Ports, SessionSettings};
 pub use begin::{ALIASES, INHERIT};
 pub use registry::MAX_RUNNING;
@@ -66,6 +67,8 @@ pub(crate) struct Parent {
     ports: Ports,
     settings: SessionSettings,
     tools: Vec<Arc<dyn Tool>>,
+    /// When its tools of servers are searched.
+    search: (ToolSearchMode, Interface),
     controls: Controls,
     /// Tokens and cost of its run so far.
     spent: (u64, Cost),

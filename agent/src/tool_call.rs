@@ -113,6 +113,7 @@ impl Session {
 
     /// Finds the tool and validates the arguments.
     pub(crate) fn prepare(&self, call: ToolUse) -> PreparedCall {
+        let call = self.tools.resolved(call);
         let Some(entry) = self.tools.find(&call.name) else {
             let known: Vec<_> = self
                 .tools

@@ -1,24 +1,33 @@
 //! The tools of a session, in the order in which they are sent to the model: first its own, then those of servers,
-//! which may change.
+//! which may change. Many tools of servers are not sent, but can be searched.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{ServerState, Servers, Tasks, Tool, ToolSpec, is_same_tool};
+use ah_conversation::{
+    Interface, ServerState, Servers, Tasks, Tool, ToolSpec, ToolUse, is_same_tool,
+};
 use tokio::time::timeout;
 
 use crate::Subagents;
 use crate::schema::Schema;
+use crate::tool_search::{ToolSearch, ToolSearchMode, is_searchable};
 
 /// Time that a request waits for servers before it says so.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// The tools of a session.
 pub struct Toolbox {
-    tools: Vec<Arc<ToolEntry>>,
+    /// The session's own tools.
+    own: Vec<Arc<ToolEntry>>,
+    /// Those of servers.
+    served: Vec<Arc<ToolEntry>>,
+    /// Those that are sent to the model.
+    sent: Vec<Arc<ToolEntry>>,
+    /// Those that can be searched.
+    searchable: Vec<Arc<ToolEntry>>,
     specs: Arc<[ToolSpec]>,
-    /// Number of the session's own tools.
-    own: usize,
+    search: ToolSearch,
     servers: Option<Arc<dyn Servers>>,
     /// Maximum time that a request waits for servers that were just started.
     patience: Duration,
@@ -62,8 +71,11 @@ impl Toolbox {
         }
         Self {
             specs: specs(&entries),
-            own: entries.len(),
-            tools: entries,
+            sent: entries.clone(),
+            own: entries,
+            served: Vec::new(),
+            searchable: Vec::new(),
+            search: ToolSearch::new(ToolSearchMode::Off, Interface::default()),
             servers: None,
             patience: Duration::ZERO,
             version: 0,
@@ -80,6 +92,19 @@ impl Toolbox {
         }
     }
 
+    /// Sets when tools of servers are searched; `interface` names the tools for it.
+    #[must_use]
+    pub fn with_search(mut self, mode: ToolSearchMode, interface: Interface) -> Self {
+        self.search = ToolSearch::new(mode, interface);
+        self.arrange(&[]);
+        self
+    }
+
+    /// Returns when tools of servers are searched, and the interface that names the tools for it.
+    pub(crate) fn search(&self) -> (ToolSearchMode, Interface) {
+        (self.search.mode, self.search.interface)
+    }
+
     /// Returns the tool that starts subagents.
     pub fn subagents(&self) -> Option<&Arc<Subagents>> {
         self.subagents.as_ref()
@@ -90,9 +115,16 @@ impl Toolbox {
         self.tools().filter_map(|tool| tool.tasks()).collect()
     }
 
-    /// Returns all tools, those of servers included.
+    /// Returns all tools, those of servers included, without those for the search.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        self.tools.iter().map(|entry| &entry.tool)
+        let all = self.own.iter().chain(&self.served);
+        all.map(|entry| &entry.tool)
+    }
+
+    /// Returns the names of all tools that can be called, those that have to be searched included.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let all = self.sent.iter().chain(&self.searchable);
+        all.map(|entry| entry.name())
     }
 
     /// Adds the tools of `servers` as they become available; existing names take precedence. A request waits for a
@@ -133,25 +165,59 @@ impl Toolbox {
             return;
         }
         self.version = version;
-        let former = self.tools.split_off(self.own);
+        let former = std::mem::take(&mut self.served);
         for tool in servers.tools() {
             let mut kept = former.iter();
             let entry = match kept.find(|entry| Arc::ptr_eq(&entry.tool, &tool)) {
                 Some(entry) => entry.clone(),
                 None => ToolEntry::new(tool),
             };
-            if self.tools.iter().all(|known| known.name() != entry.name()) {
-                self.tools.push(entry);
+            let mut known = self.own.iter().chain(&self.served);
+            if known.all(|known| known.name() != entry.name()) {
+                self.served.push(entry);
             }
         }
-        self.specs = specs(&self.tools);
+        let sent = self.specs.clone();
+        self.arrange(&sent);
+    }
+
+    /// Decides which tools are sent, and which can be searched. Those in `known` were sent before and stay.
+    fn arrange(&mut self, known: &[ToolSpec]) {
+        let is_searchable = |entry: &&Arc<ToolEntry>| {
+            is_searchable(entry.name()) && known.iter().all(|spec| spec.name != entry.name())
+        };
+        let all = || self.own.iter().chain(&self.served);
+        let searchable: Vec<_> = all().filter(is_searchable).cloned().collect();
+        let specs_of_searchable = searchable.iter().map(|entry| entry.tool.spec());
+        if self.search.takes(specs_of_searchable) {
+            let rest = all().filter(|entry| !is_searchable(entry)).cloned();
+            let tools = self.search.tools(specs(&searchable));
+            self.sent = rest.chain(tools.map(ToolEntry::new)).collect();
+            self.searchable = searchable;
+        } else {
+            self.sent = all().cloned().collect();
+        }
+        self.specs = specs(&self.sent);
+    }
+
+    /// Returns the call that `call` stands for, or `call` itself.
+    pub(crate) fn resolved(&self, call: ToolUse) -> ToolUse {
+        let other = self.find(&call.name);
+        match other.and_then(|entry| entry.tool.stands_for(&call.input)) {
+            Some((name, input)) => ToolUse {
+                name,
+                input,
+                ..call
+            },
+            None => call,
+        }
     }
 
     /// Returns the tool of this name or of an alternative name: a session may have begun with the other interface,
     /// and a model repeats names from the conversation. It may therefore know a tool whose server is still starting.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<ToolEntry>> {
         let named = |is_name: &dyn Fn(&str) -> bool| {
-            let mut entries = self.tools.iter();
+            let mut entries = self.sent.iter().chain(&self.searchable);
             entries.find(|entry| is_name(entry.name())).cloned()
         };
         let of_server = || self.servers.as_ref()?.find(name).map(ToolEntry::new);

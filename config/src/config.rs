@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_agent::hooks::HookSetting;
+use ah_agent::tool_search::ToolSearchMode;
 use ah_conversation::{Effort, Embedded, Environment, Interface, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_provider::named_server::NamedServer;
@@ -52,6 +53,8 @@ pub struct Config {
     pub max_conversation_messages: Option<Sourced<usize>>,
     /// Context window that a conversation is kept in, in tokens, if that is less than the model's.
     pub auto_compact_window: Option<Sourced<u64>>,
+    /// When tools of MCP servers are searched.
+    pub tool_search: Option<Sourced<ToolSearchMode>>,
     /// Concurrency of tool calls.
     pub tool_concurrency: Sourced<Concurrency>,
     /// Maximum number of characters of one tool result for the model; `None` for the tool's own limit.

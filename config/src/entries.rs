@@ -30,6 +30,7 @@ impl Config {
         entries.extend(entry("autoCompactWindow", window));
         let count = self.max_conversation_messages.as_ref();
         entries.extend(entry("maxConversationMessages", count));
+        entries.extend(entry("toolSearch", self.tool_search.as_ref()));
         let concurrency = &self.tool_concurrency;
         entries.push((
             "toolConcurrency",

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ah_agent::tool_search::ToolSearchMode;
 use ah_conversation::ServerScope;
 use ah_mcp::{ServerConfig, ServerEntry};
 
@@ -184,6 +185,27 @@ impl Config {
             }
         }
         (servers, errors)
+    }
+
+    /// Returns when tools of MCP servers are searched: by `ENABLE_TOOL_SEARCH`, the other agent's variable, else by the
+    /// settings.
+    pub fn tool_search(&self) -> ToolSearchMode {
+        let name = self.interface.pick("tool_search", "ToolSearch");
+        if self.deny.iter().any(|rule| rule.value.covers_tool(name)) {
+            return ToolSearchMode::Off;
+        }
+        let variable = self
+            .environment
+            .get("ENABLE_TOOL_SEARCH")
+            .unwrap_or_default();
+        let set = self.tool_search.as_ref().map(|mode| mode.value);
+        match variable.trim().to_ascii_lowercase().as_str() {
+            "" => set.unwrap_or_default(),
+            "false" | "0" | "no" | "off" => ToolSearchMode::Off,
+            "true" | "1" | "yes" | "on" => ToolSearchMode::On,
+            // `auto:N` names a share of the window; our limits are lower than any.
+            _ => ToolSearchMode::Auto,
+        }
     }
 
     /// Returns the start timeout of MCP servers.

@@ -121,6 +121,7 @@ impl Config {
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
             auto_compact_window: first.value(|settings| settings.auto_compact_window),
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
+            tool_search: first.value(|settings| settings.tool_search),
             tool_concurrency: tool_concurrency(overrides.tool_concurrency, &first),
             max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),
             max_tool_output_bytes: first

@@ -10,6 +10,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use ah_agent::hooks::{HookEvent, HookGroup, HookSetting};
+use ah_agent::tool_search::ToolSearchMode;
 use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_provider::named_server::NamedServer;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub auto_compact_window: Option<u64>,
     /// Maximum number of messages sent to the model.
     pub max_conversation_messages: Option<usize>,
+    /// When tools of MCP servers are searched.
+    pub tool_search: Option<ToolSearchMode>,
     /// Concurrency of tool calls.
     pub tool_concurrency: Option<Concurrency>,
     /// Maximum number of characters of one tool result for the model; 0 for the tool's own limit.
@@ -130,6 +133,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "maxConversationMessages" => {
                 settings.max_conversation_messages = Some(file.value(value)?);
             }
+            "toolSearch" => settings.tool_search = Some(file.value(value)?),
             "toolConcurrency" => settings.tool_concurrency = Some(file.value(value)?),
             "maxToolResultChars" => settings.max_tool_result_chars = Some(file.value(value)?),
             "maxToolOutputBytes" => settings.max_tool_output_bytes = Some(file.value(value)?),
@@ -280,6 +284,7 @@ mod tests {
             "compactionModel": "sonnet",
             "autoCompactWindow": 100000,
             "maxConversationMessages": 40,
+            "toolSearch": "on",
             "toolConcurrency": "serial",
             "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
             "effort": "xhigh", "maxThinkingTokens": 4000, "maxOutputTokens": 9000,
@@ -343,6 +348,7 @@ mod tests {
             compaction_model: Some("sonnet".to_owned()),
             auto_compact_window: Some(100_000),
             max_conversation_messages: Some(40),
+            tool_search: Some(ToolSearchMode::On),
             tool_concurrency: Some(Concurrency::Serial),
             max_tool_result_chars: Some(2000),
             max_tool_output_bytes: Some(1000),

@@ -22,6 +22,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         compaction_model,
         auto_compact_window: _,
         max_conversation_messages: _,
+        tool_search: _,
         tool_concurrency: _,
         max_tool_result_chars: _,
         max_tool_output_bytes: _,

@@ -21,6 +21,12 @@ pub trait Tool: Send + Sync {
     /// The input has passed the schema. Empty means no access at all.
     fn access(&self, input: &Input) -> Vec<Access>;
 
+    /// Returns the name and the input of the call that this one stands for, if it is made to call other tools: that call
+    /// is decided about and runs in its place.
+    fn stands_for(&self, _: &Input) -> Option<(String, Input)> {
+        None
+    }
+
     /// Runs the call. The input has passed the schema.
     async fn run(&self, call: &ToolUse, context: &Context) -> Output;
 

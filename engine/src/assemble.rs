@@ -112,7 +112,8 @@ pub async fn session(
     let known = layered.iter().map(|known| known.tool.clone());
     let own = inputs.extensions.tools.iter().cloned();
     let asked = form.iter().map(AnswerForm::tool);
-    let mut tools = Toolbox::new(known.chain(own).chain(asked));
+    let mut tools = Toolbox::new(known.chain(own).chain(asked))
+        .with_search(config.tool_search(), config.interface);
     if let Some(subagents) = subagents {
         tools = tools.with_subagents(subagents);
     }

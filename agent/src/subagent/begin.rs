@@ -58,6 +58,7 @@ impl Session {
             ports: self.ports.clone(),
             settings: self.settings.clone(),
             tools: self.tools.tools().cloned().collect(),
+            search: self.tools.search(),
             controls: self.controls.clone(),
             spent: (self.transcript.spent().total(), self.transcript.cost()),
             origin_prompt: self.origin_prompt(),
@@ -259,14 +260,16 @@ impl Subagents {
                 agent.has_tool(name) && !is_left_out(name)
             })
             .cloned();
-        match agent.may_start() {
+        let toolbox = match agent.may_start() {
             Some(allowed) => {
                 let below = Arc::new(self.below(allowed));
                 let tools = tools.chain([below.clone() as Arc<dyn Tool>]);
                 Toolbox::new(tools).with_subagents(below)
             }
             None => Toolbox::new(tools),
-        }
+        };
+        let (mode, interface) = parent.search;
+        toolbox.with_search(mode, interface)
     }
 }
 

@@ -3,6 +3,7 @@
 use ah::confinement::SandboxProbe;
 use ah::instructions::system_prompt;
 use ah_agent::prompt::PromptPart;
+use ah_agent::tool_search::sent;
 use ah_config::Config;
 use ah_config::Error;
 use ah_config::extensions;
@@ -38,6 +39,7 @@ pub fn bytes(config: &Config, has_person: bool, form: Json) -> Result<u8, Error>
     let mut tools = own_tools(config, has_person)?;
     let of_servers = tools::of_servers(config)?.into_iter();
     tools.extend(of_servers.map(|known| known.spec));
+    let tools = sent(config.tool_search(), config.interface, tools);
     let parts = parts(config, &tools)?;
     let parts = parts
         .iter()

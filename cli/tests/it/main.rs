@@ -54,6 +54,7 @@ mod stored;
 mod stream_json;
 mod streams;
 mod talk;
+mod tool_search;
 mod tools;
 mod tree;
 mod trust;

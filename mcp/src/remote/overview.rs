@@ -44,9 +44,8 @@ impl ServersTool {
             .map(|server| clean_line(&server.name, 100))
             .collect();
         let mut description = format!(
-            "Waits until the MCP servers of this session have started, then lists them with their tools. Servers: {}. \
-             Their tools are called mcp__SERVER__TOOL; while a server starts they are not in your list of tools. Use \
-             this when you need a tool of a server and do not have it.",
+            "Waits until the MCP servers have started, and lists them with their tools (mcp__SERVER__TOOL). For when you \
+             need a tool of a server and do not have it. Servers: {}.",
             names.join(", ")
         );
         for (server, name) in servers.iter().zip(names) {

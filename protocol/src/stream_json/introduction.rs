@@ -59,8 +59,7 @@ fn models(introduction: &Introduction) -> Value {
 /// Returns the `init` message.
 pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
     let session = &engaged.session;
-    let specs = session.tools().specs().iter();
-    let tools: Vec<&str> = specs.map(|spec| listed(&spec.name)).collect();
+    let tools: Vec<&str> = session.tools().names().map(listed).collect();
     let servers = engaged.servers.iter().flat_map(|servers| servers.status());
     let servers: Vec<_> = servers
         .map(|status| json!({"name": status.name, "status": status.state.as_str()}))

@@ -1,0 +1,341 @@
+//! Tool search: many tools of servers are listed by name, and the model asks for the definitions that it needs.
+//!
+//! A definition that was found is part of the result of the search, and the tool is called through a second tool of ours.
+//! So neither searching nor calling changes what earlier requests said. A call counts under the found tool's own name:
+//! for rules, hooks, the journal and the display.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ah_conversation::{
+    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Largest number of tools of servers that are all sent with their definitions.
+const MOST_TOOLS: usize = 30;
+/// Largest size in bytes of the definitions of servers' tools that are all sent.
+const MOST_BYTES: usize = 20_000;
+/// Maximum size of the list of tools, in bytes.
+const LIST_BYTES: usize = 1_400;
+/// Length in characters from which a description in the list is worth its place.
+const WORTHWHILE: usize = 16;
+/// Maximum number of definitions that a search by words returns.
+const MOST_FOUND: usize = 5;
+/// Beginning of the names of servers' tools.
+const OF_SERVERS: &str = "mcp__";
+
+/// Condition for tool search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolSearchMode {
+    /// All definitions are sent.
+    Off,
+    /// Servers with more than 30 tools, or more than 20,000 bytes of definitions, are searched.
+    #[default]
+    Auto,
+    /// All servers' tools are searched.
+    On,
+}
+
+impl ToolSearchMode {
+    /// Returns whether these tools of servers are listed only.
+    fn defers<'a>(self, tools: impl Iterator<Item = &'a ToolSpec>) -> bool {
+        let sizes: Vec<_> = tools.map(size).collect();
+        match self {
+            Self::Off => false,
+            Self::Auto => sizes.len() > MOST_TOOLS || sizes.iter().sum::<usize>() > MOST_BYTES,
+            Self::On => !sizes.is_empty(),
+        }
+    }
+}
+
+/// Returns whether a tool of this name can be left to tool search.
+pub(crate) fn is_searchable(name: &str) -> bool {
+    name.starts_with(OF_SERVERS)
+}
+
+fn size(spec: &ToolSpec) -> usize {
+    spec.name.len() + spec.description.len() + spec.input_schema.to_string().len()
+}
+
+/// Returns the descriptions that a first request has, of all `specs` of a session.
+pub fn sent(mode: ToolSearchMode, interface: Interface, specs: Vec<ToolSpec>) -> Vec<ToolSpec> {
+    let mut search = ToolSearch::new(mode, interface);
+    let (searchable, mut sent): (Vec<_>, Vec<_>) =
+        { specs.iter().cloned() }.partition(|spec| is_searchable(&spec.name));
+    if !search.takes(searchable.iter()) {
+        return specs;
+    }
+    let tools = search.tools(searchable.into());
+    sent.extend(tools.iter().map(|tool| tool.spec().clone()));
+    sent
+}
+
+/// The two tools, which share the definitions that they find and call.
+pub(crate) struct ToolSearch {
+    pub(crate) mode: ToolSearchMode,
+    pub(crate) interface: Interface,
+    /// Whether tools were left to the search before: then later ones are as well.
+    pub(crate) is_on: bool,
+    found: Arc<Mutex<Arc<[ToolSpec]>>>,
+}
+
+impl ToolSearch {
+    pub(crate) fn new(mode: ToolSearchMode, interface: Interface) -> Self {
+        Self {
+            mode,
+            interface,
+            is_on: false,
+            found: Arc::new(Mutex::new(Arc::new([]))),
+        }
+    }
+
+    /// Returns whether these tools of servers are left to the search.
+    pub(crate) fn takes<'a>(&mut self, tools: impl Iterator<Item = &'a ToolSpec>) -> bool {
+        self.is_on = self.is_on || self.mode.defers(tools);
+        self.is_on
+    }
+
+    /// Sets the tools that can be found, and returns the two tools. Both are the same as before unless the list in the
+    /// description differs.
+    pub(crate) fn tools(&self, specs: Arc<[ToolSpec]>) -> [Arc<dyn Tool>; 2] {
+        let call = self.interface.pick("tool_call", "ToolCall");
+        let description = format!(
+            "Returns definitions of servers' tools, which are called with `{call}`. `query`: words, or names.{}",
+            list(&specs, LIST_BYTES)
+        );
+        *lock(&self.found) = specs;
+        let search = FindTool {
+            spec: spec(
+                self.interface.pick("tool_search", "ToolSearch"),
+                description,
+                &json!({"query": {"type": "string"}}),
+                &["query"],
+            ),
+            call: call.to_owned(),
+            tools: self.found.clone(),
+        };
+        let call = CallTool(spec(
+            call,
+            "Calls a tool that was found, with `input` as its definition says.".to_owned(),
+            &json!({"name": {"type": "string"}, "input": {"type": "object"}}),
+            &["name", "input"],
+        ));
+        [Arc::new(search), Arc::new(call)]
+    }
+}
+
+fn lock(tools: &Mutex<Arc<[ToolSpec]>>) -> std::sync::MutexGuard<'_, Arc<[ToolSpec]>> {
+    tools.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn spec(name: &str, description: String, properties: &Value, required: &[&str]) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description,
+        input_schema: Arc::new(json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+        })),
+        guidance: None,
+        truncation: Truncation::DEFAULT,
+        key: required
+            .first()
+            .map(|name| DisplayKey::Text((*name).to_owned())),
+    }
+}
+
+/// Tool that returns definitions.
+struct FindTool {
+    spec: ToolSpec,
+    call: String,
+    tools: Arc<Mutex<Arc<[ToolSpec]>>>,
+}
+
+#[async_trait]
+impl Tool for FindTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn access(&self, _: &Input) -> Vec<Access> {
+        Vec::new()
+    }
+
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        let query = call.input.text("query").unwrap_or_default();
+        let tools = lock(&self.tools).clone();
+        let found = find(&tools, query);
+        if found.is_empty() {
+            return Output::error(format!(
+                "no tool matches `{query}`; the tools are:{}",
+                list(&tools, 10 * LIST_BYTES)
+            ));
+        }
+        let definitions = found.iter().map(|spec| {
+            json!({
+                "name": spec.name,
+                "description": spec.description,
+                "input_schema": *spec.input_schema,
+            })
+            .to_string()
+        });
+        let definitions: Vec<_> = definitions.collect();
+        Output::text(format!(
+            "Call these with `{}`:\n{}",
+            self.call,
+            definitions.join("\n")
+        ))
+    }
+}
+
+/// Tool that stands for a call of another tool, see [`Tool::stands_for`]; it never runs itself.
+struct CallTool(ToolSpec);
+
+#[async_trait]
+impl Tool for CallTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn access(&self, _: &Input) -> Vec<Access> {
+        Vec::new()
+    }
+
+    fn stands_for(&self, input: &Input) -> Option<(String, Input)> {
+        let name = input.text("name")?.to_owned();
+        let input = match input.get("input") {
+            // Some models send the object as text.
+            Some(Value::String(text)) => {
+                serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
+            }
+            Some(input) => input.clone(),
+            None => json!({}),
+        };
+        Some((name, input.into()))
+    }
+
+    async fn run(&self, _: &ToolUse, _: &Context) -> Output {
+        Output::error("`name` must be the name of another tool")
+    }
+}
+
+/// Returns the tools that `query` names, else those that match its words best.
+fn find<'a>(tools: &'a [ToolSpec], query: &str) -> Vec<&'a ToolSpec> {
+    let query = query.trim();
+    let names = query.strip_prefix("select:").unwrap_or(query);
+    let names: Vec<_> = names
+        .split([',', ' ', '\n'])
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
+    let is_named = |spec: &&ToolSpec| {
+        let own = own_name(&spec.name);
+        names
+            .iter()
+            .any(|name| spec.name.eq_ignore_ascii_case(name) || own.eq_ignore_ascii_case(name))
+    };
+    let named: Vec<_> = tools.iter().filter(is_named).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    let words = query.to_lowercase();
+    let words: Vec<_> = words
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let mut scored: Vec<_> = tools
+        .iter()
+        .map(|spec| (score(spec, &words), spec))
+        .filter(|(score, _)| *score > 0)
+        .collect();
+    scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    let found = scored.into_iter().take(MOST_FOUND);
+    found.map(|(_, spec)| spec).collect()
+}
+
+/// Returns how well a tool matches: words of its name count most, then those of its description and its arguments.
+fn score(spec: &ToolSpec, words: &[&str]) -> usize {
+    let texts = [
+        (4, spec.name.to_lowercase()),
+        (2, spec.description.to_lowercase()),
+        (1, spec.input_schema.to_string().to_lowercase()),
+    ];
+    let points = |word: &&str| {
+        let holding = texts.iter().filter(|(_, text)| text.contains(*word));
+        holding.map(|(points, _)| points).sum::<usize>()
+    };
+    words.iter().map(points).sum()
+}
+
+/// Splits the name of a server's tool into the server's part and its own.
+fn split_name(name: &str) -> (&str, &str) {
+    let rest = name.strip_prefix(OF_SERVERS).unwrap_or(name);
+    match rest.split_once("__") {
+        Some((_, own)) => (&name[..name.len() - own.len()], own),
+        None => ("", name),
+    }
+}
+
+fn own_name(name: &str) -> &str {
+    split_name(name).1
+}
+
+/// Returns the list of tools by server, at most `limit` bytes long: as much of each description as there is place for,
+/// else the names alone, else as many names as fit.
+fn list(tools: &[ToolSpec], limit: usize) -> String {
+    let mut servers: BTreeMap<&str, Vec<&ToolSpec>> = BTreeMap::new();
+    for spec in tools {
+        let server = split_name(&spec.name).0;
+        servers.entry(server).or_default().push(spec);
+    }
+    let heads: usize = servers.keys().map(|server| server.len() + 3).sum();
+    let names: usize = { tools.iter() }
+        .map(|spec| own_name(&spec.name).len() + 3)
+        .sum();
+    let place = limit.saturating_sub(heads + names) / tools.len().max(1);
+    let mut list = String::new();
+    for (server, tools_of_it) in servers {
+        let share = match heads + names > limit {
+            true => limit * tools_of_it.len() / tools.len(),
+            false => limit,
+        };
+        let mut part = format!("\n{server}*:");
+        for (at, spec) in tools_of_it.iter().enumerate() {
+            let own = own_name(&spec.name);
+            let entry = match place >= WORTHWHILE {
+                true => format!("\n{own}: {}", start_of(&spec.description, place)),
+                false => format!(" {own}"),
+            };
+            let more = format!(" and {} more", tools_of_it.len() - at);
+            let is_last = at + 1 == tools_of_it.len();
+            let needed = entry.len() + if is_last { 0 } else { more.len() };
+            let is_shorter = !is_last || more.len() < entry.len();
+            if part.len() + needed > share && is_shorter {
+                part.push_str(&more);
+                break;
+            }
+            part.push_str(&entry);
+        }
+        list.push_str(&part);
+    }
+    list
+}
+
+/// Returns the beginning of a text in one line, at most `limit` bytes.
+fn start_of(text: &str, limit: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = line.split_once(". ").map_or(&*line, |(first, _)| first);
+    let mut end = sentence.len().min(limit);
+    while !sentence.is_char_boundary(end) {
+        end -= 1;
+    }
+    sentence[..end].trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests;
