@@ -342,6 +342,7 @@ impl Life {
             frontend: frontend.clone(),
             rules: frontend,
             hooks: Hooks::default(),
+            refusals: ah_agent::no_refusals(),
         };
         Session::open(ports, tools, settings).await.unwrap()
     }
