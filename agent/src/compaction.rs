@@ -69,6 +69,9 @@ pub(crate) fn whole(transcript: &Transcript) -> Option<Split> {
 }
 
 impl Split {
+    /// Tokens of the window that the request for a summary and its answer need at most, besides the conversation.
+    pub(crate) const ROOM: u64 = MAX_THOUGHT + 1_000;
+
     /// Returns the messages to summarise.
     pub(crate) fn older(&self) -> &[Arc<Message>] {
         &self.older

@@ -210,8 +210,7 @@ impl Session {
             Some(request) => self.ask(Purpose::Summary, request, stop).await,
             None => self.ask_flattened(&split, wanted.as_deref(), stop).await,
         };
-        if is_call(&reply) {
-            // The model went on with its work instead.
+        if is_no_summary(&reply) {
             reply = self.ask_flattened(&split, wanted.as_deref(), stop).await;
         }
         let error = match reply {
@@ -237,18 +236,26 @@ impl Session {
         Ok(self.after_summary().await?)
     }
 
-    /// Returns the request for a summary that reads the cache of the requests before; `None` if there were none, or
-    /// another model makes the summaries.
+    /// Returns the request for a summary that reads the cache of the requests before: the whole conversation if it leaves
+    /// room for the answer, else the part to summarise. `None` if there is no such cache: nothing was asked before, or
+    /// another model was.
     fn appended_request(&self, split: &Split, wanted: Option<&str>) -> Option<Request> {
-        let is_own = Arc::ptr_eq(&self.ports.summarizer, &self.ports.provider);
+        let model = self.ports.provider.model();
+        let is_own = Arc::ptr_eq(&self.ports.summarizer, &self.ports.provider)
+            && !is_other_model(&self.transcript, &model.provider, &model.name);
         let prefix = self.transcript.prefix().filter(|_| is_own)?;
-        let binds_thinking = self.ports.provider.continuity().binds_thinking;
+        let needed = self.transcript.context_tokens() + Split::ROOM;
+        let messages = if needed <= self.settings.limits.context_window {
+            self.transcript.view()
+        } else {
+            split.older().to_vec()
+        };
         let request = SentRequest::of(
-            split.older(),
+            messages,
             &self.transcript,
             prefix,
             &self.settings,
-            binds_thinking,
+            self.ports.provider.continuity().binds_thinking,
         );
         Some(Split::appended(request, &*self.ports.clock, wanted))
     }
@@ -410,14 +417,15 @@ impl Session {
     }
 }
 
-/// Whether the model answered a request for a summary with calls only.
-fn is_call(reply: &Result<ModelReply, ProviderError>) -> bool {
-    let Ok(ModelReply::Whole(answer)) = reply else {
-        return false;
-    };
-    let has_call = answer
-        .content
-        .iter()
-        .any(|block| matches!(block, ContentBlock::ToolUse(_)));
-    has_call && text_of(&answer.content).trim().is_empty()
+/// Whether the answer to a request for a summary makes another form of it worth trying: the model went on with its work
+/// and only called tools, or the conversation is too long for it.
+fn is_no_summary(reply: &Result<ModelReply, ProviderError>) -> bool {
+    match reply {
+        Ok(ModelReply::Whole(answer)) => {
+            let is_call = |block: &ContentBlock| matches!(block, ContentBlock::ToolUse(_));
+            answer.content.iter().any(is_call) && text_of(&answer.content).trim().is_empty()
+        }
+        Ok(ModelReply::Stopped(_)) => false,
+        Err(error) => error.class == ErrorClass::ContextTooLong,
+    }
 }

@@ -39,9 +39,9 @@ impl SentRequest {
         behind(prefix, transcript, settings, self.messages.clone())
     }
 
-    /// Returns a request with `older`, the oldest messages of the view, as all requests so far have begun.
+    /// Returns a request with the first messages of the view, or all of them, as the requests so far have said them.
     pub(crate) fn of(
-        older: &[Arc<Message>],
+        messages: Vec<Arc<Message>>,
         transcript: &Transcript,
         prefix: &Prefix,
         settings: &SessionSettings,
@@ -49,10 +49,10 @@ impl SentRequest {
     ) -> Request {
         let begun = transcript.messages().get(transcript.prefix_start());
         let valid_from = begun.map_or(0, |since| since.seq);
-        let view = of_beginning(older.to_vec(), valid_from, binds_thinking, false);
-        let mut messages = Vec::new();
-        extend_sendable(&mut messages, &updates_last(Vec::new(), view));
-        behind(prefix, transcript, settings, Arc::new(messages))
+        let view = of_beginning(messages, valid_from, binds_thinking, false);
+        let mut sound = Vec::new();
+        extend_sendable(&mut sound, &updates_last(Vec::new(), view));
+        behind(prefix, transcript, settings, Arc::new(sound))
     }
 
     fn catch_up(

@@ -53,8 +53,17 @@ fn lives_of_a_session_never_change_what_was_said() {
     );
 }
 
-/// Lives life `number` and checks its requests; returns the number of declared breaks without a step that needs one.
-async fn live(number: u64) -> u64 {
+/// What shows that the checks had something to check.
+#[derive(Default)]
+struct Tally {
+    /// Declared breaks beyond the steps that need one.
+    breaks: u64,
+    /// Requests with thinking.
+    thinks: u64,
+}
+
+/// Lives life `number` and checks its requests.
+async fn live(number: u64) -> Tally {
     let mut life = Life::new(number);
     for _ in 0..STEPS {
         life.step().await;
@@ -74,12 +83,20 @@ async fn live(number: u64) -> u64 {
             .any(|earlier| continues(&request.body, &earlier.body));
         assert!(
             begins || is_continued || request.is_declared,
-            "life {number}, request {at}:\n{story}\n{:#}",
-            request.body
+            "life {number}, request {at}:\n{story}\n{:#}\nbehind\n{:#}",
+            request.body,
+            asked[at - 1].body
         );
     }
+    let bodies = asked.iter().map(|request| request.body.to_string());
+    let thinks = bodies
+        .filter(|body| body.contains("\"type\":\"thinking\""))
+        .count();
     let declared = asked.iter().filter(|request| request.is_declared).count();
-    (declared as u64).saturating_sub(life.needed)
+    Tally {
+        breaks: (declared as u64).saturating_sub(life.needed),
+        thinks: thinks as u64,
+    }
 }
 
 /// Repeatable random numbers (SplitMix64).
