@@ -40,6 +40,7 @@ mod task;
 mod testing;
 mod tool;
 mod transcript;
+mod update;
 mod usage;
 mod words;
 
@@ -70,7 +71,7 @@ pub use permission::{
     Behavior, Decision, Destination, Inquiry, PatternRoots, PermissionMode, PermissionUpdate,
     Permissions, Rule, RuleError, RuleValue, is_protected, is_same_tool,
 };
-pub use prefix::{Known, Prefix, PrefixBreak, ToolDefinition, Update};
+pub use prefix::{Prefix, PrefixBreak};
 pub use provider::{
     BlockStart, Continuity, Delta, Effort, ErrorClass, EventStream, FallbackNotice, Findings, Hit,
     Provider, ProviderError, Request, RetryNotice, Sampling, Searching, StreamEvent, Thinking,
@@ -87,5 +88,6 @@ pub use store::{
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Tasks};
 pub use tool::{Access, Context, DisplayKey, Progress, ProgressSink, Tool, ToolSpec, Truncation};
 pub use transcript::{CallState, Transcript, trimmed};
+pub use update::{Known, ToolDefinition, Update};
 pub use usage::{Cost, Price, Usage};
 pub use words::split_words;

@@ -312,7 +312,7 @@ impl Life {
         let kinds = SubagentKinds {
             agents: Agents::default(),
             skills: Arc::default(),
-            models: Arc::new(None_),
+            models: Arc::new(NoModels),
             context: Box::new(move || {
                 let around = below.lock().unwrap().clone();
                 (
@@ -460,9 +460,9 @@ impl Frontend for Quiet {
     fn notice(&self, _: &str) {}
 }
 
-struct None_;
+struct NoModels;
 
-impl Models for None_ {
+impl Models for NoModels {
     fn connect(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ProviderError> {
         panic!("{name:?} is not asked for")
     }

@@ -119,43 +119,34 @@ fn changed_instructions_are_told_without_the_authority_of_the_system() {
     }
 }
 
+/// The server is there in the second process only. One that becomes ready during a run takes the same path; waiting for it
+/// here would take as long as a first request waits.
 #[test]
-fn tools_of_a_late_server_are_added_at_the_end() {
+fn tools_of_a_later_server_are_added_at_the_end() {
     let world = World::new();
-    let late = McpScript::new()
-        .start("until [ -e go ]; do sleep 0.01; done\n")
+    let script = McpScript::new()
         .tool("greet")
         .on_call("greet", "text hello");
-    let config = json!({"mcpServers": {"s": late.config()}}).to_string();
+    let config = json!({"mcpServers": {"s": script.config()}}).to_string();
+    let greet = |thought: &str| Turn {
+        thinking: Some(thought.into()),
+        ..uses("mcp__s__greet", json!({}))
+    };
     let server = Server::new([
         answer("A"),
-        Turn {
-            thinking: Some("I begin.".into()),
-            ..uses("bash", json!({"command": "touch go"}))
-        },
-        Turn {
-            thinking: Some("I greet.".into()),
-            ..uses("mcp__s__greet", json!({}))
-        },
+        greet("I greet."),
         answer("B"),
-        Turn {
-            thinking: Some("I greet again.".into()),
-            ..uses("mcp__s__greet", json!({}))
-        },
+        greet("I greet again."),
         answer("C"),
     ]);
     let with = ["--mcp-config", &config, "two"];
-    talk(
-        &world,
-        &server,
-        BINDING,
-        &[&["one"], &with, &["three"]],
-        |_| {},
-    );
+    let prompts = [&["one"][..], &with, &["three"]];
+    talk(&world, &server, BINDING, &prompts, |_| {});
     assert_append_only(&server);
     let bodies = bodies(&server);
     let last = bodies.last().unwrap().to_string();
     assert!(last.contains("tool_addition"), "{last}");
+    assert!(last.contains("hello"), "{last}");
     // The server is not there in the third process, so its tool answers that it is gone.
     assert!(last.contains("there is no tool `mcp__s__greet`"), "{last}");
 }
