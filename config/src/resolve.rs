@@ -100,7 +100,7 @@ impl Config {
         } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
         let servers = servers(&layers);
         // Before the variables of the settings are added, which count in the order of their files.
-        let of_process = environment.clone();
+        let process = environment.clone();
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
@@ -113,9 +113,8 @@ impl Config {
             foreign_home: folders.foreign_home,
             project_root,
             sources,
-            model: model(overrides.model.clone(), &of_process, &first),
-            fallback_model: given(overrides.fallback_model.clone())
-                .or_else(|| first.value(|settings| settings.fallback_model.clone())),
+            model: model(overrides.model.clone(), &process, &first),
+            fallback_model: fallback_model(overrides.fallback_model.clone(), &first),
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
             servers,
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
@@ -124,15 +123,9 @@ impl Config {
             tool_search: first.value(|settings| settings.tool_search),
             tool_concurrency: tool_concurrency(overrides.tool_concurrency, &first),
             max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),
-            max_tool_output_bytes: first
-                .value(|settings| settings.max_tool_output_bytes)
-                .unwrap_or_else(|| Sourced::built_in(MAX_TOOL_OUTPUT)),
+            max_tool_output_bytes: max_tool_output_bytes(&first),
             effort: given(overrides.effort).or_else(|| first.value(|settings| settings.effort)),
-            max_thinking_tokens: max_thinking_tokens(
-                overrides.max_thinking_tokens,
-                &of_process,
-                &first,
-            )?,
+            max_thinking_tokens: thinking_tokens(overrides.max_thinking_tokens, &process, &first)?,
             max_output_tokens: first.value(|settings| settings.max_output_tokens),
             temperature: first.value(|settings| settings.temperature),
             top_p: first.value(|settings| settings.top_p),
@@ -230,19 +223,19 @@ fn folders(environment: &Environment, project_root: &Path) -> Folders {
     }
 }
 
-fn model(typed: Option<String>, of_process: &Environment, first: &First<'_>) -> Sourced<String> {
+fn model(typed: Option<String>, process: &Environment, first: &First<'_>) -> Sourced<String> {
     given(typed)
-        .or_else(|| first.variable_or(of_process, &MODEL, |settings| settings.model.clone()))
+        .or_else(|| first.variable_or(process, &MODEL, |settings| settings.model.clone()))
         .unwrap_or_else(|| Sourced::built_in(DEFAULT_MODEL.to_owned()))
 }
 
-fn max_thinking_tokens(
+fn thinking_tokens(
     typed: Option<u32>,
-    of_process: &Environment,
+    process: &Environment,
     first: &First<'_>,
 ) -> Result<Option<Sourced<u32>>, Error> {
     let set = |settings: &Settings| Some(settings.max_thinking_tokens?.to_string());
-    let text = first.variable_or(of_process, &[MAX_THINKING_TOKENS], set);
+    let text = first.variable_or(process, &[MAX_THINKING_TOKENS], set);
     let tokens = text.map(|text| {
         let value = text.value.trim().parse().map_err(|_| {
             let value = &text.value;
@@ -259,6 +252,16 @@ fn max_thinking_tokens(
         Some(typed) => Ok(Some(typed)),
         None => tokens.transpose(),
     }
+}
+
+fn fallback_model(typed: Option<String>, first: &First<'_>) -> Option<Sourced<String>> {
+    given(typed).or_else(|| first.value(|settings| settings.fallback_model.clone()))
+}
+
+fn max_tool_output_bytes(first: &First<'_>) -> Sourced<u64> {
+    first
+        .value(|settings| settings.max_tool_output_bytes)
+        .unwrap_or_else(|| Sourced::built_in(MAX_TOOL_OUTPUT))
 }
 
 fn tool_concurrency(typed: Option<Concurrency>, first: &First<'_>) -> Sourced<Concurrency> {

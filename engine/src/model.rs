@@ -151,12 +151,15 @@ fn failure(error: ProviderError) -> Error {
         .caused_by(error)
 }
 
+/// Creates the source of a key from a command and the name of the setting that has the command.
+type MakeKeySource = dyn Fn(&str, &str) -> Arc<dyn KeySource>;
+
 /// What a provider is made with, as far as the configuration does not hold it in that form.
 struct Inputs {
     catalog: Catalog,
     servers: BTreeMap<String, NamedServer>,
     http: ah_http::Options,
-    key_source: Box<dyn Fn(&str, &str) -> Arc<dyn KeySource>>,
+    key_source: Box<MakeKeySource>,
 }
 
 impl Inputs {
