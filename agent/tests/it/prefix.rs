@@ -42,14 +42,18 @@ fn lives_of_a_session_never_change_what_was_said() {
         .enable_all()
         .build()
         .unwrap();
-    let mut breaks = 0;
+    let mut all = Tally::default();
     for number in 0..count {
-        breaks += runtime.block_on(live(number));
+        let tally = runtime.block_on(live(number));
+        all.breaks += tally.breaks;
+        all.thinks += tally.thinks;
     }
-    // A declaration of everything would pass all checks.
+    // A declaration of everything would pass all checks, and so would requests without thinking.
+    assert!(all.breaks < count, "{} breaks in {count} lives", all.breaks);
     assert!(
-        breaks < count * 2,
-        "{breaks} declared breaks in {count} lives"
+        all.thinks > count,
+        "{} thoughts in {count} lives",
+        all.thinks
     );
 }
 
