@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "s.json:21:36: invalid type: integer `1`, expected a string; the MCP server is left out"
+                "s.json:22:36: invalid type: integer `1`, expected a string; the MCP server is left out"
             ]
         );
         let mcp_server = ServerEntry {
@@ -524,7 +524,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (26, 5, 12),
+            (27, 5, 12),
             "a setting is missing in the schema"
         );
     }
