@@ -82,8 +82,22 @@ impl Session {
             Err(error) => return Err(error.into()),
         };
         let response = self.response(Purpose::Answer, &answer, started);
+        // A server says what an answer costs at its end.
+        let is_unpriced = response.cost.is_none() && stop.reason(self.ports.clock.now()).is_none();
+        if let Some(miss) = answer.cache_miss {
+            self.emit(EventKind::CacheMissed {
+                message_id: id.clone(),
+                expected_tokens: miss.expected,
+                read_tokens: miss.read,
+                change: miss.change,
+            });
+        }
         let message = self.message_of(id, Role::Assistant, Origin::Model, answer.content);
-        Ok(self.store_answer(message, response).await?)
+        self.store_answer(message, response).await?;
+        match self.settings.limits.max_budget {
+            Some(_) if is_unpriced => Err(RunFailure::Unpriced),
+            _ => Ok(()),
+        }
     }
 
     /// Stores what the model has to be told before the next request, and returns the beginning of that request. `id` will
@@ -388,6 +402,21 @@ impl Session {
                         threshold: PAYLOAD_WARN,
                     });
                 }
+            }
+            StreamEvent::KeptWarm { usage } => {
+                let model = self.provider_for(purpose).model();
+                // A call without a message: nothing was said.
+                let event = EventKind::ApiCallEnd {
+                    message_id: self.ports.clock.message_id(),
+                    input_tokens: usage.input_tokens,
+                    output_tokens: usage.output_tokens,
+                    cache_creation_input_tokens: usage.cache_creation_input_tokens,
+                    cache_read_input_tokens: usage.cache_read_input_tokens,
+                    api_latency_ms: 0,
+                    model: model.name.clone(),
+                    cost_usd: model.cost(&usage).map(Cost::usd),
+                };
+                self.emit(event);
             }
             StreamEvent::Delta {
                 delta: Delta::Text(text),

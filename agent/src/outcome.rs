@@ -68,6 +68,9 @@ pub enum RunFailure {
     /// The model refused; its words are in the answer.
     #[error("the model refused: {0}")]
     Refusal(String),
+    /// There is a cost limit, and neither the server nor a price says what the answer cost.
+    #[error("the cost of the answer is not known, so the cost limit cannot be enforced")]
+    Unpriced,
     /// A required file does not exist.
     #[error("the run ended without producing `{}`", .0.display())]
     NotProduced(PathBuf),
@@ -84,6 +87,10 @@ impl RunFailure {
             ),
             Self::Refusal(_) => Some(
                 "rephrase the prompt, or fork the conversation before this point with `@N`"
+                    .to_owned(),
+            ),
+            Self::Unpriced => Some(
+                "give the model's price in `models.json`, or `ah models --refresh` if its server has a price list"
                     .to_owned(),
             ),
             Self::NotProduced(_) => None,

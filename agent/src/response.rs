@@ -1,8 +1,8 @@
 //! Assembly of streamed events into an answer, complete or interrupted. Pure.
 
 use ah_conversation::{
-    BlockStart, ContentBlock, Cost, Delta, Input, Model, StopReason, StreamEvent, ToolUse,
-    ToolUseId, Usage,
+    BlockStart, CacheMiss, ContentBlock, Cost, Delta, Input, Model, StopReason, StreamEvent,
+    ToolUse, ToolUseId, Usage,
 };
 use serde_json::{Map, Value};
 
@@ -12,6 +12,7 @@ pub(crate) struct Assembly {
     blocks: Vec<(usize, Partial)>,
     usage: Usage,
     cost: Option<Cost>,
+    cache_miss: Option<CacheMiss>,
     /// The fallback model that answers.
     model: Option<Model>,
     stop_reason: Option<StopReason>,
@@ -26,6 +27,8 @@ pub(crate) struct ModelAnswer {
     pub(crate) usage: Usage,
     /// Cost reported by the server.
     pub(crate) cost: Option<Cost>,
+    /// What was not read from the prompt cache.
+    pub(crate) cache_miss: Option<CacheMiss>,
     /// The model that answered, if not the requested one.
     pub(crate) model: Option<Model>,
 }
@@ -59,7 +62,7 @@ impl Assembly {
     /// Handles the next event; a retry discards everything before it.
     pub(crate) fn push(&mut self, event: &StreamEvent) {
         match event {
-            StreamEvent::Sent { .. } => {}
+            StreamEvent::Sent { .. } | StreamEvent::KeptWarm { .. } => {}
             StreamEvent::Retry(_) => {
                 *self = Self {
                     model: self.model.take(),
@@ -73,6 +76,7 @@ impl Assembly {
                 };
             }
             StreamEvent::Billed { cost } => self.cost = Some(*cost),
+            StreamEvent::CacheMissed(miss) => self.cache_miss = Some(miss.clone()),
             StreamEvent::Started { usage, .. } => self.usage = *usage,
             StreamEvent::BlockStarted { index, block } => {
                 let mut block = Partial::new(block);
@@ -139,6 +143,7 @@ impl Assembly {
             stop_reason,
             usage: self.usage,
             cost: self.cost,
+            cache_miss: self.cache_miss,
             model: self.model,
         }
     }
@@ -162,6 +167,7 @@ impl Assembly {
             stop_reason: StopReason::Interrupted,
             usage: self.usage,
             cost: self.cost,
+            cache_miss: self.cache_miss,
             model: self.model,
         })
     }

@@ -16,6 +16,7 @@ use ah_work::settings::WorkSettings;
 use crate::concurrency::Concurrency;
 use crate::conversation::ConversationConfig;
 use crate::error::Error;
+use crate::exchange::ExchangeConfig;
 use crate::layers::Sources;
 use crate::origin::{Origin, Sourced};
 use crate::overrides::RunOptions;
@@ -67,6 +68,8 @@ pub struct Config {
     pub max_thinking_tokens: Option<Sourced<u32>>,
     /// Maximum length of a response in tokens.
     pub max_output_tokens: Option<Sourced<NonZero<u64>>>,
+    /// The exchange with model servers.
+    pub exchange: ExchangeConfig,
     /// The sampling temperature.
     pub temperature: Option<Sourced<f64>>,
     /// Nucleus sampling: the cumulative probability of the tokens to sample from.

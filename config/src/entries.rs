@@ -47,6 +47,7 @@ impl Config {
             self.max_thinking_tokens.as_ref(),
         ));
         entries.extend(entry("maxOutputTokens", self.max_output_tokens.as_ref()));
+        entries.extend(self.exchange.entries());
         entries.extend(entry("temperature", self.temperature.as_ref()));
         entries.extend(entry("topP", self.top_p.as_ref()));
         entries.extend(entry("stop", self.stop.as_ref()));

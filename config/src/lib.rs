@@ -16,6 +16,7 @@ mod entries;
 mod entry;
 pub mod environment;
 mod error;
+pub mod exchange;
 pub mod extensions;
 mod first;
 pub mod found_file;

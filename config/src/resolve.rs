@@ -13,6 +13,7 @@ use crate::concurrency::Concurrency;
 use crate::config::Config;
 use crate::conversation::ConversationConfig;
 use crate::error::Error;
+use crate::exchange::ExchangeConfig;
 use crate::first::First;
 use crate::layers::{self, Folders, Layer, LoadedLayers, Sources};
 use crate::origin::{Origin, Sourced};
@@ -125,8 +126,9 @@ impl Config {
             max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),
             max_tool_output_bytes: max_tool_output_bytes(&first),
             effort: given(overrides.effort).or_else(|| first.value(|settings| settings.effort)),
-            max_thinking_tokens: thinking_tokens(overrides.max_thinking_tokens, &process, &first)?,
+            max_thinking_tokens: max_thinking_tokens(&overrides, &process, &first)?,
             max_output_tokens: first.value(|settings| settings.max_output_tokens),
+            exchange: ExchangeConfig::of(&first),
             temperature: first.value(|settings| settings.temperature),
             top_p: first.value(|settings| settings.top_p),
             web: WebConfig::of(&layers, &first),
@@ -223,14 +225,16 @@ fn folders(environment: &Environment, project_root: &Path) -> Folders {
     }
 }
 
+/// Returns the model. `process` are the variables without those of the settings, which count in the order of their
+/// files.
 fn model(typed: Option<String>, process: &Environment, first: &First<'_>) -> Sourced<String> {
     given(typed)
         .or_else(|| first.variable_or(process, &MODEL, |settings| settings.model.clone()))
         .unwrap_or_else(|| Sourced::built_in(DEFAULT_MODEL.to_owned()))
 }
 
-fn thinking_tokens(
-    typed: Option<u32>,
+fn max_thinking_tokens(
+    overrides: &Overrides,
     process: &Environment,
     first: &First<'_>,
 ) -> Result<Option<Sourced<u32>>, Error> {
@@ -248,7 +252,7 @@ fn thinking_tokens(
             origin: text.origin,
         })
     });
-    match given(typed) {
+    match given(overrides.max_thinking_tokens) {
         Some(typed) => Ok(Some(typed)),
         None => tokens.transpose(),
     }

@@ -13,6 +13,7 @@ use ah_agent::hooks::{HookEvent, HookGroup, HookSetting};
 use ah_agent::tool_search::ToolSearchMode;
 use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
+use ah_provider::caching::CacheTtl;
 use ah_provider::named_server::NamedServer;
 use ah_work::settings::WorkSettings;
 use serde_json::value::RawValue;
@@ -51,6 +52,14 @@ pub struct Settings {
     pub max_thinking_tokens: Option<u32>,
     /// Maximum length of a response in tokens.
     pub max_output_tokens: Option<NonZero<u64>>,
+    /// Lifetime of what requests leave in the prompt cache.
+    pub cache_ttl: Option<CacheTtl>,
+    /// How often a pause is bridged by a request that keeps the conversation in the prompt cache.
+    pub keep_warm: Option<u32>,
+    /// Time in seconds until the first event of an answer.
+    pub first_event_timeout: Option<NonZero<u64>>,
+    /// Time in seconds until each further event.
+    pub next_event_timeout: Option<NonZero<u64>>,
     /// The sampling temperature.
     pub temperature: Option<f64>,
     /// Nucleus sampling: the cumulative probability of the tokens to sample from.
@@ -141,6 +150,10 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "effort" | "effortLevel" => settings.effort = Some(file.value(value)?),
             "maxThinkingTokens" => settings.max_thinking_tokens = Some(file.value(value)?),
             "maxOutputTokens" => settings.max_output_tokens = Some(file.value(value)?),
+            "cacheTtl" => settings.cache_ttl = Some(file.value(value)?),
+            "keepWarm" => settings.keep_warm = Some(file.value(value)?),
+            "firstEventTimeout" => settings.first_event_timeout = Some(file.value(value)?),
+            "nextEventTimeout" => settings.next_event_timeout = Some(file.value(value)?),
             "temperature" => settings.temperature = Some(file.value(value)?),
             "topP" => settings.top_p = Some(file.value(value)?),
             "stop" => settings.stop = Some(file.value(value)?),
@@ -288,6 +301,7 @@ mod tests {
             "toolConcurrency": "serial",
             "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
             "effort": "xhigh", "maxThinkingTokens": 4000, "maxOutputTokens": 9000,
+            "cacheTtl": "1h", "keepWarm": 3, "firstEventTimeout": 900, "nextEventTimeout": 60,
             "temperature": 0.5, "topP": 0.9, "stop": ["END"],
             "permissions": {
                 "allow": ["Bash(git log:*)"], "ask": ["WebFetch"], "deny": ["Edit"], "defaultMode": "acceptEdits",
@@ -355,6 +369,10 @@ mod tests {
             effort: Some(Effort::ExtraHigh),
             max_thinking_tokens: Some(4_000),
             max_output_tokens: NonZero::new(9_000),
+            cache_ttl: Some(CacheTtl::Hour),
+            keep_warm: Some(3),
+            first_event_timeout: NonZero::new(900),
+            next_event_timeout: NonZero::new(60),
             temperature: Some(0.5),
             top_p: Some(0.9),
             stop: Some(vec!["END".to_owned()]),
@@ -524,7 +542,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (27, 5, 12),
+            (30, 5, 12),
             "a setting is missing in the schema"
         );
     }

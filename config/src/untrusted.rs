@@ -29,6 +29,10 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         effort: _,
         max_thinking_tokens: _,
         max_output_tokens: _,
+        cache_ttl: _,
+        keep_warm,
+        first_event_timeout: _,
+        next_event_timeout: _,
         temperature: _,
         top_p: _,
         stop: _,
@@ -65,6 +69,8 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         }
     }
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
+    // It spends money while nobody is there.
+    take("keepWarm", keep_warm.take().is_some());
     take("providers", !std::mem::take(providers).is_empty());
     take("mcpServers", !std::mem::take(mcp_servers).is_empty());
     take("permissions.allow", !std::mem::take(allow).is_empty());

@@ -52,6 +52,15 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
     },
+    /// Less was read from the prompt cache than the request before had left there. `change` is the place of the first
+    /// byte that differs; without it, the server has forgotten the rest.
+    CacheMissed {
+        message_id: MessageId,
+        expected_tokens: u64,
+        read_tokens: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<String>,
+    },
     /// Another model answers instead of the requested one.
     Fallback {
         from_model: String,
@@ -160,6 +169,7 @@ impl EventKind {
             Self::AgentEnd { .. } => "agent_end",
             Self::ApiCallStart { .. } => "api_call_start",
             Self::ApiCallEnd { .. } => "api_call_end",
+            Self::CacheMissed { .. } => "cache_missed",
             Self::Fallback { .. } => "fallback",
             Self::ToolCallStart { .. } => "tool_call_start",
             Self::ToolCallEnd { .. } => "tool_call_end",
@@ -183,6 +193,7 @@ impl EventKind {
         match self {
             Self::AgentEnd { .. }
             | Self::ApiCallEnd { .. }
+            | Self::CacheMissed { .. }
             | Self::Fallback { .. }
             | Self::ToolCallEnd { .. }
             | Self::Error { .. }
@@ -214,7 +225,9 @@ impl EventKind {
     /// Returns the message that the event is about, if it names one.
     pub fn message_id(&self) -> Option<&MessageId> {
         match self {
-            Self::ApiCallEnd { message_id, .. } => Some(message_id),
+            Self::ApiCallEnd { message_id, .. } | Self::CacheMissed { message_id, .. } => {
+                Some(message_id)
+            }
             _ => None,
         }
     }

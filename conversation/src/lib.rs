@@ -73,9 +73,9 @@ pub use permission::{
 };
 pub use prefix::{Prefix, PrefixBreak};
 pub use provider::{
-    BlockStart, Continuity, Delta, Effort, ErrorClass, EventStream, FallbackNotice, Findings, Hit,
-    Provider, ProviderError, Request, RetryNotice, Sampling, Searching, StreamEvent, Thinking,
-    WebSearch,
+    BlockStart, CacheMiss, Continuity, Delta, Effort, ErrorClass, EventStream, FallbackNotice,
+    Findings, Hit, Provider, ProviderError, Request, RetryNotice, Sampling, Searching, StreamEvent,
+    Thinking, WebSearch,
 };
 pub use repair::{close_open_calls, extend_sendable, sendable};
 pub use repetition::{Repetition, repetition, signature};

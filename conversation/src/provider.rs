@@ -220,6 +220,13 @@ pub enum StreamEvent {
         /// The cost.
         cost: Cost,
     },
+    /// Before this request, another one kept the conversation in the prompt cache.
+    KeptWarm {
+        /// Tokens that it used.
+        usage: Usage,
+    },
+    /// Less was read from the prompt cache than the request before had left there.
+    CacheMissed(CacheMiss),
     /// Stop reason and token usage of the answer.
     Stopping {
         /// Reason why the model stopped.
@@ -266,6 +273,19 @@ pub enum Delta {
     InputJson(String),
     /// A delta that this version does not know, verbatim.
     Other(Value),
+}
+
+/// Part of a request that was expected in the prompt cache and not read from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheMiss {
+    /// Tokens that the request before had left in the cache.
+    pub expected: u64,
+    /// Tokens that were read from it.
+    pub read: u64,
+    /// Place of the first byte that is not as in the request before; `None` if all of it is, so that the server has
+    /// forgotten it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
 }
 
 /// Cause and delay of a retry.

@@ -1,9 +1,12 @@
 //! The models of a configuration, ready for requests.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::time::Duration;
 
-use ah_config::{Config, Error, ErrorKind};
+use ah_config::exchange::ExchangeConfig;
+use ah_config::{Config, Error, ErrorKind, Sourced};
 use ah_conversation::{
     Clock as _, ErrorClass, Model, Models, Provider, ProviderError, Sampling, Thinking,
 };
@@ -89,8 +92,15 @@ pub(super) fn connect(
         let names = left_out.join("`, `");
         warnings.push(format!("{name} does not support `{names}`; ignored"));
     }
+    let may_report_cost = asking(config, &[], |options| {
+        Ok(ah_provider::may_report_cost(name, options))
+    })?;
     match provider.model() {
-        model if model.price.is_none() && config.run.limits.max_budget_usd.is_some() => {
+        model
+            if model.price.is_none()
+                && config.run.limits.max_budget_usd.is_some()
+                && !may_report_cost =>
+        {
             let message = format!(
                 "the price of {} is unknown, so `--max-budget-usd` cannot be enforced",
                 model.name
@@ -179,6 +189,7 @@ impl Inputs {
     }
 
     fn options<'a>(&'a self, config: &'a Config, betas: &'a [String]) -> ah_provider::Options<'a> {
+        let exchange = &config.exchange;
         ah_provider::Options {
             environment: &config.environment,
             catalog: &self.catalog,
@@ -190,10 +201,27 @@ impl Inputs {
                 .max_output_tokens
                 .as_ref()
                 .map(|count| count.value.get()),
-            timeouts: Timeouts::default(),
+            cache_ttl: exchange
+                .cache_ttl
+                .as_ref()
+                .map_or_else(Default::default, |set| set.value),
+            keep_warm: exchange.keep_warm.as_ref().map_or(0, |set| set.value),
+            timeouts: timeouts(exchange),
             retry: config.retry,
             seed: SystemClock::default().now().0.unsigned_abs(),
         }
+    }
+}
+
+fn timeouts(config: &ExchangeConfig) -> Timeouts {
+    let seconds = |set: &Option<Sourced<NonZero<u64>>>, usual| {
+        let set = set.as_ref().map(|set| Duration::from_secs(set.value.get()));
+        set.unwrap_or(usual)
+    };
+    let usual = Timeouts::default();
+    Timeouts {
+        first_event: seconds(&config.first_event_timeout, usual.first_event),
+        next_event: seconds(&config.next_event_timeout, usual.next_event),
     }
 }
 

@@ -19,6 +19,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use self::decode::MessageReader;
 pub use self::encode::Encoder;
 use crate::http_model::HttpModel;
+use crate::keep_warm::KeepWarm;
 use crate::server::Server;
 
 /// Decoder of answers.
@@ -54,14 +55,22 @@ pub struct Anthropic {
 type Messages = HttpModel<Encoder, MessageReader>;
 
 impl Anthropic {
-    /// A model of `server` whose requests `encoder` writes; `betas` are beta features to request.
-    pub fn new(server: Server, betas: &[String], encoder: Encoder) -> Result<Self, ProviderError> {
+    /// A model of `server` whose requests `encoder` writes; `betas` are beta features to request. `keep_warm` says
+    /// whether the last conversation is kept in the prompt cache.
+    pub fn new(
+        server: Server,
+        betas: &[String],
+        encoder: Encoder,
+        keep_warm: KeepWarm,
+    ) -> Result<Self, ProviderError> {
         let plain = match encoder.plain() {
-            (plain, true) => Some(Arc::new(model(server.clone(), betas, plain)?)),
+            (plain, true) => Some(Arc::new(
+                model(server.clone(), betas, plain)?.kept_warm(keep_warm),
+            )),
             (_, false) => None,
         };
         Ok(Self {
-            whole: Arc::new(model(server, betas, encoder)?),
+            whole: Arc::new(model(server, betas, encoder)?.kept_warm(keep_warm)),
             plain,
             is_plain: Arc::default(),
         })

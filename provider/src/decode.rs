@@ -62,6 +62,14 @@ pub enum Phase {
 }
 
 impl<R: AnswerReader> Decoder<R> {
+    /// A decoder whose events `reader` reads.
+    pub fn reading(reader: R) -> Self {
+        Self {
+            body: Body::default(),
+            reader,
+        }
+    }
+
     /// Accepts the next bytes and adds the events that they complete to `events`. After an error the decoder is unusable.
     pub fn feed(
         &mut self,

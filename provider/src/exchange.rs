@@ -111,16 +111,16 @@ impl Endpoint {
         })
     }
 
-    /// The events of the answer, as `R` reads them, to the request that `body` is. Nothing is sent until the stream
+    /// The events of the answer, as `reader` reads them, to the request that `body` is. Nothing is sent until the stream
     /// is polled.
-    pub fn ask<R: AnswerReader>(&self, body: Vec<Bytes>) -> EventStream {
+    pub fn ask<R: AnswerReader>(&self, body: Vec<Bytes>, reader: R) -> EventStream {
         let payload_bytes = body.iter().map(|piece| piece.len() as u64).sum();
         let attempt = Attempt {
             endpoint: self.clone(),
             body: Some(body),
         };
         let sent = stream::once(async move { Ok(StreamEvent::Sent { payload_bytes }) });
-        Box::pin(sent.chain(stream::once(attempt.open::<R>()).try_flatten()))
+        Box::pin(sent.chain(stream::once(attempt.open(reader)).try_flatten()))
     }
 
     /// Returns the JSON document that is the answer to `body`, or to a request without a body (`GET`).
@@ -166,6 +166,7 @@ impl Attempt {
     /// Sends the request and returns the events of its answer.
     async fn open<R: AnswerReader>(
         self,
+        reader: R,
     ) -> Result<impl Stream<Item = Result<StreamEvent, ProviderError>>, ProviderError> {
         let timeouts = self.endpoint.timeouts;
         let deadline = Instant::now() + timeouts.first_event;
@@ -189,7 +190,7 @@ impl Attempt {
         let body = response
             .bytes_stream()
             .map_err(move |error| network(&error, &host, &setting_names));
-        Ok(events::<R>(body, deadline, timeouts))
+        Ok(events(body, deadline, timeouts, reader))
     }
 
     /// Returns the response. If the server rejects the key and the source has another one, sends the request again with it.
@@ -242,10 +243,11 @@ fn events<R: AnswerReader>(
     body: impl Stream<Item = Result<Bytes, ProviderError>>,
     deadline: Instant,
     timeouts: Timeouts,
+    reader: R,
 ) -> impl Stream<Item = Result<StreamEvent, ProviderError>> {
     let reader = AnswerStream {
         body: Box::pin(body),
-        decoder: Decoder::<R>::default(),
+        decoder: Decoder::reading(reader),
         events: VecDeque::new(),
         end: None,
         deadline,
@@ -357,9 +359,11 @@ async fn error_response(response: Response, setting_names: &SettingNames) -> Pro
     let body = start_of_body(response).await;
     let header = |name: &str| headers.get(name)?.to_str().ok();
     let mut error = failure::in_response(status, header, &body, SystemTime::now());
-    error.hint = match (error.class, status) {
+    let hint = match (error.class, status) {
         (ErrorClass::Authentication, _) => Some(format!("check {}", setting_names.credentials)),
-        (ErrorClass::ModelNotFound, _) => Some("`ah models` lists the known models".to_owned()),
+        (ErrorClass::ModelNotFound, _) => {
+            Some("`ah models --refresh` reads the server's list of models".to_owned())
+        }
         (ErrorClass::Billing, _) => Some(format!(
             "check the account of {}",
             setting_names.credentials
@@ -371,8 +375,9 @@ async fn error_response(response: Response, setting_names: &SettingNames) -> Pro
         (ErrorClass::InvalidRequest, 300..=399 | 404) => {
             Some(format!("check {}", setting_names.address))
         }
-        _ => error.hint,
+        _ => None,
     };
+    error.hint = error.hint.or(hint);
     error
 }
 

@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 use ah_conversation::{ErrorClass, ProviderError};
 use serde_json::Value;
 
+use crate::upstream;
+
 /// Length limit, in bytes, of the server's message.
 const LONGEST_MESSAGE: usize = 500;
 /// Length limit, in bytes, of the excerpt of a body or header that an error message repeats.
@@ -68,9 +70,18 @@ pub fn in_response<'a>(
             excerpt(target, 200)
         );
     }
+    let is_of_upstream = json
+        .as_ref()
+        .and_then(own_message_in)
+        .is_some_and(|own| own.contains("Exception - "));
+    let refuses_gateway = class == ErrorClass::Authentication && is_of_upstream;
     ProviderError {
         status: Some(status),
         retry_after: requested_delay(header, body, now),
+        hint: refuses_gateway.then(|| {
+            "the server behind the gateway refuses the gateway's own key; tell whoever runs it"
+                .to_owned()
+        }),
         ..ProviderError::new(class, message)
     }
 }
@@ -207,8 +218,15 @@ fn kinds_of(error: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The error message in the body, from any of the usual fields.
+/// The error message in the body: that of the server behind a gateway, if the gateway quotes it.
 fn message_in(body: &Value) -> Option<Cow<'_, str>> {
+    let message = own_message_in(body)?;
+    let of_upstream = |json: &Value| own_message_in(json).map(Cow::into_owned);
+    Some(upstream::quoted(&message, of_upstream).map_or(message, Cow::from))
+}
+
+/// The error message in the body, from any of the usual fields.
+fn own_message_in(body: &Value) -> Option<Cow<'_, str>> {
     let error = body.get("error").unwrap_or(body);
     let message = text(error, "message")
         .or_else(|| error.as_str())
@@ -365,6 +383,32 @@ mod tests {
                 "{status} {body}"
             );
         }
+    }
+
+    /// The vendor's words stand alone, and a key that the vendor refuses is the gateway's, not the user's.
+    #[test]
+    fn a_gateway_that_quotes_its_server_is_unwrapped() {
+        let quoted = |error: &str| {
+            let message = format!(
+                r#"litellm.{error}: AnthropicException - b'{{"error":{{"message":"no such thing"}}}}'. Received Model Group=a"#
+            );
+            serde_json::json!({"error": {"message": message}}).to_string()
+        };
+        let error = failure(401, &[], &quoted("AuthenticationError"));
+        assert_eq!(
+            (error.message.as_str(), error.class),
+            ("no such thing", ErrorClass::Authentication)
+        );
+        let hint =
+            "the server behind the gateway refuses the gateway's own key; tell whoever runs it";
+        assert_eq!(error.hint.as_deref(), Some(hint));
+        let error = failure(400, &[], &quoted("BadRequestError"));
+        assert_eq!(
+            (error.message.as_str(), error.hint),
+            ("no such thing", None)
+        );
+        let error = failure(401, &[], r#"{"error": {"message": "bad key"}}"#);
+        assert_eq!((error.message.as_str(), error.hint), ("bad key", None));
     }
 
     #[test]

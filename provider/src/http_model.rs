@@ -3,18 +3,20 @@
 //! [`retry`](crate::retry). Only a request for more output than the server allows is sent again here, once, with the
 //! limit that the server names.
 
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
     Continuity, EventStream, Model, Provider, ProviderError, Request, StreamEvent,
 };
 use bytes::Bytes;
+use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 
 use crate::abilities::Abilities;
+use crate::cached_prefix::CachedPrefixes;
 use crate::decode::AnswerReader;
 use crate::exchange::Endpoint;
+use crate::keep_warm::{KeepWarm, Warming};
 use crate::limit::{self, Limit, MIN_OUTPUT};
 
 /// Writes the bodies of requests to one model.
@@ -39,23 +41,61 @@ pub struct HttpModel<E, R> {
     model: Model,
     endpoint: Endpoint,
     encoder: Arc<Mutex<E>>,
-    reader: PhantomData<fn() -> R>,
+    reader: Reader<R>,
+    cached: Arc<Mutex<CachedPrefixes>>,
+    keep_warm: KeepWarm,
+    warming: Arc<Warming>,
 }
+
+/// Makes the reader of an answer.
+type Reader<R> = Arc<dyn Fn() -> R + Send + Sync>;
 
 impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
     /// A model at `endpoint`.
     pub(crate) fn at(endpoint: Endpoint, encoder: E) -> Self {
+        Self::with_reader(endpoint, encoder, R::default)
+    }
+
+    /// A model at `endpoint`, with readers that `reader` makes.
+    pub(crate) fn with_reader(
+        endpoint: Endpoint,
+        encoder: E,
+        reader: impl Fn() -> R + Send + Sync + 'static,
+    ) -> Self {
         Self {
             model: encoder.model().clone(),
             endpoint,
             encoder: Arc::new(Mutex::new(encoder)),
-            reader: PhantomData,
+            reader: Arc::new(reader),
+            cached: Arc::default(),
+            keep_warm: KeepWarm::default(),
+            warming: Arc::default(),
         }
+    }
+
+    /// Keeps the last conversation in the prompt cache.
+    pub(crate) fn kept_warm(mut self, settings: KeepWarm) -> Self {
+        self.keep_warm = settings;
+        self
+    }
+
+    /// Returns a request that only reads the cache: `request` with the least output.
+    fn warmer(&self, request: &Request) -> impl Fn() -> EventStream + Send + 'static {
+        let (endpoint, encoder, reader) = (
+            self.endpoint.clone(),
+            self.encoder.clone(),
+            self.reader.clone(),
+        );
+        let least = Request {
+            max_output: 1,
+            ..request.clone()
+        };
+        move || endpoint.ask(encode(&encoder, &least), reader())
     }
 
     /// Sends `body` as a request of its own.
     pub(crate) fn ask(&self, body: Vec<Bytes>) -> EventStream {
-        self.endpoint.ask::<R>(body)
+        self.endpoint.ask(body, (self.reader)())
     }
 }
 
@@ -70,28 +110,69 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let body = encode(&self.encoder, &request);
+        let warmed = self.warming.end().into_iter();
+        let warmed = stream::iter(warmed.map(|usage| Ok(StreamEvent::KeptWarm { usage })));
+        let (keep_warm, warming) = (self.keep_warm, self.warming.clone());
+        let mut warmer = Some(self.warmer(&request));
+        let first = request.messages.first().cloned();
+        let mut cached_body = Arc::default();
+        let cached = self.cached.clone();
+        let events = self.asked(request).flat_map(move |(event, body)| {
+            let miss = match (&event, &first) {
+                (Ok(StreamEvent::Sent { .. }), _) => {
+                    cached_body = body;
+                    None
+                }
+                (Ok(StreamEvent::Stopping { usage, .. }), Some(first)) => {
+                    let mut cached = cached.lock().unwrap_or_else(PoisonError::into_inner);
+                    cached.miss(first, std::mem::take(&mut cached_body), usage)
+                }
+                (Ok(StreamEvent::Ended), _) => {
+                    if let Some(warmer) = warmer.take() {
+                        warming.begin(keep_warm, warmer);
+                    }
+                    None
+                }
+                _ => None,
+            };
+            let miss = miss.map(|miss| Ok(StreamEvent::CacheMissed(miss)));
+            stream::iter(miss.into_iter().chain([event]))
+        });
+        Box::pin(warmed.chain(events))
+    }
+}
+
+/// An event, and with [`StreamEvent::Sent`] the body of the request.
+type EventOfBody = (Result<StreamEvent, ProviderError>, Arc<Vec<Bytes>>);
+
+impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
+    /// The events of the answer to `request`, which is sent again if the server names a limit that it exceeds.
+    fn asked(&self, request: Request) -> impl Stream<Item = EventOfBody> + Send + use<E, R> {
+        let body = Arc::new(encode(&self.encoder, &request));
         let again = Again {
             endpoint: self.endpoint.clone(),
             encoder: self.encoder.clone(),
+            reader: self.reader.clone(),
             request,
         };
-        let state = (self.ask(body), Some(again));
-        Box::pin(stream::unfold(state, |(mut events, again)| async move {
+        let state = (self.ask(body.to_vec()), body, Some(again));
+        stream::unfold(state, |(mut events, body, again)| async move {
             let event = events.next().await?;
             let again = match (&event, again) {
-                (Ok(StreamEvent::Sent { .. }), again) => return Some((event, (events, again))),
+                (Ok(StreamEvent::Sent { .. }), again) => {
+                    return Some(((event, body.clone()), (events, body, again)));
+                }
                 (Err(error), Some(again)) => again.learn(error),
                 _ => None,
             };
             let Some(again) = again else {
-                return Some((event, (events, None)));
+                return Some(((event, body.clone()), (events, body, None)));
             };
-            let body = encode(&again.encoder, &again.request);
-            let mut events = again.endpoint.ask::<R>(body);
+            let body = Arc::new(encode(&again.encoder, &again.request));
+            let mut events = again.endpoint.ask(body.to_vec(), (again.reader)());
             let event = events.next().await?;
-            Some((event, (events, None)))
-        }))
+            Some(((event, body.clone()), (events, body, None)))
+        })
     }
 }
 
@@ -101,13 +182,14 @@ fn encode<E: RequestEncoder>(encoder: &Mutex<E>, request: &Request) -> Vec<Bytes
 }
 
 /// A request that may be sent again.
-struct Again<E> {
+struct Again<E, R> {
     endpoint: Endpoint,
     encoder: Arc<Mutex<E>>,
+    reader: Reader<R>,
     request: Request,
 }
 
-impl<E: RequestEncoder> Again<E> {
+impl<E: RequestEncoder, R> Again<E, R> {
     /// Learns the limit that `error` names; returns the request with less output, unless that is no help.
     fn learn(mut self, error: &ProviderError) -> Option<Self> {
         let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,6 +6,8 @@ pub mod anthropic;
 pub mod auth;
 mod blocks;
 mod body;
+mod cached_prefix;
+pub mod caching;
 mod call_name;
 pub mod catalog;
 mod decode;
@@ -16,6 +18,7 @@ pub mod fallback;
 pub mod family;
 pub mod generation;
 pub mod http_model;
+pub mod keep_warm;
 pub mod limit;
 pub mod listing;
 pub mod named_server;
@@ -27,6 +30,7 @@ mod rope;
 pub mod route;
 pub mod script;
 pub mod server;
+mod upstream;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -112,6 +116,12 @@ pub fn left_out(
         sampling: sampling.clone(),
     };
     Ok(route.left_out(name, &request))
+}
+
+/// Returns whether answers of the model `name` may say what they cost, as those of gateways do; no vendor's do.
+pub fn may_report_cost(name: &str, options: &Options<'_>) -> bool {
+    let found = find_route(name, options).filter(|_| !name.starts_with("script:"));
+    found.is_some_and(|found| found.route.may_report_cost())
 }
 
 /// Returns the names of the servers that are set up: those of the settings, and the known ones with an address or a key.

@@ -7,6 +7,7 @@ pub(crate) mod encode;
 pub(crate) mod messages;
 mod quirks;
 mod reasoning;
+mod tags;
 pub(crate) mod usage;
 mod wire;
 
@@ -16,6 +17,7 @@ use reqwest::header::HeaderMap;
 use self::decode::ChatReader;
 pub use self::encode::{Additions, Encoder};
 pub use self::quirks::{OutputLimit, Quirks, ReturnedReasoning, ThinkingField, ToolCallIds};
+pub use self::tags::{TextTags, ThinkTags};
 use crate::auth::AUTHORIZATION;
 use crate::http_model::HttpModel;
 use crate::server::{Server, address};
@@ -29,8 +31,10 @@ pub type Chat = HttpModel<Encoder, ChatReader>;
 impl Chat {
     /// A model of `server` whose requests `encoder` writes.
     pub fn new(server: Server, encoder: Encoder) -> Result<Self, ProviderError> {
+        let tags = encoder.text_tags();
         let url = address(&server.base_url, "chat/completions");
         let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
-        Ok(Self::at(endpoint, encoder))
+        let reader = move || ChatReader::reading(tags);
+        Ok(Self::with_reader(endpoint, encoder, reader))
     }
 }

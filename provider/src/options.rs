@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ah_conversation::Environment;
 
 use crate::auth::KeySource;
+use crate::caching::CacheTtl;
 use crate::catalog::Catalog;
 use crate::exchange::Timeouts;
 use crate::named_server::NamedServer;
@@ -29,6 +30,10 @@ pub struct Options<'a> {
     pub betas: &'a [String],
     /// Output limit in tokens, if set; reduced to the limit of the model.
     pub max_output: Option<u64>,
+    /// Lifetime of what requests leave in the prompt cache.
+    pub cache_ttl: CacheTtl,
+    /// How often a pause of a conversation is bridged by a request that keeps it in the prompt cache.
+    pub keep_warm: u32,
     /// Timeouts of a server's answer.
     pub timeouts: Timeouts,
     /// Retries of failed requests.

@@ -10,6 +10,7 @@ use crate::anthropic::{self, Anthropic};
 use crate::auth::{Credentials, Key, Secret};
 use crate::exchange::SettingNames;
 use crate::failure::with_causes;
+use crate::keep_warm::KeepWarm;
 use crate::named_server::{Api, NamedServer};
 use crate::openai::{self, Additions, Chat, Quirks, ThinkingField};
 use crate::options::Options;
@@ -104,7 +105,16 @@ impl<'a> Route<'a> {
 
     /// Returns a provider for the model that the server calls `name`.
     pub(crate) fn connect(&self, name: &str) -> Result<Arc<dyn Provider>, ProviderError> {
-        let Options { retry, seed, .. } = *self.options;
+        let Options {
+            retry,
+            seed,
+            cache_ttl: ttl,
+            ..
+        } = *self.options;
+        let keep_warm = KeepWarm {
+            ttl,
+            times: self.options.keep_warm,
+        };
         let mut model = self.options.catalog.model(self.name, name);
         model.context_window = window(&model, self.options.betas);
         let entry = self.options.catalog.entry(self.name, name);
@@ -126,15 +136,16 @@ impl<'a> Route<'a> {
         };
         Ok(match self.api() {
             Api::Anthropic => {
-                let encoder = anthropic::Encoder::new(model, abilities);
+                let encoder = anthropic::Encoder::new(model, abilities).cached_for(ttl);
                 Arc::new(Retrying::new(
-                    Anthropic::new(server, &betas, encoder)?,
+                    Anthropic::new(server, &betas, encoder, keep_warm)?,
                     retry,
                     seed,
                 ))
             }
             Api::OpenAi => {
                 let encoder = openai::Encoder::new(model, abilities, additions, quirks);
+                let encoder = encoder.cached_for(ttl);
                 Arc::new(Retrying::new(Chat::new(server, encoder)?, retry, seed))
             }
             Api::OpenAiResponses => {
@@ -197,6 +208,11 @@ impl<'a> Route<'a> {
         let has_address = usual.is_none_or(|usual| self.variable(usual.address).is_some());
         let is_in_settings = self.options.servers.contains_key(self.name);
         is_in_settings || has_address || matches!(self.credentials(), Ok(Some(_)))
+    }
+
+    /// Returns whether answers may say what they cost.
+    pub(crate) fn may_report_cost(&self) -> bool {
+        self.api() != Api::Anthropic && !self.is_of_vendor()
     }
 
     /// Returns the name of the server.

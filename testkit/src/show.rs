@@ -69,6 +69,11 @@ pub fn event(kind: &EventKind) -> String {
             input_tokens,
             context_limit,
         } => format!("{input_tokens}/{context_limit}"),
+        EventKind::CacheMissed {
+            expected_tokens,
+            read_tokens,
+            ..
+        } => format!("cache {read_tokens} of {expected_tokens}"),
         EventKind::Fallback {
             from_model,
             to_model,

@@ -5,6 +5,8 @@ use ah_provider::catalog::Catalog;
 use ah_store::ApiCall;
 use serde_json::{Value, json};
 
+mod cache;
+
 use super::place::tree;
 use crate::args::json::Json;
 use crate::commands::output::{print, print_json};
@@ -18,11 +20,14 @@ use ah_terminal::print::table::{Align, table};
 pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
     let calls = tree(plan, config)?.api_calls()?;
     let catalog = config.catalog()?;
+    let stored: Vec<_> = calls.iter().collect();
     let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
     if form.json {
-        print_json(&to_json(&calls))
+        let mut all = to_json(&calls);
+        all["cache_saved_usd"] = json!(cache::saved(&stored, &catalog));
+        print_json(&all)
     } else {
-        print(&(lines(&calls) + &breaks(&calls)))
+        print(&(lines(&calls) + &breaks(&calls) + &cache::lines(&stored, &catalog)))
     }
 }
 
@@ -219,6 +224,7 @@ fn to_json(calls: &[Call<'_>]) -> Value {
             "cost_usd": call.cost.map(Cost::usd),
             "latency_ms": call.call.latency_ms,
             "prefix_broken": call.call.broken,
+            "cache_miss": call.call.cache_miss,
         })
     });
     all["calls"] = each.collect();
@@ -227,7 +233,7 @@ fn to_json(calls: &[Call<'_>]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use ah_conversation::Time;
+    use ah_conversation::{CacheMiss, Time};
 
     use super::*;
 
@@ -246,6 +252,7 @@ mod tests {
             cost,
             latency_ms: 1,
             broken: None,
+            cache_miss: None,
         }
     }
 
@@ -283,6 +290,35 @@ mod tests {
          MODEL   INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST
 0 calls  in all      0       0        0       0     -  $0.0000
 "#);
+    }
+
+    #[test]
+    fn what_the_cache_saved_and_where_it_was_missed() {
+        let missed = |change: Option<&str>| ApiCall {
+            cache_miss: Some(CacheMiss {
+                expected: 12_000,
+                read: 9_000,
+                change: change.map(str::to_owned),
+            }),
+            ..call(Some("anthropic"), "claude-sonnet-4-5", None)
+        };
+        let written = ApiCall {
+            usage: Usage {
+                cache_creation_input_tokens: 100_000,
+                cache_creation_1h_input_tokens: 100_000,
+                ..Usage::default()
+            },
+            ..call(Some("anthropic"), "claude-sonnet-4-5", None)
+        };
+        let catalog = Catalog::built_in();
+        let lines = |calls: &[ApiCall]| cache::lines(&calls.iter().collect::<Vec<_>>(), &catalog);
+        insta::assert_snapshot!(lines(&[missed(Some("`tools[1]` is new")), missed(None)]), @"
+        the cache saved $0.0486
+        call 1 read 9.0k of 12.0k tokens that were in the cache: `tools[1]` is new, unlike in the request before
+        call 2 read 9.0k of 12.0k tokens that were in the cache: the request continues the one before, so the server had forgotten it
+        ");
+        insta::assert_snapshot!(lines(&[written]), @"the cache cost $0.3000 more than it saved");
+        assert_eq!(lines(&[call(None, "unheard-of", None)]), "");
     }
 
     #[test]

@@ -208,3 +208,46 @@ fn a_session_continues_with_its_model_until_another_is_named() {
         ]
     );
 }
+
+/// A gateway may say what an answer costs; where one does not, a run with a cost limit ends after it.
+#[test]
+fn a_cost_limit_without_a_price_needs_a_server_that_says_the_cost() {
+    let world = World::new();
+    let server = Server::new([says("Done.")]);
+    let arguments = |model| ["-n", "-m", model, "--max-budget-usd", "1", "go"];
+    let ended = plain(&world, &server, arguments("glm-5")).run().expect(1);
+    assert!(
+        ended.stderr.contains("the price of glm-5 is unknown"),
+        "{}",
+        ended.stderr
+    );
+    let ended = plain(&world, &server, arguments("litellm/glm-5"));
+    let ended = ended.env("LITELLM_BASE_URL", server.url()).run().expect(1);
+    let told = "the cost of the answer is not known, so the cost limit cannot be enforced";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    assert_eq!(asked(&server), ["glm-5"]);
+}
+
+#[test]
+fn settings_of_the_cache_and_of_patience_reach_the_server() {
+    let world = World::new();
+    let server = Server::new([says("Done.")]);
+    let settings = r#"{"cacheTtl": "1h", "firstEventTimeout": 1}"#;
+    world
+        .asking(&server, ["-n", "--settings", settings, "go"])
+        .run()
+        .expect(0);
+    let body = server.requests()[0].body.to_string();
+    let count = |part: &str| body.matches(part).count();
+    let marks = count(r#""cache_control":{"#);
+    assert_eq!((marks, count(r#""ttl":"1h""#)), (3, 3), "{body}");
+    // A server that accepts the connection and says nothing.
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let patience = r#"{"firstEventTimeout": 1, "providers": {"gw": {"baseUrl": "URL"}}}"#;
+    let settings = patience.replace("URL", &url);
+    let ah = world.ah(["-p", "-m", "gw/m", "--settings", &settings, "go"]);
+    let ended = ah.env("CLAUDE_CODE_MAX_RETRIES", "0").run().expect(1);
+    let told = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(told.contains("no data from the server for 1 s"), "{told}");
+}

@@ -121,7 +121,9 @@ pub(crate) fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option
         StreamEvent::Sent { .. }
         | StreamEvent::Retry(_)
         | StreamEvent::Fallback(_)
-        | StreamEvent::Billed { .. } => return None,
+        | StreamEvent::Billed { .. }
+        | StreamEvent::CacheMissed(_)
+        | StreamEvent::KeptWarm { .. } => return None,
     })
 }
 

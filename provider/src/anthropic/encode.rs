@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::wire;
 use crate::abilities::{Abilities, ThinkingSetting};
+use crate::caching::CacheTtl;
 use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
 use crate::generation::Generation;
@@ -23,8 +24,6 @@ use crate::rope::Rope;
 const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
 /// Beta feature with which invalid thinking is left out instead of refused.
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
-/// Breakpoint of the prompt cache, inserted before the last `}` of a block.
-const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 /// Encodes requests to one model and caches their messages.
 #[derive(Debug)]
@@ -33,6 +32,8 @@ pub struct Encoder {
     abilities: Abilities,
     generation: Generation,
     encoded: Encoded<Mark>,
+    /// Lifetime of what the requests leave in the prompt cache.
+    ttl: CacheTtl,
 }
 
 impl RequestEncoder for Encoder {
@@ -65,7 +66,7 @@ impl RequestEncoder for Encoder {
                     _ => append(message, model, mark, bytes),
                 }
             });
-        body.extend(pieces(conversation));
+        body.extend(pieces(conversation, self.ttl));
         body
     }
 }
@@ -78,6 +79,7 @@ impl Encoder {
             model,
             abilities,
             encoded: Encoded::default(),
+            ttl: CacheTtl::default(),
         }
     }
 
@@ -92,6 +94,7 @@ impl Encoder {
             abilities: self.abilities.clone(),
             generation,
             encoded: Encoded::default(),
+            ttl: self.ttl,
         };
         (plain, generation != self.generation)
     }
@@ -135,6 +138,12 @@ impl Encoder {
         })
     }
 
+    /// Keeps what the requests leave in the prompt cache for `ttl`.
+    pub fn cached_for(mut self, ttl: CacheTtl) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
     /// The body up to the messages. Its size does not grow with the session, so it is not cached.
     fn head(&self, request: &Request) -> Bytes {
         let begins_with_thinking = |answer: &Message| {
@@ -160,7 +169,7 @@ impl Encoder {
                 name: &tool.name,
                 description: &tool.description,
                 input_schema: &tool.input_schema,
-                cache_control: (index == last_tool).then_some(wire::CacheControl::Ephemeral),
+                cache_control: (index == last_tool).then_some(self.ttl.control()),
             });
         let mut system: Vec<_> = request
             .system
@@ -173,7 +182,7 @@ impl Encoder {
             })
             .collect();
         if let Some(last) = system.last_mut() {
-            last.cache_control = Some(wire::CacheControl::Ephemeral);
+            last.cache_control = Some(self.ttl.control());
         }
         let mut head = json(&wire::Head {
             model: &self.model.name,
@@ -270,10 +279,10 @@ fn push<'a>(
 }
 
 /// The bytes of all messages with their breakpoints, and the end of the body.
-fn pieces(conversation: &Conversation<Mark>) -> Vec<Bytes> {
+fn pieces(conversation: &Conversation<Mark>, ttl: CacheTtl) -> Vec<Bytes> {
     let mark = conversation.mark();
     let breakpoints: Vec<_> = mark.breakpoints.into_iter().flatten().collect();
-    let mut pieces = conversation.bytes().split_by(&breakpoints, BREAKPOINT);
+    let mut pieces = conversation.bytes().split_by(&breakpoints, ttl.field());
     let end: &[u8] = if mark.open.is_some() { b"]}]}" } else { b"]}" };
     pieces.push(Bytes::from_static(end));
     pieces

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::abilities::ThinkingSetting;
+use crate::caching::CacheControl;
 
 /// A request without its messages, which are encoded separately.
 #[derive(Serialize)]
@@ -98,13 +99,6 @@ pub struct SystemBlock<'a> {
     pub text: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_control: Option<CacheControl>,
-}
-
-/// A prompt cache breakpoint.
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum CacheControl {
-    Ephemeral,
 }
 
 /// A content block of a message that is sent.

@@ -12,11 +12,15 @@ use serde_json::Value;
 
 use super::calls::Calls;
 use super::reasoning::Details;
+use super::tags::{Tags, TextPart, TextTags};
 use super::usage::{cost, usage};
 use super::wire;
 use crate::blocks::Blocks;
 use crate::decode::{AnswerReader, Phase};
 use crate::failure::{self, protocol, unparsable};
+
+/// Index of the first tool call that is found in the text; no server counts so far.
+const FIRST_TEXT_CALL: i64 = 1 << 32;
 
 /// State of the answer so far.
 #[derive(Debug, Default)]
@@ -31,6 +35,9 @@ pub struct ChatReader {
     blocks: Blocks,
     calls: Calls,
     details: Details,
+    tags: Tags,
+    /// Number of tool calls that were found in the text.
+    text_calls: i64,
 }
 
 impl AnswerReader for ChatReader {
@@ -82,6 +89,14 @@ impl AnswerReader for ChatReader {
 }
 
 impl ChatReader {
+    /// A reader of the answers of a server that leaves `tags` in their text.
+    pub fn reading(tags: TextTags) -> Self {
+        Self {
+            tags: Tags::new(tags),
+            ..Self::default()
+        }
+    }
+
     fn take(
         &mut self,
         chunk: wire::Chunk,
@@ -134,7 +149,7 @@ impl ChatReader {
             _ => self.blocks.thinking(reasoning.unwrap_or_default(), events),
         }
         match delta.content {
-            Some(wire::Content::Text(text)) => self.blocks.text(text, events),
+            Some(wire::Content::Text(text)) => self.add_text(text, events),
             Some(wire::Content::Parts(parts)) => self.add_parts(parts, events),
             None => {}
         }
@@ -145,6 +160,34 @@ impl ChatReader {
         for piece in delta.tool_calls.into_iter().flatten() {
             self.calls
                 .read(piece, &self.stamp, &mut self.blocks, events);
+        }
+    }
+
+    fn add_text(&mut self, text: String, events: &mut VecDeque<StreamEvent>) {
+        let parts = self.tags.feed(text);
+        self.add_text_parts(parts, events);
+    }
+
+    fn add_text_parts(&mut self, parts: Vec<TextPart>, events: &mut VecDeque<StreamEvent>) {
+        for part in parts {
+            match part {
+                TextPart::Text(text) => self.blocks.text(text, events),
+                TextPart::Thinking(text) => self.blocks.thinking(text, events),
+                TextPart::Call { name, arguments } => {
+                    let piece = wire::ToolCallDelta {
+                        // Apart from the calls that the server has found itself.
+                        index: Some(FIRST_TEXT_CALL + self.text_calls),
+                        id: None,
+                        function: Some(wire::FunctionDelta {
+                            name: Some(name),
+                            arguments: Some(arguments),
+                        }),
+                    };
+                    self.text_calls += 1;
+                    self.calls
+                        .read(piece, &self.stamp, &mut self.blocks, events);
+                }
+            }
         }
     }
 
@@ -167,7 +210,7 @@ impl ChatReader {
     fn add_parts(&mut self, parts: Vec<wire::ContentPart>, events: &mut VecDeque<StreamEvent>) {
         for part in parts {
             match part {
-                wire::ContentPart::Text { text } => self.blocks.text(text, events),
+                wire::ContentPart::Text { text } => self.add_text(text, events),
                 wire::ContentPart::Thinking { thinking } => {
                     self.blocks.thinking(thinking.into_text(), events);
                 }
@@ -177,6 +220,8 @@ impl ChatReader {
     }
 
     fn end(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
+        let rest = self.tags.finish();
+        self.add_text_parts(rest, events);
         self.blocks.close(events);
         self.calls.finish(&self.stamp, &mut self.blocks, events)?;
         let stop_reason = self.stop_reason()?;

@@ -8,9 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::messages::{Mark, append, begins_with_thinking, json, pieces};
 use super::quirks::{OutputLimit, Quirks, ThinkingField};
+use super::tags::TextTags;
 use super::wire;
 use crate::abilities::{Abilities, ThinkingSetting, effort_for};
 use crate::anthropic::wire::Thinking as ThinkingObject;
+use crate::caching::{CacheControl, CacheTtl};
 use crate::encoded::Encoded;
 use crate::generation::Generation;
 use crate::http_model::RequestEncoder;
@@ -23,6 +25,8 @@ pub struct Encoder {
     additions: Additions,
     quirks: Quirks,
     encoded: Encoded<Mark>,
+    /// Lifetime of what the requests leave in the prompt cache.
+    ttl: CacheTtl,
 }
 
 /// Additional content of every request.
@@ -63,7 +67,8 @@ impl RequestEncoder for Encoder {
             });
         let mut body = vec![head];
         body.extend(system);
-        body.extend(pieces(conversation, self.quirks.cache_control));
+        let breakpoint = self.quirks.cache_control.then(|| self.ttl.field());
+        body.extend(pieces(conversation, breakpoint));
         body
     }
 }
@@ -77,7 +82,19 @@ impl Encoder {
             additions,
             quirks,
             encoded: Encoded::default(),
+            ttl: CacheTtl::default(),
         }
+    }
+
+    /// Returns the tags that the server leaves in the text of answers.
+    pub(super) fn text_tags(&self) -> TextTags {
+        self.quirks.text_tags
+    }
+
+    /// Keeps what the requests leave in the prompt cache for `ttl`.
+    pub fn cached_for(mut self, ttl: CacheTtl) -> Self {
+        self.ttl = ttl;
+        self
     }
 
     /// The body up to the messages. Its size does not grow with the session, so it is not cached.
@@ -215,8 +232,8 @@ impl Encoder {
         Some(bytes.into())
     }
 
-    fn breakpoint(&self, is_last: bool) -> Option<wire::CacheControl> {
-        (is_last && self.quirks.cache_control).then_some(wire::CacheControl::Ephemeral)
+    fn breakpoint(&self, is_last: bool) -> Option<CacheControl> {
+        (is_last && self.quirks.cache_control).then(|| self.ttl.control())
     }
 }
 

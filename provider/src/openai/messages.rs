@@ -19,8 +19,6 @@ use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE};
 use crate::rope::Rope;
 
-/// Breakpoint of the prompt cache, inserted before the last `}` of a message or part.
-const BREAKPOINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 /// Prefix of a tool result that is an error, since there is no field for it.
 pub const ERROR_PREFIX: &str = "Error: ";
 
@@ -54,20 +52,22 @@ pub fn append(
     }
 }
 
-/// Returns the bytes of all messages, with breakpoints on request, and the end of the body.
-pub fn pieces(conversation: &Conversation<Mark>, with_breakpoints: bool) -> Vec<Bytes> {
+/// Returns the bytes of all messages and the end of the body. `breakpoint`, if given, is a field that is inserted before
+/// the last `}` of the messages or parts where the prompt cache is to end.
+pub fn pieces(conversation: &Conversation<Mark>, breakpoint: Option<&'static str>) -> Vec<Bytes> {
     let mark = conversation.mark();
     let breakpoints: Vec<_> = mark
         .breakpoints
         .into_iter()
         .flatten()
-        .filter(|_| with_breakpoints)
+        .filter(|_| breakpoint.is_some())
         .collect();
-    let mut pieces = conversation.bytes().split_by(&breakpoints, BREAKPOINT);
-    let ends = match (mark.is_open, with_breakpoints) {
-        (true, true) => ["\"", BREAKPOINT, "}]}"],
-        (true, false) => ["\"", "", "}]}"],
-        (false, _) => ["", "", "]}"],
+    let mut pieces = conversation
+        .bytes()
+        .split_by(&breakpoints, breakpoint.unwrap_or_default());
+    let ends = match mark.is_open {
+        true => ["\"", breakpoint.unwrap_or_default(), "}]}"],
+        false => ["", "", "]}"],
     };
     pieces.extend(ends.map(|end| Bytes::from_static(end.as_bytes())));
     pieces

@@ -3,6 +3,8 @@
 
 use serde::Deserialize;
 
+use super::tags::TextTags;
+
 /// Deviations of a server from what most accept. The names are those of the settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -23,6 +25,8 @@ pub struct Quirks {
     pub images_in_results: bool,
     /// Ids of tool calls that it accepts.
     pub tool_call_ids: ToolCallIds,
+    /// Thinking and tool calls that it leaves in the text of answers.
+    pub text_tags: TextTags,
     /// Whether it passes on the headers in `extra_headers` to the server behind it; betas are sent there then.
     pub extra_headers: bool,
 }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
+use crate::caching::CacheControl;
+
 /// One chunk of a streamed answer, or a complete answer that is not streamed.
 #[derive(Deserialize)]
 pub struct Chunk {
@@ -149,13 +151,6 @@ pub enum Part<'a> {
 #[derive(Serialize)]
 pub struct ImageUrl {
     pub url: String,
-}
-
-/// A prompt cache breakpoint.
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum CacheControl {
-    Ephemeral,
 }
 
 #[derive(Serialize)]

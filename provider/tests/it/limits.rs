@@ -1,6 +1,6 @@
-//! Requests for more output than a server allows.
+//! Servers that allow less output than is asked for, or leave in the text what is none.
 
-use ah_conversation::{ErrorClass, ProviderError, StreamEvent};
+use ah_conversation::{BlockStart, Delta, ErrorClass, ProviderError, StreamEvent};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -99,5 +99,53 @@ async fn a_request_is_sent_again_only_once_and_only_if_that_helps() {
             .collect();
         assert_eq!(classes, [Err(class)]);
         assert_eq!(sent, expected);
+    }
+}
+
+/// A server whose parser for thinking and tool calls is not turned on.
+#[tokio::test]
+async fn tags_in_the_text_are_thinking_and_calls_if_the_quirk_is_set() {
+    let answer = r#"{"id":"a","choices":[{"delta":{"content":"<thi"}}]}
+        {"choices":[{"delta":{"content":"nk>Hm.</think>\n<tool_call>{\"name\": \"look\","}}]}
+        {"choices":[{"delta":{"content":" \"arguments\": {\"at\": 1}}</tool_call>"},"finish_reason":"stop"}]}
+        [DONE]"#;
+    for (quirks, expected) in [
+        (json!({}), "Text text EndTurn"),
+        (
+            json!({"textTags": {"think": "paired", "toolCall": true}}),
+            r#"Thinking thinking ToolUse look {"at":1} ToolUse"#,
+        ),
+    ] {
+        let server = Server::start(vec![vec![stream_head(), events(answer), stream_end()]]).await;
+        let servers = json!({"gw": {"baseUrl": server.url, "quirks": quirks}});
+        let provider = with_options(&[], &servers, |options| {
+            ah_provider::connect("gw/m", options)
+        });
+        let mut stream = provider
+            .expect("a provider")
+            .stream(request(vec![user("Hi")]));
+        let mut shown: Vec<String> = Vec::new();
+        while let Some(event) = stream.next().await {
+            let part = match event.expect("an answer") {
+                StreamEvent::BlockStarted { block, .. } => match block {
+                    BlockStart::Text(_) => "Text".to_owned(),
+                    BlockStart::Thinking(_) => "Thinking".to_owned(),
+                    BlockStart::ToolUse { name, .. } => format!("ToolUse {name}"),
+                    other => format!("{other:?}"),
+                },
+                StreamEvent::Delta { delta, .. } => match delta {
+                    Delta::Text(_) => "text".to_owned(),
+                    Delta::Thinking(_) => "thinking".to_owned(),
+                    Delta::InputJson(json) => json,
+                    other => format!("{other:?}"),
+                },
+                StreamEvent::Stopping { stop_reason, .. } => format!("{stop_reason:?}"),
+                _ => continue,
+            };
+            if shown.last() != Some(&part) {
+                shown.push(part);
+            }
+        }
+        assert_eq!(shown.join(" "), expected);
     }
 }

@@ -1,6 +1,7 @@
 //! One binary for the tests of this crate.
 
 mod answers;
+mod caching;
 mod fallback;
 mod limits;
 mod listing;

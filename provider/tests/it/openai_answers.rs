@@ -68,6 +68,8 @@ pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
             StreamEvent::Billed { cost } => end.push(format!("billed {}", cost.0)),
             StreamEvent::Started { .. }
             | StreamEvent::Sent { .. }
+            | StreamEvent::CacheMissed(_)
+            | StreamEvent::KeptWarm { .. }
             | StreamEvent::Fallback(_)
             | StreamEvent::Retry(_) => {}
         }

@@ -282,6 +282,8 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
             StreamEvent::Sent { .. }
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
+            | StreamEvent::CacheMissed(_)
+            | StreamEvent::KeptWarm { .. }
             | StreamEvent::Retry(_)
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

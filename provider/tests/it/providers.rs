@@ -284,6 +284,8 @@ fn connected(example: &str, url: &str) -> Arc<dyn Provider> {
         http: &ah_http::Options::default(),
         betas: &[],
         max_output: None,
+        cache_ttl: ah_provider::caching::CacheTtl::default(),
+        keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy {
             retries: 0,

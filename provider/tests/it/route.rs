@@ -66,6 +66,8 @@ pub fn with_options<T>(
         http: &ah_http::Options::default(),
         betas: &["b1".to_owned()],
         max_output: None,
+        cache_ttl: ah_provider::caching::CacheTtl::default(),
+        keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy {
             retries: 0,

@@ -26,6 +26,8 @@ fn with<T>(variables: &[(&str, &str)], ask: impl FnOnce(&Options<'_>) -> T) -> T
         http: &ah_http::Options::default(),
         betas: &[],
         max_output: None,
+        cache_ttl: ah_provider::caching::CacheTtl::default(),
+        keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy::default(),
         seed: 1,

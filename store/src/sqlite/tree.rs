@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{
-    Cost, Event, EventKind, Message, MessageId, OutputPage, PrefixBreak, SessionId, StoreError,
-    Time, ToolUse, ToolUseId, Usage,
+    CacheMiss, Cost, Event, EventKind, Message, MessageId, OutputPage, PrefixBreak, SessionId,
+    StoreError, Time, ToolUse, ToolUseId, Usage,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -71,6 +71,27 @@ pub struct ApiCall {
     pub latency_ms: u64,
     /// Why the request did not continue the earlier ones of its branch, if it did not.
     pub broken: Option<PrefixBreak>,
+    /// What was not read from the prompt cache, although the request before had left it there.
+    pub cache_miss: Option<CacheMiss>,
+}
+
+/// Returns what an event says of the prompt cache, and the message that it is about.
+fn miss(event: &EventKind) -> Option<(MessageId, CacheMiss)> {
+    let EventKind::CacheMissed {
+        message_id,
+        expected_tokens,
+        read_tokens,
+        change,
+    } = event
+    else {
+        return None;
+    };
+    let miss = CacheMiss {
+        expected: *expected_tokens,
+        read: *read_tokens,
+        change: change.clone(),
+    };
+    Some((message_id.clone(), miss))
 }
 
 impl Tree {
@@ -185,7 +206,11 @@ impl Tree {
                 _ => None,
             })
             .collect();
-        let calls = events.into_iter().filter_map(|event| {
+        let misses: HashMap<_, _> = events
+            .iter()
+            .filter_map(|event| miss(&event.kind))
+            .collect();
+        let calls = events.iter().cloned().filter_map(|event| {
             let EventKind::ApiCallEnd {
                 message_id,
                 input_tokens,
@@ -209,6 +234,7 @@ impl Tree {
             };
             Some(ApiCall {
                 broken: broken.get(&message_id).copied(),
+                cache_miss: misses.get(&message_id).cloned(),
                 usage: response.map_or(reported, |response| response.usage),
                 cost: match response {
                     Some(response) => response.cost,

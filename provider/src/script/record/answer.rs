@@ -45,6 +45,8 @@ impl RecordedAnswer {
             | StreamEvent::Retry(_)
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
+            | StreamEvent::CacheMissed(_)
+            | StreamEvent::KeptWarm { .. }
             | StreamEvent::Started { .. }
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

@@ -55,6 +55,8 @@ impl Stream {
             | StreamEvent::Sent { .. }
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
+            | StreamEvent::CacheMissed(_)
+            | StreamEvent::KeptWarm { .. }
             | StreamEvent::Retry(_) => None,
         }
     }

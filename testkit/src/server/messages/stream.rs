@@ -25,7 +25,9 @@ pub fn event(event: &StreamEvent, model: &str) -> Option<Vec<u8>> {
         StreamEvent::Sent { .. }
         | StreamEvent::Retry(_)
         | StreamEvent::Fallback(_)
-        | StreamEvent::Billed { .. } => return None,
+        | StreamEvent::Billed { .. }
+        | StreamEvent::CacheMissed(_)
+        | StreamEvent::KeptWarm { .. } => return None,
         StreamEvent::Started { id, usage } => json!({
             "type": "message_start",
             "message": {

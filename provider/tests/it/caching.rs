@@ -1,0 +1,143 @@
+//! The prompt cache: breakpoints, and what was not read from it.
+
+use std::sync::Arc;
+
+use ah_conversation::{CacheMiss, Provider, Request, StreamEvent};
+use ah_provider::Options;
+use ah_provider::caching::CacheTtl;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use crate::requests::{request, tool, user};
+use crate::route::with_options;
+use crate::server::{Part, Server, events, stream_end, stream_head};
+
+/// An answer of the Messages API that read and wrote so many tokens of the cache.
+fn answer(read: u64, written: u64) -> Vec<Part> {
+    let usage = json!({"input_tokens": 1, "output_tokens": 1, "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written});
+    let start = json!({"type": "message_start", "message": {"id": "m", "usage": usage}});
+    let rest = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}
+        {"type":"message_stop"}"#;
+    vec![
+        stream_head(),
+        events(&format!("{start}\n{rest}")),
+        stream_end(),
+    ]
+}
+
+fn asked(system: &str) -> Request {
+    Request {
+        system: Arc::from([system.to_owned()]),
+        tools: Arc::from([tool("look")]),
+        ..request(vec![user("Hi")])
+    }
+}
+
+fn connected(server: &Server, name: &str, ttl: CacheTtl) -> Arc<dyn Provider> {
+    let variables = [
+        ("ANTHROPIC_BASE_URL", server.url.as_str()),
+        ("ANTHROPIC_API_KEY", "k"),
+        ("LITELLM_BASE_URL", server.url.as_str()),
+    ];
+    let provider = with_options(&variables, &json!({}), |options| {
+        let options = Options {
+            cache_ttl: ttl,
+            ..*options
+        };
+        ah_provider::connect(name, &options)
+    });
+    provider.expect("a provider")
+}
+
+async fn events_of(provider: &dyn Provider, request: Request) -> Vec<StreamEvent> {
+    let events = provider.stream(request);
+    events.filter_map(async |event| event.ok()).collect().await
+}
+
+/// Returns the breakpoints in a value, in order.
+fn breakpoints(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(breakpoints).collect(),
+        Value::Object(fields) => {
+            let of_field = |(name, value): (&String, &Value)| match name.as_str() {
+                "cache_control" => vec![value.to_string()],
+                _ => breakpoints(value),
+            };
+            fields.iter().flat_map(of_field).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn every_breakpoint_has_the_lifetime_that_is_set() {
+    for (name, ttl, expected) in [
+        (
+            "anthropic/m",
+            CacheTtl::FiveMinutes,
+            r#"{"type":"ephemeral"}"#,
+        ),
+        (
+            "anthropic/m",
+            CacheTtl::Hour,
+            r#"{"type":"ephemeral","ttl":"1h"}"#,
+        ),
+        (
+            "litellm/m",
+            CacheTtl::Hour,
+            r#"{"type":"ephemeral","ttl":"1h"}"#,
+        ),
+    ] {
+        let server = Server::start(vec![answer(0, 0)]).await;
+        events_of(&*connected(&server, name, ttl), asked("Be brief.")).await;
+        let body: Value = serde_json::from_str(&server.request().1).expect("JSON");
+        // The last tool, the system prompt and the message.
+        assert_eq!(breakpoints(&body), [expected; 3], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_read_from_the_cache_is_named() {
+    let server = Server::start(vec![
+        answer(0, 100),
+        answer(100, 20),
+        answer(0, 120),
+        answer(50, 0),
+        answer(0, 0),
+    ])
+    .await;
+    let provider = connected(&server, "anthropic/m", CacheTtl::default());
+    let first = asked("Be brief.");
+    let changed = Request {
+        system: Arc::from(["Be bright.".to_owned()]),
+        ..first.clone()
+    };
+    let mut misses = Vec::new();
+    for request in [
+        &first,
+        &first,
+        &changed,
+        &changed,
+        &asked("Another conversation."),
+    ] {
+        let events = events_of(&*provider, request.clone()).await;
+        assert_eq!(events.last(), Some(&StreamEvent::Ended));
+        misses.push(events.into_iter().find_map(|event| match event {
+            StreamEvent::CacheMissed(miss) => Some(miss),
+            _ => None,
+        }));
+    }
+    let change = "`system[0].text` differs at byte 5: \"ght.\"".to_owned();
+    let miss = |read, change| {
+        Some(CacheMiss {
+            expected: 120,
+            read,
+            change,
+        })
+    };
+    assert_eq!(
+        misses,
+        [None, None, miss(0, Some(change)), miss(50, None), None]
+    );
+}
