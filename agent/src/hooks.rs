@@ -20,7 +20,7 @@ use async_trait::async_trait;
 pub use call::{HookAnswer, HookCall, HookOutput, HookReply};
 pub use command::CommandHook;
 pub use event::HookEvent;
-pub use matcher::Matcher;
+pub use matcher::{Matcher, MatcherError};
 use serde_json::{Value, json};
 pub use setting::{HookGroup, HookSetting};
 pub use verdict::{HookDecision, HookVerdict};

@@ -183,7 +183,7 @@ impl Session {
                 self.emit_start(batch, at);
                 let context = Context {
                     progress: progress_sink(at, clock.clone(), sender.clone()),
-                    ..self.context(&batch.calls[at].call)
+                    ..self.context(&batch.calls[at])
                 };
                 let run = batch.calls[at].run(context);
                 let done = self.observe(&batch.calls[at], run);
@@ -218,11 +218,16 @@ impl Session {
     }
 
     /// Returns the context of a call.
-    fn context(&self, call: &ToolUse) -> Context {
+    fn context(&self, PreparedCall { call, plan }: &PreparedCall) -> Context {
+        let accesses = match plan {
+            CallPlan::Run { accesses, .. } => accesses.as_slice(),
+            CallPlan::Answer(_) => &[],
+        };
         let former = self.transcript.last_success(&call.name);
         Context {
             former: former.and_then(|result| result.details.clone()),
             tasks: self.task_sink(),
+            hidden: self.settings.permissions.hidden_from(call, accesses),
             ..Context::new(self.ports.store.spool_path(&call.id))
         }
     }

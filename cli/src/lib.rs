@@ -80,6 +80,8 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
             config
         }
     };
+    // From here on the keys are only in this process's memory.
+    ah_sandbox::conceal(&|name| config.environment.is_secret(name));
     // The terminal output looks only at the process environment, but the variable may come from a file.
     if config.environment.get("NO_COLOR").is_some() {
         anstream::ColorChoice::Never.write_global();

@@ -15,6 +15,7 @@ use ah_work::settings::WorkSettings;
 
 use crate::concurrency::Concurrency;
 use crate::conversation::ConversationConfig;
+use crate::dot_env;
 use crate::error::Error;
 use crate::exchange::ExchangeConfig;
 use crate::layers::Sources;
@@ -128,6 +129,12 @@ impl Config {
             .flatten()
             .cloned()
             .collect()
+    }
+
+    /// Returns the file of the project that holds the API key in use, which tools must not read.
+    pub fn key_file(&self) -> Option<PathBuf> {
+        self.key_from_dot_env
+            .then(|| dot_env::path(&self.environment))
     }
 
     /// Returns whether no permission mode is set, so that it depends on the sandbox.

@@ -1,6 +1,8 @@
 //! The API key in the `.env` file of the working directory. The file is the project's: no other variable of it is used,
 //! and the key's owner can see the requests, so it counts only in a trusted project.
 
+use std::path::PathBuf;
+
 use ah_conversation::Environment;
 
 use crate::found_file;
@@ -14,7 +16,7 @@ pub fn add_key(environment: &mut Environment, trust: &mut Trust) -> bool {
     if environment.get(KEY).is_some() {
         return false;
     }
-    let path = environment.cwd().join(".env");
+    let path = path(environment);
     let text = found_file::text(&path).unwrap_or_default();
     let Some(value) = value(&text, KEY) else {
         return false;
@@ -25,6 +27,11 @@ pub fn add_key(environment: &mut Environment, trust: &mut Trust) -> bool {
     }
     environment.set_default(KEY, value);
     true
+}
+
+/// Returns the path of the file.
+pub fn path(environment: &Environment) -> PathBuf {
+    environment.cwd().join(".env")
 }
 
 /// Returns the value of `name` in lines of `NAME=value`, with optional quotes around the value, `#` before a comment

@@ -46,12 +46,16 @@ enum Paths {
 
 impl Config {
     /// Adds the content of plugins. Unreadable parts are left out with a warning.
+    /// Hooks that cannot be read are an error: a guard must not be missing.
     pub(crate) fn add_plugins(&mut self, folders: &[PluginFolder]) {
         let is_strict = self.run.only_named_mcp_servers;
         for folder in folders {
             let root = self.environment.cwd().join(&folder.path);
             match self.plugin(&root, folder.has_servers && !is_strict) {
-                Ok(plugin) => self.plugins.push(plugin),
+                Ok((plugin, hooks)) => {
+                    self.add_hooks(&plugin, hooks);
+                    self.plugins.push(plugin);
+                }
                 Err(error) => self.warnings.push(format!(
                     "the plugin `{}` is left out: {error}",
                     root.display()
@@ -60,7 +64,12 @@ impl Config {
         }
     }
 
-    fn plugin(&mut self, root: &Path, has_servers: bool) -> Result<Plugin, String> {
+    /// Returns the plugin in a folder, and the hooks of its manifest.
+    fn plugin(
+        &mut self,
+        root: &Path,
+        has_servers: bool,
+    ) -> Result<(Plugin, Option<Value>), String> {
         let root = fs::canonicalize(root).map_err(|error| error.to_string())?;
         if !root.is_dir() {
             return Err("not a folder".to_owned());
@@ -96,11 +105,10 @@ impl Config {
             .collect(),
             root,
         };
-        self.add_hooks(&plugin, manifest.hooks);
         if has_servers {
             self.add_plugin_servers(&plugin, manifest.mcp_servers);
         }
-        Ok(plugin)
+        Ok((plugin, manifest.hooks))
     }
 
     /// Returns the folder of the plugin with this origin.
@@ -133,10 +141,7 @@ impl Config {
                     });
                     self.hooks.extend(hooks);
                 }
-                Err(Error { message, .. }) => {
-                    self.warnings
-                        .push(format!("{message}; its hooks are left out"));
-                }
+                Err(error) => self.errors.push(error),
             }
         }
     }

@@ -60,7 +60,11 @@ impl Config {
 
     /// Applies a host's `initialize` options: prompts, the answer's schema, subagents, denied calls, MCP servers and
     /// plugins. They take precedence over earlier choices.
-    pub fn apply(&mut self, overrides: Overrides) {
+    ///
+    /// # Errors
+    ///
+    /// If the hooks of a plugin cannot be read.
+    pub fn apply(&mut self, overrides: Overrides) -> Result<(), Error> {
         let (prompt, given) = (&mut self.run.prompt, overrides.run.prompt);
         prompt.system_prompt = given.system_prompt.or(prompt.system_prompt.take());
         let append = prompt.append_system_prompt.take();
@@ -73,6 +77,7 @@ impl Config {
             self.add_servers(source);
         }
         self.add_plugins(&overrides.plugins);
+        self.errors.pop().map_or(Ok(()), Err)
     }
 
     /// Resolves the configuration as far as the settings can be read.
@@ -105,6 +110,7 @@ impl Config {
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
+        pass_variables(&mut environment, &layers, &overrides);
         let permission_mode =
             permission_mode(overrides.permission_mode, interface, &layers, &mut trust);
         let first = First { layers: &layers };
@@ -159,6 +165,15 @@ impl Config {
             environment,
             run: overrides.run,
         })
+    }
+}
+
+/// Lets child processes see the variables that the user names for them, secret or not.
+fn pass_variables(environment: &mut Environment, layers: &[Layer], overrides: &Overrides) {
+    let set = layers.iter().filter(|layer| !layer.is_of_project);
+    let set = set.flat_map(|layer| &layer.settings.sandbox.env);
+    for name in set.chain(&overrides.run.sandbox.env) {
+        environment.pass(name);
     }
 }
 

@@ -279,6 +279,7 @@ impl<'a> File<'a> {
 
 #[cfg(test)]
 mod tests {
+    use ah_agent::hooks::Matcher;
     use ah_provider::named_server::Api;
     use ah_provider::openai::Quirks;
     use ah_work::phase::Phase;
@@ -403,7 +404,7 @@ mod tests {
             mcp_servers: BTreeMap::from([("s".to_owned(), mcp_server)]),
             hooks: vec![HookSetting {
                 event: HookEvent::PreToolUse,
-                matcher: Some("Bash".to_owned()),
+                matcher: Matcher::new(Some("Bash")).unwrap(),
                 command: "c".to_owned(),
                 timeout: Some(2.0),
                 is_async: false,

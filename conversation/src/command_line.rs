@@ -35,8 +35,12 @@ pub struct SimpleCommand {
     pub words: Vec<Option<String>>,
     /// Files that the arguments may name.
     pub operands: Vec<PathBuf>,
+    /// Further files that the command may touch.
+    pub files: PossibleFiles,
     /// Effect of the command.
     pub effect: Effect,
+    /// Whether its arguments may name programs that it starts in a way that is not known.
+    pub may_start: bool,
     /// Commands that it starts in turn, as `env`, `xargs` and `bash -c` do.
     pub inner: Vec<SimpleCommand>,
     /// Length in bytes of `text` up to the end of the last program started; the whole length if that is no plain
@@ -46,6 +50,18 @@ pub struct SimpleCommand {
     pub transparent: bool,
     /// Rule content that would allow this command and similar ones.
     pub proposal: String,
+}
+
+/// Files that a command may touch besides its operands, since a pattern, a folder or a value known only at run time
+/// stands for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PossibleFiles {
+    /// Absolute paths with `*`, `?` and `[…]` as in a shell; `**` stands for any number of folders.
+    pub patterns: Vec<PathBuf>,
+    /// Whether the command may show the content of such files.
+    pub shows: bool,
+    /// Whether the command may change such files.
+    pub changes: bool,
 }
 
 /// Effect of a command, as far as its words show it.

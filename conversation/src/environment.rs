@@ -4,16 +4,33 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Variables with secrets whose names do not match the usual suffixes.
-const ALSO_SECRET: [&str; 2] = ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
-const SECRET_ENDINGS: [&str; 6] = [
-    "_API_KEY",
-    "_TOKEN",
-    "_SECRET",
-    "_PASSWORD",
-    "_ACCESS_KEY",
-    "_PRIVATE_KEY",
+/// Names of variables with secrets, as a whole or behind an underscore, as in `GH_TOKEN`.
+const SECRET: [&str; 22] = [
+    "ACCESS_KEY",
+    "ACCOUNT_KEY",
+    "API_KEY",
+    "APIKEY",
+    "AUTH",
+    "AUTH_KEY",
+    "CREDENTIALS_JSON",
+    "ENCRYPTION_KEY",
+    "MASTER_KEY",
+    "PASS",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "PAT",
+    "PRIVATE_KEY",
+    "SECRET",
+    "SECRET_KEY",
+    "SECRET_KEY_BASE",
+    "SERVICE_KEY",
+    "SIGNING_KEY",
+    "TOKEN",
+    "WEBHOOK_URL",
 ];
+/// Names of variables with secrets of single programs.
+const ALSO_SECRET: [&str; 4] = ["MYSQL_PWD", "PGPASSWORD", "REDISCLI_AUTH", "SSHPASS"];
 /// Shorter values are not redacted: `1` is no secret and occurs everywhere.
 const SHORTEST_SECRET: usize = 8;
 
@@ -23,6 +40,8 @@ pub struct Environment {
     variables: BTreeMap<String, String>,
     /// Additional names of secret variables.
     secrets: BTreeSet<String>,
+    /// Names of variables that child processes see although they look like secrets.
+    passed: BTreeSet<String>,
     cwd: PathBuf,
 }
 
@@ -32,6 +51,7 @@ impl Environment {
         Self {
             variables: variables.into_iter().collect(),
             secrets: BTreeSet::new(),
+            passed: BTreeSet::new(),
             cwd,
         }
     }
@@ -72,11 +92,16 @@ impl Environment {
         self.secrets.insert(name.to_owned());
     }
 
-    /// Returns the variables that child processes may see: all but secrets.
+    /// Lets child processes see the variable `name`, even if it looks like a secret: the user has named it.
+    pub fn pass(&mut self, name: &str) {
+        self.passed.insert(name.to_owned());
+    }
+
+    /// Returns the variables that child processes may see: all but secrets that the user has not named.
     pub fn for_children(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables
             .iter()
-            .filter(|(name, _)| !self.is_secret(name))
+            .filter(|(name, _)| !self.is_secret(name) || self.passed.contains(*name))
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
@@ -98,11 +123,17 @@ impl Environment {
         redacted
     }
 
-    fn is_secret(&self, name: &str) -> bool {
+    /// Whether the variable `name` holds a secret, by its name.
+    pub fn is_secret(&self, name: &str) -> bool {
         let upper = name.to_ascii_uppercase();
+        let is_named = |ending: &&str| {
+            upper
+                .strip_suffix(*ending)
+                .is_some_and(|before| before.is_empty() || before.ends_with('_'))
+        };
         self.secrets.contains(name)
             || ALSO_SECRET.contains(&upper.as_str())
-            || SECRET_ENDINGS.iter().any(|ending| upper.ends_with(ending))
+            || SECRET.iter().any(|ending| is_named(&ending))
     }
 }
 
@@ -131,8 +162,79 @@ mod tests {
             ("TEAM_LOGIN", "w"),
         ]);
         environment.add_secret("TEAM_LOGIN");
-        let names: Vec<_> = environment.for_children().map(|(name, _)| name).collect();
-        assert_eq!(names, ["PATH", "TOKENIZER"]);
+        let names = |environment: &Environment| -> Vec<String> {
+            let names = environment.for_children();
+            names.map(|(name, _)| name.to_owned()).collect()
+        };
+        assert_eq!(names(&environment), ["PATH", "TOKENIZER"]);
+        environment.pass("GH_TOKEN");
+        assert_eq!(names(&environment), ["GH_TOKEN", "PATH", "TOKENIZER"]);
+        assert!(environment.is_secret("GH_TOKEN"), "it is still not shown");
+    }
+
+    #[test]
+    fn variables_are_secret_by_their_names() {
+        let environment = Environment::default();
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
+            "AZURE_STORAGE_ACCOUNT_KEY",
+            "BUNDLE_GITHUB__COM_PASSWORD",
+            "CARGO_REGISTRY_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "CLIENT_SECRET",
+            "DB_PASS",
+            "DJANGO_SECRET_KEY",
+            "DOCKER_PASSWORD",
+            "GH_PAT",
+            "GITHUB_TOKEN",
+            "GOOGLE_CREDENTIALS_JSON",
+            "GPG_PASSPHRASE",
+            "MYSQL_PWD",
+            "NPM_CONFIG__AUTH",
+            "NPM_TOKEN",
+            "OPENAI_API_KEY",
+            "PGPASSWORD",
+            "RAILS_MASTER_KEY",
+            "REDISCLI_AUTH",
+            "SECRET_KEY_BASE",
+            "SLACK_WEBHOOK_URL",
+            "SSHPASS",
+            "STRIPE_SECRET_KEY",
+            "SUPABASE_SERVICE_KEY",
+            "TOKEN",
+            "API_KEY",
+            "APIKEY",
+            "SECRET",
+            "PASSWORD",
+            "api_key",
+            "my_token",
+            "FLASK_SIGNING_KEY",
+        ] {
+            assert!(environment.is_secret(name), "{name}");
+        }
+        for name in [
+            "PWD",
+            "OLDPWD",
+            "PATH",
+            "TOKENIZER",
+            "TOKENIZERS_PARALLELISM",
+            "SSH_AUTH_SOCK",
+            "KEYBOARD",
+            "AUTHOR",
+            "GIT_AUTHOR_NAME",
+            "COMPASS",
+            "SPAT",
+            "DATABASE_URL",
+            "PASSWORD_STORE_DIR",
+            "XAUTHORITY",
+            "GPG_TTY",
+            "SECRETARY",
+        ] {
+            assert!(!environment.is_secret(name), "{name}");
+        }
     }
 
     #[test]

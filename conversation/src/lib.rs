@@ -46,7 +46,7 @@ mod words;
 
 pub use checkpoint::{FileCause, FileChange, FileState, FileStep, place_of, redo, states_at, undo};
 pub use clock::{Clock, Time};
-pub use command_line::{CommandLine, Effect, SimpleCommand};
+pub use command_line::{CommandLine, Effect, PossibleFiles, SimpleCommand};
 pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_text};
@@ -68,8 +68,8 @@ pub use neutral::neutralise;
 pub use next::{Skip, Step, next};
 pub use output::{Content, Output, Spool};
 pub use permission::{
-    Behavior, Decision, Destination, Inquiry, PatternRoots, PermissionMode, PermissionUpdate,
-    Permissions, Rule, RuleError, RuleValue, is_protected, is_same_tool,
+    Behavior, Decision, Destination, HiddenFiles, Inquiry, PatternRoots, PermissionMode,
+    PermissionUpdate, Permissions, Rule, RuleError, RuleValue, is_protected, is_same_tool,
 };
 pub use prefix::{Prefix, PrefixBreak};
 pub use provider::{

@@ -4,7 +4,9 @@
 //! here.
 
 mod apply;
+mod hidden;
 mod mode;
+mod overlap;
 mod pattern;
 mod protected;
 mod rule;
@@ -12,6 +14,7 @@ mod update;
 
 use std::path::{Path, PathBuf};
 
+pub use hidden::HiddenFiles;
 pub use mode::PermissionMode;
 pub use pattern::PatternRoots;
 pub use protected::is_protected;

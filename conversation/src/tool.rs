@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{CommandLine, Input, Interaction, Output, TaskSink, Tasks, ToolUse};
+use crate::{CommandLine, HiddenFiles, Input, Interaction, Output, TaskSink, Tasks, ToolUse};
 
 /// A tool that the model may call. A failure is an answer to the model, so it is not a `Result`.
 ///
@@ -167,18 +167,21 @@ pub struct Context {
     pub progress: ProgressSink,
     /// Reports tasks that the call starts.
     pub tasks: TaskSink,
+    /// Files whose content the call must not show.
+    pub hidden: HiddenFiles,
     /// Details of this tool's last successful result that the model still sees: a tool's memory is kept in the
     /// conversation.
     pub former: Option<Value>,
 }
 
 impl Context {
-    /// Creates a context without progress and task reports.
+    /// Creates a context without progress and task reports, in which no files are hidden.
     pub fn new(spool: PathBuf) -> Self {
         Self {
             spool,
             progress: ProgressSink::default(),
             tasks: TaskSink::default(),
+            hidden: HiddenFiles::default(),
             former: None,
         }
     }

@@ -403,7 +403,8 @@ fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allow
             confinement.protected.push(name.to_owned());
         }
     }
-    let hidden = config.sandbox.hide.iter().map(|path| &path.value);
+    let hidden = config.sandbox.hide.iter().map(|path| path.value.clone());
+    let hidden = hidden.chain(config.key_file());
     // A path that does not exist needs no hiding.
     confinement.hidden = hidden
         .filter_map(|path| fs::canonicalize(path).ok())

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher};
+use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher, MatcherError};
 use ah_conversation::{
     Clock, Destination, Host, HostPermission, PermissionAnswer, PermissionRequest,
     PermissionUpdate, ToolUseId,
@@ -111,14 +111,18 @@ pub(super) struct ClosureHook {
 
 impl ClosureHook {
     /// Returns the hooks of the program, named by their position.
-    pub(super) fn all(callbacks: &[HookCallback]) -> Vec<Arc<dyn Hook>> {
+    ///
+    /// # Errors
+    ///
+    /// If a matcher is not valid.
+    pub(super) fn all(callbacks: &[HookCallback]) -> Result<Vec<Arc<dyn Hook>>, MatcherError> {
         let hooks = callbacks.iter().enumerate().map(|(number, callback)| {
             let hook: Arc<dyn Hook> = Arc::new(Self {
-                matcher: Matcher::new(callback.matcher.as_deref()),
+                matcher: Matcher::new(callback.matcher.as_deref())?,
                 callback: callback.clone(),
                 name: number.to_string(),
             });
-            hook
+            Ok(hook)
         });
         hooks.collect()
     }

@@ -58,7 +58,7 @@ pub fn query(prompt: impl Into<String>, options: Options) -> Query {
         let host: Arc<dyn Host> = Arc::new(PermissionCallback(decide));
         program.host = Some(host);
     }
-    program.hooks = ClosureHook::all(&options.hooks);
+    let hooks = ClosureHook::all(&options.hooks);
     requests.prompt(vec![ContentBlock::text(prompt.into())]);
     let (failed, failure) = oneshot::channel();
     let task = Task {
@@ -68,7 +68,12 @@ pub fn query(prompt: impl Into<String>, options: Options) -> Query {
     let spawned = thread::Builder::new()
         .name("query".to_owned())
         .spawn(move || {
-            if let Err(error) = task.perform(program) {
+            let hooks = hooks.map_err(|error| Error::failure(error.to_string()));
+            let performed = hooks.and_then(|hooks| {
+                program.hooks = hooks;
+                task.perform(program)
+            });
+            if let Err(error) = performed {
                 // The query may have been dropped.
                 let _ = failed.send(error);
             }

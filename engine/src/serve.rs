@@ -188,7 +188,7 @@ impl SessionOpener {
     async fn opened(&self, setting: Setting<'_>) -> Result<Engaged, Error> {
         let mut config = self.config.clone();
         let wishes = setting.wishes;
-        config.apply(overrides(wishes)?);
+        config.apply(overrides(wishes)?)?;
         // The session is opened only once.
         let _ = self.held.set(config.clone());
         if let Some(main) = assemble::as_main(&config)? {

@@ -43,12 +43,14 @@ pub use environment::{PROXY_PORT, variables};
 pub use host_policy::{AskHost, ConnectionPermit, HostDecision};
 #[cfg(all(target_os = "linux", feature = "enforcement"))]
 pub use linux::{
-    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
+    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, conceal, is_confined, launcher, probe,
+    remedy,
 };
 pub use proxy::Proxy;
 #[cfg(not(all(target_os = "linux", feature = "enforcement")))]
 pub use unsupported::{
-    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, is_confined, launcher, probe, remedy,
+    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, conceal, is_confined, launcher, probe,
+    remedy,
 };
 
 /// First argument that starts this executable as the launcher.

@@ -50,6 +50,9 @@ pub fn remedy() -> String {
     }
 }
 
+/// Does nothing: not supported on this platform.
+pub fn conceal(_is_secret: &dyn Fn(&str) -> bool) {}
+
 /// Returns `false`: cannot be detected on this platform.
 pub fn is_confined() -> bool {
     false

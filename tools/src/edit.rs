@@ -60,7 +60,7 @@ impl Tool for Edit {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        self.0.access(input)
+        self.0.access_to_change(input)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -92,6 +92,17 @@ impl FileTool {
         self.workspace.argument(input, self.interface, self.access)
     }
 
+    /// Returns the accesses of a call that changes a part of its file: the answer may show others.
+    pub(crate) fn access_to_change(&self, input: &Input) -> Vec<Access> {
+        let mut accesses = self.access(input);
+        let reads = accesses.iter().filter_map(|access| match access {
+            Access::Write(path) => Some(Access::Read(path.clone())),
+            _ => None,
+        });
+        accesses.extend(reads.collect::<Vec<_>>());
+        accesses
+    }
+
     /// Runs `work` on the file that `call` names; an `Err` is a failure that the model is told of.
     pub(crate) async fn run<A, F>(&self, call: &ToolUse, work: F) -> Output
     where

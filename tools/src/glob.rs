@@ -67,11 +67,12 @@ impl Tool for Glob {
         self.workspace.touched(&scope.folder, Access::Read)
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         let (workspace, interface) = (self.workspace.clone(), self.interface);
+        let hidden = context.hidden.clone();
         blocking::answer(call, move |arguments, stop| {
             let started = Instant::now();
-            let found = glob(&workspace, &arguments, stop)?;
+            let found = glob(&workspace, &arguments, stop)?.without(&hidden);
             Ok(report(&workspace, &found, interface, started.elapsed()))
         })
         .await
@@ -101,7 +102,7 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Wal
         let files = embedded.files(&root).map(|(path, _)| path);
         return Ok(Walk {
             files: files.filter(|path| is_match(path)).collect(),
-            errors: Vec::new(),
+            ..Walk::default()
         });
     }
     let mut builder = WalkBuilder::new(&root);
@@ -133,7 +134,7 @@ fn report(workspace: &Workspace, found: &Walk, interface: Interface, time: Durat
             count - SHOWN
         ));
     }
-    text.push_str(&walk::remark(&found.errors));
+    text.push_str(&found.remark());
     let (listed, is_whole) = details::lines(&paths);
     Output::text(text).with_details(json!({
         "durationMs": u64::try_from(time.as_millis()).unwrap_or(u64::MAX),

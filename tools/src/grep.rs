@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Content, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse,
+    Access, Content, Context, DisplayKey, HiddenFiles, Input, Interface, Output, Tool, ToolSpec,
+    ToolUse,
 };
 use async_trait::async_trait;
 use bstr::ByteSlice;
@@ -102,16 +103,22 @@ impl Tool for Grep {
         self.workspace.touched(path, Access::Read)
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         let workspace = self.workspace.clone();
+        let hidden = context.hidden.clone();
         blocking::answer(call, move |arguments, stop| {
-            grep(&workspace, &arguments, stop)
+            grep(&workspace, &arguments, &hidden, stop)
         })
         .await
     }
 }
 
-fn grep(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Output, String> {
+fn grep(
+    workspace: &Workspace,
+    arguments: &Arguments,
+    hidden: &HiddenFiles,
+    stop: &Stop,
+) -> Result<Output, String> {
     let typed = arguments.path.as_deref().unwrap_or_default();
     let root = workspace.resolve(typed);
     workspace.check_readable(&root)?;
@@ -121,7 +128,11 @@ fn grep(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
         Err(error) => return Err(error.explain(workspace, typed, &root)),
     };
     let search = FileSearch::new(arguments, is_single_file)?;
-    let Walk { files, errors } = files(workspace, arguments, &root, stop)?;
+    let Walk {
+        files,
+        errors,
+        hidden,
+    } = files(workspace, arguments, &root, stop)?.without(hidden);
     let offset = arguments.offset.map_or(0, |Count(lines)| lines);
     let limit = arguments
         .head_limit
@@ -131,6 +142,7 @@ fn grep(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Out
     let mut result = search.search(workspace, &files, wanted, stop);
     stop.check()?;
     result.errors.splice(0..0, errors);
+    result.hidden = hidden;
     Ok(report(&result, arguments.output_mode, offset, limit))
 }
 
@@ -151,7 +163,7 @@ fn files(
         let files = embedded.files(root).map(|(path, _)| path);
         return Ok(Walk {
             files: files.filter(|path| is_named(path)).collect(),
-            errors: Vec::new(),
+            ..Walk::default()
         });
     }
     let mut builder = WalkBuilder::new(root);
@@ -209,7 +221,7 @@ fn report(found: &SearchResult, mode: OutputMode, offset: u64, limit: Option<u64
         _ => String::new(),
     };
     text.extend_from_slice(remark.as_bytes());
-    text.extend_from_slice(walk::remark(&found.errors).as_bytes());
+    text.extend_from_slice(walk::remark(&found.errors, found.hidden).as_bytes());
     Output {
         content: Content::Bytes(text),
         is_error: false,

@@ -79,7 +79,7 @@ impl Tool for NotebookEdit {
     }
 
     fn access(&self, input: &Input) -> Vec<Access> {
-        self.0.access(input)
+        self.0.access_to_change(input)
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::mpsc;
 
+use ah_conversation::HiddenFiles;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::blocking::Stop;
@@ -14,6 +15,23 @@ pub(crate) struct Walk {
     pub(crate) files: Vec<PathBuf>,
     /// Entries that could not be read, and why.
     pub(crate) errors: Vec<String>,
+    /// Number of files left out because permission rules hide them.
+    pub(crate) hidden: usize,
+}
+
+impl Walk {
+    /// Returns the walk without the hidden files.
+    pub(crate) fn without(mut self, hidden: &HiddenFiles) -> Self {
+        let count = self.files.len();
+        self.files.retain(|file| !hidden.hides(file));
+        self.hidden = count - self.files.len();
+        self
+    }
+
+    /// Returns a remark on what is missing, to put below a result; empty if nothing is.
+    pub(crate) fn remark(&self) -> String {
+        remark(&self.errors, self.hidden)
+    }
 }
 
 /// Walks in parallel and returns the files for which `keep` is true.
@@ -52,14 +70,20 @@ pub(crate) fn walk(
     walk
 }
 
-/// Returns a remark on what could not be read, to put below a result; empty without errors.
-pub(crate) fn remark(errors: &[String]) -> String {
+/// Returns a remark on the files that could not be read and the number of hidden ones; empty without any.
+pub(crate) fn remark(errors: &[String], hidden: usize) -> String {
     const NAMED: usize = 3;
     let count = errors.len();
-    if count == 0 {
-        return String::new();
+    let mut remark = String::new();
+    if count > 0 {
+        let named = errors[..count.min(NAMED)].join("; ");
+        let others = if count > NAMED { "; …" } else { "" };
+        remark = format!("\n[{count} could not be read: {named}{others}]");
     }
-    let named = errors[..count.min(NAMED)].join("; ");
-    let others = if count > NAMED { "; …" } else { "" };
-    format!("\n[{count} could not be read: {named}{others}]")
+    if hidden > 0 {
+        remark.push_str(&format!(
+            "\n[{hidden} left out: permission rules hide them]"
+        ));
+    }
+    remark
 }

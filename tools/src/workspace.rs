@@ -147,8 +147,14 @@ impl Workspace {
             .map_or(path, |kept| real_path(&kept))
     }
 
-    /// Refuses a resolved path that the policy hides.
+    /// Refuses a resolved path that the policy hides, or that holds what belongs to a process.
     pub(crate) fn check_readable(&self, path: &Path) -> Result<(), String> {
+        if is_of_process(path) {
+            return Err(format!(
+                "cannot read `{}`: it shows the memory or the environment of a process",
+                path.display()
+            ));
+        }
         let is_embedded = self.embedded_at(path).is_some();
         match &self.confinement {
             Some(confinement) if !is_embedded && !confinement.may_read(path) => Err(format!(
@@ -168,6 +174,9 @@ impl Workspace {
     /// Opens the regular file at a resolved path.
     pub(crate) fn open(&self, path: &Path) -> Result<OpenFile<'_>, FileError> {
         let Some(embedded) = self.embedded_at(path) else {
+            if is_of_process(path) {
+                return Err(FileError::Special("the memory or environment of a process"));
+            }
             let (file, metadata) = file::open(path)?;
             return Ok(OpenFile {
                 source: FileSource::Disk(file),
@@ -234,6 +243,12 @@ impl Workspace {
                 path.display()
             ));
         }
+        if path.starts_with("/proc") {
+            return Err(format!(
+                "cannot write `{}`: it controls a process or the system",
+                path.display()
+            ));
+        }
         if let Some(confinement) = &self.confinement {
             let access = confinement.access_to(path);
             if !access.write || !access.create {
@@ -255,6 +270,44 @@ impl Workspace {
                 self.show(folder)
             )),
         }
+    }
+}
+
+/// Whether a resolved path holds the memory, the environment or the open files of a process, or leads to its folders.
+fn is_of_process(path: &Path) -> bool {
+    const PRIVATE: [&str; 18] = [
+        "auxv",
+        "cwd",
+        "environ",
+        "exe",
+        "fd",
+        "fdinfo",
+        "map_files",
+        "maps",
+        "mem",
+        "numa_maps",
+        "pagemap",
+        "personality",
+        "root",
+        "smaps",
+        "smaps_rollup",
+        "stack",
+        "syscall",
+        "wchan",
+    ];
+    let Ok(below) = path.strip_prefix("/proc") else {
+        return false;
+    };
+    let mut parts = below.iter().map(|part| part.to_string_lossy());
+    match parts.next().as_deref() {
+        Some("kcore" | "kpagecgroup" | "kpagecount" | "kpageflags") => true,
+        Some(_) => {
+            let mut rest = parts.skip_while(|part| {
+                part == "task" || part.bytes().all(|byte| byte.is_ascii_digit())
+            });
+            rest.next().is_some_and(|name| PRIVATE.contains(&&*name))
+        }
+        None => false,
     }
 }
 

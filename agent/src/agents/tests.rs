@@ -99,11 +99,11 @@ fn hooks_are_parsed_with_their_events() {
     assert_eq!(
         (
             hook.event.as_str(),
-            hook.matcher.as_deref(),
+            hook.matcher.as_str(),
             &*hook.command,
             hook.timeout
         ),
-        ("PreToolUse", Some("Bash"), "true", Some(2.0))
+        ("PreToolUse", "Bash", "true", Some(2.0))
     );
     for (hooks, error) in [
         (json!({"Never": []}), "unknown hook event `Never`"),

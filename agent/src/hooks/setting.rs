@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::HookEvent;
+use super::{HookEvent, Matcher};
 
 /// Setting of one hook command.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,7 +11,7 @@ pub struct HookSetting {
     /// Event at which it is called.
     pub event: HookEvent,
     /// Filter for tools.
-    pub matcher: Option<String>,
+    pub matcher: Matcher,
     /// The command line.
     pub command: String,
     /// Time limit in seconds.
@@ -25,7 +25,8 @@ pub struct HookSetting {
 /// The hooks of one matcher, as written.
 #[derive(Debug, Deserialize)]
 pub struct HookGroup {
-    matcher: Option<String>,
+    #[serde(default)]
+    matcher: Matcher,
     hooks: Vec<HookEntry>,
 }
 

@@ -227,3 +227,21 @@ fn the_examples_of_the_page_work() {
         .expect(0);
     assert!(ended.stdout.contains("Really."), "{}", ended.stdout);
 }
+
+/// A hook that would never be called is a guard that is silently absent.
+#[test]
+fn a_matcher_that_is_no_expression_ends_the_run() {
+    let hook = |matcher: &str| {
+        json!({"hooks": {"PreToolUse": [{"matcher": matcher, "hooks": [{"type": "command", "command": "true"}]}]}})
+            .to_string()
+    };
+    for (matcher, is_valid) in [("(Bash", false), ("*.ts", false), ("^(?!mcp__).*", true)] {
+        let world = World::new();
+        let model = world.scenario("s", [says("Done.")]);
+        let settings = hook(matcher);
+        let ended = world.ah(["-m", &model, "--settings", &settings, "go"]).run();
+        assert_eq!(ended.code == Some(0), is_valid, "{matcher}: {ended:#?}");
+        let text = format!("the hook matcher `{matcher}` is not a regular expression");
+        assert_eq!(ended.stderr.contains(&text), !is_valid, "{}", ended.stderr);
+    }
+}

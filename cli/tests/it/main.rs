@@ -13,6 +13,7 @@ mod confined;
 mod damage;
 mod definitions;
 mod demo;
+mod denied;
 mod docs;
 mod embed;
 mod extensions;

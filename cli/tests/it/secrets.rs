@@ -141,3 +141,91 @@ fn a_server_that_repeats_the_key_does_not_get_it_shown() {
         .without_panic();
     assert_no_secret("what is shown", &(ended.stdout + &ended.stderr));
 }
+
+/// What no other process finds: a key of the agent's environment.
+const CANARY: &str = "sk-canary-of-the-agent";
+
+/// Runs the calls with the key in the environment; returns the results, joined.
+fn results_with_key(options: &[&str], turns: Vec<ah_provider::script::format::Turn>) -> String {
+    let world = World::new();
+    let model = world.scenario("s", turns.into_iter().chain([says("Done.")]));
+    let arguments = [options, &["-m", &model, "--", "go"]].concat();
+    let ah = world.as_typed(arguments).env("ANTHROPIC_API_KEY", CANARY);
+    ah.env("STRIPE_SECRET_KEY", CANARY).run().expect(0);
+    crate::sandbox::stored_results(&world).join("\n")
+}
+
+/// Commands that look for the key where the system shows processes.
+const LOOKING: [&str; 6] = [
+    "grep -a -h sk-canary /proc/*/environ",
+    "cat /proc/$PPID/environ",
+    "cat /proc/[0-9]*/environ",
+    "cd /proc; cat self/environ */environ",
+    "head -c 9999 /proc/*/environ",
+    "env",
+];
+
+#[test]
+fn no_call_finds_the_key_in_another_process() {
+    for options in [
+        &["-n", "--no-sandbox", "--permission-mode", "default"][..],
+        &["-n", "--no-sandbox", "--permission-mode", "plan"],
+        &["-n", "--no-sandbox", "--dangerously-skip-permissions"],
+    ] {
+        let lines = LOOKING.map(|line| uses("bash", json!({"command": line})));
+        let found = results_with_key(options, lines.to_vec());
+        assert!(!found.contains(CANARY), "{options:?}: {found}");
+    }
+}
+
+#[test]
+fn the_file_tools_refuse_what_belongs_to_processes() {
+    let reads = ["self/environ", "1/environ", "self/mem", "1/maps", "self/fd/0", "self/task/1/environ"]
+        .map(|name| uses("Read", json!({"file_path": format!("/proc/{name}")})));
+    let greps = ["/proc/self", "/proc/1/environ", "/proc"].map(|path| {
+        let input = json!({"pattern": "sk-canary", "path": path, "glob": "environ", "output_mode": "content"});
+        uses("Grep", input)
+    });
+    let turns = reads.into_iter().chain(greps).collect();
+    let options = ["-n", "--no-sandbox", "--dangerously-skip-permissions"];
+    let found = results_with_key(&options, turns);
+    assert!(!found.contains(CANARY), "{found}");
+    let refusals = found.matches("shows the memory or the environment of a process");
+    assert!(refusals.count() >= 6, "{found}");
+}
+
+#[test]
+fn a_variable_that_the_user_names_reaches_commands_outside_the_sandbox_too() {
+    let turns = || vec![uses("bash", json!({"command": "echo got $STRIPE_SECRET_KEY"}))];
+    let free = ["-n", "--no-sandbox", "--dangerously-skip-permissions"];
+    let named = [&free[..], &["--env", "STRIPE_SECRET_KEY"]].concat();
+    assert!(!results_with_key(&free, turns()).contains(CANARY));
+    assert!(results_with_key(&named, turns()).contains(CANARY));
+}
+
+#[test]
+fn the_file_that_holds_the_key_is_not_read_by_tools() {
+    for (options, is_confined) in [
+        (&["--no-sandbox", "--dangerously-skip-permissions"][..], false),
+        (&["--sandbox"], true),
+    ] {
+        if is_confined && crate::sandbox::is_missing() {
+            continue;
+        }
+        let world = World::new();
+        world.write(".env", format!("ANTHROPIC_API_KEY={CANARY}\n"));
+        let calls = [
+            uses("Read", json!({"file_path": world.file(".env")})),
+            uses("bash", json!({"command": "cat .env"})),
+            uses("bash", json!({"command": "cat .en*; [[ -f .env ]] && cat .env"})),
+            uses("Grep", json!({"pattern": "sk-", "glob": ".env", "output_mode": "content"})),
+        ];
+        let model = world.scenario("s", calls.into_iter().chain([says("Done.")]));
+        let common = ["-n", "--trust", "-m", &model, "--", "go"];
+        let arguments = [options, &common].concat();
+        world.as_typed(arguments).run().expect(0);
+        let found = crate::sandbox::stored_results(&world).join("\n");
+        assert!(!found.contains(CANARY), "{options:?}: {found}");
+        assert!(found.contains("sandbox hides it") || found.contains(".env)`"), "{found}");
+    }
+}

@@ -19,7 +19,7 @@ pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
 }
 
 /// Backtracks to the last star only, so that the time is at most the product of both lengths.
-fn matches(pattern: &[Piece], text: &str) -> bool {
+pub(super) fn matches(pattern: &[Piece], text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     // Position of the last star, and how much of the text it matches so far.
     let (mut at, mut seen, mut star) = (0, 0, None);
@@ -68,7 +68,7 @@ pub(super) fn is_exact(pattern: &str) -> bool {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+pub(super) enum Piece {
     /// This character.
     One(char),
     /// One of these characters, or none of them if negated.
@@ -108,14 +108,7 @@ pub(super) fn names_path(pattern: &str, path: &Path, places: &PatternRoots) -> b
     let Some(below) = root.and_then(|root| path.strip_prefix(root).ok()) else {
         return false;
     };
-    let is_anchored = pattern.trim_end_matches('/').contains('/');
-    let mut wanted: Vec<&str> = pattern
-        .split('/')
-        .filter(|part| !matches!(*part, "" | "."))
-        .collect();
-    if !is_anchored {
-        wanted.insert(0, "**");
-    }
+    let wanted = parts_of(pattern);
     let parts: Vec<_> = below
         .iter()
         .map(|part| part.to_string_lossy().into_owned())
@@ -123,8 +116,22 @@ pub(super) fn names_path(pattern: &str, path: &Path, places: &PatternRoots) -> b
     names_parts(&wanted, &parts)
 }
 
+/// Returns the parts of a pattern below its base directory.
+pub(super) fn parts_of(pattern: &str) -> Vec<&str> {
+    let is_anchored = pattern.trim_end_matches('/').contains('/');
+    let anywhere = (!is_anchored).then_some("**");
+    let parts = pattern.split('/');
+    anywhere
+        .into_iter()
+        .chain(parts.filter(|part| !matches!(*part, "" | ".")))
+        .collect()
+}
+
 /// Returns the base directory of a pattern and the rest of the pattern.
-fn rooted<'a>(pattern: &'a str, places: &'a PatternRoots) -> (Option<&'a Path>, &'a str) {
+pub(super) fn rooted<'a>(
+    pattern: &'a str,
+    places: &'a PatternRoots,
+) -> (Option<&'a Path>, &'a str) {
     if let Some(rest) = pattern.strip_prefix("//") {
         (Some(Path::new("/")), rest)
     } else if let Some(rest) = pattern.strip_prefix("~/") {
@@ -181,7 +188,7 @@ fn names_parts(wanted: &[&str], parts: &[String]) -> bool {
 }
 
 /// Parses one part of a path: `*` for any characters, `?` for one, `[a-z]` for one of several.
-fn part_pieces(pattern: &str) -> Vec<Piece> {
+pub(super) fn part_pieces(pattern: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = pattern;
     while let Some(c) = rest.chars().next() {

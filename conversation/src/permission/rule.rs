@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::overlap::may_match;
 use super::pattern::{behind_links, escape, fixed_length, is_exact, names_path, wildcard};
 use super::{Destination, PatternRoots, RuleValue};
 use crate::{Access, CommandLine, SimpleCommand, ToolUse};
@@ -164,6 +165,11 @@ impl Rule {
         canonical(&self.tool) == canonical("Read")
     }
 
+    /// Whether the content is a path that calls of the tool `name` may read.
+    pub(super) fn is_about_reading(&self, name: &str) -> bool {
+        self.is_read_rule() || self.names(name)
+    }
+
     fn is_write_rule(&self) -> bool {
         WRITING
             .iter()
@@ -265,21 +271,48 @@ impl Rule {
             return Match::No;
         }
         let Some(commands) = &line.commands else {
-            return match (is_of_command, wildcard(content, &line.line)) {
-                // File rules cover the file tools; of a command, the known operands.
-                (false, _) => Match::No,
-                (true, true) => Match::Yes,
-                (true, false) => Match::Maybe,
+            return if is_of_command && wildcard(content, &line.line) {
+                Match::Yes
+            } else {
+                Match::Maybe
             };
         };
         let each = commands.iter().map(|command| {
             if is_of_command {
                 forbids(content, command)
             } else {
-                names_operand(content, command, places)
+                self.names_operand(content, command, places)
             }
         });
         each.max().unwrap_or(Match::No)
+    }
+
+    /// Whether the path is among the files of the command, or of one that it starts.
+    fn names_operand(
+        &self,
+        content: &str,
+        command: &SimpleCommand,
+        places: &PatternRoots,
+    ) -> Match {
+        let files = &command.files;
+        let is_affected = if self.is_read_rule() {
+            files.shows
+        } else {
+            files.changes
+        };
+        let own = if { command.operands.iter() }.any(|path| names_path(content, path, places)) {
+            Match::Yes
+        } else if is_affected && { files.patterns.iter() }.any(|it| may_match(content, it, places))
+        {
+            Match::Maybe
+        } else {
+            Match::No
+        };
+        let inner = command
+            .inner
+            .iter()
+            .map(|command| self.names_operand(content, command, places));
+        inner.max().unwrap_or(Match::No).max(own)
     }
 }
 
@@ -347,18 +380,6 @@ fn names_topic(content: &str, call: &ToolUse) -> bool {
     topics.any(|topic| is_exact(content) && wildcard(content, topic))
 }
 
-fn names_operand(content: &str, command: &SimpleCommand, places: &PatternRoots) -> Match {
-    let own = command
-        .operands
-        .iter()
-        .any(|path| names_path(content, path, places));
-    let inner = command
-        .inner
-        .iter()
-        .map(|command| names_operand(content, command, places));
-    inner.max().unwrap_or(Match::No).max(own.into())
-}
-
 /// Whether a deny or ask content matches the command, or one that it starts.
 fn forbids(content: &str, command: &SimpleCommand) -> Match {
     let inner = command
@@ -368,6 +389,11 @@ fn forbids(content: &str, command: &SimpleCommand) -> Match {
     let own = match prefix(content) {
         Some(start) => begins(start, &command.words),
         None => is_like(content, command),
+    };
+    let own = if own == Match::No && command.may_start && mentions(content, command) {
+        Match::Maybe
+    } else {
+        own
     };
     inner.max().unwrap_or(Match::No).max(own)
 }
@@ -414,6 +440,18 @@ fn begins(start: &str, words: &[Option<String>]) -> Match {
         }
     }
     result
+}
+
+/// Whether an argument contains the program of a rule's content as a word of its own.
+fn mentions(content: &str, command: &SimpleCommand) -> bool {
+    let Some(program) = content.trim_end_matches(":*").split_whitespace().next() else {
+        return false;
+    };
+    let is_of_word = |c: char| c.is_alphanumeric() || "_-./+".contains(c);
+    let arguments = command.words.iter().skip(1).flatten();
+    arguments
+        .flat_map(|argument| argument.split(|c: char| !is_of_word(c)))
+        .any(|word| is_program(program, word))
 }
 
 fn is_program(wanted: &str, program: &str) -> bool {

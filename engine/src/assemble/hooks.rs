@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::Frontend;
-use ah_agent::hooks::{CommandHook, Hook, HookSession, HookSetting, Hooks, Matcher};
+use ah_agent::hooks::{CommandHook, Hook, HookSession, HookSetting, Hooks};
 use ah_process::Sandbox;
 use ah_store::SessionStore;
 use ah_tools::Shell;
@@ -105,7 +105,7 @@ impl Maker {
         let given = setting.timeout.map(Duration::try_from_secs_f64);
         Some(Arc::new(CommandHook {
             event: setting.event,
-            matcher: Matcher::new(setting.matcher.as_deref()),
+            matcher: setting.matcher.clone(),
             command: setting.command.clone(),
             timeout: given.and_then(Result::ok).unwrap_or(HOOK_TIMEOUT),
             is_async: setting.is_async,

@@ -1,5 +1,6 @@
 //! The permissions of a session, given its sandbox status; questions about hosts; notices about both.
 
+use std::fs;
 use std::sync::Arc;
 
 use ah_agent::{Frontend, Refusals, no_refusals};
@@ -19,6 +20,18 @@ pub fn permissions(
 ) -> Permissions {
     let mut permissions = config.permissions();
     let is_confined = sandbox_status.confined().is_some();
+    // The sandbox hides the file; elsewhere a rule does.
+    let key_file = config.key_file().filter(|_| !is_confined);
+    let target = key_file
+        .as_ref()
+        .and_then(|path| fs::canonicalize(path).ok());
+    permissions
+        .deny
+        .extend(key_file.into_iter().chain(target).map(|path| Rule {
+            tool: "Read".to_owned(),
+            content: Some(format!("/{}", path.display())),
+            kept: None,
+        }));
     if let Some(confined) = sandbox_status.confined() {
         let list = confined.sandbox.proxy().allowlist();
         let hosts = list.tunnels.iter().filter(|to| !list.denies(to));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher};
+use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher, MatcherError};
 use ah_conversation::ToolUseId;
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) fn callbacks(
     hooks: &Map<String, Value>,
     link: &Arc<Link>,
-) -> (Vec<Arc<dyn Hook>>, Vec<String>) {
+) -> Result<(Vec<Arc<dyn Hook>>, Vec<String>), MatcherError> {
     let (mut callbacks, mut faults) = (Vec::<Arc<dyn Hook>>::new(), Vec::new());
     for (name, matchers) in hooks {
         let event = name.parse::<HookEvent>();
@@ -32,12 +32,13 @@ pub(crate) fn callbacks(
             }
         };
         for entry in matchers {
+            let matcher = Matcher::new(entry.matcher.as_deref())?;
             let seconds = entry.timeout.map(Duration::try_from_secs_f64);
             let timeout = seconds.and_then(Result::ok).unwrap_or(TIMEOUT);
             for id in entry.hook_callback_ids {
                 callbacks.push(Arc::new(Callback {
                     event,
-                    matcher: Matcher::new(entry.matcher.as_deref()),
+                    matcher: matcher.clone(),
                     id,
                     timeout,
                     blocks_on_failure: entry.on_failure.as_deref() == Some("block"),
@@ -46,7 +47,7 @@ pub(crate) fn callbacks(
             }
         }
     }
-    (callbacks, faults)
+    Ok((callbacks, faults))
 }
 
 /// Entry of a hook event, as hosts send it.

@@ -421,7 +421,9 @@ impl Worker {
         let (shared, speaker) = (&self.shared, &self.speaker);
         let pipes = Pipes::new(shared.link.clone());
         let given = wishes.hooks.clone().unwrap_or_default();
-        let (mut hooks, faults) = callbacks(&given, &shared.link);
+        let (mut hooks, faults) = callbacks(&given, &shared.link).map_err(|error| Refusal {
+            text: error.to_string(),
+        })?;
         hooks.append(&mut self.hooks.clone());
         let engaged = shared.engine.open(Setting {
             wishes,

@@ -3,15 +3,18 @@
 //! An error here would let a command escape a rule, so a line that `parser` does not understand has no known commands.
 
 mod effect;
+mod options;
 mod parser;
+mod places;
 mod word;
 mod wrapper;
 
 use std::path::PathBuf;
 
-use ah_conversation::{CommandLine, Effect, SimpleCommand};
+use ah_conversation::{CommandLine, Effect, PossibleFiles, SimpleCommand};
 
 use parser::{ParsedCommand, ParsedLine};
+use places::{Directories, further_names, named, pattern, reaches_processes};
 use word::Word;
 
 /// Programs with subcommands: a rule may allow one subcommand with any further words.
@@ -26,50 +29,101 @@ pub(super) struct Analysis {
     pub line: CommandLine,
     /// Files that redirections read.
     pub reads: Vec<PathBuf>,
-    /// Files that redirections write.
+    /// Files that redirections and options write.
     pub writes: Vec<PathBuf>,
 }
 
 /// Analyzes `line`; `resolve` returns the path of a file name.
 pub(super) fn analyze(line: &str, resolve: &dyn Fn(&str) -> PathBuf) -> Analysis {
     let parsed = parser::parse(line);
-    let has_moved = !parsed.directories.is_empty();
-    let files = |is_write: bool| -> Vec<PathBuf> {
+    let resolver = Resolver {
+        resolve,
+        directories: Directories::of(&parsed),
+    };
+    let redirected = |is_write: bool| -> Vec<PathBuf> {
         let redirections = parsed.redirections.iter();
         redirections
             .filter(|redirection| redirection.is_write == is_write)
-            .map(|redirection| resolve(&redirection.file))
+            .flat_map(|redirection| resolver.places(&redirection.file))
             .collect()
     };
-    let (reads, writes) = (files(false), files(true));
-    // After a change of the working directory, the file of a relative redirection is unknown.
-    let mut redirections = parsed.redirections.iter();
-    let are_files_known =
-        !has_moved || redirections.all(|redirection| is_rooted(&redirection.file));
-    let harmless = is_read_only(&parsed);
-    let commands = (parsed.is_understood && are_files_known).then(|| {
-        let resolver = Resolver {
-            resolve,
-            directories: parsed.directories.into_iter().flatten().collect(),
-            has_moved,
-        };
+    let (reads, mut writes) = (redirected(false), redirected(true));
+    let mut names = parsed.redirections.iter();
+    let are_files_known = names.all(|redirection| resolver.directories.knows(&redirection.file));
+    let written = written_by_options(&parsed.commands);
+    let has_writes = !writes.is_empty();
+    for name in written.iter().flatten() {
+        writes.extend(resolver.places(name));
+    }
+    let is_read_only = is_read_only(&parsed);
+    let is_plain = !parsed.has_syntax;
+    let is_known = parsed.is_understood && are_files_known && written.is_some();
+    let commands = is_known.then(|| {
         let commands = parsed.commands.into_iter();
         let mut commands: Vec<_> = commands.map(|command| resolver.command(command)).collect();
+        if reads.iter().any(|path| reaches_processes(path)) {
+            commands.iter_mut().for_each(raise_effect);
+        }
+        if !(is_plain && moves_last(&commands) && !has_writes) {
+            raise_effects_around_moved_files(&mut commands);
+        }
         if !commands.iter().all(changes_nothing) {
             // A program with a relative path, or that inspects its working directory, differs in another directory.
             commands.iter_mut().for_each(raise_effect_of_moves);
         }
         commands
     });
+    let is_harmless = { commands.iter() }.all(|commands| commands.iter().all(changes_nothing));
     Analysis {
         line: CommandLine {
             line: line.to_owned(),
-            harmless,
+            harmless: is_read_only && is_harmless,
             commands,
         },
         reads,
         writes,
     }
+}
+
+/// Returns the files that options of the commands write; `None` if one is known only at run time.
+fn written_by_options(commands: &[ParsedCommand]) -> Option<Vec<String>> {
+    let mut files = Vec::new();
+    for command in commands {
+        files.extend(options::written(command.invocation())?);
+        files.extend(written_by_options(&command.inner)?);
+    }
+    Some(files)
+}
+
+/// Whether nothing makes or writes files after a command that moves some: it may move a symbolic link to where the
+/// paths of later commands were resolved.
+fn moves_last(commands: &[SimpleCommand]) -> bool {
+    let is_move_of_files = |command: &SimpleCommand| is_of(command, "mv");
+    let first = commands.iter().position(is_move_of_files);
+    first.is_none_or(|at| commands[at + 1..].iter().all(changes_nothing))
+}
+
+/// Unless no command moves files, lets no command count as one that only works on files.
+fn raise_effects_around_moved_files(commands: &mut [SimpleCommand]) {
+    fn moves_files(command: &SimpleCommand) -> bool {
+        is_of(command, "mv") || command.inner.iter().any(moves_files)
+    }
+    if commands.iter().any(moves_files) {
+        let works_on_files = |command: &&mut SimpleCommand| command.effect == Effect::Files;
+        commands
+            .iter_mut()
+            .filter(works_on_files)
+            .for_each(raise_effect);
+    }
+}
+
+fn is_of(command: &SimpleCommand, program: &str) -> bool {
+    matches!(command.words.first(), Some(Some(name)) if name == program)
+}
+
+fn raise_effect(command: &mut SimpleCommand) {
+    command.effect = Effect::Any;
+    command.inner.iter_mut().for_each(raise_effect);
 }
 
 /// Whether the line consists of read-only commands and nothing else: they may run side by side, and again.
@@ -79,10 +133,6 @@ fn is_read_only(parsed: &ParsedLine) -> bool {
         && !parsed.has_syntax
         && !parsed.commands.is_empty()
         && commands.all(|command| command.assignments == 0 && effect::is_read_only(&command.words))
-}
-
-fn is_rooted(name: &str) -> bool {
-    name.starts_with(['/', '~'])
 }
 
 fn changes_nothing(command: &SimpleCommand) -> bool {
@@ -101,9 +151,8 @@ fn raise_effect_of_moves(command: &mut SimpleCommand) {
 /// Resolves the files of parsed commands.
 struct Resolver<'a> {
     resolve: &'a dyn Fn(&str) -> PathBuf,
-    /// Known directories that the line changes to.
-    directories: Vec<String>,
-    has_moved: bool,
+    /// Working directories that the commands of the line may have.
+    directories: Directories,
 }
 
 impl Resolver<'_> {
@@ -112,31 +161,98 @@ impl Resolver<'_> {
         let reach = source(&parsed.words[..parsed.reach]).len();
         let invocation = parsed.invocation();
         let words: Vec<Option<String>> = invocation.iter().map(|word| word.text.clone()).collect();
+        let directories = self.directories.with(folder_of(&words));
         let arguments = words.iter().skip(1).flatten();
         let names = arguments.filter_map(|argument| named(argument));
-        let operands = names.flat_map(|name| self.places(name)).collect();
-        let effect = if parsed.assignments > 0 || words.is_empty() {
+        let mut operands: Vec<PathBuf> = names
+            .flat_map(|name| directories.places(name))
+            .map(|name| (self.resolve)(&name))
+            .collect();
+        let files = self.possible_files(invocation, &directories);
+        let all = || operands.iter().chain(&files.patterns);
+        let mut effect = if parsed.assignments > 0
+            || words.is_empty()
+            || all().any(|path| reaches_processes(path))
+        {
             Effect::Any
         } else if effect::is_read_only(invocation) {
             Effect::None
-        } else if !self.has_moved && effect::is_file_work(invocation) && !self.removes_here(&words)
+        } else if !self.directories.has_moved
+            && effect::is_file_work(invocation)
+            && !self.removes_here(&words)
         {
             Effect::Files
         } else {
             Effect::Any
         };
+        if effect == Effect::Files {
+            match effect::made_in_folder(invocation) {
+                Some(made) => operands.extend(made.iter().map(|name| (self.resolve)(name))),
+                None => effect = Effect::Any,
+            }
+        }
         let proposal = proposal(&parsed, &text);
+        let may_start = parsed.inner.is_empty() && effect::may_start_arguments(invocation);
         let inner = parsed.inner.into_iter();
         SimpleCommand {
             proposal,
             text,
             words,
             operands,
+            files,
             effect,
+            may_start,
             reach,
             transparent: parsed.transparent,
             inner: inner.map(|inner| self.command(inner)).collect(),
         }
+    }
+
+    /// Returns the paths that a name may mean.
+    fn places(&self, name: &str) -> Vec<PathBuf> {
+        let names = self.directories.places(name);
+        names.iter().map(|name| (self.resolve)(name)).collect()
+    }
+
+    /// Returns the files that the command may touch besides its operands.
+    fn possible_files(&self, words: &[Word], directories: &Directories) -> PossibleFiles {
+        let (shows, changes) = effect::touches(words);
+        let mut found = PossibleFiles {
+            patterns: Vec::new(),
+            shows,
+            changes,
+        };
+        if !shows && !changes {
+            return found;
+        }
+        let mut names: Vec<String> = Vec::new();
+        let mut is_anything = false;
+        for word in words.iter().skip(1) {
+            let (text, is_pattern) = match (&word.text, pattern(word)) {
+                (Some(text), _) => (text.as_str(), false),
+                (None, Some(pattern)) => (pattern, true),
+                (None, None) => {
+                    is_anything = true;
+                    continue;
+                }
+            };
+            let own = named(text);
+            is_anything |= own.is_some_and(|name| !directories.knows(name));
+            names.extend(own.filter(|_| is_pattern).map(str::to_owned));
+            names.extend(further_names(text).into_iter().map(str::to_owned));
+            if effect::searches_folders(words) {
+                names.extend(own.map(|name| format!("{name}/**")));
+            }
+        }
+        if effect::searches_here(words) {
+            names.push("**".to_owned());
+        }
+        let all = names.iter().flat_map(|name| directories.places(name));
+        found.patterns = all.map(|name| (self.resolve)(&name)).collect();
+        if is_anything {
+            found.patterns.push("/**".into());
+        }
+        found
     }
 
     /// Whether the command would remove the working directory itself.
@@ -146,17 +262,6 @@ impl Resolver<'_> {
         let mut names = words.iter().skip(1).flatten();
         removes && names.any(|name| here.starts_with((self.resolve)(name)))
     }
-
-    /// Returns the files that a name may refer to: in the working directory, and in each one that the line changes to.
-    fn places(&self, name: &str) -> Vec<PathBuf> {
-        let mut places = vec![(self.resolve)(name)];
-        if !is_rooted(name) {
-            let elsewhere = self.directories.iter();
-            places
-                .extend(elsewhere.map(|directory| (self.resolve)(&format!("{directory}/{name}"))));
-        }
-        places
-    }
 }
 
 /// Returns the words as they are written, separated by one blank.
@@ -165,14 +270,13 @@ fn source(words: &[Word]) -> String {
     words.join(" ")
 }
 
-/// Returns the file that an argument may name: an operand, or the value after `=`.
-fn named(argument: &str) -> Option<&str> {
-    let name = match argument.split_once('=') {
-        Some((_, value)) => value,
-        None if argument.starts_with('-') => return None,
-        None => argument,
-    };
-    (!name.is_empty()).then_some(name)
+/// Returns the folder in which an option tells the program to look for its files.
+fn folder_of(words: &[Option<String>]) -> Option<&str> {
+    let texts = || words.iter().skip(1).flatten();
+    let position = texts().position(|text| text == "-C" || text == "--directory");
+    let apart = position.and_then(|at| texts().nth(at + 1));
+    let joined = texts().find_map(|text| text.strip_prefix("--directory="));
+    apart.map(String::as_str).or(joined)
 }
 
 /// Returns the content of a rule that would allow the command, or its subcommand with any further words.

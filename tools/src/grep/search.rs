@@ -45,6 +45,8 @@ pub(super) struct SearchResult {
     pub(super) more: bool,
     /// Files that could not be read, and why.
     pub(super) errors: Vec<String>,
+    /// Number of files left out because permission rules hide them.
+    pub(super) hidden: usize,
 }
 
 impl FileSearch {

@@ -55,7 +55,8 @@ pub(super) fn is_file_work(words: &[Word]) -> bool {
         "touch" => "acm",
         "rm" => "rRfiv",
         "rmdir" => "pv",
-        "cp" => "rRfpvaun",
+        // Of a folder that is copied, the files are not known.
+        "cp" => "fpvun",
         "mv" => "fvun",
         _ => return false,
     };
@@ -68,6 +69,192 @@ pub(super) fn is_file_work(words: &[Word]) -> bool {
     };
     let has_operand = arguments.iter().any(|argument| !argument.starts_with('-'));
     has_operand && arguments.iter().all(is_known)
+}
+
+/// Returns the names that `cp` and `mv` make if their target is a folder; `None` if one is not known.
+pub(super) fn made_in_folder(words: &[Word]) -> Option<Vec<String>> {
+    let texts = texts(words)?;
+    let (program, arguments) = texts.split_first()?;
+    if !matches!(*program, "cp" | "mv") {
+        return Some(Vec::new());
+    }
+    let operands: Vec<_> = arguments.iter().filter(|it| !it.starts_with('-')).collect();
+    let (target, sources) = operands.split_last()?;
+    let made = sources.iter().map(|source| {
+        let name = source.trim_end_matches('/').rsplit('/').next()?;
+        let is_name = !matches!(name, "" | "." | ".." | "~");
+        is_name.then(|| format!("{target}/{name}"))
+    });
+    made.collect()
+}
+
+/// Programs that use no files which their arguments name.
+const WITHOUT_FILES: [&str; 26] = [
+    "true", "false", "echo", "printf", "pwd", "cd", "pushd", "popd", "sleep", "seq", "basename",
+    "dirname", "date", "whoami", "uname", "which", "type", "kill", "wait", "export", "unset",
+    "set", "exit", "return", "tr", ":",
+];
+/// Programs that show or compare the content of files and change none.
+const READERS: [&str; 36] = [
+    "cat",
+    "head",
+    "tail",
+    "wc",
+    "nl",
+    "tac",
+    "grep",
+    "egrep",
+    "fgrep",
+    "zgrep",
+    "rg",
+    "ag",
+    "ack",
+    "cut",
+    "diff",
+    "cmp",
+    "comm",
+    "cksum",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "file",
+    "od",
+    "xxd",
+    "hexdump",
+    "strings",
+    "base64",
+    "zcat",
+    "less",
+    "more",
+    "bat",
+    "jq",
+    "paste",
+    "join",
+    "column",
+];
+/// Programs that show names and attributes of files, not their content.
+const LISTERS: [&str; 9] = [
+    "ls", "du", "df", "stat", "readlink", "realpath", "test", "[", "tree",
+];
+/// Programs that change files and show none.
+const CHANGERS: [&str; 7] = ["mkdir", "touch", "rm", "rmdir", "chmod", "chown", "find"];
+/// Programs whose arguments name targets, packages and tests rather than files.
+const BUILDERS: [&str; 12] = [
+    "cargo", "npm", "pnpm", "yarn", "bun", "go", "pip", "make", "just", "rustup", "apt", "brew",
+];
+/// Subcommands of git that show the content of files in the working directory or of a commit.
+const SHOWING: [&str; 9] = [
+    "grep",
+    "diff",
+    "show",
+    "blame",
+    "annotate",
+    "cat-file",
+    "hash-object",
+    "archive",
+    "apply",
+];
+/// Subcommands of git that change the files that they name.
+const CHANGING: [&str; 7] = ["checkout", "restore", "mv", "rm", "clean", "apply", "am"];
+/// Subcommands of git that start programs which their arguments name.
+const STARTING: [&str; 7] = [
+    "bisect",
+    "submodule",
+    "filter-branch",
+    "difftool",
+    "mergetool",
+    "for-each-repo",
+    "rebase",
+];
+
+/// Returns whether the command may show, and whether it may change, files that patterns and values known only at run
+/// time stand for.
+pub(super) fn touches(words: &[Word]) -> (bool, bool) {
+    let Some(name) = program(words) else {
+        return (true, true);
+    };
+    let is_any = |of: &[&str]| has_any(words, of);
+    match name {
+        _ if WITHOUT_FILES.contains(&name)
+            || LISTERS.contains(&name)
+            || BUILDERS.contains(&name) =>
+        {
+            (false, false)
+        }
+        _ if READERS.contains(&name) => (true, false),
+        _ if CHANGERS.contains(&name) => (false, true),
+        "git" => (is_any(&SHOWING), is_any(&CHANGING)),
+        _ => (true, true),
+    }
+}
+
+/// Whether the command may start a program that an argument names, in a way that is not parsed.
+pub(super) fn may_start_arguments(words: &[Word]) -> bool {
+    let Some(name) = program(words) else {
+        return true;
+    };
+    match name {
+        "git" => has_any(words, &STARTING) || has_any(words, &["-c", "config", "--config-env"]),
+        "npm" | "pnpm" | "yarn" | "bun" | "rustup" => has_any(words, &["exec", "x", "dlx", "run"]),
+        "cp" | "mv" | "sort" | "uniq" | "uv" if !has_any(words, &["run", "x", "tool"]) => false,
+        _ => ![&WITHOUT_FILES[..], &READERS, &LISTERS, &CHANGERS, &BUILDERS]
+            .iter()
+            .any(|known| known.contains(&name)),
+    }
+}
+
+/// Whether the command shows the content of all files below the folders that it names.
+pub(super) fn searches_folders(words: &[Word]) -> bool {
+    let Some(name) = program(words) else {
+        return false;
+    };
+    let has_flag = |flags: &[char]| {
+        let texts = words.iter().skip(1).filter_map(|word| word.text.as_deref());
+        texts
+            .filter(|text| text.starts_with('-') && !text.starts_with("--"))
+            .any(|text| text.contains(flags))
+    };
+    let is_long = |names: &[&str]| has_any(words, names);
+    match name {
+        "rg" | "ag" | "ack" | "ugrep" | "tar" | "zip" | "7z" | "rsync" | "bsdtar" | "cpio" => true,
+        "grep" | "egrep" | "fgrep" => {
+            has_flag(&['r', 'R', 'd'])
+                || is_long(&[
+                    "--recursive",
+                    "--dereference-recursive",
+                    "--directories=recurse",
+                ])
+        }
+        "diff" => has_flag(&['r']) || is_long(&["--recursive"]),
+        "cp" | "scp" => has_flag(&['r', 'R', 'a']) || is_long(&["--recursive", "--archive"]),
+        "git" => has_any(words, &["grep"]),
+        _ => false,
+    }
+}
+
+/// Whether the command searches the working directory as no operand names another.
+pub(super) fn searches_here(words: &[Word]) -> bool {
+    let searches = matches!(
+        program(words),
+        Some("rg" | "ag" | "ack" | "ugrep" | "grep" | "egrep" | "fgrep" | "git")
+    );
+    let operands = words
+        .iter()
+        .skip(1)
+        .filter(|word| !word.raw.starts_with('-'));
+    searches && searches_folders(words) && operands.count() <= 2
+}
+
+/// Returns the name of the program, without its folder.
+fn program(words: &[Word]) -> Option<&str> {
+    words.first()?.text.as_deref()?.rsplit('/').next()
+}
+
+/// Whether one of these is an argument.
+fn has_any(words: &[Word], wanted: &[&str]) -> bool {
+    let mut texts = words.iter().skip(1).filter_map(|word| word.text.as_deref());
+    texts.any(|text| wanted.contains(&text))
 }
 
 /// Returns what the program receives, if that is known.

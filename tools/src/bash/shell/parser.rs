@@ -35,11 +35,21 @@ pub(super) struct ParsedLine {
     pub commands: Vec<ParsedCommand>,
     /// Redirections from and to files.
     pub redirections: Vec<Redirection>,
-    /// Targets of `cd` and its like; `None` for a target that is known only at run time.
-    pub directories: Vec<Option<String>>,
+    /// Changes of the working directory.
+    pub moves: Vec<Move>,
     /// Whether there is more than words and the separators `;`, `&&`, `||`, `|` and line end. Substitutions within
     /// words do not count: [`Word::spelling`] shows them.
     pub has_syntax: bool,
+}
+
+/// A change of the working directory by `cd` or its like.
+pub(super) enum Move {
+    To(String),
+    Home,
+    /// To a directory in which the line has been before.
+    Back,
+    /// To one that is known only at run time.
+    Unknown,
 }
 
 /// A redirection from or to a file.
@@ -74,6 +84,25 @@ impl ParsedCommand {
 /// Whether the program changes the working directory of the commands after it.
 pub(super) fn is_move(program: &str) -> bool {
     matches!(program, "cd" | "pushd" | "popd")
+}
+
+/// Returns how the command changes the working directory, if it does.
+fn movement(words: &[Word]) -> Option<Move> {
+    let mut texts = words.iter().map(|word| word.text.as_deref());
+    let program = texts.next().flatten().filter(|name| is_move(name))?;
+    let is_option = |text: &Option<&str>| matches!(text, Some("-P" | "-L" | "-e" | "-@" | "--"));
+    let mut targets = texts.skip_while(is_option);
+    let (first, second) = (targets.next(), targets.next());
+    let is_of_stack = program != "cd";
+    Some(match first {
+        None if is_of_stack => Move::Back,
+        None => Move::Home,
+        Some(Some("-")) => Move::Back,
+        Some(Some(name)) if is_of_stack && name.starts_with(['+', '-']) => Move::Back,
+        Some(Some(_)) if program == "popd" => Move::Back,
+        Some(Some(name)) if second.is_none() && !name.starts_with('-') => Move::To(name.to_owned()),
+        Some(_) => Move::Unknown,
+    })
 }
 
 /// Parses a command line, which may span several lines of text.
@@ -242,11 +271,6 @@ impl<'a, 'p> Parser<'a, 'p> {
             return Some(());
         }
         let command = self.started(words)?;
-        let mut texts = command.invocation().iter().map(|word| word.text.as_deref());
-        if texts.next().flatten().is_some_and(is_move) {
-            let target = texts.next().flatten().filter(|name| !name.starts_with('-'));
-            self.parsed.directories.push(target.map(str::to_owned));
-        }
         self.parsed.commands.push(command);
         Some(())
     }
@@ -267,6 +291,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         }
         // A program whose name is known only at run time may be any.
         command.words[assignments].text.as_ref()?;
+        self.parsed.moves.extend(movement(command.invocation()));
         for start in wrapper::starts(command.invocation())? {
             match start {
                 Start::Words {
@@ -288,7 +313,7 @@ impl<'a, 'p> Parser<'a, 'p> {
                     command.reach = command.words.len();
                     command.inner.append(&mut parsed.commands);
                     self.parsed.redirections.append(&mut parsed.redirections);
-                    self.parsed.directories.append(&mut parsed.directories);
+                    self.parsed.moves.append(&mut parsed.moves);
                 }
             }
         }

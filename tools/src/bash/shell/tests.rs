@@ -224,6 +224,42 @@ const ATTACKS: &[&str] = &[
     "flock lock rm x",
     "chroot / rm x",
     "unshare rm x",
+    "setarch x86_64 rm x",
+    "linux64 rm x",
+    "choom -n 0 rm x",
+    "ssh-agent rm x",
+    "dbus-run-session rm x",
+    "sg root 'rm x'",
+    "capsh -- -c 'rm x'",
+    "/lib64/ld-linux-x86-64.so.2 /bin/rm x",
+    "ld.so /bin/rm x",
+    "/lib/ld-musl-x86_64.so.1 rm x",
+    "valgrind rm x",
+    "perf stat rm x",
+    "tool-nobody-knows rm x",
+    "tool-nobody-knows -- /bin/rm x",
+    "tool-nobody-knows --run='git status; rm x'",
+    "awk 'BEGIN{system(\"rm x\")}'",
+    "python3 -c 'import os; os.system(\"rm x\")'",
+    "npm exec rm x",
+    "uv run rm x",
+    "docker run -v /:/x y rm x",
+    "git bisect run rm x",
+    "git submodule foreach 'rm x'",
+    "git submodule foreach --recursive rm x",
+    "git rebase -x 'rm x' HEAD~1",
+    "git rebase --exec='rm x' HEAD~1",
+    "git fetch --upload-pack='rm x;' y",
+    "git fetch --upload-p 'rm x' y",
+    "git grep --open-files-in-pager='rm x' y",
+    "git -c alias.y='!rm x' y",
+    "sort --compress-program='rm x' y",
+    "tar -x --to-command='rm x' -f y",
+    "tar -x --checkpoint-action=exec='rm x' -f y",
+    "rg --pre 'rm x' y",
+    "source /dev/stdin <<< 'rm x'",
+    ". <(echo rm x)",
+    ". /proc/self/fd/0 <<< 'rm x'",
     // Spellings.
     "\"rm\" x",
     "'rm' x",
@@ -420,6 +456,20 @@ fn redirections_need_their_own_permission() {
         ("git log &> out", false, true),
         ("git log >& out", false, true),
         ("git log < in", true, true),
+        // Options that write are judged as writes.
+        ("git log --output=out", false, true),
+        ("git log --output out", false, true),
+        ("git log --outp=out", false, true),
+        ("git diff --output=/etc/out", false, false),
+        ("git show --output=.git/hooks/pre-commit", false, false),
+        ("git log --output=$OUT", false, false),
+        ("git log \"--output=$OUT\"", false, false),
+        ("git archive -o out HEAD", false, true),
+        ("git archive -oout HEAD", false, true),
+        ("git log --oneline", true, true),
+        ("git log -p --no-color", true, true),
+        ("cd /etc && git log --output=passwd", false, false),
+        ("bash -c 'git log --output=/etc/out'", false, false),
         ("cd /etc && git log > passwd", false, false),
         ("cd sub && git status", false, false),
         ("cd sub && ls", true, true),
@@ -465,13 +515,75 @@ fn file_rules_apply_to_files_that_commands_name() {
     }
 }
 
+/// Files of processes are no business of a command that is allowed because it only reads.
+#[test]
+fn reading_commands_reach_no_other_process() {
+    let plain = permissions(PermissionMode::Default, &[], &[]);
+    for line in [
+        "cat /proc/self/environ",
+        "grep -a KEY /proc/*/environ",
+        "head -c 99 /proc/1/environ",
+        "tac /proc/self/../1/environ",
+        "cat /p*/1/environ",
+        "cat /*/1/environ",
+        "cat /[p]roc/1/environ",
+        "cd /proc && cat 1/environ",
+        "cd /proc; cd 1; cat environ",
+        "cd / && cat proc/1/environ",
+        "cat < /proc/1/environ",
+        "grep -f/proc/1/environ x",
+        "grep -nf/proc/1/environ x",
+        "grep --file=/proc/1/environ x",
+        "grep -r KEY /",
+        "rg KEY /",
+        "cd / && grep -r KEY",
+        "echo /proc/1/environ | xargs cat",
+        "find /proc -name environ | xargs cat",
+        "ls /proc/1/fd",
+        "timeout 5 cat /proc/1/environ",
+        "diff /proc/1/environ /dev/null",
+    ] {
+        let analysis = analyze(line, &in_w);
+        assert!(!analysis.line.harmless, "{line}");
+        assert_ne!(decide(&plain, line, &in_w), Decision::Allow, "{line}");
+    }
+    for line in [
+        "cat proc/a",
+        "grep -rn x src",
+        "cat *.rs",
+        "cd src && grep -n x *.rs",
+        "ls /usr",
+    ] {
+        assert_eq!(decide(&plain, line, &in_w), Decision::Allow, "{line}");
+    }
+}
+
 /// Lines that mode `acceptEdits` is meant for, and lines that go further.
 #[test]
 fn accept_edits_allows_file_commands() {
     let edits = permissions(PermissionMode::AcceptEdits, &[], &[]);
     for (line, allowed) in [
         ("mkdir -p a/b && touch a/b/c", true),
-        ("cp -r a b; mv b c", true),
+        ("cp a b", true),
+        ("cp a b c d/", true),
+        ("mv b c", true),
+        ("mkdir d && mv a b d", true),
+        // The files in a folder are not known.
+        ("cp -r a b", false),
+        ("cp -a skel/. .", false),
+        ("cp a/. b", false),
+        ("cp a/.. b", false),
+        // The target may be a folder.
+        ("cp .bashrc dotfiles", false),
+        ("mv x/.git .", false),
+        ("cp x/.mcp.json .", false),
+        // What is moved may be a link, and what follows may go through it.
+        ("mv a d/b && cp c d/b", false),
+        ("mv a d; mv b d", false),
+        ("mv a d; touch d/x", false),
+        ("mv a d; mkdir d/x", false),
+        ("mv a d; echo x > d/b", false),
+        ("for i in 1 2; do mkdir d/x; mv a d; done", false),
         ("rm -rf a/b c", true),
         ("rmdir a", true),
         ("rm", false),

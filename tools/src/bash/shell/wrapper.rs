@@ -16,7 +16,7 @@ pub(super) enum Start {
 }
 
 /// Programs that start others in ways that are not parsed, or change the meaning of names.
-const NOT_UNDERSTOOD: [&str; 40] = [
+const NOT_UNDERSTOOD: [&str; 83] = [
     "alias",
     "unalias",
     "shopt",
@@ -57,6 +57,49 @@ const NOT_UNDERSTOOD: [&str; 40] = [
     "batch",
     "csh",
     "tcsh",
+    "setarch",
+    "linux32",
+    "linux64",
+    "i386",
+    "i486",
+    "i586",
+    "i686",
+    "x86_64",
+    "uname26",
+    "choom",
+    "ssh-agent",
+    "dbus-run-session",
+    "dbus-launch",
+    "sg",
+    "newgrp",
+    "capsh",
+    "valgrind",
+    "perf",
+    "rr",
+    "lldb",
+    "gdbserver",
+    "numactl",
+    "cgexec",
+    "cpulimit",
+    "schedtool",
+    "xvfb-run",
+    "screen",
+    "tmux",
+    "faketime",
+    "eatmydata",
+    "chpst",
+    "softlimit",
+    "setuidgid",
+    "start-stop-daemon",
+    "run-parts",
+    "gosu",
+    "su-exec",
+    "machinectl",
+    "torsocks",
+    "proxychains",
+    "proxychains4",
+    "hyperfine",
+    "watchexec",
 ];
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "mksh"];
 /// Shells with another grammar.
@@ -199,7 +242,9 @@ fn changing(program: &str) -> Option<Grammar> {
 pub(super) fn starts(words: &[Word]) -> Option<Vec<Start>> {
     let program = words.first()?.text.as_deref()?;
     let name = program.rsplit('/').next()?;
-    if NOT_UNDERSTOOD.contains(&name) {
+    // A dynamic loader runs the program that it is given.
+    let is_loader = name.starts_with("ld") && name.contains(".so");
+    if NOT_UNDERSTOOD.contains(&name) || is_loader || name.starts_with("ld-musl") {
         return None;
     }
     if SHELLS.contains(&name) {
@@ -217,11 +262,16 @@ pub(super) fn starts(words: &[Word]) -> Option<Vec<Start>> {
             Some(vec![Start::Line(line)])
         }
         "find" => actions_of_find(words),
+        // A script is a program like others, unless it comes from elsewhere than a file.
+        "." | "source" => {
+            let script = words.get(1)?.text.as_ref()?;
+            is_file(script).then(Vec::new)
+        }
         // Looks the program up, and does not start it.
         "command" if is_question(words) => Some(Vec::new()),
         _ => match grammar(name) {
             Some(grammar) => started(words, &grammar, name == "xargs"),
-            None => Some(Vec::new()),
+            None => lines(name, words),
         },
     }
 }
@@ -354,8 +404,82 @@ fn shell(words: &[Word]) -> Option<Vec<Start>> {
     if has_line {
         return Some(vec![Start::Line(operand)]);
     }
-    (operand != "-" && !operand.starts_with("/dev/") && !operand.starts_with("/proc/"))
-        .then(Vec::new)
+    is_file(&operand).then(Vec::new)
+}
+
+/// Whether a script is in a file of its own, not in the standard input or another open file.
+fn is_file(script: &str) -> bool {
+    script != "-" && !script.starts_with("/dev/") && !script.starts_with("/proc/")
+}
+
+/// Returns the command lines in options of a program; `None` if one is known only at run time.
+fn lines(program: &str, words: &[Word]) -> Option<Vec<Start>> {
+    let options: &[&str] = match program {
+        "git" => &[
+            "--upload-pack",
+            "--receive-pack",
+            "--exec",
+            "--open-files-in-pager",
+            "--extcmd",
+        ],
+        "tar" | "bsdtar" => &[
+            "--to-command",
+            "--use-compress-program",
+            "--checkpoint-action",
+        ],
+        "sort" => &["--compress-program"],
+        "rg" => &["--pre", "--hostname-bin"],
+        _ => return Some(Vec::new()),
+    };
+    let mut lines = match program {
+        "git" => run_by_git(words)?,
+        _ => Vec::new(),
+    };
+    let has = |wanted: &str| { words.iter() }.any(|word| word.text.as_deref() == Some(wanted));
+    let mut rest = words.iter().skip(1);
+    while let Some(word) = rest.next() {
+        let Some(text) = word.text.as_deref() else {
+            continue;
+        };
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        // Any unambiguous beginning of a long option counts.
+        let is_option = name.len() > 3 && options.iter().any(|option| option.starts_with(name));
+        if is_option || (program == "git" && name == "-x" && has("rebase")) {
+            let line = match value {
+                Some(value) => value.to_owned(),
+                None => rest.next()?.text.clone()?,
+            };
+            let line = line.strip_prefix("exec=").unwrap_or(&line);
+            lines.push(Start::Line(line.to_owned()));
+        }
+    }
+    Some(lines)
+}
+
+/// Returns the program that `git bisect run` or `git submodule foreach` starts.
+fn run_by_git(words: &[Word]) -> Option<Vec<Start>> {
+    let texts: Vec<_> = words.iter().map(|word| word.text.as_deref()).collect();
+    let behind = |pair: [&str; 2]| {
+        let at = texts.windows(2).position(|texts| texts == pair.map(Some))?;
+        Some(at + 2)
+    };
+    if let Some(from) = behind(["bisect", "run"]) {
+        return Some(vec![Start::Words {
+            from,
+            words: words[from..].to_vec(),
+            transparent: false,
+        }]);
+    }
+    let from = match behind(["submodule", "foreach"]) {
+        None => return Some(Vec::new()),
+        Some(from) if texts.get(from) == Some(&Some("--recursive")) => from + 1,
+        Some(from) => from,
+    };
+    let line: Option<Vec<&str>> = texts[from..].iter().copied().collect();
+    Some(vec![Start::Line(line?.join(" "))])
 }
 
 /// Returns the programs of `-exec` and its like.
@@ -376,9 +500,13 @@ fn actions_of_find(words: &[Word]) -> Option<Vec<Start>> {
         }
         let is_end = |word: &Word| matches!(word.text.as_deref(), Some(";" | "+"));
         let length = words[at..].iter().position(is_end)?;
-        let inner = words[at..at + length].to_vec();
+        let mut inner = words[at..at + length].to_vec();
         if inner.first()?.raw.contains("{}") {
             return None;
+        }
+        // It stands for the names of the files that were found.
+        for word in inner.iter_mut().filter(|word| word.raw.contains("{}")) {
+            word.text = None;
         }
         starts.push(Start::Words {
             from: at,

@@ -1,0 +1,45 @@
+//! Keeps the secrets of this process from other processes of its user, which `/proc` would show them to.
+
+use std::ffi::{CStr, c_char};
+use std::fs;
+use std::ptr;
+
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
+unsafe extern "C" {
+    /// The environment as the C library keeps it: pointers to `NAME=value`, and a null pointer at the end.
+    static mut environ: *mut *mut c_char;
+}
+
+/// Denies other processes of the user the memory, the environment and the open files of this one, core dumps included,
+/// and overwrites the values of the variables that are secret with zeros, where they lie since the process began. Does
+/// not overwrite them if the process has more than one thread, since another may be reading them.
+pub fn conceal(is_secret: &dyn Fn(&str) -> bool) {
+    // It fails on no kernel that the sandbox supports; what it protects is protected a second time below.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let is_alone = fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1);
+    if is_alone {
+        overwrite(is_secret);
+    }
+}
+
+fn overwrite(is_secret: &dyn Fn(&str) -> bool) {
+    // SAFETY: no other thread exists, so nothing changes or reads the list meanwhile. `environ` is null or a list of
+    // pointers that ends with a null pointer; each points to a text that ends with a zero byte and is writable: it lies
+    // in the stack that the kernel made for this process, or was allocated by the C library. Only bytes before its
+    // end are written.
+    unsafe {
+        let mut next = environ;
+        while !next.is_null() && !(*next).is_null() {
+            let entry = *next;
+            let bytes = CStr::from_ptr(entry).to_bytes();
+            let at = bytes.iter().position(|byte| *byte == b'=');
+            let name = at.and_then(|at| std::str::from_utf8(&bytes[..at]).ok());
+            if let (Some(at), true) = (at, name.is_some_and(is_secret)) {
+                let length = bytes.len() - at - 1;
+                ptr::write_bytes(entry.add(at + 1), 0, length);
+            }
+            next = next.add(1);
+        }
+    }
+}
