@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Access, Clock, FileCause, FileChange, FileState, FileStep, Message, MessageId, Record, Store,
-    StoreError, is_protected, place_of, redo, states_at, undo,
+    Access, Clock, FileCause, FileChange, FileState, FileStep, Message, MessageId, Record, Steered,
+    Store, StoreError, place_of, redo, states_at, steered_by, undo,
 };
 use similar::{ChangeTag, TextDiff};
 
@@ -362,7 +362,7 @@ fn reason_to_leave(
         .is_some_and(|folder| fs::canonicalize(folder).is_ok_and(|resolved| resolved == folder));
     if !roots.iter().any(|root| path.starts_with(root)) {
         Some("outside the workspace")
-    } else if is_protected(path) {
+    } else if !matches!(steered_by(path), None | Some(Steered::Builds)) {
         Some("protected file")
     } else if !is_direct {
         Some("its path contains a symbolic link")

@@ -34,6 +34,7 @@ mod repair;
 mod repetition;
 mod servers;
 
+mod steering;
 mod store;
 mod task;
 #[cfg(test)]
@@ -69,7 +70,7 @@ pub use next::{Skip, Step, next};
 pub use output::{Content, Output, Spool};
 pub use permission::{
     Behavior, Decision, Destination, HiddenFiles, Inquiry, PatternRoots, PermissionMode,
-    PermissionUpdate, Permissions, Rule, RuleError, RuleValue, is_protected, is_same_tool,
+    PermissionUpdate, Permissions, Rule, RuleError, RuleValue, is_same_tool,
 };
 pub use prefix::{Prefix, PrefixBreak};
 pub use provider::{
@@ -82,6 +83,7 @@ pub use repetition::{Repetition, repetition, signature};
 pub use servers::{
     ServerScope, ServerState, ServerStatus, ServerTool, Servers, ServersChange, Software,
 };
+pub use steering::{Steered, steered_by, steering_names};
 pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };

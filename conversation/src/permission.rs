@@ -8,7 +8,6 @@ mod hidden;
 mod mode;
 mod overlap;
 mod pattern;
-mod protected;
 mod rule;
 mod update;
 
@@ -17,13 +16,12 @@ use std::path::{Path, PathBuf};
 pub use hidden::HiddenFiles;
 pub use mode::PermissionMode;
 pub use pattern::PatternRoots;
-pub use protected::is_protected;
 use rule::Match;
 pub(crate) use rule::canonical as canonical_tool;
 pub use rule::{Rule, RuleError, is_same_tool};
 pub use update::{Behavior, Destination, PermissionUpdate, RuleValue};
 
-use crate::{Access, CommandLine, Effect, Interaction, SimpleCommand, ToolUse};
+use crate::{Access, CommandLine, Effect, Interaction, SimpleCommand, ToolUse, steered_by};
 
 /// Permissions of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -120,6 +118,20 @@ impl Permissions {
             return Decision::Allow;
         }
         self.inquire(call, accesses, None)
+    }
+
+    /// Returns the files that deny rules hide from the call, and those for which an ask rule wants a question of its
+    /// own: one that `accesses`, which were permitted, do not name.
+    pub fn hidden_from(&self, call: &ToolUse, accesses: &[Access]) -> HiddenFiles {
+        let unasked = self
+            .ask
+            .iter()
+            .filter(|rule| rule.concerns(call, accesses, &self.places) == Match::No);
+        let rules = self.deny.iter().chain(unasked);
+        let patterns = rules
+            .filter(|rule| rule.is_about_reading(&call.name))
+            .filter_map(|rule| rule.content.clone());
+        HiddenFiles::new(patterns.collect(), self.places.clone())
     }
 
     /// Returns the working directories.
@@ -363,6 +375,11 @@ impl Permissions {
             exact()
         }
     }
+}
+
+/// Whether a file steers other programs, so that no mode lets a model write it without asking.
+fn is_protected(path: &Path) -> bool {
+    steered_by(path).is_some()
 }
 
 /// Whether an access changes nothing; asking the user counts as reading.

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use ah_config::overrides::SandboxChoice;
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error, ErrorKind, SandboxTier, Sourced};
-use ah_conversation::{Environment, Interface};
+use ah_conversation::{Environment, Interface, steering_names};
 use ah_sandbox::{Access, Allowlist, Authority, Confinement, Domain, Grant, Proxy, Sandbox, Tier};
 
 /// This executable; valid even after its file was replaced.
@@ -391,7 +391,8 @@ fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allow
         });
     let further: Vec<_> = own.chain(programs).chain(paths).collect();
     confinement.grants.extend(further);
-    confinement.protect_settings_down_to(&fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned()));
+    let real_cwd = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
+    confinement.protect_names(steering_names(), &real_cwd);
     let named = config
         .protected_folders()
         .into_iter()

@@ -51,6 +51,7 @@ pub async fn open(
     };
     let config = &*config;
     let location = SessionLocation::find(plan, config)?;
+    warnings.extend(location.notice());
     let store = match location.open() {
         Ok(store) => Arc::new(store),
         Err(OpenError::Busy(holder)) => return Err(busy(&holder)),

@@ -8,7 +8,9 @@ use ah_conversation::{
     Clock as _, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError,
 };
 use ah_protocol::{is_of, read_transcript};
-use ah_store::{OpenError, Paths, SessionStore, Sessions, SystemClock, Tree, message_of, uuid_of};
+use ah_store::{
+    KnownSessions, OpenError, Paths, SessionStore, Sessions, SystemClock, Tree, message_of, uuid_of,
+};
 
 use ah_config::places::SESSIONS;
 use ah_config::{Config, Error};
@@ -22,6 +24,10 @@ pub struct SessionLocation {
     is_ephemeral: bool,
     /// The transcript that the session is created from, if it is not in a database.
     transcript: Option<Transcript>,
+    /// The user's sessions, to which it is added when it is opened.
+    known: Option<KnownSessions>,
+    /// A newer session in the folder that is not the user's.
+    left_alone: Option<SessionId>,
 }
 
 /// A session that exists only as a transcript of the Agent SDKs.
@@ -39,6 +45,12 @@ impl SessionLocation {
     /// If there is no such session, several are meant, or the copy cannot be made.
     pub fn find(plan: &SessionPlan, config: &Config) -> Result<Self, Error> {
         let (paths, transcript) = chosen(plan, config)?;
+        let is_unnamed = matches!(plan.choice, SessionChoice::Newest | SessionChoice::LastUsed);
+        let left_alone = if is_unnamed && !plan.ephemeral {
+            sessions(config).newest_unknown()?
+        } else {
+            None
+        };
         let paths = if plan.fork && transcript.is_none() {
             copy(&sessions(config), &paths)?
         } else {
@@ -48,6 +60,8 @@ impl SessionLocation {
             paths,
             is_ephemeral: plan.ephemeral,
             transcript,
+            known: known_sessions(config),
+            left_alone,
         })
     }
 
@@ -61,8 +75,22 @@ impl SessionLocation {
         if self.is_ephemeral {
             Ok(SessionStore::in_memory(&std::env::temp_dir())?)
         } else {
+            // First, so that a session whose creation fails half-way is still the user's.
+            if let (Some(known), Some(id)) = (&self.known, self.paths.id())
+                && let Err(error) = known.add(&id)
+            {
+                tracing::warn!("cannot note the session as the user's: {error}");
+            }
             take(&self.paths)
         }
+    }
+
+    /// Returns a notice for the user about a session that was left alone because it came with the folder.
+    pub fn notice(&self) -> Option<String> {
+        let id = self.left_alone.as_ref()?;
+        Some(format!(
+            "the session {id} in `{SESSIONS}` was not made by you, so it is left alone; `ah -r {id}` continues it"
+        ))
     }
 
     /// Names the session, and checks out the message that the run forks at.
@@ -219,9 +247,22 @@ fn copy(sessions: &Sessions, original: &Paths) -> Result<Paths, Error> {
     Ok(sessions.copy(original)?)
 }
 
-/// Returns the sessions of the working directory.
+/// Returns the sessions of the working directory. Those that the user has not made are used only by their id, and without
+/// trust the folder must not be a link.
 pub fn sessions(config: &Config) -> Sessions {
-    Sessions::in_folder(config.environment.cwd().join(SESSIONS))
+    let sessions = Sessions::in_folder(config.environment.cwd().join(SESSIONS));
+    let sessions = sessions.known_by(known_sessions(config));
+    if config.trust.is_given() {
+        sessions
+    } else {
+        sessions.without_link()
+    }
+}
+
+/// Returns the list of the user's sessions; `None` without a home.
+fn known_sessions(config: &Config) -> Option<KnownSessions> {
+    let home = config.home.as_ref()?;
+    Some(KnownSessions::at(home.join("sessions")))
 }
 
 /// Returns the file in which the Agent SDKs look for the transcript of the session with this UUID.

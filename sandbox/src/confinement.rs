@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Access, Grant, Tier};
-use crate::protected::{OBEYED, SETTINGS};
+use crate::protected::OBEYED;
 
 /// Policy for confined commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,27 +28,33 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Returns a policy with `workspace` and no further grants.
+    /// Returns a policy with `workspace` and no further grants, which protects what git obeys there.
     pub fn new(workspace: PathBuf, home: Option<PathBuf>) -> Self {
         let of_git = OBEYED.map(|name| Path::new(".git").join(name)).into_iter();
         Self {
             tier: Tier::Full,
             home: home.filter(|home| is_hideable(home)),
             grants: Vec::new(),
-            protected: of_git.chain(SETTINGS.map(PathBuf::from)).collect(),
+            protected: of_git.collect(),
             hidden: Vec::new(),
             scratch: None,
             workspace,
         }
     }
 
-    /// Protects settings of agents and editors in the directories between the workspace and `cwd`, since programs read
-    /// them there too.
-    pub fn protect_settings_down_to(&mut self, cwd: &Path) {
+    /// Protects files of these names in the workspace and in the directories between it and `cwd`: programs act on
+    /// them outside the sandbox.
+    pub fn protect_names<'a>(
+        &mut self,
+        names: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
+        cwd: &Path,
+    ) {
+        let names = names.into_iter();
         let below = cwd.strip_prefix(&self.workspace).unwrap_or(Path::new(""));
-        let folders = below.ancestors().filter(|folder| *folder != Path::new(""));
-        let names = folders.flat_map(|folder| SETTINGS.map(|name| folder.join(name)));
-        self.protected.extend(names);
+        let all = below
+            .ancestors()
+            .flat_map(|folder| names.clone().map(move |name| folder.join(name)));
+        self.protected.extend(all);
     }
 
     /// Checks that the home directory is not inside the workspace.

@@ -254,7 +254,8 @@ mod tests {
         ] {
             std::os::unix::fs::symlink(target, root.join(link)).unwrap();
         }
-        let mut confinement = Confinement::new(root, None);
+        let mut confinement = Confinement::new(root.clone(), None);
+        confinement.protect_names([".claude"], &root);
         confinement.protect_repositories();
         for (name, expected) in [
             (".git/hooks", true),

@@ -1,4 +1,5 @@
-//! Names that no confined command may write, because git, agents or editors would act on them outside the sandbox.
+//! Names that no confined command may write, because git would act on them outside the sandbox. Those of other programs
+//! are the caller's to list.
 
 /// Files in a git directory that control what git executes.
 pub(crate) const OBEYED: [&str; 6] = [
@@ -8,23 +9,4 @@ pub(crate) const OBEYED: [&str; 6] = [
     "commondir",
     "gitdir",
     "info/attributes",
-];
-/// Settings of agents and editors in a workspace.
-pub(crate) const SETTINGS: [&str; 16] = [
-    ".ah",
-    ".agents",
-    ".aider.conf.yml",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".envrc",
-    ".gemini",
-    ".githooks",
-    ".husky",
-    ".idea",
-    ".mcp.json",
-    ".opencode",
-    ".vscode",
-    ".windsurf",
-    ".zed",
 ];

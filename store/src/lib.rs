@@ -16,6 +16,8 @@
 )]
 mod id;
 #[cfg(feature = "sqlite")]
+mod known;
+#[cfg(feature = "sqlite")]
 mod notice;
 #[cfg(feature = "sqlite")]
 mod open_error;
@@ -27,6 +29,7 @@ mod sqlite;
 pub use id::{SystemClock, message_of, uuid_of};
 #[cfg(feature = "sqlite")]
 pub use {
+    known::KnownSessions,
     notice::Notice,
     open_error::OpenError,
     paths::Paths,

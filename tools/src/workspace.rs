@@ -174,8 +174,9 @@ impl Workspace {
     /// Opens the regular file at a resolved path.
     pub(crate) fn open(&self, path: &Path) -> Result<OpenFile<'_>, FileError> {
         let Some(embedded) = self.embedded_at(path) else {
-            if is_of_process(path) {
-                return Err(FileError::Special("the memory or environment of a process"));
+            // A search finds files in a folder that are hidden although the folder is not.
+            if self.check_readable(path).is_err() {
+                return Err(FileError::Special("hidden"));
             }
             let (file, metadata) = file::open(path)?;
             return Ok(OpenFile {

@@ -8,22 +8,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ah_conversation::{Steered, steered_by};
+
 use crate::artifact::FOLDER;
 use crate::git::{Git, GitError, Owner};
 
 /// Directories whose content runs with the repository's permissions once pushed.
 const WORKFLOWS: [&str; 2] = [".github/workflows", ".github/actions"];
-
-/// Files that control agents, including later ones in the same repository.
-const OBEYED: [&str; 7] = [
-    ".ah",
-    ".agents",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".gemini",
-    ".mcp.json",
-];
 
 /// Repository of an issue's agents.
 #[derive(Debug, Clone)]
@@ -237,18 +228,21 @@ impl AgentRepo {
                 "its commits are not based on the commit that the work started from".to_owned(),
             ));
         }
+        // Every commit is pushed, also one whose changes a later one takes back.
+        let range = format!("{base_commit}..{head}");
         let words = [
-            "diff",
+            "log",
+            "--format=",
+            "-c",
             "--no-ext-diff",
             "--no-textconv",
             "--no-renames",
             "--name-only",
             "-z",
-            base_commit,
-            head,
+            &range,
         ];
         let changed = self.git.run(&words).await?;
-        let paths = changed.split('\0').filter(|path| !path.is_empty());
+        let paths = changed.split(['\0', '\n']).filter(|path| !path.is_empty());
         let mut refused = paths.filter_map(|path| refusal(path, allow_workflows));
         Ok(refused.next())
     }
@@ -272,10 +266,18 @@ fn refusal(path: &str, allow_workflows: bool) -> Option<String> {
     if is_below(FOLDER) {
         return Some(format!("it commits `{path}`, which is reserved"));
     }
-    if OBEYED.iter().any(|name| is_below(name)) {
-        return Some(format!("it changes `{path}`, which controls agents"));
+    let steered = steered_by(Path::new(path));
+    let kind = match steered {
+        Some(Steered::Agents) => Some("agents"),
+        Some(Steered::Editors) => Some("editors"),
+        Some(Steered::Hooks) => Some("hooks"),
+        Some(Steered::Containers) => Some("containers"),
+        Some(Steered::Git | Steered::Shells | Steered::Builds) | None => None,
+    };
+    if let Some(kind) = kind {
+        return Some(format!("it changes `{path}`, which controls {kind}"));
     }
-    let is_workflow = WORKFLOWS.iter().any(|folder| is_below(folder));
+    let is_workflow = steered == Some(Steered::Builds);
     // CODEOWNERS, Dependabot settings and similar files have effects too; Markdown pages have not.
     let has_effects = is_below(".github") && !path.to_ascii_lowercase().ends_with(".md");
     let is_refused = (is_workflow || has_effects) && !allow_workflows;
@@ -326,6 +328,17 @@ mod tests {
             (".claude/settings.json", true),
             (".mcp.json", true),
             (".mcp.json.md", false),
+            ("sub/.claude/settings.json", true),
+            (".vscode/tasks.json", true),
+            ("opencode.json", true),
+            (".devcontainer/devcontainer.json", true),
+            (".husky/pre-commit", true),
+            (".gitlab-ci.yml", true),
+            (".circleci/config.yml", true),
+            (".gitea/workflows/a.yml", true),
+            ("Jenkinsfile", true),
+            (".bashrc", false),
+            (".gitmodules", false),
         ] {
             assert_eq!(refusal(path, false).is_some(), expected, "{path}");
         }

@@ -74,6 +74,9 @@ impl Git {
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_EDITOR", "true"),
+            // What is looked at is what is pushed.
+            ("GIT_NO_REPLACE_OBJECTS", "1"),
+            ("GIT_GRAFT_FILE", "/dev/null"),
             ("LC_ALL", "C"),
         ];
         // Variables that would redirect git to another repository or program.

@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("ah-agent", &["ah-conversation", "ah-process", "ah-schema"]),
     ("ah-render", &["ah-conversation"]),
-    ("ah-work", &["ah-http", "ah-process"]),
+    ("ah-work", &["ah-http", "ah-process", "ah-conversation"]),
     ("ah-protocol", &["ah-agent", "ah-conversation"]),
     (
         "ah-config",

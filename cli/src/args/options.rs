@@ -272,7 +272,7 @@ pub struct SandboxOptions {
     )]
     pub sandbox: Option<SandboxTier>,
     /// Run commands with your full permissions
-    #[arg(long, conflicts_with_all = ["sandbox", "unveil", "env"])]
+    #[arg(long, conflicts_with_all = ["sandbox", "unveil"])]
     pub no_sandbox: bool,
     #[command(flatten)]
     #[expect(missing_docs, reason = "its fields say it")]
@@ -280,7 +280,7 @@ pub struct SandboxOptions {
     /// Let sandboxed commands access this path: read (r), write (w), execute (x), create (c)
     #[arg(long, value_name = "PATH[:rwxc]")]
     pub unveil: Vec<Grant>,
-    /// Let sandboxed commands see this variable
+    /// Let commands see this variable, even if it looks like a secret
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
 }

@@ -80,7 +80,7 @@ const READING: &[&str] = &[
     "grep -rh CANARY",
     "cp -r . ../other && cat ../other/s/key",
     "tar cf - . | tar xOf - ./s/key",
-    "diff -r s deep",
+    "diff -rN s deep",
     // In lines that are not understood, and through other programs.
     "[[ -f s/key ]] && cat s/key",
     "case x in *) cat s/key;; esac",
@@ -155,13 +155,13 @@ fn each_way_of_reading_works_where_nothing_is_denied() {
             .output()
             .unwrap();
         let shown = String::from_utf8_lossy(&ended.stdout);
-        assert!(shown.contains("CANARY"), "{line}: {ended:?}");
+        assert!(shown.contains(CANARY), "{line}: {ended:?}");
     }
     let world = world();
     let free = ["-n", "--no-sandbox", "--dangerously-skip-permissions"];
     let turns = calls(&world);
     let found = results(&world, &free, turns);
-    let shown = found.iter().filter(|text| text.contains("CANARY")).count();
+    let shown = found.iter().filter(|text| text.contains(CANARY)).count();
     assert!(shown >= 7, "{found:#?}");
 }
 
@@ -182,10 +182,7 @@ fn no_content_of_a_denied_file_is_in_a_result() {
             let found = results(&world, &options, turns.clone());
             assert_eq!(found.len(), turns.len());
             for (turn, text) in turns.iter().zip(found) {
-                assert!(
-                    !text.contains("CANARY"),
-                    "{rule} {manner:?} {turn:?}: {text}"
-                );
+                assert!(!text.contains(CANARY), "{rule} {manner:?} {turn:?}: {text}");
             }
         }
     }
@@ -222,8 +219,10 @@ fn other_files_are_read_where_one_is_denied() {
         assert!(!text.contains("denied"), "{line}: {text}");
     }
     let last = found.last().unwrap();
-    assert_eq!(
-        last,
-        "a.txt:1:apple\n[1 left out: permission rules hide them]"
+    // The scenario, which is found too, names the words as well.
+    let end = "\n[1 left out: permission rules hide them]";
+    assert!(
+        last.starts_with("a.txt:1:apple\n") && last.ends_with(end),
+        "{last}"
     );
 }

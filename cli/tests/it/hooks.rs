@@ -239,7 +239,9 @@ fn a_matcher_that_is_no_expression_ends_the_run() {
         let world = World::new();
         let model = world.scenario("s", [says("Done.")]);
         let settings = hook(matcher);
-        let ended = world.ah(["-m", &model, "--settings", &settings, "go"]).run();
+        let ended = world
+            .ah(["-m", &model, "--settings", &settings, "go"])
+            .run();
         assert_eq!(ended.code == Some(0), is_valid, "{matcher}: {ended:#?}");
         let text = format!("the hook matcher `{matcher}` is not a regular expression");
         assert_eq!(ended.stderr.contains(&text), !is_valid, "{}", ended.stderr);

@@ -180,8 +180,15 @@ fn no_call_finds_the_key_in_another_process() {
 
 #[test]
 fn the_file_tools_refuse_what_belongs_to_processes() {
-    let reads = ["self/environ", "1/environ", "self/mem", "1/maps", "self/fd/0", "self/task/1/environ"]
-        .map(|name| uses("Read", json!({"file_path": format!("/proc/{name}")})));
+    let reads = [
+        "self/environ",
+        "1/environ",
+        "self/mem",
+        "1/maps",
+        "self/fd/0",
+        "self/task/1/environ",
+    ]
+    .map(|name| uses("Read", json!({"file_path": format!("/proc/{name}")})));
     let greps = ["/proc/self", "/proc/1/environ", "/proc"].map(|path| {
         let input = json!({"pattern": "sk-canary", "path": path, "glob": "environ", "output_mode": "content"});
         uses("Grep", input)
@@ -196,7 +203,12 @@ fn the_file_tools_refuse_what_belongs_to_processes() {
 
 #[test]
 fn a_variable_that_the_user_names_reaches_commands_outside_the_sandbox_too() {
-    let turns = || vec![uses("bash", json!({"command": "echo got $STRIPE_SECRET_KEY"}))];
+    let turns = || {
+        vec![uses(
+            "bash",
+            json!({"command": "echo got $STRIPE_SECRET_KEY"}),
+        )]
+    };
     let free = ["-n", "--no-sandbox", "--dangerously-skip-permissions"];
     let named = [&free[..], &["--env", "STRIPE_SECRET_KEY"]].concat();
     assert!(!results_with_key(&free, turns()).contains(CANARY));
@@ -206,7 +218,10 @@ fn a_variable_that_the_user_names_reaches_commands_outside_the_sandbox_too() {
 #[test]
 fn the_file_that_holds_the_key_is_not_read_by_tools() {
     for (options, is_confined) in [
-        (&["--no-sandbox", "--dangerously-skip-permissions"][..], false),
+        (
+            &["--no-sandbox", "--dangerously-skip-permissions"][..],
+            false,
+        ),
         (&["--sandbox"], true),
     ] {
         if is_confined && crate::sandbox::is_missing() {
@@ -217,8 +232,14 @@ fn the_file_that_holds_the_key_is_not_read_by_tools() {
         let calls = [
             uses("Read", json!({"file_path": world.file(".env")})),
             uses("bash", json!({"command": "cat .env"})),
-            uses("bash", json!({"command": "cat .en*; [[ -f .env ]] && cat .env"})),
-            uses("Grep", json!({"pattern": "sk-", "glob": ".env", "output_mode": "content"})),
+            uses(
+                "bash",
+                json!({"command": "cat .en*; [[ -f .env ]] && cat .env"}),
+            ),
+            uses(
+                "Grep",
+                json!({"pattern": "sk-", "glob": ".env", "output_mode": "content"}),
+            ),
         ];
         let model = world.scenario("s", calls.into_iter().chain([says("Done.")]));
         let common = ["-n", "--trust", "-m", &model, "--", "go"];
@@ -226,6 +247,9 @@ fn the_file_that_holds_the_key_is_not_read_by_tools() {
         world.as_typed(arguments).run().expect(0);
         let found = crate::sandbox::stored_results(&world).join("\n");
         assert!(!found.contains(CANARY), "{options:?}: {found}");
-        assert!(found.contains("sandbox hides it") || found.contains(".env)`"), "{found}");
+        assert!(
+            found.contains("sandbox hides it") || found.contains(".env)`"),
+            "{found}"
+        );
     }
 }

@@ -155,3 +155,53 @@ fn on_a_terminal_the_user_is_asked_whether_they_trust_the_folder() {
     assert!(!ended.stderr.contains("Do you trust"), "{ended:?}");
     assert!(ended.stderr.contains("is not trusted"), "{ended:?}");
 }
+
+#[test]
+fn a_session_that_came_with_the_folder_is_left_alone() {
+    let world = World::new();
+    let run = |home: &str, arguments: &[&str], text: &str| {
+        let model = world.scenario("s", [says(text), says(text), says(text)]);
+        let common = ["-m", &model, "--", "go"];
+        let ah = world.ah([arguments, &common].concat());
+        ah.env("HOME", world.file(home)).run()
+    };
+    run("../stranger", &[], "Their words.").expect(0);
+    let theirs = world.database();
+    let id = theirs.file_stem().unwrap().to_str().unwrap().to_owned();
+    let ended = run("../home", &[], "An answer.").expect(0);
+    let notice = format!("the session {id} in `.ah` was not made by you");
+    assert!(ended.stderr.contains(&notice), "{}", ended.stderr);
+    assert_eq!(world.databases().len(), 2);
+    // The user's own is continued from now on.
+    let ended = run("../home", &[], "Another.").expect(0);
+    assert!(
+        !ended.stderr.contains("not made by you"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(world.databases().len(), 2);
+    // Whoever names it makes it theirs.
+    run("../home", &["-r", &id], "Adopted.").expect(0);
+    let seen = world.ah(["-r", &id, "scan"]).run().expect(0).stdout;
+    assert!(
+        seen.contains("Their words.") && seen.contains("Adopted."),
+        "{seen}"
+    );
+}
+
+#[test]
+fn sessions_are_not_written_through_a_link_of_an_untrusted_folder() {
+    let world = World::new();
+    let elsewhere = world.file("../elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, world.file(".ah")).unwrap();
+    let model = world.scenario("s", [says("Done.")]);
+    let ended = world.ah(["-m", &model, "go"]).run().without_panic();
+    assert!(
+        ended.code != Some(0) && ended.stderr.contains("symbolic link"),
+        "{ended:#?}"
+    );
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+    world.ah(["--trust", "-m", &model, "go"]).run().expect(0);
+    assert!(std::fs::read_dir(&elsewhere).unwrap().count() > 0);
+}

@@ -3,10 +3,7 @@
 
 use std::path::Path;
 
-use super::pattern::names_path;
-use super::rule::Match;
-use super::{PatternRoots, Permissions};
-use crate::{Access, ToolUse};
+use super::pattern::{PatternRoots, names_path};
 
 /// Files whose content a call must not show; none by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,28 +13,14 @@ pub struct HiddenFiles {
 }
 
 impl HiddenFiles {
+    /// Returns the files that these patterns of rules match.
+    pub(super) fn new(patterns: Vec<String>, places: PatternRoots) -> Self {
+        Self { patterns, places }
+    }
+
     /// Whether the file at this path, without symbolic links, is hidden.
     pub fn hides(&self, path: &Path) -> bool {
         let mut patterns = self.patterns.iter();
         patterns.any(|pattern| names_path(pattern, path, &self.places))
-    }
-}
-
-impl Permissions {
-    /// Returns the files that deny rules hide from the call, and those for which an ask rule wants a question of its
-    /// own: one that `accesses`, which were permitted, do not name.
-    pub fn hidden_from(&self, call: &ToolUse, accesses: &[Access]) -> HiddenFiles {
-        let unasked = self
-            .ask
-            .iter()
-            .filter(|rule| rule.concerns(call, accesses, &self.places) == Match::No);
-        let rules = self.deny.iter().chain(unasked);
-        HiddenFiles {
-            patterns: rules
-                .filter(|rule| rule.is_about_reading(&call.name))
-                .filter_map(|rule| rule.content.clone())
-                .collect(),
-            places: self.places.clone(),
-        }
     }
 }

@@ -17,6 +17,7 @@ use super::salvage::remove_if_exists;
 use super::tree::Tree;
 use super::{Failure, context, prune};
 use crate::id::{self, ULID_LEN, created_at, is_ulid, session_of};
+use crate::known::KnownSessions;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, file_name};
 
@@ -36,6 +37,10 @@ const LEFTOVERS: [&str; 6] = [
 #[derive(Debug, Clone)]
 pub struct Sessions {
     folder: PathBuf,
+    /// The user's sessions; `None` if all are.
+    known: Option<KnownSessions>,
+    /// Whether the folder must not be a symbolic link.
+    refuses_link: bool,
 }
 
 /// Summary of a session for lists.
@@ -79,6 +84,23 @@ impl Sessions {
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
+            known: None,
+            refuses_link: false,
+        }
+    }
+
+    /// Returns the same sessions, of which those that are not known are nobody's: they are used only by their id.
+    #[must_use]
+    pub fn known_by(self, known: Option<KnownSessions>) -> Self {
+        Self { known, ..self }
+    }
+
+    /// Returns the same sessions; if the folder is a symbolic link, every use fails.
+    #[must_use]
+    pub fn without_link(self) -> Self {
+        Self {
+            refuses_link: true,
+            ..self
         }
     }
 
@@ -91,8 +113,19 @@ impl Sessions {
 
     /// Returns the session with the greatest id.
     pub fn newest(&self) -> Result<Option<Paths>, StoreError> {
-        let newest = self.ids()?.pop();
+        let mut ids = self.ids()?.into_iter().rev();
+        let newest = ids.find(|id| self.is_known(id));
         Ok(newest.map(|id| Paths::in_folder(&self.folder, &id)))
+    }
+
+    /// Returns the newest session that is not known, if it is newer than those that are.
+    pub fn newest_unknown(&self) -> Result<Option<SessionId>, StoreError> {
+        let newest = self.ids()?.pop();
+        Ok(newest.filter(|id| !self.is_known(id)))
+    }
+
+    fn is_known(&self, id: &SessionId) -> bool {
+        self.known.as_ref().is_none_or(|known| known.contains(id))
     }
 
     /// Returns the session with the newest message.
@@ -100,13 +133,15 @@ impl Sessions {
         let heads = self.list()?;
         let last = heads
             .into_iter()
+            .filter(|head| self.is_known(&head.id))
             .max_by_key(|head| (head.last_written, head.id.clone()));
         Ok(last.map(|head| head.paths))
     }
 
     /// Returns the session of this name; fails if there are several.
     pub fn named(&self, name: &str) -> Result<Option<Paths>, StoreError> {
-        let named = |head: &SessionHead| head.name.as_deref() == Some(name);
+        let named =
+            |head: &SessionHead| head.name.as_deref() == Some(name) && self.is_known(&head.id);
         let found: Vec<_> = self.list()?.into_iter().filter(named).collect();
         self.only(name, found)
     }
@@ -224,6 +259,12 @@ impl Sessions {
 
     /// Returns the ids of all sessions, in ascending order.
     fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+        if self.refuses_link && self.folder.is_symlink() {
+            return Err(self.refused(
+                "it is a symbolic link, and the folder is not trusted".to_owned(),
+                "remove the link, trust the folder, or name a file with `--db`".to_owned(),
+            ));
+        }
         let paths = entries(&self.folder)
             .map_err(|error| Failure::from(error).at("cannot read", &self.folder))?;
         let mut ids: Vec<_> = paths

@@ -674,11 +674,24 @@ fn become_user(user: u32, rest: &[&str]) {
     exit(status.code().unwrap_or(99));
 }
 
+/// Names of settings of other programs, as a caller gives them.
+const SETTINGS: [&str; 8] = [
+    ".ah",
+    ".claude",
+    ".codex",
+    ".envrc",
+    ".githooks",
+    ".husky",
+    ".mcp.json",
+    ".vscode",
+];
+
 /// Runs all attacks or all ordinary operations in the sandbox.
 fn confined(what: &str, bait: &[String]) {
     let laid = Bait::parse(bait);
     let program = std::env::current_exe().unwrap();
     let mut confinement = Confinement::new(laid.workspace.clone(), Some(laid.home));
+    confinement.protect_names(SETTINGS, &laid.workspace);
     confinement.grants.push(Grant {
         path: program.parent().unwrap().to_owned(),
         access: Access::RUN,

@@ -1,0 +1,204 @@
+//! The one list of files that steer other programs: whoever writes one decides what such a program does to the user,
+//! outside of any sandbox. The permission rules, the sandbox and `ah work` all take it from here.
+//!
+//! Names are from the documentation of the programs, looked up in November 2026. Instructions for agents in plain
+//! text, such as `AGENTS.md`, are not in the list: they are part of a project's work.
+
+use std::path::Path;
+
+/// Kind of program that a file steers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steered {
+    /// Coding agents: their permissions, hooks, servers and extensions.
+    Agents,
+    /// Editors: tasks, settings that start programs, code that runs when a folder is opened.
+    Editors,
+    /// Git hooks, and what runs when a shell enters a folder.
+    Hooks,
+    /// Containers that editors and agents build for a project.
+    Containers,
+    /// Git: its configuration.
+    Git,
+    /// Shells and the programs that they configure.
+    Shells,
+    /// Continuous integration of hubs, which runs with the repository's permissions once pushed.
+    Builds,
+}
+
+/// Names of files and folders, each with what it steers; a name of two parts is a path.
+const STEERING: &[(Steered, &[&str])] = &[
+    (
+        Steered::Agents,
+        &[
+            ".ah",
+            ".agents",
+            ".aider.conf.yml",
+            ".amazonq",
+            ".amp",
+            ".augment",
+            ".claude",
+            ".claude.json",
+            ".cline",
+            ".clinerules",
+            ".codex",
+            ".continue",
+            ".crush",
+            ".crush.json",
+            "crush.json",
+            ".cursor",
+            ".cursorrules",
+            ".factory",
+            ".gemini",
+            ".goose",
+            ".goosehints",
+            ".junie",
+            ".kilocode",
+            ".kiro",
+            ".mcp.json",
+            ".opencode",
+            "opencode.json",
+            "opencode.jsonc",
+            ".openhands",
+            ".pi",
+            ".qwen",
+            ".roo",
+            ".roomodes",
+            ".trae",
+            ".windsurf",
+            ".windsurfrules",
+        ],
+    ),
+    (
+        Steered::Editors,
+        &[
+            ".dir-locals.el",
+            ".exrc",
+            ".fleet",
+            ".helix",
+            ".idea",
+            ".lvimrc",
+            ".nvim.lua",
+            ".nvimrc",
+            ".vimrc",
+            ".vscode",
+            ".zed",
+        ],
+    ),
+    (Steered::Hooks, &[".envrc", ".githooks", ".husky"]),
+    (
+        Steered::Containers,
+        &[".devcontainer", ".devcontainer.json"],
+    ),
+    (Steered::Git, &[".git", ".gitconfig", ".gitmodules"]),
+    (
+        Steered::Shells,
+        &[
+            ".bash_login",
+            ".bash_logout",
+            ".bash_profile",
+            ".bashrc",
+            ".inputrc",
+            ".kshrc",
+            ".profile",
+            ".ripgreprc",
+            ".zlogin",
+            ".zlogout",
+            ".zprofile",
+            ".zshenv",
+            ".zshrc",
+        ],
+    ),
+    (
+        Steered::Builds,
+        &[
+            ".appveyor.yml",
+            "appveyor.yml",
+            ".azure-pipelines",
+            "azure-pipelines.yml",
+            "bitbucket-pipelines.yml",
+            ".build.yml",
+            ".buildkite",
+            ".builds",
+            ".circleci",
+            ".cirrus.star",
+            ".cirrus.yml",
+            "cloudbuild.yaml",
+            ".drone.star",
+            ".drone.yaml",
+            ".drone.yml",
+            ".forgejo",
+            ".gitea",
+            ".github/actions",
+            ".github/workflows",
+            ".gitlab",
+            ".gitlab-ci.yml",
+            "Jenkinsfile",
+            ".semaphore",
+            ".teamcity",
+            ".travis.yml",
+            ".woodpecker",
+            ".woodpecker.yaml",
+            ".woodpecker.yml",
+        ],
+    ),
+];
+
+/// Returns what a file of this path steers, if anything: its name or that of a folder above it is in the list, at any
+/// depth. The case is ignored, as some file systems do.
+pub fn steered_by(path: &Path) -> Option<Steered> {
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+    let is_there = |name: &str| {
+        let names: Vec<_> = name.split('/').collect();
+        parts.windows(names.len()).any(|parts| {
+            let mut pairs = parts.iter().zip(&names);
+            pairs.all(|(part, name)| part.eq_ignore_ascii_case(name))
+        })
+    };
+    let mut kinds = STEERING.iter();
+    let found = kinds.find(|(_, names)| names.iter().any(|name| is_there(name)));
+    found.map(|(kind, _)| *kind)
+}
+
+/// Returns the names of files and folders on which programs act by themselves, as soon as a folder is opened or a
+/// command of git runs. Those of git and shells are not among them: the sandbox treats the former apart, and the latter
+/// count in the home alone.
+pub fn steering_names() -> impl Iterator<Item = &'static str> + Clone {
+    STEERING
+        .iter()
+        .filter(|(kind, _)| match kind {
+            Steered::Agents | Steered::Editors | Steered::Hooks | Steered::Containers => true,
+            Steered::Git | Steered::Shells | Steered::Builds => false,
+        })
+        .flat_map(|(_, names)| names.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_steer_at_any_depth_and_in_any_case() {
+        for (path, expected) in [
+            ("/w/p/.claude/settings.json", Some(Steered::Agents)),
+            ("/w/p/sub/deep/.Claude/x", Some(Steered::Agents)),
+            ("/w/p/opencode.json", Some(Steered::Agents)),
+            ("/w/p/a/.vscode/tasks.json", Some(Steered::Editors)),
+            ("/w/p/.husky/pre-commit", Some(Steered::Hooks)),
+            (
+                "/w/p/.devcontainer/devcontainer.json",
+                Some(Steered::Containers),
+            ),
+            ("/w/p/vendor/x/.git/config", Some(Steered::Git)),
+            ("/home/u/.bashrc", Some(Steered::Shells)),
+            ("/w/p/.github/workflows/ci.yml", Some(Steered::Builds)),
+            ("/w/p/.gitlab-ci.yml", Some(Steered::Builds)),
+            ("/w/p/Jenkinsfile", Some(Steered::Builds)),
+            ("/w/p/.github/ISSUE_TEMPLATE.md", None),
+            ("/w/p/AGENTS.md", None),
+            ("/w/p/.gitignore", None),
+            ("/w/p/claude/x", None),
+        ] {
+            assert_eq!(steered_by(Path::new(path)), expected, "{path}");
+        }
+    }
+}
