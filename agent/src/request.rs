@@ -51,7 +51,10 @@ impl SentRequest {
         let valid_from = begun.map_or(0, |since| since.seq);
         let view = of_beginning(messages, valid_from, binds_thinking, false);
         let mut sound = Vec::new();
-        extend_sendable(&mut sound, &updates_last(Vec::new(), view));
+        let mut said = updates_last(Vec::new(), view);
+        // Nothing was answered behind them, and more is said in their place.
+        take_updates(&mut said);
+        extend_sendable(&mut sound, &said);
         behind(prefix, transcript, settings, Arc::new(sound))
     }
 

@@ -365,7 +365,7 @@ stdout:
     "<id>"
   ],
   "files": 0,
-  "bytes": 81920
+  "bytes": 73728
 }
 exit code 0
 "#);

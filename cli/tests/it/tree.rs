@@ -362,7 +362,8 @@ stdout:
   │   @5 U ← results
   │   @6 A Seven, counted otherwise.
   └─* @4 U And then?
-    > @5 A Onwards.
+    * @5 U [UPDATE] This has changed since you were last told: Sandbox:...
+    > @6 A Onwards.
 exit code 0
 
 $ ah rmm 4
@@ -372,7 +373,7 @@ exit code 0
 
 $ ah branch rm @2
 stdout:
-deleted 7 messages
+deleted 8 messages
 exit code 0
 
 $ ah tree

@@ -290,7 +290,7 @@ async fn a_database_of_a_newer_version_is_left_unchanged() {
     let OpenError::Store(error) = SessionStore::open(&paths).unwrap_err() else {
         panic!("it is not busy");
     };
-    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 3)");
+    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 4)");
     insta::assert_snapshot!(error.hint.unwrap(), @"use the newer `ah`, or start a new session");
     assert!(Tree::open(&paths).is_err());
     assert_eq!(fs::read(paths.database()).unwrap(), found);
