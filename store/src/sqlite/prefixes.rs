@@ -41,14 +41,20 @@ pub(super) fn last_of(
         connection.prepare_cached("SELECT message_id, hash FROM prefixes ORDER BY id")?;
     let mut rows = statement.query([])?;
     let mut last: Option<(usize, String)> = None;
+    // A message deleted anywhere on the branch may have been in the view of all later requests.
+    let mut is_valid = true;
     while let Some(row) = rows.next()? {
-        if let Some(at) = positions.get(row.get_ref(0)?.as_str()?)
-            && last.as_ref().is_none_or(|(known, _)| known <= at)
-        {
-            last = Some((*at, row.get(1)?));
+        let Some(at) = positions.get(row.get_ref(0)?.as_str()?) else {
+            continue;
+        };
+        let hash: String = row.get(1)?;
+        if hash.is_empty() {
+            is_valid = false;
+        } else if last.as_ref().is_none_or(|(known, _)| known <= at) {
+            (last, is_valid) = (Some((*at, hash)), true);
         }
     }
-    let Some((at, hash)) = last else {
+    let Some((at, hash)) = last.filter(|_| is_valid) else {
         return Ok(None);
     };
     let content: Option<String> = connection
