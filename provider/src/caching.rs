@@ -178,7 +178,7 @@ mod tests {
             ),
             (
                 body(json!([{"name": "a"}]), "Be bright.", json!([said(&["x"])])),
-                Some(r#"`system[0].text` differs at byte 5: "ght.""#),
+                Some(r#"`system[0].text` differs at byte 6: "ght.""#),
             ),
             (
                 body(json!([{"name": "a"}]), "Be brief.", json!([said(&["x"])])),

@@ -128,7 +128,7 @@ async fn what_was_not_read_from_the_cache_is_named() {
             _ => None,
         }));
     }
-    let change = "`system[0].text` differs at byte 5: \"ght.\"".to_owned();
+    let change = "`system[0].text` differs at byte 6: \"ght.\"".to_owned();
     let miss = |read, change| {
         Some(CacheMiss {
             expected: 120,
