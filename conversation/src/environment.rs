@@ -133,7 +133,7 @@ impl Environment {
         };
         self.secrets.contains(name)
             || ALSO_SECRET.contains(&upper.as_str())
-            || SECRET.iter().any(|ending| is_named(&ending))
+            || SECRET.iter().any(is_named)
     }
 }
 

@@ -14,11 +14,14 @@ use super::link::Link;
 /// Default time limit of a callback.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The hooks of a host, and the faults of those that are left out.
+type Callbacks = (Vec<Arc<dyn Hook>>, Vec<String>);
+
 /// Returns the callbacks that the host registered, in order, and a warning for each invalid entry.
 pub(crate) fn callbacks(
     hooks: &Map<String, Value>,
     link: &Arc<Link>,
-) -> Result<(Vec<Arc<dyn Hook>>, Vec<String>), MatcherError> {
+) -> Result<Callbacks, MatcherError> {
     let (mut callbacks, mut faults) = (Vec::<Arc<dyn Hook>>::new(), Vec::new());
     for (name, matchers) in hooks {
         let event = name.parse::<HookEvent>();
