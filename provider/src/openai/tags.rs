@@ -234,7 +234,7 @@ mod tests {
             match (joined.last_mut(), part) {
                 (Some(TextPart::Text(known)), TextPart::Text(more))
                 | (Some(TextPart::Thinking(known)), TextPart::Thinking(more)) => {
-                    known.push_str(&more)
+                    known.push_str(&more);
                 }
                 (_, part) => joined.push(part),
             }
