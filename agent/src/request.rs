@@ -4,7 +4,8 @@ use std::mem;
 use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Message, Origin, Prefix, Request, Role, Transcript, extend_sendable, trimmed,
+    ContentBlock, Message, Origin, Prefix, Request, Role, Transcript, Update, extend_sendable,
+    trimmed,
 };
 
 use crate::SessionSettings;
@@ -175,10 +176,46 @@ fn updates_last(updates: Vec<Arc<Message>>, messages: Vec<Arc<Message>>) -> Vec<
             continue;
         }
         if message.role == Role::Assistant {
-            ordered.append(&mut waiting);
+            ordered.extend(merged(std::mem::take(&mut waiting)));
         }
         ordered.push(message);
     }
-    ordered.append(&mut waiting);
+    ordered.extend(merged(waiting));
     ordered
+}
+
+/// Returns updates that no answer separates as one, since a system message has to be the last before an answer.
+fn merged(updates: Vec<Arc<Message>>) -> Option<Arc<Message>> {
+    if updates.len() < 2 {
+        return updates.into_iter().next();
+    }
+    let mut whole = Update::default();
+    let mut texts = [const { Vec::new() }; 3];
+    for message in &updates {
+        let Origin::Update(update) = &message.origin else {
+            continue;
+        };
+        let mut said = message.content.iter().filter_map(ContentBlock::as_text);
+        let is_said = [
+            !update.facts.is_empty(),
+            update.mode.is_some(),
+            !update.tools.is_empty(),
+        ];
+        for (texts, _) in texts
+            .iter_mut()
+            .zip(is_said)
+            .filter(|(_, is_said)| *is_said)
+        {
+            texts.extend(said.next());
+        }
+        whole.facts.extend(update.facts.iter().cloned());
+        whole.mode = update.mode.or(whole.mode);
+        whole.tools.extend(update.tools.iter().cloned());
+    }
+    let texts = texts.into_iter().filter(|texts| !texts.is_empty());
+    let content = texts.map(|texts| ContentBlock::text(texts.join("\n\n")));
+    let mut message = Message::clone(updates.last()?);
+    message.content = content.collect();
+    message.origin = Origin::Update(Box::new(whole));
+    Some(Arc::new(message))
 }

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::world::Fake;
 
 /// Number of lives in a usual run, and of steps in each.
-const LIVES: u64 = 300;
+const LIVES: u64 = 100;
 const STEPS: usize = 14;
 /// The models that answer.
 const MODELS: [&str; 3] = ["claude-opus-5-5", "claude-opus-4-6", "claude-sonnet-5-5"];
