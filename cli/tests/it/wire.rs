@@ -440,7 +440,7 @@ Git remote: https://example.com/a/b.git
 # Skills
 Before a task that fits one, load it with `skill`.
 - ah-skills: Write a skill or slash command for ah.
-- ah-tools: Write a tool for ah, as an executable or in Lua.
+- ah-tools: Write a tool for ah.
 - pr: Open or finish a pull request.
 Before you finish, the file `AGENTS.md` must exist: producing it is part of the task.
 You have 90 seconds for the whole task.
@@ -456,7 +456,7 @@ Git remote: https://example.com/a/b.git
 # Skills
 Before a task that fits one, load it with `skill`.
 - ah-skills: Write a skill or slash command for ah.
-- ah-tools: Write a tool for ah, as an executable or in Lua.
+- ah-tools: Write a tool for ah.
 - pr: Open or finish a pull request.
 The last word.
 ");
